@@ -1,0 +1,1 @@
+"""Kafka's control plane to open, pause, rewind, branch and break."""

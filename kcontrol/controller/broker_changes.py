@@ -1,0 +1,120 @@
+"""What the controller does when brokers come, go, come back unseen, or lose a log directory.
+
+Source: KafkaController.scala (2.8): processBrokerChange, onBrokerStartup, onBrokerFailure, onReplicasBecomeOffline,
+processBrokerModification, processLeaderAndIsrResponseReceived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kcontrol.controller import partition_machine, replica_machine
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.failover import bring_online, read_brokers
+from kcontrol.controller.requests import update_metadata
+from kcontrol.effects import Exists, Handler, Learn, Read, Unwatch, Watch
+from kcontrol.events import BrokerChange, BrokerModifications, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from kcontrol.model import PartitionReplica, PartitionState, ReplicaState
+from kcontrol.znodes import BrokerEndpoint, broker_path, decode_broker
+
+Brokers = tuple[int, ...]
+
+
+def broker_change(ctx: ControllerContext, event: BrokerChange) -> Handler:
+    """Compare who is registered with who is known: the new first, then the bounced, then the dead."""
+    registered, epochs = yield from read_brokers()
+    known = ctx.live_broker_epochs
+    new = tuple(b for b in epochs if b not in known)
+    bounced = tuple(b for b in epochs if b in known and epochs[b] > known[b])
+    dead = tuple(b for b in sorted(known) if b not in epochs)
+    if new:
+        yield from _add(registered, epochs, new)
+        yield from on_broker_startup(ctx, new)
+    if bounced:
+        yield from _remove(bounced)
+        yield from on_broker_failure(ctx, bounced)
+        yield from _add(registered, epochs, bounced)
+        yield from on_broker_startup(ctx, bounced)
+    if dead:
+        yield from _remove(dead)
+        yield from on_broker_failure(ctx, dead)
+
+
+def _add(registered: dict[int, BrokerEndpoint], epochs: dict[int, int], brokers: Brokers) -> Handler:
+    yield Learn("live_brokers", {b: registered[b] for b in brokers})
+    yield Learn("live_broker_epochs", {b: epochs[b] for b in brokers})
+
+
+def _remove(brokers: Brokers) -> Handler:
+    yield Learn("live_brokers", remove=brokers)
+    yield Learn("live_broker_epochs", remove=brokers)
+
+
+def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
+    """Everybody learns that they live, they learn everything, and whatever waited for them is tried again."""
+    if ctx.offline_dirs:
+        yield Learn("offline_dirs", remove=brokers)
+    others = tuple(b for b in ctx.live_or_shutting_down_broker_ids if b not in brokers)
+    yield from update_metadata(ctx, others)
+    led = tuple(tp for tp in ctx.leadership if not ctx.is_queued_for_deletion(tp.topic))
+    yield from update_metadata(ctx, brokers, led)
+    yield from replica_machine.move(ctx, ctx.replicas_on(brokers), ReplicaState.ONLINE)
+    yield from bring_online(ctx)
+    for broker_id in brokers:
+        yield Watch(broker_path(broker_id))
+        yield Exists((broker_path(broker_id),), watch=True)
+
+
+def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
+    """Forget what was known of them, then see to their replicas."""
+    if ctx.offline_dirs:
+        yield Learn("offline_dirs", remove=brokers)
+    if ctx.shutting_down_broker_ids:
+        yield Learn("shutting_down_broker_ids", remove=brokers)
+    yield from on_replicas_become_offline(ctx, ctx.replicas_on(brokers))
+    for broker_id in brokers:
+        yield Unwatch(broker_path(broker_id))
+
+
+def on_replicas_become_offline(ctx: ControllerContext, replicas: Iterable[PartitionReplica]) -> Handler:
+    """Leaderless partitions first go Offline and then look for a leader; after that the replicas leave their ISRs."""
+    leaderless = ctx.partitions_with_offline_leader()
+    yield from partition_machine.move(ctx, leaderless, PartitionState.OFFLINE)
+    yield from bring_online(ctx)
+    staying = [r for r in replicas if not ctx.is_queued_for_deletion(r.topic)]
+    yield from replica_machine.move(ctx, staying, ReplicaState.OFFLINE)
+    if not leaderless:
+        yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids)
+
+
+def broker_modifications(ctx: ControllerContext, event: BrokerModifications) -> Handler:
+    """A broker listens somewhere else: everybody is told."""
+    (znode,) = yield Read((broker_path(event.broker_id),), watch=True)
+    known = ctx.live_brokers.get(event.broker_id)
+    if znode is None or known is None:
+        return
+    endpoint = decode_broker(znode.data)
+    if endpoint != known:
+        yield Learn("live_brokers", {event.broker_id: endpoint})
+        yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids)
+
+
+def leader_and_isr_response_received(ctx: ControllerContext, event: LeaderAndIsrResponseReceived) -> Handler:
+    """A storage error takes a replica offline, success brings its directory back; other errors change nothing."""
+    if event.error != "NONE":
+        return
+    broker_id = event.broker_id
+    before = ctx.offline_dirs.get(broker_id, frozenset())
+    errors = dict(event.errors)
+    failed = frozenset(tp for tp, error in errors.items() if error == "KAFKA_STORAGE_ERROR")
+    healthy = frozenset(tp for tp in before if tp in event.partitions and tp not in errors)
+    now = (before - healthy) | failed
+    if now != before:
+        yield Learn("offline_dirs", {broker_id: now})
+    if newly := sorted(now - before):
+        yield from on_replicas_become_offline(ctx, [PartitionReplica(*tp, broker_id) for tp in newly])
+
+
+def update_metadata_response_received(ctx: ControllerContext, event: UpdateMetadataResponseReceived) -> Handler:
+    """Kafka only logs an error here."""
+    yield from ()

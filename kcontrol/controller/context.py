@@ -1,0 +1,186 @@
+"""What the controller believes. Deciders read it; only the driver writes it, through `apply_learn` and `apply_change`.
+
+The fields are declared read-only, so that mypy refuses an assignment anywhere else.
+Source: ControllerContext.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any
+
+from kcontrol.config import BrokerConfig
+from kcontrol.effects import Learn, StateChange
+from kcontrol.generations import Rules
+from kcontrol.model import (
+    LeaderAndIsr,
+    PartitionReplica,
+    PartitionState,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
+from kcontrol.znodes import BrokerEndpoint
+
+
+class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
+    """The state of every replica that has one, kept by broker so that a replica costs one dictionary entry."""
+
+    __slots__ = ("by_broker",)
+
+    def __init__(self, by_broker: dict[int, dict[TopicPartition, ReplicaState]] | None = None) -> None:
+        self.by_broker = by_broker or {}
+
+    def __getitem__(self, replica: PartitionReplica) -> ReplicaState:
+        return self.by_broker[replica[2]][TopicPartition(replica[0], replica[1])]
+
+    def __iter__(self) -> Iterator[PartitionReplica]:
+        for broker_id, states in sorted(self.by_broker.items()):
+            for tp in states:
+                yield PartitionReplica(tp[0], tp[1], broker_id)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_broker.values()))
+
+    def copy(self) -> ReplicaStates:
+        return ReplicaStates({broker: states.copy() for broker, states in self.by_broker.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerContext:
+    """One broker's controller module: everything below is empty until it has been elected."""
+
+    broker_id: int
+    rules: Rules
+    config: BrokerConfig = field(default_factory=BrokerConfig)
+    replace: Mapping[str, Any] = field(default_factory=dict)  # a learner's own functions, by name
+
+    active_controller_id: int = -1
+    controller_epoch: int = 0
+    controller_epoch_zk_version: int = 0
+    live_brokers: Mapping[int, BrokerEndpoint] = field(default_factory=dict)
+    live_broker_epochs: Mapping[int, int] = field(default_factory=dict)
+    shutting_down_broker_ids: AbstractSet[int] = field(default_factory=set)
+    offline_dirs: Mapping[int, frozenset[TopicPartition]] = field(default_factory=dict)
+    all_topics: AbstractSet[str] = field(default_factory=set)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    assignments: Mapping[TopicPartition, ReplicaAssignment] = field(default_factory=dict)
+    leadership: Mapping[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
+    partition_states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
+    replica_states: ReplicaStates = field(default_factory=ReplicaStates)
+    topics_to_be_deleted: AbstractSet[str] = field(default_factory=set)
+
+    # ---- who is there
+
+    @property
+    def is_active(self) -> bool:
+        return self.active_controller_id == self.broker_id
+
+    @property
+    def live_broker_ids(self) -> tuple[int, ...]:
+        return tuple(b for b in sorted(self.live_broker_epochs) if b not in self.shutting_down_broker_ids)
+
+    @property
+    def live_or_shutting_down_broker_ids(self) -> tuple[int, ...]:
+        return tuple(sorted(self.live_broker_epochs))
+
+    def is_replica_online(self, broker_id: int, tp: TopicPartition, *, include_shutting_down: bool = False) -> bool:
+        """Whether the broker is registered, is not on its way out, and has not lost the partition's log directory."""
+        if broker_id not in self.live_broker_epochs:
+            return False
+        if broker_id in self.shutting_down_broker_ids and not include_shutting_down:
+            return False
+        return not self.offline_dirs or tp not in self.offline_dirs.get(broker_id, ())
+
+    # ---- partitions and replicas
+
+    def partition_state(self, tp: TopicPartition) -> PartitionState:
+        return self.partition_states.get(tp, PartitionState.NON_EXISTENT)
+
+    def replica_state(self, replica: PartitionReplica) -> ReplicaState:
+        states = self.replica_states.by_broker.get(replica[2])
+        return states.get(replica.topic_partition, ReplicaState.NON_EXISTENT) if states else ReplicaState.NON_EXISTENT
+
+    def replicas(self, tp: TopicPartition) -> tuple[int, ...]:
+        found = self.assignments.get(tp)
+        return found.replicas if found else ()
+
+    def online_replicas(self, tp: TopicPartition, *, include_shutting_down: bool = False) -> tuple[int, ...]:
+        """The assigned replicas that are online, in the order of the assignment."""
+        return tuple(
+            b for b in self.replicas(tp) if self.is_replica_online(b, tp, include_shutting_down=include_shutting_down)
+        )
+
+    def partitions_in(self, *states: PartitionState) -> tuple[TopicPartition, ...]:
+        return tuple(tp for tp, state in self.partition_states.items() if state in states)
+
+    def partitions_with_offline_leader(self) -> tuple[TopicPartition, ...]:
+        """Partitions, of topics that are not being deleted, whose leader is none or not online."""
+        return tuple(
+            tp
+            for tp, value in self.leadership.items()
+            if not self.is_replica_online(value.leader, tp) and not self.is_queued_for_deletion(tp.topic)
+        )
+
+    def replicas_on(self, broker_ids: Iterable[int]) -> tuple[PartitionReplica, ...]:
+        wanted = frozenset(broker_ids)
+        return tuple(
+            PartitionReplica(tp[0], tp[1], b) for tp, a in self.assignments.items() for b in a.replicas if b in wanted
+        )
+
+    def replicas_of(self, partitions: Iterable[TopicPartition]) -> tuple[PartitionReplica, ...]:
+        return tuple(PartitionReplica(tp[0], tp[1], b) for tp in partitions for b in self.replicas(tp))
+
+    def is_queued_for_deletion(self, topic: str) -> bool:
+        return topic in self.topics_to_be_deleted
+
+    def copy(self) -> ControllerContext:
+        """An independent twin; the values inside are shared, since they are immutable."""
+        twin = object.__new__(ControllerContext)
+        for name in ControllerContext.__slots__:
+            value = getattr(self, name)
+            object.__setattr__(twin, name, value.copy() if isinstance(value, dict | set | ReplicaStates) else value)
+        return twin
+
+
+def apply_learn(context: Any, learn: Learn) -> None:
+    """Change one field: clear, remove, put. The only way a context changes besides `apply_change`."""
+    held = getattr(context, learn.field)
+    if isinstance(held, ReplicaStates):
+        _learn_replica_states(held, learn)
+    elif isinstance(held, dict | set):
+        if learn.clear:
+            held.clear()
+        for key in learn.remove:
+            held.pop(key, None) if isinstance(held, dict) else held.discard(key)
+        held.update(learn.put or ())
+    else:
+        object.__setattr__(context, learn.field, learn.put)
+
+
+def _learn_replica_states(held: ReplicaStates, learn: Learn) -> None:
+    if learn.clear:
+        held.by_broker.clear()
+    for replica in learn.remove:
+        held.by_broker.get(replica.broker_id, {}).pop(replica.topic_partition, None)
+    for replica, state in (learn.put or {}).items():
+        held.by_broker.setdefault(replica.broker_id, {})[replica.topic_partition] = state
+
+
+def apply_change(ctx: ControllerContext, change: StateChange) -> None:
+    """Carry out one committed move in memory: the subject's state and, where it has one, the partition's leadership."""
+    subject, state, value = change.subject, change.target, change.value
+    states: dict[Any, Any]
+    if isinstance(subject, PartitionReplica):
+        tp = subject.topic_partition
+        states = ctx.replica_states.by_broker.setdefault(subject[2], {})
+    else:
+        tp, states = subject, ctx.partition_states  # type: ignore[assignment]
+    if state is ReplicaState.NON_EXISTENT or state is PartitionState.NON_EXISTENT:
+        states.pop(tp, None)
+    else:
+        states[tp] = state
+    if value is not None:
+        ctx.leadership[tp] = value  # type: ignore[index]

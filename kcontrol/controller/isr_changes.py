@@ -1,0 +1,57 @@
+"""How the controller takes part when a leader's in-sync replicas change.
+
+Source: KafkaController.processAlterIsr (2.8).
+"""
+
+from __future__ import annotations
+
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.requests import update_metadata
+from kcontrol.effects import Handler, Learn, Op, Respond, Result, Writes
+from kcontrol.events import AlterIsrReceived
+from kcontrol.model import LeaderAndIsr, TopicPartition
+from kcontrol.znodes import encode_state, state_path
+
+Answers = dict[TopicPartition, LeaderAndIsr | str]
+
+
+def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
+    """Write the ISRs that a leader asks for over the versions that it names, tell everybody, answer."""
+    if ctx.live_broker_epochs.get(event.broker_id) != event.broker_epoch:
+        yield Respond(event.correlation_id, {"error": "STALE_BROKER_EPOCH", "partitions": {}})
+        return
+    answers: Answers = {}
+    wanted = {tp: value for tp, value in event.partitions if not _settled(ctx, tp, value, answers)}
+    if wanted:
+        yield from _write(ctx, event.broker_id, wanted, answers)
+    yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, [tp for tp, _ in event.partitions])
+    yield Respond(event.correlation_id, {"error": "NONE", "partitions": answers})
+
+
+def _settled(ctx: ControllerContext, tp: TopicPartition, value: LeaderAndIsr, answers: Answers) -> bool:
+    """Whether the answer is known without a write: unknown, fenced, or already so."""
+    cached = ctx.leadership.get(tp)
+    if cached is None:
+        answers[tp] = "UNKNOWN_TOPIC_OR_PARTITION"
+    elif value.leader_epoch < cached.leader_epoch:
+        answers[tp] = "FENCED_LEADER_EPOCH"
+    elif (value.leader, value.leader_epoch, value.isr) == (cached.leader, cached.leader_epoch, cached.isr):
+        answers[tp] = cached
+    else:
+        return False
+    return True
+
+
+def _write(ctx: ControllerContext, leader: int, wanted: dict[TopicPartition, LeaderAndIsr], answers: Answers) -> Handler:
+    values = {tp: v._replace(leader=leader, controller_epoch=ctx.controller_epoch) for tp, v in wanted.items()}
+    transactions = tuple((Op("set", state_path(tp), encode_state(v), v.zk_version),) for tp, v in values.items())
+    results: tuple[Result, ...] = yield Writes(transactions)
+    written = {
+        tp: value._replace(zk_version=result.versions[0] or 0)
+        for (tp, value), result in zip(values.items(), results, strict=True)
+        if result.is_ok
+    }
+    for tp, result in zip(values, results, strict=True):
+        answers[tp] = written.get(tp) or ("INVALID_UPDATE_VERSION" if result.code == "BadVersion" else "UNKNOWN_SERVER_ERROR")
+    if written:
+        yield Learn("leadership", written)

@@ -1,0 +1,238 @@
+"""The partition state machine. Read PARTITION_TRANSITIONS first: everything else serves it.
+
+Source: PartitionStateMachine.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Any, NamedTuple
+
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.election import STRATEGIES, Candidates, Elected
+from kcontrol.controller.requests import RequestBatch
+from kcontrol.effects import Commit, Committed, Effect, Op, Read, Refusal, StateChange, Writes, Znode
+from kcontrol.model import LeaderAndIsr, PartitionState, TopicPartition
+from kcontrol.transitions import Transition, TransitionTable
+from kcontrol.znodes import decode_state, decode_topic_config, partition_path, partitions_path, state_path, topic_config_path
+
+NON_EXISTENT, NEW, ONLINE, OFFLINE = PartitionState
+
+Steps = Generator[Effect, Any, "Moved"]
+
+
+class Moved(NamedTuple):
+    """What became of the subjects of one call: the leadership of those that were elected, the reason for those that were not."""
+
+    elected: dict[TopicPartition, LeaderAndIsr]
+    failed: dict[TopicPartition, str]
+
+
+class Question(NamedTuple):
+    """What an action may look at besides the context: the strategy, what is stored now, whether unclean is allowed."""
+
+    strategy: str
+    stored: LeaderAndIsr | None = None
+    unclean: bool = False
+
+
+# ---------------------------------------------------------------- the actions: leadership, or the reason why there is none
+
+
+def mark(ctx: ControllerContext, tp: TopicPartition, question: Question) -> None:
+    """Memory only: nobody else needs to know."""
+
+
+def initialize(ctx: ControllerContext, tp: TopicPartition, question: Question) -> LeaderAndIsr | str:
+    """First leader and ISR of a new partition: the live replicas, the first one leading."""
+    live = ctx.online_replicas(tp)
+    if not live:
+        return f"none of its replicas {list(ctx.replicas(tp))} is alive"
+    return LeaderAndIsr(live[0], live, 0, -1, ctx.controller_epoch)
+
+
+def elect(ctx: ControllerContext, tp: TopicPartition, question: Question) -> LeaderAndIsr | str:
+    """The next leader of a partition that had one, from what is stored now and not from what is remembered."""
+    stored = question.stored
+    if stored is None:
+        return "it has no state znode"
+    if stored.controller_epoch > ctx.controller_epoch:
+        return f"its state znode was written by controller epoch {stored.controller_epoch}, ours is {ctx.controller_epoch}"
+    chosen = _choose(ctx, tp, question, stored)
+    if chosen is None:
+        return f"no leader can be elected by strategy {question.strategy}"
+    return stored.decided(chosen.leader, chosen.isr)._replace(controller_epoch=ctx.controller_epoch)
+
+
+def _choose(ctx: ControllerContext, tp: TopicPartition, question: Question, stored: LeaderAndIsr) -> Elected | None:
+    rule = ctx.replace.get(f"election.{question.strategy}", STRATEGIES[question.strategy].rule)
+    assignment = ctx.assignments[tp]
+    chosen: Elected | None = rule(
+        Candidates(
+            assignment.replicas,
+            stored.isr,
+            live=ctx.online_replicas(tp),
+            leaving=tuple(sorted(ctx.shutting_down_broker_ids)),
+            target=assignment.target,
+            unclean=question.unclean,
+            order=ctx.rules.offline_order,
+        )
+    )
+    return chosen
+
+
+# fmt: off
+PARTITION_TRANSITIONS = TransitionTable("partition", PartitionState, "PartitionStateMachine.scala (2.8)", [
+    # source       target        phase     action      what it means
+    (NON_EXISTENT, NEW,          "memory", mark,       "replicas are assigned, nobody leads yet"),
+    (NEW,          ONLINE,       "create", initialize, "the first live replica leads, the live ones form the ISR"),
+    (ONLINE,       ONLINE,       "elect",  elect,      "another election: preferred, reassigned or shutting down"),
+    (OFFLINE,      ONLINE,       "elect",  elect,      "a replica takes over"),
+    (NEW,          OFFLINE,      "memory", mark,       "no live replica when it should have started"),
+    (ONLINE,       OFFLINE,      "memory", mark,       "its leader is gone"),
+    (OFFLINE,      OFFLINE,      "memory", mark,       "still nobody leads"),
+    (OFFLINE,      NON_EXISTENT, "memory", mark,       "its topic is deleted"),
+])
+# fmt: on
+
+
+# ---------------------------------------------------------------- the machine
+
+
+def move(ctx: ControllerContext, subjects: Iterable[TopicPartition], target: PartitionState, strategy: str = "offline") -> Steps:
+    """Bring every subject to `target`, phase by phase, then tell the brokers in one batch.
+
+    A handler says `yield from move(...)`. Illegal moves are refused and the rest goes on.
+    Source: ZkPartitionStateMachine.handleStateChanges and doHandleStateChanges (2.8).
+    """
+    moved = Moved({}, {})
+    subjects = tuple(subjects)
+    if not subjects:
+        return moved
+    batch = RequestBatch()
+    phases = _by_phase(ctx, subjects, target)
+    if refused := phases.get(""):
+        yield Commit(tuple(Refusal(tp, ctx.partition_state(tp), target, "no such transition", True) for tp in refused))
+        moved.failed.update((tp, "illegal transition") for tp in refused)
+    if marked := phases.get("memory"):
+        yield Commit(tuple(StateChange(tp, ctx.partition_state(tp), target) for tp in marked))
+    if new := phases.get("create"):
+        yield from _create(ctx, batch, new, target, moved)
+    if waiting := phases.get("elect"):
+        yield from _elect(ctx, batch, waiting, target, strategy, moved)
+    yield from batch.send(ctx)
+    return moved
+
+
+def _row(ctx: ControllerContext, source: PartitionState, target: PartitionState) -> Transition | None:
+    row = PARTITION_TRANSITIONS.find(source, target)
+    mine = ctx.replace.get(f"partition.({source}, {target})") if row and ctx.replace else None
+    return row._replace(action=mine) if row and mine else row
+
+
+def _by_phase(
+    ctx: ControllerContext, subjects: tuple[TopicPartition, ...], target: PartitionState
+) -> dict[str, list[TopicPartition]]:
+    rows = {source: _row(ctx, source, target) for source in PartitionState}
+    phases: dict[str, list[TopicPartition]] = {}
+    for tp in subjects:
+        row = rows[ctx.partition_state(tp)]
+        phases.setdefault(row.phase if row else "", []).append(tp)
+    return phases
+
+
+def _decide(
+    ctx: ControllerContext, tp: TopicPartition, target: PartitionState, question: Question, write: Any
+) -> StateChange | Refusal:
+    source = ctx.partition_state(tp)
+    row = _row(ctx, source, target)
+    assert row is not None, "the phases hold legal moves only"
+    value = row.action(ctx, tp, question)
+    if isinstance(value, str):
+        return Refusal(tp, source, target, value)
+    return StateChange(tp, source, target, value, write, question.strategy)
+
+
+def _create(
+    ctx: ControllerContext, batch: RequestBatch, new: list[TopicPartition], target: PartitionState, moved: Moved
+) -> Generator[Effect, Any, None]:
+    """Parents first, then the state znodes; what was there already stays New. Source: initializeLeaderAndIsrForPartitions (2.8)."""
+    plan = [_decide(ctx, tp, target, Question("initialize"), "create") for tp in new]
+    ready = [change.subject for change in plan if isinstance(change, StateChange)]
+    moved.failed.update((tp, refusal.reason) for tp, refusal in zip(new, plan, strict=True) if isinstance(refusal, Refusal))
+    if ready:
+        topics = dict.fromkeys(tp.topic for tp in ready)
+        yield Writes(tuple((Op("create", partitions_path(topic)),) for topic in topics))
+        yield Writes(tuple((Op("create", partition_path(tp)),) for tp in ready if isinstance(tp, TopicPartition)))
+    answer: Committed = yield Commit(tuple(plan))
+    moved.failed.update((tp, code) for tp, code in answer.failed if isinstance(tp, TopicPartition))
+    for change in answer.done:
+        tp, value = change.subject, change.value
+        assert isinstance(tp, TopicPartition) and value is not None
+        moved.elected[tp] = value
+        batch.add_leader_and_isr(ctx, value.isr, tp, value, ctx.assignments[tp], is_new=True)
+
+
+def _elect(
+    ctx: ControllerContext,
+    batch: RequestBatch,
+    waiting: list[TopicPartition],
+    target: PartitionState,
+    strategy: str,
+    moved: Moved,
+) -> Generator[Effect, Any, None]:
+    """Read, decide, write; those that lost a race once more, without limit. Source: doElectLeaderForPartitions (2.8)."""
+    todo = tuple(waiting)
+    while todo:
+        znodes: tuple[Znode | None, ...] = yield Read(tuple(map(state_path, todo)))
+        stored = {tp: decode_state(z.data, z.stat.version) for tp, z in zip(todo, znodes, strict=True) if z}
+        unclean = yield from _unclean(ctx, stored, strategy)
+        plan = [_decide(ctx, tp, target, Question(strategy, stored.get(tp), tp in unclean), "set") for tp in todo]
+        moved.failed.update((tp, change.reason) for tp, change in zip(todo, plan, strict=True) if isinstance(change, Refusal))
+        answer: Committed = yield Commit(tuple(plan))
+        moved.failed.update((tp, code) for tp, code in answer.failed if isinstance(tp, TopicPartition))
+        for change in answer.done:
+            _announce(ctx, batch, change, strategy, moved)
+        todo = tuple(tp for tp in answer.lost if isinstance(tp, TopicPartition))
+
+
+def _announce(ctx: ControllerContext, batch: RequestBatch, change: StateChange, strategy: str, moved: Moved) -> None:
+    tp, value = change.subject, change.value
+    assert isinstance(tp, TopicPartition)
+    if value is None:  # a learner's own action may move without deciding
+        return
+    moved.elected[tp] = value
+    assignment = ctx.assignments[tp]
+    recipients = {
+        "online replicas": lambda: ctx.online_replicas(tp),
+        "target replicas": lambda: assignment.target,
+        "all replicas": lambda: assignment.replicas,
+        "online or leaving replicas": lambda: ctx.online_replicas(tp, include_shutting_down=True),
+    }[STRATEGIES[strategy].recipients]()
+    batch.add_leader_and_isr(ctx, recipients, tp, value, assignment, is_new=False)
+
+
+def _unclean(
+    ctx: ControllerContext, stored: dict[TopicPartition, LeaderAndIsr], strategy: str
+) -> Generator[Effect, Any, frozenset[TopicPartition]]:
+    """Those partitions that may elect outside the ISR: none of it is online, and the topic or the broker's default allows it.
+
+    Source: collectUncleanLeaderElectionState (2.8).
+    """
+    if strategy != "offline":
+        return frozenset()
+    hopeless = [tp for tp, value in stored.items() if not any(ctx.is_replica_online(b, tp) for b in value.isr)]
+    if not hopeless:
+        return frozenset()
+    topics = tuple(dict.fromkeys(tp.topic for tp in hopeless))
+    znodes: tuple[Znode | None, ...] = yield Read(tuple(map(topic_config_path, topics)))
+    allowed = {topic: _allows_unclean(ctx, znode) for topic, znode in zip(topics, znodes, strict=True)}
+    return frozenset(tp for tp in hopeless if allowed[tp.topic])
+
+
+def _allows_unclean(ctx: ControllerContext, znode: Znode | None) -> bool:
+    overrides = decode_topic_config(znode.data) if znode else {}
+    if "unclean.leader.election.enable" in overrides:
+        return overrides["unclean.leader.election.enable"] == "true"
+    default = ctx.config.unclean_leader_election_enable
+    return ctx.rules.unclean_default if default is None else default

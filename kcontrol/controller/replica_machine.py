@@ -1,0 +1,195 @@
+"""The replica state machine. Read REPLICA_TRANSITIONS first.
+
+Source: ReplicaStateMachine.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
+
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.requests import RequestBatch
+from kcontrol.effects import Commit, Committed, Effect, Learn, Read, Refusal, StateChange, Znode
+from kcontrol.model import NO_LEADER, LeaderAndIsr, PartitionReplica, ReplicaAssignment, ReplicaState
+from kcontrol.transitions import TransitionTable
+from kcontrol.znodes import decode_state, state_path
+
+NEW, ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE, NON_EXISTENT = ReplicaState
+
+Steps = Generator[Effect, Any, None]
+Replicas = list[PartitionReplica]
+
+
+# ---------------------------------------------------------------- the actions: each brings the replicas of one broker to the target
+
+
+def _commit(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) -> Commit:
+    return Commit(tuple(StateChange(r, ctx.replica_state(r), target) for r in replicas))
+
+
+def mark(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """Memory only."""
+    yield _commit(ctx, replicas, target)
+
+
+def introduce(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """A new replica of a partition that is led already is told so; the leader itself cannot be new."""
+    plan: list[StateChange | Refusal] = []
+    for replica in replicas:
+        tp, source = replica.topic_partition, ctx.replica_state(replica)
+        value = ctx.leadership.get(tp)
+        if value and value.leader == replica.broker_id:
+            plan.append(Refusal(replica, source, target, "it is the leader of the partition already"))
+            continue
+        if value:
+            batch.add_leader_and_isr(ctx, (replica.broker_id,), tp, value, ctx.assignments[tp], is_new=True)
+        plan.append(StateChange(replica, source, target))
+    yield Commit(tuple(plan))
+
+
+def settle(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """A new replica is in use; if the assignment does not name it yet, it is appended."""
+    for replica in replicas:
+        assignment = ctx.assignments.get(replica.topic_partition, ReplicaAssignment(()))
+        if replica.broker_id not in assignment.replicas:
+            longer = assignment._replace(replicas=(*assignment.replicas, replica.broker_id))
+            yield Learn("assignments", {replica.topic_partition: longer})
+    yield _commit(ctx, replicas, target)
+
+
+def resume(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """A replica is online: its broker is told who leads, if anybody does."""
+    for replica in replicas:
+        tp = replica.topic_partition
+        if value := ctx.leadership.get(tp):
+            batch.add_leader_and_isr(ctx, (replica.broker_id,), tp, value, ctx.assignments[tp], is_new=False)
+    yield _commit(ctx, replicas, target)
+
+
+def retire(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """A replica is offline: it is stopped, leaves the ISR, and the others are told.
+
+    Source: doHandleStateChanges, OfflineReplica (2.8).
+    """
+    for replica in replicas:
+        batch.add_stop_replica(ctx, (replica.broker_id,), replica.topic_partition, delete=False)
+    led = [r for r in replicas if r.topic_partition in ctx.leadership]
+    yield from _leave_isr(ctx, batch, led, target)
+    unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
+    for replica in unled:
+        batch.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (replica.topic_partition,))
+    if unled:
+        yield _commit(ctx, unled, target)
+
+
+def delete(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """The broker is told to delete the replica."""
+    yield _commit(ctx, replicas, target)
+    for replica in replicas:
+        batch.add_stop_replica(ctx, (replica.broker_id,), replica.topic_partition, delete=True)
+
+
+def forget(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """The replica is gone: the assignment no longer names it."""
+    for replica in replicas:
+        lists = ctx.assignments.get(replica.topic_partition, ReplicaAssignment(()))
+        without = ReplicaAssignment(*(tuple(b for b in ids if b != replica.broker_id) for ids in lists))
+        yield Learn("assignments", {replica.topic_partition: without})
+    yield _commit(ctx, replicas, target)
+
+
+# fmt: off
+REPLICA_TRANSITIONS = TransitionTable("replica", ReplicaState, "ReplicaStateMachine.scala (2.8)", [
+    # source       target        phase     action     what it means
+    (NON_EXISTENT, NEW,          "broker", introduce, "assigned; told about the leader if there is one"),
+    (NEW,          ONLINE,       "broker", settle,    "in use"),
+    (ONLINE,       ONLINE,       "broker", resume,    "told again who leads"),
+    (OFFLINE,      ONLINE,       "broker", resume,    "its broker is back"),
+    (INELIGIBLE,   ONLINE,       "broker", resume,    "its broker is back before the topic could be deleted"),
+    (NEW,          OFFLINE,      "broker", retire,    "its broker died before it was in use"),
+    (ONLINE,       OFFLINE,      "broker", retire,    "its broker is gone: it leaves the ISR"),
+    (OFFLINE,      OFFLINE,      "broker", retire,    "gone already; the ISR is looked at again"),
+    (INELIGIBLE,   OFFLINE,      "broker", retire,    "its deletion is tried again"),
+    (OFFLINE,      STARTED,      "broker", delete,    "its broker is told to delete it"),
+    (STARTED,      SUCCESSFUL,   "broker", mark,      "its broker has deleted it"),
+    (STARTED,      INELIGIBLE,   "broker", mark,      "its broker could not delete it"),
+    (OFFLINE,      INELIGIBLE,   "broker", mark,      "its broker is dead: it cannot be deleted now"),
+    (SUCCESSFUL,   NON_EXISTENT, "broker", forget,    "nothing is left of it"),
+])
+# fmt: on
+
+
+# ---------------------------------------------------------------- the machine
+
+
+def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: ReplicaState) -> Steps:
+    """Bring every subject to `target`, broker by broker, then tell the brokers in one batch.
+
+    Illegal moves are refused and the rest goes on. Source: ZkReplicaStateMachine.handleStateChanges (2.8).
+    """
+    by_broker: dict[int, Replicas] = {}
+    for replica in subjects:
+        by_broker.setdefault(replica.broker_id, []).append(replica)
+    if not by_broker:
+        return
+    batch = RequestBatch()
+    for _, replicas in sorted(by_broker.items()):
+        for action, group in _by_action(ctx, replicas, target).items():
+            if action is not None:
+                yield from action(ctx, batch, group, target)
+            else:
+                yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "no such transition", True) for r in group))
+    yield from batch.send(ctx)
+
+
+def _by_action(
+    ctx: ControllerContext, replicas: Replicas, target: ReplicaState
+) -> dict[Callable[..., Steps] | None, Replicas]:
+    actions: dict[ReplicaState, Callable[..., Steps] | None] = {}
+    for source in ReplicaState:
+        row = REPLICA_TRANSITIONS.find(source, target)
+        actions[source] = ctx.replace.get(f"replica.({source}, {target})", row.action) if row else None
+    groups: dict[Callable[..., Steps] | None, Replicas] = {}
+    for replica in replicas:
+        groups.setdefault(actions[ctx.replica_state(replica)], []).append(replica)
+    return groups
+
+
+def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """Take the replicas of one broker out of the ISRs, deciding again for those that lost a race, and tell the others.
+
+    Source: removeReplicasFromIsr and doRemoveReplicasFromIsr (2.8).
+    """
+    todo = replicas
+    while todo:
+        znodes: tuple[Znode | None, ...] = yield Read(tuple(state_path(r.topic_partition) for r in todo))
+        plan = [_without(ctx, r, target, znode) for r, znode in zip(todo, znodes, strict=True)]
+        answer: Committed = yield Commit(tuple(p for p in plan if p))
+        for change in answer.done:
+            replica, value = change.subject, change.value
+            assert isinstance(replica, PartitionReplica) and value is not None
+            tp = replica.topic_partition
+            if not ctx.is_queued_for_deletion(tp.topic):
+                others = tuple(b for b in ctx.replicas(tp) if b != replica.broker_id)
+                batch.add_leader_and_isr(ctx, others, tp, value, ctx.assignments[tp], is_new=False)
+        todo = [r for r in answer.lost if isinstance(r, PartitionReplica)]
+
+
+def _without(
+    ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState, znode: Znode | None
+) -> StateChange | Refusal | None:
+    """The partition's ISR without this replica; a last member stays in it, and a leader that goes leaves -1 behind."""
+    source = ctx.replica_state(replica)
+    if znode is None:
+        queued = ctx.is_queued_for_deletion(replica.topic)
+        return None if queued else Refusal(replica, source, target, "the partition has no state znode")
+    stored = decode_state(znode.data, znode.stat.version)
+    if stored.controller_epoch > ctx.controller_epoch:
+        return Refusal(replica, source, target, f"controller epoch {stored.controller_epoch} has written the state znode")
+    value: LeaderAndIsr = stored._replace(controller_epoch=ctx.controller_epoch)
+    if replica.broker_id not in stored.isr:
+        return StateChange(replica, source, target, value, None, "not in the ISR")
+    leader = NO_LEADER if stored.leader == replica.broker_id else stored.leader
+    isr = stored.isr if len(stored.isr) == 1 else tuple(b for b in stored.isr if b != replica.broker_id)
+    return StateChange(replica, source, target, value.decided(leader, isr), "set", "leaves the ISR")

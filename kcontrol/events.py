@@ -1,0 +1,223 @@
+"""Everything that can happen to a broker, one frozen value each.
+
+An event carries what the world knew when it was queued: ids, times and answers, never callbacks, so that it survives JSON.
+Controller events bear the names of Kafka 2.8's `ControllerEvent`s. Source: KafkaController.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from kcontrol.model import LeaderAndIsr, TopicPartition
+
+IN_THE_REQUEST = {"journal": False}
+"""Marks a field that the journal leaves out, because the record of the request holds it."""
+
+
+class ControllerState(Enum):
+    """What the controller's event thread is busy with. Source: ControllerState.scala (2.8)."""
+
+    IDLE = "Idle"
+    CONTROLLER_CHANGE = "ControllerChange"
+    BROKER_CHANGE = "BrokerChange"
+    TOPIC_CHANGE = "TopicChange"
+    TOPIC_DELETION = "TopicDeletion"
+    ALTER_PARTITION_REASSIGNMENT = "AlterPartitionReassignment"
+    AUTO_LEADER_BALANCE = "AutoLeaderBalance"
+    MANUAL_LEADER_BALANCE = "ManualLeaderBalance"
+    CONTROLLED_SHUTDOWN = "ControlledShutdown"
+    ISR_CHANGE = "IsrChange"
+    LEADER_AND_ISR_RESPONSE_RECEIVED = "LeaderAndIsrResponseReceived"
+    LOG_DIR_CHANGE = "LogDirChange"
+    UPDATE_METADATA_RESPONSE_RECEIVED = "UpdateMetadataResponseReceived"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The base of all: an event is known by the name of its class."""
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+
+# ---------------------------------------------------------------- the controller's event thread
+
+
+@dataclass(frozen=True, slots=True)
+class Startup(Event):
+    """The controller module of this broker starts."""
+
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChange(Event):
+    """`/controller` was created, or its data changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reelect(Event):
+    """`/controller` was deleted."""
+
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerAndReelect(Event):
+    """A new ZooKeeper session exists after the old one expired; the broker listens where it did."""
+
+    host: str
+    port: int
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Expire(Event):
+    """The ZooKeeper session has expired."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerChange(Event):
+    """The children of `/brokers/ids` changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerModifications(Event):
+    """The registration of a broker was rewritten."""
+
+    broker_id: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange(Event):
+    """The children of `/brokers/topics` changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionModifications(Event):
+    """A topic znode was rewritten."""
+
+    topic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletion(Event):
+    """The children of `/admin/delete_topics` changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZkPartitionReassignment(Event):
+    """`/admin/reassign_partitions` was created."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLeaderElection(Event):
+    """`/admin/preferred_replica_election` was created."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChangeNotification(Event):
+    """The children of `/isr_change_notification` changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirEventNotification(Event):
+    """The children of `/log_dir_event_notification` changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrResponseReceived(Event):
+    """A broker has answered a LeaderAndIsr request: `partitions` were in it, `errors` names those that did not go well."""
+
+    broker_id: int
+    error: str
+    errors: tuple[tuple[TopicPartition, str], ...] = ()
+    partitions: Collection[TopicPartition] = field(default=(), metadata=IN_THE_REQUEST)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataResponseReceived(Event):
+    """A broker has answered an UpdateMetadata request."""
+
+    broker_id: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterIsrReceived(Event):
+    """A leader asks for other ISRs; each value is to be written over its zk version."""
+
+    correlation_id: str
+    broker_id: int
+    broker_epoch: int
+    partitions: tuple[tuple[TopicPartition, LeaderAndIsr], ...]
+
+
+# ---------------------------------------------------------------- the rest of the broker
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStartup(Event):
+    """The process has started; `cluster_id` is what it would call a new cluster."""
+
+    host: str
+    port: int
+    timestamp_ms: int
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRequest(Event):
+    """What a controller's request has in its header, and which record of the journal it was sent by."""
+
+    correlation_id: str
+    request: tuple[int, int, int]
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    partitions: Mapping[TopicPartition, Any] = field(metadata=IN_THE_REQUEST)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrRequest(BrokerRequest):
+    """A controller tells this broker which partitions it leads and follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataRequest(BrokerRequest):
+    """A controller tells this broker who lives and who leads."""
+
+    live_brokers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplicaRequest(BrokerRequest):
+    """A controller tells this broker to stop, or to delete, replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaCaughtUp(Event):
+    """A follower's fetch shows that it has everything that its leader has."""
+
+    partition: TopicPartition
+    replica_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLags(Event):
+    """A follower has not caught up for longer than `replica.lag.time.max.ms`."""
+
+    partition: TopicPartition
+    replica_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlterIsrResponse(Event):
+    """The controller's answer to this leader: the error of each partition, or its leadership as it is now."""
+
+    error: str
+    partitions: tuple[tuple[TopicPartition, Any], ...]

@@ -1,0 +1,119 @@
+"""The nouns: immutable values that every room shares."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+NO_LEADER = -1
+LEADER_DURING_DELETE = -2
+EPOCH_DURING_DELETE = -2
+NO_EPOCH = -1
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> TopicPartition:
+        """`"my-topic-3"` is partition 3 of `my-topic`. Raises ValueError if what follows the last dash is no number."""
+        topic, _, number = text.rpartition("-")
+        return cls(topic, int(number))
+
+
+class PartitionReplica(NamedTuple):
+    """One replica: a partition on a broker."""
+
+    topic: str
+    partition: int
+    broker_id: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}@{self.broker_id}"
+
+
+class PartitionState(Enum):
+    """Kafka's own names, so that journal, diagram, Spark column and Kafka's logs say the same word."""
+
+    NON_EXISTENT = "NonExistentPartition"
+    NEW = "NewPartition"
+    ONLINE = "OnlinePartition"
+    OFFLINE = "OfflinePartition"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class ReplicaState(Enum):
+    """The seven states of a replica, under Kafka's names."""
+
+    NEW = "NewReplica"
+    ONLINE = "OnlineReplica"
+    OFFLINE = "OfflineReplica"
+    DELETION_STARTED = "ReplicaDeletionStarted"
+    DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
+    NON_EXISTENT = "NonExistentReplica"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class LeaderAndIsr(NamedTuple):
+    """Who leads a partition and who is in sync.
+
+    `zk_version` is the version of the state znode that this was read from or written as; `controller_epoch` is that of the
+    controller that decided it. Source: LeaderAndIsr and LeaderIsrAndControllerEpoch (2.8).
+    """
+
+    leader: int
+    isr: tuple[int, ...]
+    leader_epoch: int = 0
+    zk_version: int = -1
+    controller_epoch: int = 0
+
+    def decided(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
+        """A controller's next decision: one leader epoch on, to be written over the version that was read."""
+        return LeaderAndIsr(leader, isr, self.leader_epoch + 1, self.zk_version, self.controller_epoch)
+
+
+class ReplicaAssignment(NamedTuple):
+    """Where a partition's replicas live, preferred leader first, and what a reassignment adds and removes.
+
+    Source: ReplicaAssignment in ControllerContext.scala (2.4 on).
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        return tuple(b for b in self.replicas if b not in self.adding)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        return tuple(b for b in self.replicas if b not in self.removing)
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    def reassign_to(self, target: tuple[int, ...]) -> ReplicaAssignment:
+        """Head for `target`: its order comes first, then what is left of the origin.
+
+        >>> ReplicaAssignment((1, 2)).reassign_to((2, 3))
+        ReplicaAssignment(replicas=(2, 3, 1), adding=(3,), removing=(1,))
+        """
+        replicas = tuple(dict.fromkeys(target + self.origin))
+        adding = tuple(b for b in replicas if b not in self.origin)
+        removing = tuple(b for b in replicas if b not in target)
+        return ReplicaAssignment(replicas, adding, removing)

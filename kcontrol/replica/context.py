@@ -1,0 +1,58 @@
+"""What a broker knows: the replicas that it hosts, and who it has been told lives and leads.
+
+Source: ReplicaManager.scala, Partition.scala and MetadataCache.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kcontrol.config import BrokerConfig
+from kcontrol.generations import Rules
+from kcontrol.model import LeaderAndIsr, TopicPartition
+
+
+class HostedPartition(NamedTuple):
+    """One replica on this broker. `pending_isr` is what its leader has asked the controller for and not been answered yet."""
+
+    value: LeaderAndIsr
+    replicas: tuple[int, ...]
+    pending_isr: tuple[int, ...] = ()
+
+    @classmethod
+    def told(cls, entry: Any) -> HostedPartition:
+        """What a broker takes over from a LeaderAndIsr entry."""
+        value = LeaderAndIsr(entry.leader, entry.isr, entry.leader_epoch, entry.zk_version, entry.controller_epoch)
+        return cls(value, entry.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerContext:
+    """One broker beside its controller module; the driver alone writes it."""
+
+    broker_id: int
+    rules: Rules
+    config: BrokerConfig = field(default_factory=BrokerConfig)
+
+    broker_epoch: int = -1
+    cluster_id: str = ""
+    controller_id: int = -1
+    controller_epoch: int = 0
+    live_brokers: AbstractSet[int] = field(default_factory=set)
+    metadata: Mapping[TopicPartition, Any] = field(default_factory=dict)
+    hosted: Mapping[TopicPartition, HostedPartition] = field(default_factory=dict)
+
+    def leads(self, tp: TopicPartition) -> bool:
+        held = self.hosted.get(tp)
+        return held is not None and held.value.leader == self.broker_id
+
+    def copy(self) -> BrokerContext:
+        """An independent twin; the values inside are shared, since they are immutable."""
+        twin = object.__new__(BrokerContext)
+        for name in BrokerContext.__slots__:
+            value = getattr(self, name)
+            object.__setattr__(twin, name, value.copy() if isinstance(value, dict | set) else value)
+        return twin

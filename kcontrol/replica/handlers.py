@@ -1,0 +1,141 @@
+"""How a broker answers controllers, and when a leader asks for another ISR: one table, five short stories.
+
+Source: ReplicaManager.scala, KafkaApis.scala, Partition.scala and AlterIsrManager.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kcontrol import events
+from kcontrol.effects import Adopt, Ask, Handler, Learn, Respond
+from kcontrol.model import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_EPOCH, LeaderAndIsr, TopicPartition
+from kcontrol.replica.context import BrokerContext, HostedPartition
+from kcontrol.replica.startup import startup
+
+
+def _refused(ctx: BrokerContext, event: Any) -> str:
+    """Why a request as a whole is refused, or NONE. Source: KafkaApis.isBrokerEpochStale, ReplicaManager (2.8)."""
+    if 0 <= event.broker_epoch < ctx.broker_epoch:
+        return "STALE_BROKER_EPOCH"
+    return "STALE_CONTROLLER_EPOCH" if event.controller_epoch < ctx.controller_epoch else "NONE"
+
+
+def _obey(ctx: BrokerContext, event: Any) -> Handler:
+    """Remember who has spoken with which epoch."""
+    if ctx.controller_id != event.controller_id:
+        yield Learn("controller_id", event.controller_id, context="broker")
+    if ctx.controller_epoch != event.controller_epoch:
+        yield Learn("controller_epoch", event.controller_epoch, context="broker")
+
+
+def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Handler:
+    """Become leader or follower of the partitions whose leader epoch is new."""
+    error = _refused(ctx, event)
+    errors: dict[TopicPartition, str] = {}
+    if error == "NONE":
+        yield from _obey(ctx, event)
+        errors = {tp: why for tp, told in event.partitions.items() if (why := _rejects(ctx, tp, told))}
+        if len(errors) < len(event.partitions):
+            yield Adopt("hosted", tuple(tp for tp in event.partitions if tp not in errors) if errors else None)
+    yield Respond(event.correlation_id, {"error": error, "errors": errors})
+
+
+def _rejects(ctx: BrokerContext, tp: TopicPartition, told: Any) -> str | None:
+    held = ctx.hosted.get(tp)
+    if held is not None and told.leader_epoch <= held.value.leader_epoch:
+        return "STALE_CONTROLLER_EPOCH"
+    return None if ctx.broker_id in told.replicas else "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> Handler:
+    """Replace what is known of who lives, and of the partitions that are named."""
+    error = _refused(ctx, event)
+    if error == "NONE":
+        yield from _obey(ctx, event)
+        if ctx.live_brokers != set(event.live_brokers):
+            yield Learn("live_brokers", event.live_brokers, clear=True, context="broker")
+        gone = tuple(tp for tp, told in event.partitions.items() if told.leader == LEADER_DURING_DELETE)
+        if gone:
+            yield Learn("metadata", remove=gone, context="broker")
+        if len(gone) < len(event.partitions):
+            yield Adopt("metadata", tuple(tp for tp in event.partitions if tp not in gone) if gone else None)
+    yield Respond(event.correlation_id, {"error": error, "errors": {}})
+
+
+def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handler:
+    """Stop serving replicas; what is not hosted is stopped already."""
+    error = _refused(ctx, event)
+    errors: dict[TopicPartition, str] = {}
+    if error == "NONE":
+        yield from _obey(ctx, event)
+        errors = {tp: "FENCED_LEADER_EPOCH" for tp, told in event.partitions.items() if not _may_stop(ctx, tp, told.leader_epoch)}
+        stopped = tuple(tp for tp in event.partitions if tp not in errors and tp in ctx.hosted)
+        if stopped:
+            yield Learn("hosted", remove=stopped, context="broker")
+    yield Respond(event.correlation_id, {"error": error, "errors": errors})
+
+
+def _may_stop(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> bool:
+    held = ctx.hosted.get(tp)
+    return held is None or leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH) or leader_epoch > held.value.leader_epoch
+
+
+# ---------------------------------------------------------------- the leader's side of the ISR
+
+
+def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Handler:
+    """A leader asks for the larger ISR, unless it waits for an answer already."""
+    held = ctx.hosted.get(event.partition)
+    if held and ctx.leads(event.partition) and event.replica_id not in held.value.isr:
+        yield from _ask_for(ctx, event.partition, held, (*held.value.isr, event.replica_id))
+
+
+def replica_lags(ctx: BrokerContext, event: events.ReplicaLags) -> Handler:
+    """A leader asks for the smaller ISR; it never leaves itself out."""
+    held = ctx.hosted.get(event.partition)
+    if held and ctx.leads(event.partition) and event.replica_id in held.value.isr and event.replica_id != ctx.broker_id:
+        yield from _ask_for(ctx, event.partition, held, tuple(b for b in held.value.isr if b != event.replica_id))
+
+
+def _ask_for(ctx: BrokerContext, tp: TopicPartition, held: HostedPartition, isr: tuple[int, ...]) -> Handler:
+    if held.pending_isr:
+        return
+    yield Learn("hosted", {tp: held._replace(pending_isr=isr)}, context="broker")
+    yield Ask("AlterIsr", {tp: held.value._replace(isr=isr)})
+
+
+def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:
+    """Take over what the controller has written; after a refusal the old ISR stands until a newer LeaderAndIsr."""
+    settled = {tp: after for tp, answer in event.partitions if (after := _settle(ctx, tp, answer))}
+    if settled:
+        yield Learn("hosted", settled, context="broker")
+
+
+def _settle(ctx: BrokerContext, tp: TopicPartition, answer: Any) -> HostedPartition | None:
+    held = ctx.hosted.get(tp)
+    if held is None or not held.pending_isr:
+        return None
+    if isinstance(answer, LeaderAndIsr) and answer.leader_epoch == held.value.leader_epoch:
+        return held._replace(value=answer, pending_isr=())
+    return held._replace(pending_isr=()) if answer == "UNKNOWN_SERVER_ERROR" else None
+
+
+# fmt: off
+HANDLERS: dict[type[events.Event], Callable[[BrokerContext, Any], Handler]] = {
+    # event                        handler
+    events.BrokerStartup:          startup,
+    events.LeaderAndIsrRequest:    leader_and_isr,
+    events.UpdateMetadataRequest:  update_metadata,
+    events.StopReplicaRequest:     stop_replica,
+    events.ReplicaCaughtUp:        replica_caught_up,
+    events.ReplicaLags:            replica_lags,
+    events.AlterIsrResponse:       alter_isr_response,
+}
+# fmt: on
+
+
+def handle(ctx: BrokerContext, event: events.Event) -> Handler:
+    """The story of one event on a broker."""
+    yield from HANDLERS[type(event)](ctx, event)

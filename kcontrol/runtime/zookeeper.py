@@ -1,0 +1,108 @@
+"""The port through which everything here talks to ZooKeeper, and the values that cross it.
+
+Two implementations stand behind it: `zk_memory` (in this process, virtual time) and `zk_kazoo` (a real server). One contract
+suite, `tests/zookeeper/`, runs on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from kcontrol.effects import Op, Stat, WatchEvent, Znode
+
+MARKER = "/.kcontrol"  # the znode by which a root on somebody's ZooKeeper is known to be ours (see `zk_safety`)
+NOT_OURS = ("/zookeeper", MARKER)  # what `tree` leaves out, with all below: ZooKeeper's own part and the marker
+
+
+class Written(NamedTuple):
+    """The outcome of one transaction: all of it happened at `zxid`, or nothing did and `error` says why.
+
+    `error` is ZooKeeper's name of the first failing operation's code (`NodeExists`, `NoNode`, `BadVersion`, `NotEmpty`,
+    `NoChildrenForEphemerals`, `NoAuth`, `InvalidAcl`, `BadArguments`), and `failed` that operation's index, -1 if none failed.
+    `versions` has one entry per operation: 0 after a create, the new data version after a set, None otherwise.
+    `paths` has the path of each operation as it is stored, so with the number that ZooKeeper appended to a sequential name.
+    A failed transaction has `versions == ()` and `paths == ()`.
+    """
+
+    zxid: int
+    error: str | None
+    failed: int
+    versions: tuple[int | None, ...]
+    paths: tuple[str, ...]
+
+
+class Closed(NamedTuple):
+    """The end of a session: the ephemeral znodes that went with it, sorted by path."""
+
+    zxid: int
+    deleted: tuple[str, ...]
+
+
+class ConnectionLoss(Exception):  # noqa: N818 - ZooKeeper's name
+    """The server did not answer: nobody knows whether the request was performed.
+
+    `answered` has the outcomes of the leading transactions of a pipelined `write` that were answered all the same, so that only
+    the others need to be tried again; () for every other call.
+    """
+
+    def __init__(self, message: str = "The connection to ZooKeeper was lost.", answered: Sequence[Written] = ()) -> None:
+        super().__init__(message)
+        self.answered = tuple(answered)
+
+
+class Client(Protocol):
+    """One session. Every method is one round trip, however many paths or transactions it carries.
+
+    Raises `kcontrol.effects.SessionExpired` once the session has ended, `ConnectionLoss` where the answer was lost, and
+    ValueError or TypeError, with nothing sent, for what no server understands: a path without a leading slash, data that is
+    not bytes.
+    """
+
+    @property
+    def session_id(self) -> int:
+        """The session's number, which is also the `ephemeral_owner` of its ephemeral znodes."""
+
+    def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
+        """One Stat per path, None where there is no znode. A watch is left in either case."""
+
+    def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
+        """One znode per path. A missing one leaves no watch."""
+
+    def children(self, paths: Sequence[str], watch: bool) -> list[tuple[str, ...] | None]:
+        """The sorted child names of each path, None where the parent is missing, which leaves no watch."""
+
+    def write(self, transactions: Sequence[tuple[Op, ...]]) -> list[Written]:
+        """Independent transactions, pipelined in order, each all or nothing: one result each."""
+
+    def events(self) -> list[WatchEvent]:
+        """Take the watch events that have reached this session since the last call, in ZooKeeper's order."""
+
+
+class ZooKeeper(Protocol):
+    """An ensemble that sessions are opened on."""
+
+    def connect(self, session_timeout_ms: int = 18_000) -> Client:
+        """Open a session."""
+
+    def end(self, client: Client) -> Closed:
+        """End a session as its expiry would, whoever holds it and whether or not that process still lives."""
+
+    def settle(self) -> None:
+        """Wait until every open session has seen every write so far and its watch events can be taken."""
+
+    def tree(self) -> dict[str, Znode]:
+        """Every znode below the root, except `/zookeeper` and our marker, by path in sorted order."""
+
+
+def require_path(path: str) -> None:
+    """Raise ValueError for what can be no znode's path, so that it never reaches a server, with a chroot in front or not."""
+    if path[:1] != "/":
+        raise ValueError(f"{path!r} is no path of a znode: it must begin with a slash.")
+
+
+def require_op(op: Op) -> None:
+    """Raise ValueError or TypeError for an operation that cannot be sent."""
+    require_path(op.path)
+    if not isinstance(op.data, bytes):
+        raise TypeError(f"The data of {op.path} must be bytes, not {type(op.data).__name__}.")

@@ -1,0 +1,1 @@
+"""A world: brokers, network, faults, and what can happen next as a value."""

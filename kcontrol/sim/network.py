@@ -1,0 +1,127 @@
+"""What travels between brokers: controllers' requests, one in flight per channel, and brokers' questions to the controller.
+
+Source: ControllerChannelManager.scala (RequestSendThread) and BrokerToControllerChannelManager.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kcontrol import events
+from kcontrol.runtime.driver import Driver
+from kcontrol.runtime.journal import RecordId
+
+
+class Parcel(NamedTuple):
+    """One request on its way to one broker: which batch it belongs to, and the record of its sending."""
+
+    api: str
+    requests: Any
+    record: RecordId
+
+
+@dataclass(slots=True)
+class Question:
+    """What a broker asks the controller; `asked` is who is working on it, `refused_by` who said that it is not the controller."""
+
+    api: str
+    body: Any
+    record: RecordId
+    correlation_id: str = ""
+    asked: int = -1
+    refused_by: tuple[int, int] | None = None
+
+    def copy(self) -> Question:
+        return Question(self.api, self.body, self.record, self.correlation_id, self.asked, self.refused_by)
+
+
+@dataclass(slots=True)
+class Network:
+    """The state of every channel. Nothing in here decides; the world says what is delivered when."""
+
+    channels: dict[tuple[int, int], deque[Parcel]] = field(default_factory=dict)
+    questions: dict[int, list[Question]] = field(default_factory=dict)
+    in_flight: dict[str, tuple[int, int]] = field(default_factory=dict)  # correlation id -> sender and receiver
+
+    def copy(self) -> Network:
+        return Network(
+            {pair: parcels.copy() for pair, parcels in self.channels.items()},
+            {broker: [question.copy() for question in asked] for broker, asked in self.questions.items()},
+            self.in_flight.copy(),
+        )
+
+    def post(self, sender: int, requests: Any, record: RecordId) -> None:
+        for api, receiver in requests.queued():
+            self.channels.setdefault((sender, receiver), deque()).append(Parcel(api, requests, record))
+
+    def close(self, sender: int, receivers: tuple[int, ...]) -> list[int]:
+        """Throw away what waits for these receivers; return those for whom something waited."""
+        closed = [r for r in receivers if self.channels.pop((sender, r), None)]
+        for correlation_id, pair in list(self.in_flight.items()):
+            if pair[0] == sender and pair[1] in receivers:
+                del self.in_flight[correlation_id]
+        return closed
+
+    def forget(self, broker: int) -> None:
+        """A process is gone: what it had queued is gone, and what it was asked is asked again."""
+        self.channels = {pair: parcels for pair, parcels in self.channels.items() if pair[0] != broker}
+        self.in_flight = {key: pair for key, pair in self.in_flight.items() if broker not in pair}
+        self.questions.pop(broker, None)
+        for question in (q for asked in self.questions.values() for q in asked if q.asked == broker):
+            question.asked, question.correlation_id = -1, ""
+
+    def deliverable(self) -> list[tuple[int, int]]:
+        """The channels whose first request is not being worked on."""
+        busy = set(self.in_flight.values())
+        return sorted(pair for pair, parcels in self.channels.items() if parcels and pair not in busy)
+
+    def request_event(self, sender: Driver, pair: tuple[int, int]) -> events.Event:
+        """The first request of a channel as what its receiver hears; it is in flight from now on."""
+        parcel = self.channels[pair][0]
+        requests, receiver = parcel.requests, pair[1]
+        correlation_id = f"{sender.node}.{sender.incarnation}-{receiver}-{parcel.record.seq}-{parcel.api}"
+        self.in_flight[correlation_id] = pair
+        header = {
+            "correlation_id": correlation_id,
+            "request": parcel.record,
+            "controller_id": requests.controller_id,
+            "controller_epoch": requests.controller_epoch,
+            "broker_epoch": requests.broker_epochs[receiver],
+        }
+        match parcel.api:
+            case "LeaderAndIsr":
+                return events.LeaderAndIsrRequest(**header, partitions=requests.leader_and_isr[receiver])
+            case "StopReplica":
+                return events.StopReplicaRequest(**header, partitions=requests.stop_replica[receiver])
+        return events.UpdateMetadataRequest(**header, partitions=requests.update_metadata, live_brokers=requests.live_brokers)
+
+    def answered(self, correlation_id: str) -> tuple[tuple[int, int], Parcel] | None:
+        """The answer to a request has come: take the request off its channel."""
+        pair = self.in_flight.pop(correlation_id, None)
+        if pair is None:
+            return None
+        parcel = self.channels[pair].popleft()
+        if not self.channels[pair]:
+            del self.channels[pair]
+        return pair, parcel
+
+    def settle(self, broker: int, answered: list[Question]) -> None:
+        """These questions need no further answer."""
+        self.questions[broker] = [q for q in self.questions[broker] if q not in answered]
+        if not self.questions[broker]:
+            del self.questions[broker]
+
+    def pending(self, broker: int) -> list[Question]:
+        return [q for q in self.questions.get(broker, []) if q.asked == -1]
+
+
+def response_event(parcel: Parcel, receiver: int, body: Any) -> events.Event | None:
+    """What the controller hears when a broker has answered; StopReplica without deletion has no callback."""
+    if parcel.api == "LeaderAndIsr":
+        errors = tuple(body["errors"].items())
+        return events.LeaderAndIsrResponseReceived(receiver, body["error"], errors, parcel.requests.leader_and_isr[receiver])
+    if parcel.api == "UpdateMetadata":
+        return events.UpdateMetadataResponseReceived(receiver, body["error"])
+    return None

@@ -1,0 +1,59 @@
+"""One broker process: its driver, where it listens, and how things stand with its ZooKeeper session."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.handlers import handle as handle_controller_event
+from kcontrol.effects import WatchEvent
+from kcontrol.replica.context import BrokerContext
+from kcontrol.replica.handlers import handle as handle_broker_event
+from kcontrol.runtime.driver import Driver, Handle
+from kcontrol.runtime.journal import RecordId
+from kcontrol.sim.settings import Settings
+
+THREADS: dict[str, tuple[Handle, str | None]] = {
+    # thread       handles with             and shares the lock
+    "main":       (handle_broker_event, None),
+    "controller": (handle_controller_event, None),
+    "requests":   (handle_broker_event, None),
+}  # fmt: skip
+
+
+class Notice(NamedTuple):
+    """A watch event that ZooKeeper has sent and the broker has not looked at, with the record of its sending."""
+
+    event: WatchEvent
+    record: RecordId
+
+
+@dataclass(slots=True)
+class Process:
+    """`session` is `open`, `expired` (nobody has noticed), or `expiring` (the controller has been told)."""
+
+    driver: Driver
+    host: str
+    port: int
+    session: str = "open"
+    frozen: bool = False
+    notices: deque[Notice] = field(default_factory=deque)
+
+
+def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, BrokerContext]:
+    """The two contexts of a broker that has just started."""
+    rules = settings.rules()
+    controller = ControllerContext(broker_id, rules, settings.config, dict(settings.replace))
+    return controller, BrokerContext(broker_id, rules, settings.config)
+
+
+def copy_driver(driver: Driver, twin: Driver) -> Driver:
+    """Carry over what a driver holds while none of its handlers is suspended."""
+    assert driver.is_quiet, "a suspended handler cannot be copied"
+    for name, thread in driver.threads.items():
+        twin.threads[name].queue = thread.queue.copy()
+    twin.watched, twin.timers, twin.parked = driver.watched.copy(), driver.timers.copy(), driver.parked.copy()
+    twin.behind, twin.exact = driver.behind.copy(), driver.exact
+    return twin

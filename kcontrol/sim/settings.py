@@ -1,0 +1,35 @@
+"""What a run is made of besides its actions: equal settings and equal actions give an equal journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kcontrol.config import BrokerConfig
+from kcontrol.generations import Rules, rules
+
+FAULTS = ("kill", "start", "expire", "shrink", "lose", "duplicate", "delete_controller")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`faults` are those that `actions()` offers by itself; every fault can be asked for at any time.
+
+    `instant_requests` delivers requests in the step in which they are sent; without `followers` no replica ever catches up.
+    `rule_changes` are rules that differ from the release's, `replace` a learner's own functions by name.
+    """
+
+    release: str = "2.8"
+    brokers: tuple[int, ...] = (1, 2, 3)
+    seed: int = 0
+    config: BrokerConfig = field(default_factory=BrokerConfig)
+    topics: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+    instant_requests: bool = False
+    followers: bool = True
+    rule_changes: Mapping[str, Any] = field(default_factory=dict)
+    replace: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def rules(self) -> Rules:
+        return rules(self.release).but(**self.rule_changes)

@@ -1,0 +1,70 @@
+"""What a picture shows of a world, taken from the world itself: the other side of `runtime.fold`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.runtime.driver import Driver
+from kcontrol.runtime.journal import plain
+from kcontrol.sim.process import Process
+
+if TYPE_CHECKING:
+    from kcontrol.sim.world import World
+
+GIVEN = ("broker_id", "rules", "config", "replace")  # what a context is made with, and never learns
+
+
+def snapshot(world: World) -> dict[str, Any]:
+    znodes = {
+        path: [plain(node.data), node.stat.version, world.owners.get(node.stat.ephemeral_owner)]
+        for path, node in world.zk.tree().items()
+    }
+    channels = {f"{s}>{r}": [[str(p.record), p.api] for p in parcels] for (s, r), parcels in world.network.channels.items() if parcels}
+    questions = {
+        str(n): [{"record": str(q.record), "api": q.api, "body": plain(q.body)} for q in asked]
+        for n, asked in world.network.questions.items()
+    }
+    nodes = {str(n): _node(p) for n, p in world.processes.items()}
+    return {"znodes": znodes, "nodes": nodes, "channels": channels, "questions": questions}
+
+
+def _node(p: Process) -> dict[str, Any]:
+    driver = p.driver
+    return {
+        "controller": context(driver.controller),
+        "broker": context(driver.broker),
+        "queues": {name: [plain(item.event) for item in t.queue.waiting] for name, t in driver.threads.items()},
+        "handling": {name: plain(t.event) for name, t in driver.threads.items() if t.handler is not None},
+        "timers": _timers(driver),
+        "parked": dict(driver.parked),
+        "notices": [list(notice.event) for notice in p.notices],
+    }
+
+
+def _timers(driver: Driver) -> dict[str, Any]:
+    return {name: {"at_ms": t.at_ms, "thread": t.thread, "event": plain(t.event)} for name, t in driver.timers.items()}
+
+
+def context(ctx: Any) -> dict[str, Any]:
+    """Every field that a context has learnt, in plain values."""
+    names = [name for name in type(ctx).__slots__ if name not in GIVEN]
+    return {name: _field(getattr(ctx, name)) for name in names}
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(item) for key, item in value.items()}
+    return sorted(map(plain, value)) if isinstance(value, AbstractSet) else plain(value)
+
+
+def settled(state: dict[str, Any]) -> dict[str, Any]:
+    """A snapshot or a fold without what is empty or has its first value, so that the two compare."""
+    first = {"active_controller_id": -1, "controller_id": -1, "broker_epoch": -1, "controller_epoch": 0, "controller_epoch_zk_version": 0, "cluster_id": ""}
+    nodes = {}
+    for n, node in state["nodes"].items():
+        for room in ("controller", "broker"):
+            node = node | {room: {k: v for k, v in node[room].items() if v not in ({}, [], first.get(k, None))}}
+        nodes[n] = node | {"queues": {name: waiting for name, waiting in node["queues"].items() if waiting}}
+    return state | {"nodes": nodes}

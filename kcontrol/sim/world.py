@@ -1,0 +1,213 @@
+"""A cluster in one process. What can happen next is a value; one action is one step; a list of actions is the whole history."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from kcontrol.effects import Op
+from kcontrol.runtime.driver import Driver
+from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, RecordId
+from kcontrol.runtime.zk_memory import MemoryZooKeeper
+from kcontrol.runtime.zookeeper import Client, ZooKeeper
+from kcontrol.sim import acts, causes, network, process
+from kcontrol.sim.network import Network
+from kcontrol.sim.process import Notice, Process
+from kcontrol.sim.settings import Settings
+from kcontrol.sim.snapshot import snapshot
+
+Action = tuple[Any, ...]
+
+WORLD = 0
+
+
+class World:
+    """`actions()` lists what can happen, `step(action)` does one of it, `run()` goes on until nothing routine is left.
+
+    The ZooKeeper is the in-memory one unless another is handed in. With the in-memory one time is virtual, one ms a step, and the
+    world can be forked.
+    """
+
+    def __init__(self, settings: Settings | None = None, zookeeper: ZooKeeper | None = None, clock: Callable[[], int] | None = None) -> None:
+        self.settings = settings or Settings()
+        self.now_ms = 0
+        self.clock = clock or (lambda: self.now_ms)
+        self.is_simulated = zookeeper is None
+        self.zk: ZooKeeper = zookeeper or MemoryZooKeeper(now_ms=lambda: self.now_ms)
+        self.journal, self.network = Journal(), Network()
+        self.processes: dict[int, Process] = {}
+        self.ghosts: dict[int, list[Client]] = {}  # sessions that have outlived their processes
+        self.owners: dict[int, int] = {}  # session id -> broker
+        self.incarnations: dict[int, int] = {}
+        self.random = random.Random(f"{self.settings.seed}/world")
+        self.done: list[Action] = []
+        self.tool = self.zk.connect()
+        self._base: World | None = None
+        self._since: list[Action] = []
+        s = self.settings
+        self.log("run", None, journal_version=JOURNAL_VERSION, release=s.release, seed=s.seed, brokers=list(s.brokers), world=self.kind)
+
+    @property
+    def kind(self) -> str:
+        return "simulated" if self.is_simulated else "zookeeper"
+
+    # ---------------------------------------------------------------- what can happen
+
+    def actions(self) -> list[Action]:
+        """What can happen next: first what goes on by itself, in the order in which `run` takes it, then the faults on offer."""
+        return [*acts.routine(self), *acts.faults(self)]
+
+    def step(self, action: Action) -> None:
+        """Do one action. Raises UserError, listing what there is, for an action that is unknown or not possible now."""
+        action = tuple(action)
+        perform = acts.find(self, action)
+        if self.is_simulated and self.is_quiet and (self._base is None or len(self._since) >= self._copying_pays_after):
+            self._base, self._since = self._copy(), []
+        self.done.append(action)
+        self._since.append(action)
+        before = len(self.journal.records)
+        perform(self, *action[1:])
+        self._deliver_instantly()
+        self._bury_the_stillborn()
+        self._notify(before)
+        self.now_ms += 1
+
+    def run(self, limit: int = 1_000_000) -> int:
+        """Until quiet: every thread, every delivery, no faults. Return the number of steps. Raises RuntimeError at the limit."""
+        for steps in range(limit):
+            following = next(acts.routine(self), None)
+            if following is None:
+                return steps
+            self.step(following)
+        raise RuntimeError(f"the cluster was not quiet after {limit} steps")
+
+    def run_event(self, broker: int, thread: str = "controller") -> None:
+        """Take the next event of a thread and go on with it, and nothing else, to the end of its handler."""
+        self.step(("begin", broker, thread))
+        while self.processes[broker].driver.threads[thread].handler is not None:
+            self.step(("advance", broker, thread))
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no handler is suspended."""
+        return all(p.driver.is_quiet for p in self.processes.values())
+
+    # ---------------------------------------------------------------- forks
+
+    @property
+    def _copying_pays_after(self) -> int:
+        return 1 + len(self.journal.records) // 2_000
+
+    def fork(self, *, exact: bool = False) -> World:
+        """A second world with the same past, played from the last point at which no handler was suspended.
+
+        With `exact` its suspended handlers keep what a fingerprint needs. Raises ValueError on a real ZooKeeper.
+        """
+        if not self.is_simulated:
+            raise ValueError("only a simulated world can be forked")
+        start = self._base if self._base is not None and not self.is_quiet else self
+        twin = start._copy()
+        if exact:
+            for p in twin.processes.values():
+                p.driver.exact = True
+            twin.exact = True
+        if start is not self:
+            for action in self._since:
+                twin.step(action)
+        return twin
+
+    exact = False
+
+    def _copy(self) -> World:
+        """A plain copy; possible only while no handler is suspended."""
+        twin = object.__new__(World)
+        twin.settings, twin.now_ms, twin.is_simulated, twin.exact = self.settings, self.now_ms, True, self.exact
+        twin.clock = lambda: twin.now_ms
+        assert isinstance(self.zk, MemoryZooKeeper)
+        zk = self.zk.copy(now_ms=lambda: twin.now_ms)
+        twin.zk, twin.tool = zk, zk.client(self.tool.session_id)
+        twin.journal, twin.network = self.journal.copy(), self.network.copy()
+        twin.processes = {n: twin._twin_process(p, zk) for n, p in self.processes.items()}
+        twin.ghosts = {n: [zk.client(c.session_id) for c in clients] for n, clients in self.ghosts.items()}
+        twin.owners, twin.incarnations, twin.done = self.owners.copy(), self.incarnations.copy(), self.done.copy()
+        twin.random = random.Random()
+        twin.random.setstate(self.random.getstate())
+        twin._base, twin._since = None, []
+        return twin
+
+    def _twin_process(self, p: Process, zk: MemoryZooKeeper) -> Process:
+        old = p.driver
+        driver = self._driver(old.node, old.incarnation, zk.client(old.client.session_id), old.controller.copy(), old.broker.copy())
+        process.copy_driver(old, driver)
+        return Process(driver, p.host, p.port, p.session, p.frozen, p.notices.copy())
+
+    def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any) -> Driver:
+        handlers = process.THREADS
+        driver = Driver(node, incarnation, client, self.journal, lambda: self.clock(), self, controller, broker, handlers)
+        driver.exact = self.exact
+        return driver
+
+    # ---------------------------------------------------------------- what drivers hand over
+
+    def send(self, driver: Driver, requests: Any, record: RecordId) -> None:
+        self.network.post(driver.node, requests, record)
+
+    def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
+        closed = self.network.close(driver.node, brokers)
+        if closed:
+            driver.log("close_channels", None, to=closed)
+
+    def ask(self, driver: Driver, api: str, body: Any, record: RecordId) -> None:
+        self.network.questions.setdefault(driver.node, []).append(network.Question(api, body, record))
+
+    def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
+        """An answer reaches whoever has asked: the controller that sent a request, or the broker that had a question."""
+        if (answered := self.network.answered(correlation_id)) is not None:
+            (sender, receiver), parcel = answered
+            self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
+            event = network.response_event(parcel, receiver, body)
+            if event is not None and sender in self.processes:
+                self.processes[sender].driver.enqueue(event, record)
+        else:
+            acts.answer_question(self, driver, correlation_id, body, record)
+
+    def snapshot(self) -> dict[str, Any]:
+        """What a picture shows, in plain values; equal to `fold(journal.records)` after every step."""
+        return snapshot(self)
+
+    def append(self, driver: Driver, partition: Any, records: Any) -> Any:
+        raise NotImplementedError("no broker of this world has a log")
+
+    # ---------------------------------------------------------------- after every step
+
+    def log(self, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
+        return self.journal.add(WORLD, 0, kind, cause, self.clock(), fields)
+
+    def write(self, ops: tuple[Op, ...], cause: RecordId) -> str | None:
+        """An outside hand writes; return ZooKeeper's error, if any."""
+        (written,) = self.tool.write([ops])
+        versions = written.versions or (None,) * len(ops)
+        done = [[op.kind, op.path, op.data, version, op.ephemeral] for op, version in zip(ops, versions, strict=True)]
+        self.log("write", cause, ops=done, zxid=written.zxid, error=written.error, fence=-1)
+        return written.error
+
+    def _deliver_instantly(self) -> None:
+        while self.settings.instant_requests and (pairs := [p for p in self.network.deliverable() if acts.hears(self, p[1])]):
+            acts.deliver_request(self, *pairs[0])
+
+    def _bury_the_stillborn(self) -> None:
+        """A broker whose start-up has failed exits, and closes its session on the way."""
+        for n, p in list(self.processes.items()):
+            if p.driver.exited is not None:
+                acts.exit_with(self, n, 1)
+
+    def _notify(self, before: int) -> None:
+        """Hand over the watch events that this step has caused, each with the record of the write that caused it."""
+        self.zk.settle()
+        for n, p in sorted(self.processes.items()):
+            if p.session != "open":
+                continue
+            for event in p.driver.client.events():
+                cause = causes.of_watch_event(self.journal.records, before, event)
+                p.notices.append(Notice(event, self.log("notify", cause, to=n, type=event.type, path=event.path)))

@@ -1,0 +1,286 @@
+"""Where the control plane keeps what, and how it is written there.
+
+Paths are functions, codecs come in pairs of `encode_x` and `decode_x`. Decoders raise `MalformedZnode` on anything else.
+Source: ZkData.scala (2.8).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcontrol.model import LeaderAndIsr, ReplicaAssignment, TopicPartition
+
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+CLUSTER_ID = "/cluster/id"
+FEATURE = "/feature"
+PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+DELETE_TOPICS = "/admin/delete_topics"
+REASSIGN_PARTITIONS = "/admin/reassign_partitions"
+PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
+ISR_CHANGE_NOTIFICATION = "/isr_change_notification"
+LOG_DIR_EVENT_NOTIFICATION = "/log_dir_event_notification"
+
+# What a broker makes sure of at its start, in its order. Source: ZkData.PersistentZkPaths (2.8).
+PERSISTENT_PATHS = (
+    "/consumers", BROKER_IDS, TOPICS, "/config/changes", DELETE_TOPICS, "/brokers/seqid", ISR_CHANGE_NOTIFICATION,
+    PRODUCER_ID_BLOCK, LOG_DIR_EVENT_NOTIFICATION,
+    "/config/topics", "/config/clients", "/config/users", "/config/brokers", "/config/ips",
+)  # fmt: skip
+
+
+class MalformedZnode(ValueError):
+    """A znode holds text that its codec cannot read."""
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def partition_path(tp: TopicPartition) -> str:
+    return f"{TOPICS}/{tp.topic}/partitions/{tp.partition}"
+
+
+def state_path(tp: TopicPartition) -> str:
+    return f"{TOPICS}/{tp[0]}/partitions/{tp[1]}/state"
+
+
+def topic_config_path(topic: str) -> str:
+    return f"/config/topics/{topic}"
+
+
+_STATE_PATH = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+
+
+def parse_state_path(path: str) -> TopicPartition | None:
+    """The partition whose state znode this is, or None."""
+    found = _STATE_PATH.fullmatch(path)
+    return TopicPartition(found.group(1), int(found.group(2))) if found else None
+
+
+def parent(path: str) -> str:
+    """The path above; that of a top-level path is `/`."""
+    return path.rpartition("/")[0] or "/"
+
+
+def encode(value: Any) -> bytes:
+    """Compact JSON in the order of the keys, as Kafka writes it."""
+    return msgspec.json.encode(value)
+
+
+def _decode(data: bytes, what: str) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise MalformedZnode(f"{what} does not hold JSON: {error}") from None
+
+
+class _Fields(NamedTuple):
+    """Reading fields out of decoded JSON, with one error for all that can be wrong with them."""
+
+    value: Any
+    what: str
+
+    def get(self, name: str, kind: type, default: Any = ...) -> Any:
+        found = self.value.get(name, default) if isinstance(self.value, dict) else ...
+        if found is ... or not isinstance(found, kind) or isinstance(found, bool):
+            raise MalformedZnode(f"{self.what} has no {kind.__name__} {name!r}")
+        return found
+
+
+# ---------------------------------------------------------------- /controller and /controller_epoch
+
+
+def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
+    return encode({"version": 1, "brokerid": broker_id, "timestamp": str(timestamp_ms)})
+
+
+def decode_controller(data: bytes) -> int:
+    """The id of the broker that `/controller` names; a bare number, as very old releases wrote it, is read too."""
+    value = _decode(data, CONTROLLER)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    broker_id: int = _Fields(value, CONTROLLER).get("brokerid", int)
+    return broker_id
+
+
+def encode_controller_epoch(controller_epoch: int) -> bytes:
+    return str(controller_epoch).encode()
+
+
+def decode_controller_epoch(data: bytes) -> int:
+    try:
+        return int(data)
+    except ValueError:
+        raise MalformedZnode(f"{CONTROLLER_EPOCH} holds {data.decode(errors='replace')!r}, which is no number") from None
+
+
+# ---------------------------------------------------------------- the state of a partition
+
+
+def encode_state(value: LeaderAndIsr) -> bytes:
+    isr = ",".join(map(str, value.isr))
+    return (
+        f'{{"controller_epoch":{value.controller_epoch},"leader":{value.leader},"version":1,'
+        f'"leader_epoch":{value.leader_epoch},"isr":[{isr}]}}'
+    ).encode()
+
+
+class _State(msgspec.Struct):
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+
+_decode_state = msgspec.json.Decoder(_State).decode
+
+
+def decode_state(data: bytes, zk_version: int = -1) -> LeaderAndIsr:
+    try:
+        state = _decode_state(data)
+    except msgspec.DecodeError as error:
+        raise MalformedZnode(f"a state znode is malformed: {error}") from None
+    return LeaderAndIsr(state.leader, state.isr, state.leader_epoch, zk_version, state.controller_epoch)
+
+
+# ---------------------------------------------------------------- topics
+
+
+class TopicZnode(NamedTuple):
+    """What `/brokers/topics/<t>` says: replicas by partition number, and since 2.8 the topic's id."""
+
+    partitions: dict[int, ReplicaAssignment]
+    topic_id: str | None = None
+
+
+def encode_topic(topic: TopicZnode) -> bytes:
+    """Version 3 of the topic znode; a partition is named among adding or removing only if it has some."""
+    rows = sorted(topic.partitions.items())
+    value: dict[str, Any] = {
+        "version": 3,
+        "partitions": {str(p): a.replicas for p, a in rows},
+        "adding_replicas": {str(p): a.adding for p, a in rows if a.adding},
+        "removing_replicas": {str(p): a.removing for p, a in rows if a.removing},
+    }
+    return encode(value | ({"topic_id": topic.topic_id} if topic.topic_id else {}))
+
+
+def decode_topic(data: bytes) -> TopicZnode:
+    fields = _Fields(_decode(data, "a topic znode"), "a topic znode")
+    adding, removing = fields.get("adding_replicas", dict, {}), fields.get("removing_replicas", dict, {})
+    try:
+        partitions = {
+            int(p): ReplicaAssignment(tuple(replicas), tuple(adding.get(p, ())), tuple(removing.get(p, ())))
+            for p, replicas in fields.get("partitions", dict).items()
+        }
+    except (TypeError, ValueError):
+        raise MalformedZnode("a topic znode does not map partition numbers to lists of broker ids") from None
+    return TopicZnode(partitions, fields.get("topic_id", str, "") or None)
+
+
+def encode_topic_config(overrides: dict[str, str]) -> bytes:
+    return encode({"version": 1, "config": overrides})
+
+
+def decode_topic_config(data: bytes) -> dict[str, str]:
+    """A topic's settings that differ from the broker's."""
+    config = _Fields(_decode(data, "a topic's configuration"), "a topic's configuration").get("config", dict)
+    return {str(key): str(value) for key, value in config.items()}
+
+
+# ---------------------------------------------------------------- brokers
+
+
+class BrokerEndpoint(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+
+def encode_broker(endpoint: BrokerEndpoint, timestamp_ms: int) -> bytes:
+    """Version 5 of a broker's registration, with one PLAINTEXT listener."""
+    return encode({
+        "features": {},
+        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+        "endpoints": [f"PLAINTEXT://{endpoint.host}:{endpoint.port}"],
+        "jmx_port": -1,
+        "port": endpoint.port,
+        "host": endpoint.host,
+        "version": 5,
+        "timestamp": str(timestamp_ms),
+    })  # fmt: skip
+
+
+def decode_broker(data: bytes) -> BrokerEndpoint:
+    fields = _Fields(_decode(data, "a broker's registration"), "a broker's registration")
+    return BrokerEndpoint(fields.get("host", str), fields.get("port", int))
+
+
+# ---------------------------------------------------------------- lists of partitions
+
+
+def encode_partition_list(partitions: tuple[TopicPartition, ...]) -> bytes:
+    """The body of an ISR change notification and of `/admin/preferred_replica_election`."""
+    return encode({"version": 1, "partitions": [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]})
+
+
+def decode_partition_list(data: bytes) -> tuple[TopicPartition, ...]:
+    return tuple(_partition(item) for item in _Fields(_decode(data, "a partition list"), "a partition list").get("partitions", list))
+
+
+def encode_reassignment(targets: dict[TopicPartition, tuple[int, ...]]) -> bytes:
+    items = [{"topic": tp.topic, "partition": tp.partition, "replicas": replicas} for tp, replicas in targets.items()]
+    return encode({"version": 1, "partitions": items})
+
+
+def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    items = _Fields(_decode(data, REASSIGN_PARTITIONS), REASSIGN_PARTITIONS).get("partitions", list)
+    return {_partition(item): tuple(_Fields(item, REASSIGN_PARTITIONS).get("replicas", list)) for item in items}
+
+
+def _partition(item: Any) -> TopicPartition:
+    fields = _Fields(item, "a partition list")
+    return TopicPartition(fields.get("topic", str), fields.get("partition", int))
+
+
+def encode_log_dir_event(broker_id: int) -> bytes:
+    return encode({"version": 1, "broker": broker_id, "event": 1})
+
+
+def decode_log_dir_event(data: bytes) -> int:
+    broker_id: int = _Fields(_decode(data, "a log dir notification"), "a log dir notification").get("broker", int)
+    return broker_id
+
+
+# ---------------------------------------------------------------- the rest of what a broker writes at its start
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    return encode({"version": "1", "id": cluster_id})
+
+
+def encode_feature(status: int) -> bytes:
+    return encode({"features": {}, "version": 1, "status": status})
+
+
+def encode_producer_id_block(broker_id: int, start: int, end: int) -> bytes:
+    return encode({"version": 1, "broker": broker_id, "block_start": str(start), "block_end": str(end)})
+
+
+def decode_producer_id_block_end(data: bytes) -> int:
+    return int(_Fields(_decode(data, PRODUCER_ID_BLOCK), PRODUCER_ID_BLOCK).get("block_end", str))
