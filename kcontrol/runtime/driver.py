@@ -35,6 +35,17 @@ class Outbox(Protocol):
 
 
 @dataclass(slots=True)
+class Begun:
+    """What a suspended handler can be copied from: the context at its beginning and everything that it was told since."""
+
+    context: Any
+    answers: list[tuple[str, Any]]
+
+    def copy(self) -> Begun:
+        return Begun(self.context, self.answers.copy())
+
+
+@dataclass(slots=True)
 class Thread:
     """A source of events: who handles them, what waits, and the handler that is suspended, with what it waits for.
 
@@ -51,7 +62,7 @@ class Thread:
     begun: RecordId | None = None
     waits_for: RoundTrip | None = None
     answers: list[Any] = field(default_factory=list)
-    begun_with: Any = None
+    begun_with: Begun | None = None
     changed: dict[Any, RecordId] = field(default_factory=dict)  # the last move of each partition within this handler
 
 
@@ -133,7 +144,7 @@ class Driver:
         if thread.lock:
             self.locks[thread.lock] = name
         if self.exact:
-            thread.begun_with = (thread.context.copy(), [])
+            thread.begun_with = Begun(thread.context.copy(), [])
         thread.handler = thread.handle(thread.context, item.event)
         self._resume(thread, thread.handler.send, None)
 
@@ -157,8 +168,8 @@ class Driver:
     def _resume(self, thread: Thread, go: Callable[[Any], Any], value: Any) -> None:
         handler = thread.handler
         assert handler is not None
-        if self.exact and thread.begun_with:
-            thread.begun_with[1].append(value)
+        if thread.begun_with is not None:
+            thread.begun_with.answers.append((go.__name__, value))
         try:
             effect = go(value)
             while is_instant(effect):

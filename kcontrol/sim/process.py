@@ -13,6 +13,7 @@ from kcontrol.replica.context import BrokerContext
 from kcontrol.replica.handlers import handle as handle_broker_event
 from kcontrol.runtime.driver import Driver, Handle
 from kcontrol.runtime.journal import RecordId
+from kcontrol.runtime.revival import revive
 from kcontrol.sim.settings import Settings
 
 THREADS: dict[str, tuple[Handle, str | None]] = {
@@ -50,10 +51,19 @@ def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, Bro
 
 
 def copy_driver(driver: Driver, twin: Driver) -> Driver:
-    """Carry over what a driver holds while none of its handlers is suspended."""
-    assert driver.is_quiet, "a suspended handler cannot be copied"
+    """Carry over all that a driver holds. Raises ValueError if a handler is suspended that was not begun to be copied."""
     for name, thread in driver.threads.items():
-        twin.threads[name].queue = thread.queue.copy()
+        other = twin.threads[name]
+        other.queue = thread.queue.copy()
+        if thread.handler is not None:
+            room = "controller" if thread.context is driver.controller else "broker"
+            revive(thread, other, room, pipelined=driver.controller.rules.pipelined)
     twin.watched, twin.timers, twin.parked = driver.watched.copy(), driver.timers.copy(), driver.parked.copy()
-    twin.behind, twin.exact = driver.behind.copy(), driver.exact
+    twin.behind, twin.exact, twin.locks = driver.behind.copy(), driver.exact, driver.locks.copy()
     return twin
+
+
+def can_be_copied(driver: Driver) -> bool:
+    """Whether no handler is suspended, or those that are were begun to be copied and share their context with nobody."""
+    suspended = [thread for thread in driver.threads.values() if thread.handler is not None]
+    return all(thread.begun_with is not None and thread.lock is None for thread in suspended)

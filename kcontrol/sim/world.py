@@ -8,10 +8,11 @@ from typing import Any
 
 from kcontrol.effects import Op
 from kcontrol.runtime.driver import Driver
-from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, RecordId
+from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client, ZooKeeper
 from kcontrol.sim import acts, causes, network, process
+from kcontrol.sim.fingerprint import fingerprint
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Notice, Process
 from kcontrol.sim.settings import Settings
@@ -45,6 +46,7 @@ class World:
         self.tool = self.zk.connect()
         self._base: World | None = None
         self._since: list[Action] = []
+        self._before = 0
         s = self.settings
         self.log("run", None, journal_version=JOURNAL_VERSION, release=s.release, seed=s.seed, brokers=list(s.brokers), world=self.kind)
 
@@ -62,11 +64,11 @@ class World:
         """Do one action. Raises UserError, listing what there is, for an action that is unknown or not possible now."""
         action = tuple(action)
         perform = acts.find(self, action)
-        if self.is_simulated and self.is_quiet and (self._base is None or len(self._since) >= self._copying_pays_after):
+        if self.is_simulated and not self.exact and self.is_quiet and (self._base is None or len(self._since) >= self._copying_pays_after):
             self._base, self._since = self._copy(), []
         self.done.append(action)
         self._since.append(action)
-        before = len(self.journal.records)
+        self._before = before = len(self.journal.records)
         perform(self, *action[1:])
         self._deliver_instantly()
         self._bury_the_stillborn()
@@ -89,6 +91,11 @@ class World:
             self.step(("advance", broker, thread))
 
     @property
+    def last_step(self) -> list[Record]:
+        """The records of the last step."""
+        return self.journal.records[self._before :]
+
+    @property
     def is_quiet(self) -> bool:
         """Whether no handler is suspended."""
         return all(p.driver.is_quiet for p in self.processes.values())
@@ -100,27 +107,32 @@ class World:
         return 1 + len(self.journal.records) // 2_000
 
     def fork(self, *, exact: bool = False) -> World:
-        """A second world with the same past, played from the last point at which no handler was suspended.
+        """A second world with the same past.
 
-        With `exact` its suspended handlers keep what a fingerprint needs. Raises ValueError on a real ZooKeeper.
+        It is a plain copy where no handler is suspended, or where this world is `exact`: then its handlers keep what they can be
+        copied from, and what a fingerprint needs. Otherwise the actions since the last quiet point are played again.
+        Raises ValueError on a real ZooKeeper.
         """
         if not self.is_simulated:
             raise ValueError("only a simulated world can be forked")
-        start = self._base if self._base is not None and not self.is_quiet else self
+        plain = all(process.can_be_copied(p.driver) for p in self.processes.values())
+        start = self if plain or self._base is None else self._base
         twin = start._copy()
-        if exact:
-            for p in twin.processes.values():
-                p.driver.exact = True
-            twin.exact = True
-        if start is not self:
-            for action in self._since:
-                twin.step(action)
+        twin.be_exact(exact or self.exact)
+        for action in self._since if start is not self else ():
+            twin.step(action)
         return twin
+
+    def be_exact(self, exact: bool) -> None:
+        """From now on, keep of every handler what it can be copied from, or no longer."""
+        self.exact = exact
+        for p in self.processes.values():
+            p.driver.exact = exact
 
     exact = False
 
     def _copy(self) -> World:
-        """A plain copy; possible only while no handler is suspended."""
+        """A plain copy. Raises ValueError if a handler is suspended that was not begun to be copied."""
         twin = object.__new__(World)
         twin.settings, twin.now_ms, twin.is_simulated, twin.exact = self.settings, self.now_ms, True, self.exact
         twin.clock = lambda: twin.now_ms
@@ -133,7 +145,7 @@ class World:
         twin.owners, twin.incarnations, twin.done = self.owners.copy(), self.incarnations.copy(), self.done.copy()
         twin.random = random.Random()
         twin.random.setstate(self.random.getstate())
-        twin._base, twin._since = None, []
+        twin._base, twin._since, twin._before = None, [], self._before
         return twin
 
     def _twin_process(self, p: Process, zk: MemoryZooKeeper) -> Process:
@@ -175,6 +187,10 @@ class World:
     def snapshot(self) -> dict[str, Any]:
         """What a picture shows, in plain values; equal to `fold(journal.records)` after every step."""
         return snapshot(self)
+
+    def fingerprint(self) -> str:
+        """Equal for worlds with equal futures, however they came about."""
+        return fingerprint(self)
 
     def append(self, driver: Driver, partition: Any, records: Any) -> Any:
         raise NotImplementedError("no broker of this world has a log")
