@@ -13,6 +13,11 @@ class BrokerConfig:
     unclean_leader_election_enable: bool | None = None
     zookeeper_session_timeout_ms: int = 18_000
     replica_lag_time_max_ms: int = 30_000
+    controlled_shutdown_max_retries: int = 3
+    controlled_shutdown_retry_backoff_ms: int = 5_000
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_per_broker_percentage: int = 10
+    leader_imbalance_check_interval_seconds: int = 300
 
     def but(self, key: str, value: Any) -> BrokerConfig:
         """The same settings with one changed; `key` may be written with dots. Raises ValueError naming the legal keys."""

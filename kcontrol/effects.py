@@ -5,7 +5,7 @@ A handler is a generator. It yields one of these values and is suspended until t
 ROUND TRIPS (`Exists`, `Read`, `Children`, `Transaction`, `Writes`, `Commit`, `Append`) are each one step of the world, and
 anything may happen between two of them. A `Commit` that writes nothing is instant.
 
-INSTANT effects (`Learn`, `Adopt`, `Watch`, `Unwatch`, `Send`, `Respond`, `Park`, `Arm`, `Cancel`, `Enqueue`, `Ask`) are performed
+INSTANT effects (`Learn`, `Adopt`, `Watch`, `Unwatch`, `Send`, `Respond`, `Park`, `Arm`, `Cancel`, `Enqueue`, `Ask`, `Exit`) are performed
 within the step, and the handler goes on. `Release` suspends it until it has its lock again.
 
 Where a release has no pipelined ZooKeeper client (before 1.1) the driver takes one path, transaction or change per round trip.
@@ -264,11 +264,12 @@ class Park:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """Start a timer, or start it anew: after `delay_ms` its event is queued."""
+    """Start a timer, or start it anew: after `delay_ms` its event is queued. A periodic one is armed again and again."""
 
     timer: str
     delay_ms: int
     event: Any
+    periodic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +277,13 @@ class Cancel:
     """Stop a timer; none is no error."""
 
     timer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The process stops, and closes its session on the way."""
+
+    exit_code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +301,6 @@ class Enqueue:
 
 
 RoundTrip = Exists | Read | Children | Transaction | Writes | Commit | Append
-Instant = Learn | Adopt | Watch | Unwatch | Send | Ask | Respond | Park | Arm | Cancel | Release | Enqueue
+Instant = Learn | Adopt | Watch | Unwatch | Send | Ask | Respond | Park | Arm | Cancel | Release | Enqueue | Exit
 Effect = RoundTrip | Instant
 Handler = Generator[Effect, Any, Any]

@@ -4,5 +4,9 @@
 class UserError(Exception):
     """A problem the user can act on: its text is one sentence that says what is wrong and what to do.
 
-    The command line prints the text alone and exits with status 1; a notebook shows it as the last line of the traceback.
+    The command line prints the text alone and exits with status 1; a notebook shows the text alone, without a traceback.
     """
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback."""
+        return [str(self)]

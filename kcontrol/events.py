@@ -30,6 +30,8 @@ class ControllerState(Enum):
     MANUAL_LEADER_BALANCE = "ManualLeaderBalance"
     CONTROLLED_SHUTDOWN = "ControlledShutdown"
     ISR_CHANGE = "IsrChange"
+    UNCLEAN_LEADER_ELECTION_ENABLE = "UncleanLeaderElectionEnable"
+    TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE = "TopicUncleanLeaderElectionEnable"
     LEADER_AND_ISR_RESPONSE_RECEIVED = "LeaderAndIsrResponseReceived"
     LOG_DIR_CHANGE = "LogDirChange"
     UPDATE_METADATA_RESPONSE_RECEIVED = "UpdateMetadataResponseReceived"
@@ -116,7 +118,41 @@ class ZkPartitionReassignment(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLeaderElection(Event):
-    """`/admin/preferred_replica_election` was created."""
+    """Elections are asked for: through `/admin/preferred_replica_election`, or by an admin client, who waits for an answer.
+
+    `election_type` is PREFERRED or UNCLEAN, `trigger` ZkTriggered or AdminClientTriggered; no `partitions` means all of them.
+    """
+
+    correlation_id: str = ""
+    partitions: tuple[TopicPartition, ...] | None = None
+    election_type: str = "PREFERRED"
+    trigger: str = "ZkTriggered"
+
+
+@dataclass(frozen=True, slots=True)
+class AutoPreferredReplicaLeaderElection(Event):
+    """It is time to look for brokers that lead too few of the partitions that prefer them."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanLeaderElectionEnable(Event):
+    """The default of `unclean.leader.election.enable` was switched on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicUncleanLeaderElectionEnable(Event):
+    """A topic's `unclean.leader.election.enable` was switched on."""
+
+    topic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdown(Event):
+    """A broker wants to stop; epoch -1 means that it does not name one."""
+
+    correlation_id: str
+    broker_id: int
+    broker_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +249,19 @@ class ReplicaLags(Event):
 
     partition: TopicPartition
     replica_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown(Event):
+    """The process is asked to stop in good order, or it is time to ask the controller again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdownResponse(Event):
+    """The controller's answer to a broker that wants to stop: what it still leads."""
+
+    error: str
+    remaining: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)

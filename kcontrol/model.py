@@ -28,16 +28,21 @@ class TopicPartition(NamedTuple):
 class PartitionReplica(NamedTuple):
     """One replica: a partition on a broker."""
 
-    topic: str
-    partition: int
+    topic_partition: TopicPartition
     broker_id: int
 
     @property
-    def topic_partition(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
+    def topic(self) -> str:
+        return self.topic_partition.topic
 
     def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}@{self.broker_id}"
+        return f"{self.topic_partition}@{self.broker_id}"
+
+    @classmethod
+    def parse(cls, text: str) -> PartitionReplica:
+        """`"t-0@1"` is the replica of `t-0` on broker 1. Raises ValueError for anything of another form."""
+        partition, _, broker_id = text.rpartition("@")
+        return cls(TopicPartition.parse(partition), int(broker_id))
 
 
 class PartitionState(Enum):

@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kcontrol.kafka_json import Fields, Int32, MalformedZnode, NotJson, decode, encode, in_hash_order, java_int
 from kcontrol.model import LeaderAndIsr, ReplicaAssignment, TopicPartition
+
+__all__ = ["MalformedZnode", "encode"]
 
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
@@ -32,10 +35,6 @@ PERSISTENT_PATHS = (
     PRODUCER_ID_BLOCK, LOG_DIR_EVENT_NOTIFICATION,
     "/config/topics", "/config/clients", "/config/users", "/config/brokers", "/config/ips",
 )  # fmt: skip
-
-
-class MalformedZnode(ValueError):
-    """A znode holds text that its codec cannot read."""
 
 
 def broker_path(broker_id: int) -> str:
@@ -76,31 +75,6 @@ def parent(path: str) -> str:
     return path.rpartition("/")[0] or "/"
 
 
-def encode(value: Any) -> bytes:
-    """Compact JSON in the order of the keys, as Kafka writes it."""
-    return msgspec.json.encode(value)
-
-
-def _decode(data: bytes, what: str) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
-        raise MalformedZnode(f"{what} does not hold JSON: {error}") from None
-
-
-class _Fields(NamedTuple):
-    """Reading fields out of decoded JSON, with one error for all that can be wrong with them."""
-
-    value: Any
-    what: str
-
-    def get(self, name: str, kind: type, default: Any = ...) -> Any:
-        found = self.value.get(name, default) if isinstance(self.value, dict) else ...
-        if found is ... or not isinstance(found, kind) or isinstance(found, bool):
-            raise MalformedZnode(f"{self.what} has no {kind.__name__} {name!r}")
-        return found
-
-
 # ---------------------------------------------------------------- /controller and /controller_epoch
 
 
@@ -109,11 +83,8 @@ def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
 
 
 def decode_controller(data: bytes) -> int:
-    """The id of the broker that `/controller` names; a bare number, as very old releases wrote it, is read too."""
-    value = _decode(data, CONTROLLER)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    broker_id: int = _Fields(value, CONTROLLER).get("brokerid", int)
+    """The id of the broker that `/controller` names."""
+    broker_id: int = decode(data, CONTROLLER).get("brokerid", Int32)
     return broker_id
 
 
@@ -123,7 +94,7 @@ def encode_controller_epoch(controller_epoch: int) -> bytes:
 
 def decode_controller_epoch(data: bytes) -> int:
     try:
-        return int(data)
+        return java_int(data.decode())
     except ValueError:
         raise MalformedZnode(f"{CONTROLLER_EPOCH} holds {data.decode(errors='replace')!r}, which is no number") from None
 
@@ -140,20 +111,21 @@ def encode_state(value: LeaderAndIsr) -> bytes:
 
 
 class _State(msgspec.Struct):
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    controller_epoch: int
+    leader: Int32
+    leader_epoch: Int32
+    isr: tuple[Int32, ...]
+    controller_epoch: Int32
 
 
 _decode_state = msgspec.json.Decoder(_State).decode
 
 
 def decode_state(data: bytes, zk_version: int = -1) -> LeaderAndIsr:
+    """What a state znode says, as of `zk_version`."""
     try:
         state = _decode_state(data)
-    except msgspec.DecodeError as error:
-        raise MalformedZnode(f"a state znode is malformed: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        state = decode(data, "a state znode").all(_State)
     return LeaderAndIsr(state.leader, state.isr, state.leader_epoch, zk_version, state.controller_epoch)
 
 
@@ -168,28 +140,38 @@ class TopicZnode(NamedTuple):
 
 
 def encode_topic(topic: TopicZnode) -> bytes:
-    """Version 3 of the topic znode; a partition is named among adding or removing only if it has some."""
-    rows = sorted(topic.partitions.items())
-    value: dict[str, Any] = {
-        "version": 3,
-        "partitions": {str(p): a.replicas for p, a in rows},
-        "adding_replicas": {str(p): a.adding for p, a in rows if a.adding},
-        "removing_replicas": {str(p): a.removing for p, a in rows if a.removing},
-    }
-    return encode(value | ({"topic_id": topic.topic_id} if topic.topic_id else {}))
+    """Version 3 of the topic znode; a partition is named among adding or removing only if it has some.
+
+    The order of the keys is that of the hash maps that Kafka fills.
+    """
+    rows = {str(p): a for p, a in sorted(topic.partitions.items())}
+    value: dict[str, Any] = {"partitions": in_hash_order({p: a.replicas for p, a in rows.items()})}
+    if topic.topic_id:
+        value["topic_id"] = topic.topic_id
+    value["adding_replicas"] = in_hash_order({p: a.adding for p, a in rows.items() if a.adding})
+    value["removing_replicas"] = in_hash_order({p: a.removing for p, a in rows.items() if a.removing})
+    return encode(value | {"version": 3})
 
 
 def decode_topic(data: bytes) -> TopicZnode:
-    fields = _Fields(_decode(data, "a topic znode"), "a topic znode")
-    adding, removing = fields.get("adding_replicas", dict, {}), fields.get("removing_replicas", dict, {})
+    """The assignments of a topic, and its id if it has one. No JSON at all, or no partitions, is a topic without partitions."""
     try:
-        partitions = {
-            int(p): ReplicaAssignment(tuple(replicas), tuple(adding.get(p, ())), tuple(removing.get(p, ())))
-            for p, replicas in fields.get("partitions", dict).items()
-        }
-    except (TypeError, ValueError):
-        raise MalformedZnode("a topic znode does not map partition numbers to lists of broker ids") from None
-    return TopicZnode(partitions, fields.get("topic_id", str, "") or None)
+        fields = decode(data, "a topic znode")
+    except NotJson:
+        return TopicZnode({})
+    partitions = fields.get("partitions", dict[str, tuple[Int32, ...]], {})
+    adding, removing = (Fields(fields.get(name, dict, {}), "a topic znode") for name in ("adding_replicas", "removing_replicas"))
+    topic_id = fields.get("topic_id", str, "") or None
+    try:
+        return TopicZnode(
+            {java_int(p): _assignment(p, replicas, adding, removing) for p, replicas in partitions.items()}, topic_id
+        )
+    except ValueError as error:
+        raise MalformedZnode(f"a topic znode does not map partition numbers to lists of broker ids: {error}") from None
+
+
+def _assignment(number: str, replicas: tuple[int, ...], adding: Fields, removing: Fields) -> ReplicaAssignment:
+    return ReplicaAssignment(replicas, *(fields.get(number, tuple[Int32, ...], ()) for fields in (adding, removing)))
 
 
 def encode_topic_config(overrides: dict[str, str]) -> bytes:
@@ -198,7 +180,7 @@ def encode_topic_config(overrides: dict[str, str]) -> bytes:
 
 def decode_topic_config(data: bytes) -> dict[str, str]:
     """A topic's settings that differ from the broker's."""
-    config = _Fields(_decode(data, "a topic's configuration"), "a topic's configuration").get("config", dict)
+    config = decode(data, "a topic's configuration").get("config", dict)
     return {str(key): str(value) for key, value in config.items()}
 
 
@@ -227,7 +209,7 @@ def encode_broker(endpoint: BrokerEndpoint, timestamp_ms: int) -> bytes:
 
 
 def decode_broker(data: bytes) -> BrokerEndpoint:
-    fields = _Fields(_decode(data, "a broker's registration"), "a broker's registration")
+    fields = decode(data, "a broker's registration")
     return BrokerEndpoint(fields.get("host", str), fields.get("port", int))
 
 
@@ -240,7 +222,17 @@ def encode_partition_list(partitions: tuple[TopicPartition, ...]) -> bytes:
 
 
 def decode_partition_list(data: bytes) -> tuple[TopicPartition, ...]:
-    return tuple(_partition(item) for item in _Fields(_decode(data, "a partition list"), "a partition list").get("partitions", list))
+    """The partitions of such a list, each once. No JSON at all is an empty list."""
+    try:
+        fields = decode(data, "a partition list")
+    except NotJson:
+        return ()
+    return tuple(dict.fromkeys(TopicPartition(item.topic, item.partition) for item in fields.get("partitions", list[_Partition])))
+
+
+class _Partition(msgspec.Struct):
+    topic: str
+    partition: Int32
 
 
 def encode_reassignment(targets: dict[TopicPartition, tuple[int, ...]]) -> bytes:
@@ -248,14 +240,21 @@ def encode_reassignment(targets: dict[TopicPartition, tuple[int, ...]]) -> bytes
     return encode({"version": 1, "partitions": items})
 
 
+class _Target(msgspec.Struct, forbid_unknown_fields=True):
+    topic: str
+    replicas: tuple[Int32, ...]
+    partition: Int32 = 0
+
+
+class _Targets(msgspec.Struct, forbid_unknown_fields=True):
+    partitions: list[_Target]
+    version: Any = 1
+
+
 def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    items = _Fields(_decode(data, REASSIGN_PARTITIONS), REASSIGN_PARTITIONS).get("partitions", list)
-    return {_partition(item): tuple(_Fields(item, REASSIGN_PARTITIONS).get("replicas", list)) for item in items}
-
-
-def _partition(item: Any) -> TopicPartition:
-    fields = _Fields(item, "a partition list")
-    return TopicPartition(fields.get("topic", str), fields.get("partition", int))
+    """The targets by partition, the last one if a partition is there twice; a key that Kafka does not know is an error."""
+    targets: _Targets = decode(data, REASSIGN_PARTITIONS).all(_Targets)
+    return {TopicPartition(item.topic, item.partition): item.replicas for item in targets.partitions}
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:
@@ -263,7 +262,7 @@ def encode_log_dir_event(broker_id: int) -> bytes:
 
 
 def decode_log_dir_event(data: bytes) -> int:
-    broker_id: int = _Fields(_decode(data, "a log dir notification"), "a log dir notification").get("broker", int)
+    broker_id: int = decode(data, "a log dir notification").get("broker", Int32)
     return broker_id
 
 
@@ -283,4 +282,4 @@ def encode_producer_id_block(broker_id: int, start: int, end: int) -> bytes:
 
 
 def decode_producer_id_block_end(data: bytes) -> int:
-    return int(_Fields(_decode(data, PRODUCER_ID_BLOCK), PRODUCER_ID_BLOCK).get("block_end", str))
+    return int(decode(data, PRODUCER_ID_BLOCK).get("block_end", str))

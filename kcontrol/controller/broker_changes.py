@@ -10,12 +10,19 @@ from collections.abc import Iterable
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover import bring_online, read_brokers
+from kcontrol.controller.failover import bring_online, delete_all, read_brokers
 from kcontrol.controller.requests import update_metadata
-from kcontrol.effects import Exists, Handler, Learn, Read, Unwatch, Watch
-from kcontrol.events import BrokerChange, BrokerModifications, LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from kcontrol.controller.stories import afterwards
+from kcontrol.effects import Children, Exists, Handler, Learn, Read, Unwatch, Watch
+from kcontrol.events import (
+    BrokerChange,
+    BrokerModifications,
+    LeaderAndIsrResponseReceived,
+    LogDirEventNotification,
+    UpdateMetadataResponseReceived,
+)
 from kcontrol.model import PartitionReplica, PartitionState, ReplicaState
-from kcontrol.znodes import BrokerEndpoint, broker_path, decode_broker
+from kcontrol.znodes import LOG_DIR_EVENT_NOTIFICATION, BrokerEndpoint, broker_path, decode_broker, decode_log_dir_event
 
 Brokers = tuple[int, ...]
 
@@ -112,7 +119,24 @@ def leader_and_isr_response_received(ctx: ControllerContext, event: LeaderAndIsr
     if now != before:
         yield Learn("offline_dirs", {broker_id: now})
     if newly := sorted(now - before):
-        yield from on_replicas_become_offline(ctx, [PartitionReplica(*tp, broker_id) for tp in newly])
+        yield from on_replicas_become_offline(ctx, [PartitionReplica(tp, broker_id) for tp in newly])
+
+
+def log_dir_event_notification(ctx: ControllerContext, event: LogDirEventNotification) -> Handler:
+    """A broker has lost a log directory: it is told again who leads, so that its answer says which replicas are gone.
+
+    Source: KafkaController.processLogDirEventNotification (2.8).
+    """
+    (names,) = yield Children((LOG_DIR_EVENT_NOTIFICATION,), watch=True)
+    paths = tuple(f"{LOG_DIR_EVENT_NOTIFICATION}/{name}" for name in names or ())
+    if paths:
+        yield from afterwards(_ask_again(ctx, paths), delete_all(paths))
+
+
+def _ask_again(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+    znodes = yield Read(paths)
+    brokers = dict.fromkeys(decode_log_dir_event(znode.data) for znode in znodes if znode)
+    yield from replica_machine.move(ctx, ctx.replicas_on(brokers), ReplicaState.ONLINE)
 
 
 def update_metadata_response_received(ctx: ControllerContext, event: UpdateMetadataResponseReceived) -> Handler:

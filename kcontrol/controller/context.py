@@ -34,12 +34,12 @@ class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
         self.by_broker = by_broker or {}
 
     def __getitem__(self, replica: PartitionReplica) -> ReplicaState:
-        return self.by_broker[replica[2]][TopicPartition(replica[0], replica[1])]
+        return self.by_broker[replica[1]][replica[0]]
 
     def __iter__(self) -> Iterator[PartitionReplica]:
         for broker_id, states in sorted(self.by_broker.items()):
             for tp in states:
-                yield PartitionReplica(tp[0], tp[1], broker_id)
+                yield PartitionReplica(tp, broker_id)
 
     def __len__(self) -> int:
         return sum(map(len, self.by_broker.values()))
@@ -100,8 +100,8 @@ class ControllerContext:
         return self.partition_states.get(tp, PartitionState.NON_EXISTENT)
 
     def replica_state(self, replica: PartitionReplica) -> ReplicaState:
-        states = self.replica_states.by_broker.get(replica[2])
-        return states.get(replica.topic_partition, ReplicaState.NON_EXISTENT) if states else ReplicaState.NON_EXISTENT
+        states = self.replica_states.by_broker.get(replica[1])
+        return states.get(replica[0], ReplicaState.NON_EXISTENT) if states else ReplicaState.NON_EXISTENT
 
     def replicas(self, tp: TopicPartition) -> tuple[int, ...]:
         found = self.assignments.get(tp)
@@ -127,11 +127,11 @@ class ControllerContext:
     def replicas_on(self, broker_ids: Iterable[int]) -> tuple[PartitionReplica, ...]:
         wanted = frozenset(broker_ids)
         return tuple(
-            PartitionReplica(tp[0], tp[1], b) for tp, a in self.assignments.items() for b in a.replicas if b in wanted
+            PartitionReplica(tp, b) for tp, a in self.assignments.items() for b in a.replicas if b in wanted
         )
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> tuple[PartitionReplica, ...]:
-        return tuple(PartitionReplica(tp[0], tp[1], b) for tp in partitions for b in self.replicas(tp))
+        return tuple(PartitionReplica(tp, b) for tp in partitions for b in self.replicas(tp))
 
     def is_queued_for_deletion(self, topic: str) -> bool:
         return topic in self.topics_to_be_deleted
@@ -174,8 +174,8 @@ def apply_change(ctx: ControllerContext, change: StateChange) -> None:
     subject, state, value = change.subject, change.target, change.value
     states: dict[Any, Any]
     if isinstance(subject, PartitionReplica):
-        tp = subject.topic_partition
-        states = ctx.replica_states.by_broker.setdefault(subject[2], {})
+        tp = subject[0]
+        states = ctx.replica_states.by_broker.setdefault(subject[1], {})
     else:
         tp, states = subject, ctx.partition_states  # type: ignore[assignment]
     if state is ReplicaState.NON_EXISTENT or state is PartitionState.NON_EXISTENT:

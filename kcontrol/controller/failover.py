@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.requests import update_metadata
-from kcontrol.effects import Children, Enqueue, Exists, Handler, Learn, Op, Read, Transaction, Watch, Writes
-from kcontrol.events import ReplicaLeaderElection
+from kcontrol.effects import Children, Exists, Handler, Learn, Op, Read, Transaction, Watch, Writes
 from kcontrol.model import PartitionState, ReplicaState, TopicPartition
 from kcontrol.znodes import (
     BROKER_IDS,
@@ -34,7 +33,7 @@ from kcontrol.znodes import (
 
 
 def failover(ctx: ControllerContext) -> Handler:
-    """Listen, clean up, read everything, tell the brokers, start both machines."""
+    """Listen, clean up, read everything, tell the brokers, start both machines. Elections that were asked for come last."""
     yield from _enable_features(ctx)
     for path in (BROKER_IDS, TOPICS, DELETE_TOPICS, LOG_DIR_EVENT_NOTIFICATION, ISR_CHANGE_NOTIFICATION):
         yield Watch(path, children=True)
@@ -49,16 +48,18 @@ def failover(ctx: ControllerContext) -> Handler:
     yield from _start_replica_machine(ctx)
     yield from _start_partition_machine(ctx)
     yield Exists((REASSIGN_PARTITIONS,), watch=True)
-    yield Read((PREFERRED_REPLICA_ELECTION,), watch=True)
-    yield Writes(((Op("delete", PREFERRED_REPLICA_ELECTION),),))
-    yield Enqueue(ReplicaLeaderElection())
 
 
 def delete_children(path: str) -> Handler:
     """Delete what has been announced below `path`, unread, and listen for more."""
     (names,) = yield Children((path,), watch=True)
     if names:
-        yield Writes(tuple((Op("delete", f"{path}/{name}"),) for name in names))
+        yield from delete_all(tuple(f"{path}/{name}" for name in names))
+
+
+def delete_all(paths: tuple[str, ...]) -> Handler:
+    """Delete these znodes, each for itself."""
+    yield Writes(tuple((Op("delete", path),) for path in paths))
 
 
 def _enable_features(ctx: ControllerContext) -> Handler:
@@ -154,8 +155,11 @@ def _first_state(ctx: ControllerContext, tp: TopicPartition) -> PartitionState:
     return PartitionState.ONLINE if ctx.is_replica_online(value.leader, tp) else PartitionState.OFFLINE
 
 
-def bring_online(ctx: ControllerContext) -> Handler:
-    """Try every partition that has no leader, unless its topic is being deleted. Source: triggerOnlinePartitionStateChange (2.8)."""
+def bring_online(ctx: ControllerContext, topic: str | None = None) -> Handler:
+    """Try every partition, or every one of a topic, that has no leader, unless its topic is being deleted.
+
+    Source: PartitionStateMachine.triggerOnlinePartitionStateChange (2.8).
+    """
     waiting = ctx.partitions_in(PartitionState.OFFLINE, PartitionState.NEW)
-    alive = [tp for tp in waiting if not ctx.is_queued_for_deletion(tp.topic)]
+    alive = [tp for tp in waiting if topic in (None, tp.topic) and not ctx.is_queued_for_deletion(tp.topic)]
     yield from partition_machine.move(ctx, alive, PartitionState.ONLINE, "offline")

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 from kcontrol import events
 from kcontrol.controller import broker_changes, isr_changes, leadership, topic_changes
+from kcontrol.controller import controlled_shutdown as goodbye
+from kcontrol.controller import elections_on_request as requested
 from kcontrol.controller.context import ControllerContext
 from kcontrol.effects import ControllerMoved, Exists, Handler, Respond
 from kcontrol.events import ControllerState as S
-from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, REASSIGN_PARTITIONS
+from kcontrol.znodes import REASSIGN_PARTITIONS
 
 
 class Row(NamedTuple):
@@ -49,7 +51,13 @@ HANDLERS: dict[type[events.Event], Row] = {
     events.LeaderAndIsrResponseReceived:   Row(S.LEADER_AND_ISR_RESPONSE_RECEIVED,  True,  broker_changes.leader_and_isr_response_received),
     events.UpdateMetadataResponseReceived: Row(S.UPDATE_METADATA_RESPONSE_RECEIVED, True,  broker_changes.update_metadata_response_received),
     events.AlterIsrReceived:               Row(S.ISR_CHANGE,                        True,  isr_changes.alter_isr_received),
-    events.ReplicaLeaderElection:          Row(S.MANUAL_LEADER_BALANCE,             True,  listen_again(PREFERRED_REPLICA_ELECTION)),
+    events.IsrChangeNotification:          Row(S.ISR_CHANGE,                        True,  isr_changes.isr_change_notification),
+    events.LogDirEventNotification:        Row(S.LOG_DIR_CHANGE,                    True,  broker_changes.log_dir_event_notification),
+    events.ControlledShutdown:             Row(S.CONTROLLED_SHUTDOWN,               True,  goodbye.controlled_shutdown),
+    events.ReplicaLeaderElection:          Row(S.MANUAL_LEADER_BALANCE,             True,  requested.replica_leader_election),
+    events.AutoPreferredReplicaLeaderElection: Row(S.AUTO_LEADER_BALANCE,           True,  requested.auto_preferred_replica_leader_election),
+    events.UncleanLeaderElectionEnable:    Row(S.UNCLEAN_LEADER_ELECTION_ENABLE,    True,  requested.unclean_leader_election_enable),
+    events.TopicUncleanLeaderElectionEnable: Row(S.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE, True, requested.topic_unclean_leader_election_enable),
     events.ZkPartitionReassignment:        Row(S.ALTER_PARTITION_REASSIGNMENT,      True,  listen_again(REASSIGN_PARTITIONS)),
 }
 
@@ -81,6 +89,21 @@ def event_of(said: str, path: str) -> events.Event | None:
     return None
 
 
+def not_controller(event: events.Event) -> dict[str, Any]:
+    """What whoever waits for an answer is told by a broker that is not, or no longer, controller."""
+    match event:
+        case events.ControlledShutdown():
+            return {"error": "ControllerMovedException", "partitions": {}}
+        case events.ReplicaLeaderElection(partitions=named):
+            return {"error": "NONE", "partitions": dict.fromkeys(named or (), "NOT_CONTROLLER")}
+    return {"error": "NOT_CONTROLLER", "partitions": {}}
+
+
+def preempted(event: events.Event) -> dict[str, Any] | None:
+    """The same for an event that never gets to be handled; None where Kafka forgets to answer, and the caller times out."""
+    return None if isinstance(event, events.AlterIsrReceived) else not_controller(event)
+
+
 def handle(ctx: ControllerContext, event: events.Event) -> Handler:
     """The whole story of one event: whoever is not active leaves it alone, and a lost fence ends in resignation.
 
@@ -91,7 +114,7 @@ def handle(ctx: ControllerContext, event: events.Event) -> Handler:
         raise NotImplementedError(f"{event.name} has no handler here yet; docs/omissions.md says so")
     if row.only_if_active and not ctx.is_active:
         if correlation_id := getattr(event, "correlation_id", None):
-            yield Respond(correlation_id, {"error": "NOT_CONTROLLER", "partitions": {}})
+            yield Respond(correlation_id, not_controller(event))
         return
     try:
         yield from row.handler(ctx, event)

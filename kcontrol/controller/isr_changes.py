@@ -1,16 +1,18 @@
 """How the controller takes part when a leader's in-sync replicas change.
 
-Source: KafkaController.processAlterIsr (2.8).
+Source: KafkaController.processAlterIsr and processIsrChangeNotification (2.8).
 """
 
 from __future__ import annotations
 
 from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.failover import delete_all, refresh_leadership
 from kcontrol.controller.requests import update_metadata
-from kcontrol.effects import Handler, Learn, Op, Respond, Result, Writes
-from kcontrol.events import AlterIsrReceived
+from kcontrol.controller.stories import afterwards
+from kcontrol.effects import Children, Handler, Learn, Op, Read, Respond, Result, Writes
+from kcontrol.events import AlterIsrReceived, IsrChangeNotification
 from kcontrol.model import LeaderAndIsr, TopicPartition
-from kcontrol.znodes import encode_state, state_path
+from kcontrol.znodes import ISR_CHANGE_NOTIFICATION, MalformedZnode, decode_partition_list, encode_state, state_path
 
 Answers = dict[TopicPartition, LeaderAndIsr | str]
 
@@ -55,3 +57,29 @@ def _write(ctx: ControllerContext, leader: int, wanted: dict[TopicPartition, Lea
         answers[tp] = written.get(tp) or ("INVALID_UPDATE_VERSION" if result.code == "BadVersion" else "UNKNOWN_SERVER_ERROR")
     if written:
         yield Learn("leadership", written)
+
+
+def isr_change_notification(ctx: ControllerContext, event: IsrChangeNotification) -> Handler:
+    """Leaders have written ISRs themselves: look at what they name, tell everybody, and delete the notes, even on an error.
+
+    Source: KafkaController.processIsrChangeNotification (2.8).
+    """
+    (names,) = yield Children((ISR_CHANGE_NOTIFICATION,), watch=True)
+    paths = tuple(f"{ISR_CHANGE_NOTIFICATION}/{name}" for name in names or ())
+    if paths:
+        yield from afterwards(_take_note(ctx, paths), delete_all(paths))
+
+
+def _take_note(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+    znodes = yield Read(paths)
+    named = dict.fromkeys(tp for znode in znodes if znode for tp in _named(znode.data))
+    if named:
+        yield from refresh_leadership(ctx, named)
+        yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, named)
+
+
+def _named(data: bytes) -> tuple[TopicPartition, ...]:
+    try:
+        return decode_partition_list(data)
+    except MalformedZnode:
+        return ()

@@ -10,8 +10,9 @@ from collections.abc import Generator
 from typing import Any
 
 from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.elections_on_request import FIRST_REBALANCE_MS, arm_rebalance, pending_preferred_elections
 from kcontrol.controller.failover import failover
-from kcontrol.effects import ControllerMoved, Effect, Exists, Handler, Learn, Op, Read, Result, Transaction, Unwatch, Watch, Writes, Znode
+from kcontrol.effects import Cancel, ControllerMoved, Effect, Exists, Handler, Learn, Op, Read, Result, Transaction, Unwatch, Watch, Writes, Znode
 from kcontrol.events import ControllerChange, Expire, Reelect, RegisterBrokerAndReelect, Startup
 from kcontrol.registration import WriteFailed, register
 from kcontrol.znodes import (
@@ -88,6 +89,8 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     try:
         yield from _register(ctx, timestamp_ms)
         yield from failover(ctx)
+        yield from pending_preferred_elections(ctx)
+        yield from arm_rebalance(ctx, FIRST_REBALANCE_MS)
     except ControllerMoved:
         yield from maybe_resign(ctx)
     except Exception:
@@ -113,6 +116,7 @@ def resign(ctx: ControllerContext) -> Handler:
     """Stop listening, forget everything. `/controller` is still listened to."""
     for path in (ISR_CHANGE_NOTIFICATION, LOG_DIR_EVENT_NOTIFICATION):
         yield Unwatch(path, children=True)
+    yield Cancel("auto-leader-rebalance")
     for path in (REASSIGN_PARTITIONS, PREFERRED_REPLICA_ELECTION, *map(broker_path, sorted(ctx.live_brokers))):
         yield Unwatch(path)
     for topic in sorted(ctx.all_topics):

@@ -99,7 +99,14 @@ PARTITION_TRANSITIONS = TransitionTable("partition", PartitionState, "PartitionS
 # ---------------------------------------------------------------- the machine
 
 
-def move(ctx: ControllerContext, subjects: Iterable[TopicPartition], target: PartitionState, strategy: str = "offline") -> Steps:
+def move(
+    ctx: ControllerContext,
+    subjects: Iterable[TopicPartition],
+    target: PartitionState,
+    strategy: str = "offline",
+    *,
+    allow_unclean: bool = False,
+) -> Steps:
     """Bring every subject to `target`, phase by phase, then tell the brokers in one batch.
 
     A handler says `yield from move(...)`. Illegal moves are refused and the rest goes on.
@@ -119,7 +126,7 @@ def move(ctx: ControllerContext, subjects: Iterable[TopicPartition], target: Par
     if new := phases.get("create"):
         yield from _create(ctx, batch, new, target, moved)
     if waiting := phases.get("elect"):
-        yield from _elect(ctx, batch, waiting, target, strategy, moved)
+        yield from _elect(ctx, batch, waiting, target, Question(strategy, unclean=allow_unclean), moved)
     yield from batch.send(ctx)
     return moved
 
@@ -178,7 +185,7 @@ def _elect(
     batch: RequestBatch,
     waiting: list[TopicPartition],
     target: PartitionState,
-    strategy: str,
+    question: Question,
     moved: Moved,
 ) -> Generator[Effect, Any, None]:
     """Read, decide, write; those that lost a race once more, without limit. Source: doElectLeaderForPartitions (2.8)."""
@@ -186,13 +193,13 @@ def _elect(
     while todo:
         znodes: tuple[Znode | None, ...] = yield Read(tuple(map(state_path, todo)))
         stored = {tp: decode_state(z.data, z.stat.version) for tp, z in zip(todo, znodes, strict=True) if z}
-        unclean = yield from _unclean(ctx, stored, strategy)
-        plan = [_decide(ctx, tp, target, Question(strategy, stored.get(tp), tp in unclean), "set") for tp in todo]
+        unclean = yield from _unclean(ctx, stored, question)
+        plan = [_decide(ctx, tp, target, question._replace(stored=stored.get(tp), unclean=tp in unclean), "set") for tp in todo]
         moved.failed.update((tp, change.reason) for tp, change in zip(todo, plan, strict=True) if isinstance(change, Refusal))
         answer: Committed = yield Commit(tuple(plan))
         moved.failed.update((tp, code) for tp, code in answer.failed if isinstance(tp, TopicPartition))
         for change in answer.done:
-            _announce(ctx, batch, change, strategy, moved)
+            _announce(ctx, batch, change, question.strategy, moved)
         todo = tuple(tp for tp in answer.lost if isinstance(tp, TopicPartition))
 
 
@@ -213,17 +220,17 @@ def _announce(ctx: ControllerContext, batch: RequestBatch, change: StateChange, 
 
 
 def _unclean(
-    ctx: ControllerContext, stored: dict[TopicPartition, LeaderAndIsr], strategy: str
+    ctx: ControllerContext, stored: dict[TopicPartition, LeaderAndIsr], question: Question
 ) -> Generator[Effect, Any, frozenset[TopicPartition]]:
     """Those partitions that may elect outside the ISR: none of it is online, and the topic or the broker's default allows it.
 
     Source: collectUncleanLeaderElectionState (2.8).
     """
-    if strategy != "offline":
+    if question.strategy != "offline":
         return frozenset()
     hopeless = [tp for tp, value in stored.items() if not any(ctx.is_replica_online(b, tp) for b in value.isr)]
-    if not hopeless:
-        return frozenset()
+    if not hopeless or question.unclean:
+        return frozenset(hopeless)
     topics = tuple(dict.fromkeys(tp.topic for tp in hopeless))
     znodes: tuple[Znode | None, ...] = yield Read(tuple(map(topic_config_path, topics)))
     allowed = {topic: _allows_unclean(ctx, znode) for topic, znode in zip(topics, znodes, strict=True)}

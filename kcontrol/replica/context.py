@@ -39,6 +39,7 @@ class BrokerContext:
 
     broker_epoch: int = -1
     cluster_id: str = ""
+    shutdown_attempts: int = 0
     controller_id: int = -1
     controller_epoch: int = 0
     live_brokers: AbstractSet[int] = field(default_factory=set)

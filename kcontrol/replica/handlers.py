@@ -12,6 +12,7 @@ from kcontrol import events
 from kcontrol.effects import Adopt, Ask, Handler, Learn, Respond
 from kcontrol.model import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_EPOCH, LeaderAndIsr, TopicPartition
 from kcontrol.replica.context import BrokerContext, HostedPartition
+from kcontrol.replica.shutdown import controlled_shutdown_response, shut_down
 from kcontrol.replica.startup import startup
 
 
@@ -132,6 +133,8 @@ HANDLERS: dict[type[events.Event], Callable[[BrokerContext, Any], Handler]] = {
     events.ReplicaCaughtUp:        replica_caught_up,
     events.ReplicaLags:            replica_lags,
     events.AlterIsrResponse:       alter_isr_response,
+    events.Shutdown:               shut_down,
+    events.ControlledShutdownResponse: controlled_shutdown_response,
 }
 # fmt: on
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from kcontrol import effects as fx
 from kcontrol.controller.context import ControllerContext, apply_learn
+from kcontrol.controller.handlers import preempted
 from kcontrol.effects import ControllerMoved, SessionExpired
 from kcontrol.events import Event
 from kcontrol.replica.context import BrokerContext, HostedPartition
@@ -69,10 +70,10 @@ class Thread:
 class Timer:
     """A timer that is armed: when it fires, which thread gets which event, and the record that armed it."""
 
-    __slots__ = ("at_ms", "event", "record", "thread")
+    __slots__ = ("at_ms", "event", "periodic", "record", "thread")
 
-    def __init__(self, at_ms: int, thread: str, event: Any, record: RecordId) -> None:
-        self.at_ms, self.thread, self.event, self.record = at_ms, thread, event, record
+    def __init__(self, at_ms: int, thread: str, event: Any, record: RecordId, *, periodic: bool) -> None:
+        self.at_ms, self.thread, self.event, self.record, self.periodic = at_ms, thread, event, record, periodic
 
 
 class Driver:
@@ -100,7 +101,7 @@ class Driver:
         self.timers: dict[str, Timer] = {}
         self.parked: dict[str, str] = {}
         self.behind: dict[Any, HostedPartition] = {}  # what this broker leads and not everybody has caught up with
-        self.exited: Exception | None = None  # why the process could not start
+        self.exit_code: int | None = None  # once the process wants to stop
         self.exact = False  # whether suspended handlers keep what a fingerprint needs
 
     # ---------------------------------------------------------------- journal and queues
@@ -117,11 +118,11 @@ class Driver:
         return record
 
     def clear(self, thread: str, cause: RecordId | None) -> None:
-        """Take out and preempt all that waits; whoever waits for an answer is told that this is not the controller."""
+        """Take out and preempt all that waits; whoever waits for an answer is told so, where Kafka tells him."""
         for item in self.threads[thread].queue.clear():
             record = self.log("preempt", cause, thread=thread, event=item.event)
             if correlation_id := getattr(item.event, "correlation_id", None):
-                self._respond(correlation_id, {"error": "NOT_CONTROLLER", "partitions": {}}, record)
+                self._respond(correlation_id, preempted(item.event), record)
 
     # ---------------------------------------------------------------- what can be done
 
@@ -186,7 +187,7 @@ class Driver:
     def _end(self, thread: Thread, error: Exception | None) -> None:
         if error is not None:
             if thread.name == "main":
-                self.exited = error
+                self.exit_code = 1
             self.log("fail", thread.begun, thread=thread.name, event=thread.event.name, error=type(error).__name__, message=str(error))
         self.log("end", thread.begun, thread=thread.name)
         thread.handler = thread.event = thread.waits_for = thread.begun_with = None
@@ -259,11 +260,14 @@ class Driver:
     def _arm(self, thread: Thread, effect: fx.Arm) -> None:
         at_ms = self.clock() + effect.delay_ms
         record = self.log("arm", thread.begun, timer=effect.timer, thread=thread.name, fires_at_ms=at_ms, event=effect.event)
-        self.timers[effect.timer] = Timer(at_ms, thread.name, effect.event, record)
+        self.timers[effect.timer] = Timer(at_ms, thread.name, effect.event, record, periodic=effect.periodic)
 
     def _cancel(self, thread: Thread, effect: fx.Cancel) -> None:
         if self.timers.pop(effect.timer, None):
             self.log("cancel", thread.begun, timer=effect.timer)
+
+    def _exit(self, thread: Thread, effect: fx.Exit) -> None:
+        self.exit_code = effect.exit_code
 
     def _enqueue(self, thread: Thread, effect: fx.Enqueue) -> None:
         if effect.clear:
@@ -290,4 +294,5 @@ PERFORM: dict[type, Callable[[Driver, Thread, Any], Any]] = {
     fx.Arm: Driver._arm,
     fx.Cancel: Driver._cancel,
     fx.Enqueue: Driver._enqueue,
+    fx.Exit: Driver._exit,
 }

@@ -12,8 +12,20 @@ from kcontrol import znodes
 from kcontrol.controller.handlers import event_of
 from kcontrol.effects import Op
 from kcontrol.errors import UserError
-from kcontrol.events import AlterIsrReceived, AlterIsrResponse, BrokerStartup, Expire, RegisterBrokerAndReelect, ReplicaCaughtUp, ReplicaLags
-from kcontrol.model import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kcontrol.events import (
+    AlterIsrReceived,
+    AlterIsrResponse,
+    BrokerStartup,
+    ControlledShutdown,
+    ControlledShutdownResponse,
+    Event,
+    Expire,
+    RegisterBrokerAndReelect,
+    ReplicaCaughtUp,
+    ReplicaLags,
+    Shutdown,
+)
+from kcontrol.model import ReplicaAssignment, TopicPartition
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import RecordId
 from kcontrol.runtime.zookeeper import Client
@@ -94,11 +106,16 @@ def ask(world: World, n: int) -> None:
     pending = world.network.pending(n)
     target = driver.broker.controller_id
     correlation_id = f"{n}.{driver.incarnation}-{pending[0].record.seq}-{pending[0].api}"
-    body: dict[TopicPartition, LeaderAndIsr] = {}
-    for question in pending:
+    together = [question for question in pending if question.api == pending[0].api]
+    body: dict[Any, Any] = {}
+    for question in together:
         question.asked, question.correlation_id, question.refused_by = target, correlation_id, None
         body |= question.body
-    event = AlterIsrReceived(correlation_id, n, driver.broker.broker_epoch, tuple(body.items()))
+    event: Event
+    if pending[0].api == "AlterIsr":
+        event = AlterIsrReceived(correlation_id, n, driver.broker.broker_epoch, tuple(body.items()))
+    else:
+        event = ControlledShutdown(correlation_id, body["broker_id"], body["broker_epoch"])
     world.processes[target].driver.enqueue(event, pending[0].record)
 
 
@@ -109,7 +126,11 @@ def answer_question(world: World, by: Driver, correlation_id: str, body: Any, re
         if not asked or n not in world.processes:
             continue
         driver = world.processes[n].driver
-        if body["error"] != "NONE":
+        if body is None:
+            for question in asked:
+                question.asked, question.correlation_id = -1, ""
+            return
+        if body["error"] != "NONE" and asked[0].api == "AlterIsr":
             for question in asked:
                 question.asked, question.correlation_id = -1, ""
                 question.refused_by = (by.node, driver.broker.controller_epoch)
@@ -117,9 +138,15 @@ def answer_question(world: World, by: Driver, correlation_id: str, body: Any, re
             return
         world.network.settle(n, asked)
         world.log("told", record, broker=n, settled=[str(q.record) for q in asked])
-        driver.enqueue(AlterIsrResponse(body["error"], tuple(body["partitions"].items())), record, "requests")
+        driver.enqueue(_answer(asked[0].api, body), record, "requests")
         _begin_if_idle(driver, "requests")
         return
+
+
+def _answer(api: str, body: Any) -> Event:
+    if api == "AlterIsr":
+        return AlterIsrResponse(body["error"], tuple(body["partitions"].items()))
+    return ControlledShutdownResponse(body["error"], tuple(body["partitions"]))
 
 
 def _may_ask(world: World, n: int) -> bool:
@@ -187,6 +214,12 @@ def kill(world: World, n: int) -> None:
     """The process dies at once; ZooKeeper does not know yet, and keeps its session until it expires."""
     world.log("stop", None, broker=n, exit_code=None)
     remove_process(world, n)
+
+
+def term(world: World, n: int) -> None:
+    """The process is asked to stop, as by SIGTERM: it says goodbye to the controller first."""
+    driver = world.processes[n].driver
+    driver.enqueue(Shutdown(), world.log("act", None, action=["term", n]), "requests")
 
 
 def remove_process(world: World, n: int) -> None:
@@ -350,6 +383,7 @@ ACTIONS: dict[str, Kind] = {
     "fire":         Kind(fire,            False, lambda w, n, t: hears(w, n) and t in w.processes[n].driver.timers,   "('fire', broker, timer)"),
     "start":        Kind(start,           False, lambda w, n: isinstance(n, int) and n >= 0 and n not in w.processes, "('start', broker)"),
     "kill":         Kind(kill,            False, _has,                                                                "('kill', broker)"),
+    "term":         Kind(term,            False, hears,                                                               "('term', broker)"),
     "freeze":       Kind(freeze,          False, hears,                                                               "('freeze', broker)"),
     "thaw":         Kind(thaw,            False, lambda w, n: n in w.processes and w.processes[n].frozen,             "('thaw', broker)"),
     "shrink":       Kind(shrink,          False, _has,                                                                "('shrink', leader, partition, follower)"),
@@ -405,13 +439,15 @@ def routine(world: World) -> Iterator[Action]:
             yield ("fetch", follower, str(tp))
     for n in sorted(world.ghosts):
         yield ("expire", n)
+    for n, p in living:
+        yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if not timer.periodic)
 
 
 def faults(world: World) -> Iterator[Action]:
     """The faults that the settings put on offer, as far as they are possible now, and the timers that are armed."""
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):
-        yield from (("fire", n, timer) for timer in sorted(p.driver.timers))
+        yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.periodic)
         yield from (("kill", n),) if "kill" in offered else ()
         yield from (("expire", n),) if "expire" in offered and p.session == "open" and n not in world.ghosts else ()
         for tp, held in sorted(p.driver.broker.hosted.items()) if "shrink" in offered else ():

@@ -13,9 +13,11 @@ from kcontrol.znodes import parent, state_path
 def of_watch_event(records: Sequence[Record], since: int, event: WatchEvent) -> RecordId | None:
     """The last record from `since` on that touched the path, or for a change of children one that came or went below it."""
     by_children = event.type == "NodeChildrenChanged"
-    for record in reversed(records[since:]):
+    for record in records[since:][::-1]:
         for path, is_set in _touched(record):
-            if (parent(path) == event.path and not is_set) if by_children else path == event.path:
+            if by_children and parent(path) == event.path and not is_set:
+                return record.id
+            if not by_children and path == event.path:
                 return record.id
     return None
 

@@ -77,8 +77,13 @@ def _network(world: World) -> list[str]:
 
 def _told(parcel: Any, receiver: int) -> Any:
     r = parcel.requests
-    body = {"LeaderAndIsr": lambda: r.leader_and_isr[receiver], "StopReplica": lambda: r.stop_replica[receiver]}
-    partitions = body.get(parcel.api, lambda: (r.update_metadata, r.live_brokers))()
+    match parcel.api:
+        case "LeaderAndIsr":
+            partitions = r.leader_and_isr[receiver]
+        case "StopReplica":
+            partitions = r.stop_replica[receiver]
+        case _:
+            partitions = (r.update_metadata, r.live_brokers)
     return (r.controller_id, r.controller_epoch, Epoch(r.broker_epochs[receiver]), partitions)
 
 

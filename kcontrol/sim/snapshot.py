@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from kcontrol.controller.context import ControllerContext
+from kcontrol.replica.context import BrokerContext
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import plain
 from kcontrol.sim.process import Process
@@ -61,10 +64,13 @@ def _field(value: Any) -> Any:
 
 def settled(state: dict[str, Any]) -> dict[str, Any]:
     """A snapshot or a fold without what is empty or has its first value, so that the two compare."""
-    first = {"active_controller_id": -1, "controller_id": -1, "broker_epoch": -1, "controller_epoch": 0, "controller_epoch_zk_version": 0, "cluster_id": ""}
     nodes = {}
     for n, node in state["nodes"].items():
-        for room in ("controller", "broker"):
-            node = node | {room: {k: v for k, v in node[room].items() if v not in ({}, [], first.get(k, None))}}
-        nodes[n] = node | {"queues": {name: waiting for name, waiting in node["queues"].items() if waiting}}
+        rooms = {room: _learnt(node[room], cls) for room, cls in (("controller", ControllerContext), ("broker", BrokerContext))}
+        nodes[n] = node | rooms | {"queues": {name: waiting for name, waiting in node["queues"].items() if waiting}}
     return state | {"nodes": nodes}
+
+
+def _learnt(room: dict[str, Any], cls: Any) -> dict[str, Any]:
+    first = {f.name: f.default for f in fields(cls)}
+    return {name: value for name, value in room.items() if value not in ({}, [], first[name])}

@@ -71,7 +71,7 @@ class World:
         self._before = before = len(self.journal.records)
         perform(self, *action[1:])
         self._deliver_instantly()
-        self._bury_the_stillborn()
+        self._let_exit()
         self._notify(before)
         self.now_ms += 1
 
@@ -212,11 +212,11 @@ class World:
         while self.settings.instant_requests and (pairs := [p for p in self.network.deliverable() if acts.hears(self, p[1])]):
             acts.deliver_request(self, *pairs[0])
 
-    def _bury_the_stillborn(self) -> None:
-        """A broker whose start-up has failed exits, and closes its session on the way."""
+    def _let_exit(self) -> None:
+        """A broker whose start-up has failed, or that has said goodbye, exits and closes its session on the way."""
         for n, p in list(self.processes.items()):
-            if p.driver.exited is not None:
-                acts.exit_with(self, n, 1)
+            if p.driver.exit_code is not None:
+                acts.exit_with(self, n, p.driver.exit_code)
 
     def _notify(self, before: int) -> None:
         """Hand over the watch events that this step has caused, each with the record of the write that caused it."""

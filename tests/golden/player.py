@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from kcontrol.config import BrokerConfig
-from kcontrol.model import ReplicaAssignment
+from kcontrol.model import ReplicaAssignment, TopicPartition
 from kcontrol.sim import acts
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
-from kcontrol.znodes import decode_topic, encode, encode_topic, topic_path
+from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, decode_topic, encode, encode_partition_list, encode_topic, topic_path
 from tests.golden import recording
 
 LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
@@ -29,7 +29,7 @@ class Player:
 
     def __init__(self, golden: dict[str, Any]) -> None:
         self.golden = golden
-        config = BrokerConfig(unclean_leader_election_enable=golden["unclean"])
+        config = BrokerConfig(unclean_leader_election_enable=golden["unclean"], auto_leader_rebalance_enable=False)
         self.world = World(Settings(release=_line(golden["release"]), brokers=tuple(golden["brokers"]), config=config))
         self.epochs: dict[int, int] = {}
         self.sent: dict[Any, Any] = {}
@@ -107,6 +107,15 @@ class Player:
             grown = stored.partitions | {int(p): ReplicaAssignment(tuple(replicas)) for p, replicas in added.items()}
             self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown)).decode()))
 
+    def term(self, brokers: Any) -> None:
+        for broker in _list(brokers):
+            self.world.step(("term", broker))
+            self._settle()
+
+    def prefer(self, partitions: list[str]) -> None:
+        text = encode_partition_list(tuple(map(TopicPartition.parse, partitions))).decode()
+        self.world.step(("create", PREFERRED_REPLICA_ELECTION, text))
+
     def create(self, topics: dict[str, Any]) -> None:
         for topic, assignment in topics.items():
             self.world.step(("create_topic", topic, {int(p): tuple(replicas) for p, replicas in assignment.items()}))
@@ -122,6 +131,8 @@ class Player:
 STEPS: dict[str, Callable[[Player, Any], None]] = {
     "start": Player.start,
     "kill": Player.kill,
+    "term": Player.term,
+    "prefer": Player.prefer,
     "pause": Player.pause,
     "freeze": Player.freeze,
     "resume": Player.resume,

@@ -1,0 +1,262 @@
+"""Makes the project's environment and hands over to it; `./run` calls this with whichever Python is on PATH.
+
+It uses the standard library alone and imports nothing of the package, because nothing is installed yet. The environment is
+`.venv` in the project's folder; a stamp in it says from which lock, for which folder and how completely it was made, and is
+written last, so an installation that was interrupted, copied or moved is seen and made anew.
+"""
+
+import ast
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "kcontrol.json"
+OWN_UV = ROOT / ".uv"
+LOCKS = {"light": ROOT / "requirements-light.lock", "full": ROOT / "requirements.lock"}
+OLDEST_UV = (0, 11, 0)
+UV_NAMES = {
+    "index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
+    "cert": "SSL_CERT_FILE", "trusted-host": "UV_INSECURE_HOST", "proxy": "ALL_PROXY",
+}  # fmt: skip
+USAGE = """usage: ./run [--light] COMMAND
+
+  lab [--light] [--no-browser] [--port N] [--dir DIR]   open the workbook in JupyterLab
+  test [--all] [--require PARTS]                        run the tests
+  doctor                                                say what is there and what is missing
+  kcontrol ...                                          the command line in the environment
+  python ...                                            Python in the environment
+
+--light leaves out Java and Spark, which the simulated world does not need."""
+
+
+Command = Sequence[str | Path]
+
+
+class SetupFailed(Exception):
+    """What is wrong and what to do about it, in one sentence."""
+
+
+def stamp_for(level: str) -> dict[str, str]:
+    """Returns what a complete environment of this level says about itself."""
+    digest = hashlib.sha256()
+    for path in (*LOCKS.values(), ROOT / "pyproject.toml"):
+        digest.update(path.read_bytes())
+    return {"root": str(ROOT), "level": level, "inputs": digest.hexdigest()}
+
+
+def read_stamp() -> dict[str, str]:
+    """Returns what the environment says about itself; nothing if it is missing, half made or broken."""
+    if not os.access(VENV / "bin" / "python", os.X_OK):
+        return {}
+    try:
+        found = json.loads(STAMP.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_ready(level: str) -> bool:
+    """Tells whether the environment is complete for this level; a full one also serves where a light one is asked for."""
+    return read_stamp() in ([stamp_for("full")] if level == "full" else [stamp_for("light"), stamp_for("full")])
+
+
+def say(text: str) -> None:
+    """Prints one line of progress to stderr, where it does not mix with a command's output."""
+    print(f"kcontrol: {text}", file=sys.stderr, flush=True)
+
+
+def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
+    """Runs a command to its end and tells whether it succeeded."""
+    output = subprocess.DEVNULL if quiet else sys.stderr
+    return subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False).returncode == 0
+
+
+def pinned_uv() -> tuple[str, str]:
+    """Returns the version of uv in the lock, and its requirement with all hashes as pip reads it."""
+    block: list[str] = []
+    for line in LOCKS["full"].read_text().splitlines():
+        if line.startswith("uv==") or (block and block[-1].endswith("\\")):
+            block.append(line)
+    return block[0].removeprefix("uv==").split()[0], "\n".join(block) + "\n"
+
+
+def version_of(uv: Path) -> tuple[int, ...]:
+    """Returns the version of an executable uv, or an empty tuple where it does not run."""
+    try:
+        answer = subprocess.run([uv, "--version"], capture_output=True, text=True, check=True).stdout
+        return tuple(int(part) for part in answer.split()[1].split(".")[:3])
+    except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
+        return ()
+
+
+def find_uv(env: dict[str, str]) -> Path:
+    """Returns a uv that is new enough: the one on PATH, or one of our own that pip installs once into `.uv`.
+
+    Raises:
+        SetupFailed: Python cannot make environments, or the package index cannot be reached.
+    """
+    on_path = shutil.which("uv")
+    if on_path and version_of(Path(on_path)) >= OLDEST_UV:
+        return Path(on_path)
+    version, requirement = pinned_uv()
+    uv = OWN_UV / "bin" / "uv"
+    if version_of(uv) == tuple(int(part) for part in version.split(".")):
+        return uv
+    shutil.rmtree(OWN_UV, ignore_errors=True)
+    if not run((sys.executable, "-m", "venv", OWN_UV), env):
+        raise SetupFailed(
+            f"{sys.executable} cannot make environments: install its venv module (Debian's and Ubuntu's python3-venv)."
+        )
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(requirement)
+        file.flush()
+        pip: list[str | Path] = [
+            OWN_UV / "bin" / "python",
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "install",
+            "--quiet",
+            "--only-binary=:all:",
+        ]
+        if not run([*pip, "--require-hashes", "--requirement", file.name], env):
+            raise SetupFailed(
+                "pip could not install uv: see its message above, check the network or pip's settings, then run this again."
+            )
+    return uv
+
+
+def pip_settings(env: dict[str, str]) -> dict[str, str]:
+    """Returns pip's own settings (index, certificate, proxy) as the variables that uv reads; what is set for uv already wins.
+
+    A machine on which pip works behind a mirror or a company's certificate then needs no second configuration.
+    """
+    python = OWN_UV / "bin" / "python"
+    command = [python if python.exists() else sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, env=env, capture_output=True, text=True, check=False).stdout
+    found: dict[str, str] = {}
+    for line in listed.splitlines():
+        key, _, value = line.partition("=")
+        name = UV_NAMES.get(key.rpartition(".")[2])
+        if name:
+            found[name] = ("," if name == "UV_FIND_LINKS" else " ").join(str(ast.literal_eval(value)).split())
+    if has_system_certificates():
+        found["UV_SYSTEM_CERTS"] = "1"
+    return {name: value for name, value in found.items() if name not in env}
+
+
+def has_system_certificates() -> bool:
+    """Tells whether this machine has certificates of its own; a bare one has none, and uv then uses those it brings along."""
+    paths = ssl.get_default_verify_paths()
+    return bool(paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())))
+
+
+def install(uv: Path, level: str, env: dict[str, str]) -> None:
+    """Fills the environment from the hashed lock and installs the package, editable.
+
+    Raises:
+        SetupFailed: neither uv's cache nor the package index has everything.
+    """
+    into: list[str | Path] = [uv, "pip", "install", "--python", VENV / "bin" / "python", "--build-constraints", LOCKS["full"]]
+    steps: list[list[str | Path]] = [
+        [*into, "--require-hashes", "--no-deps", "--requirement", LOCKS[level]],
+        [*into, "--no-deps", "--editable", ROOT],
+    ]
+    for step in steps:
+        offline = [*step, "--offline", "--quiet"]
+        if not (run(offline, env, quiet=True) or run(step, env)):
+            raise SetupFailed(
+                "The packages could not be installed: see the message above, check the network, then run this again."
+            )
+
+
+def make(level: str) -> None:
+    """Makes the environment complete for this level while no other process does, reusing what a light one already has."""
+    with (ROOT / ".venv.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if is_ready(level):
+            return
+        found = read_stamp()
+        say(
+            f"making the environment in {VENV} (once; {'0.1' if level == 'light' else '0.7'} GB to fetch where nothing is cached)"
+        )
+        env = {key: value for key, value in os.environ.items() if key not in {"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"}}
+        uv = find_uv(env)
+        env |= pip_settings(env)
+        if found.get("root") != str(ROOT):
+            shutil.rmtree(VENV, ignore_errors=True)
+            if not run((uv, "venv", "--quiet", "--no-python-downloads", "--python", sys.executable, VENV), env):
+                raise SetupFailed(f"The environment could not be made in {VENV}: see the message above.")
+        level = "full" if found.get("level") == "full" and found["root"] == str(ROOT) else level
+        STAMP.unlink(missing_ok=True)
+        install(uv, level, env)
+        STAMP.write_text(json.dumps(stamp_for(level)))
+
+
+def split(arguments: list[str]) -> tuple[str, str, list[str]]:
+    """Returns the command, the level it needs (any, light or full) and what is left for the command itself.
+
+    Raises:
+        SetupFailed: the command is unknown, or the tests are asked for with `--light`.
+    """
+    light = arguments[:1] == ["--light"]
+    command, *rest = arguments[1:] if light else arguments
+    if command not in {"lab", "test", "doctor", "kcontrol", "python"}:
+        raise SetupFailed(f"{command!r} is no command of ./run: use lab, test, doctor, kcontrol or python.")
+    if command == "lab" and "--light" in rest:
+        light = True
+        rest.remove("--light")
+    if command == "test" and light:
+        raise SetupFailed("The tests need everything: run ./run test without --light.")
+    if light:
+        return command, "light", rest
+    return command, "full" if command in {"lab", "test"} else "any", rest
+
+
+def hand_over(command: str, rest: list[str]) -> None:
+    """Becomes the command: the process id stays, so that signals reach it."""
+    python = str(VENV / "bin" / "python")
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONHOME"}
+    env |= {"VIRTUAL_ENV": str(VENV), "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    if command == "test":
+        os.chdir(ROOT)
+        arguments = ["-m", "tests", *rest]
+    elif command == "python":
+        arguments = rest
+    else:
+        arguments = ["-P", "-m", "kcontrol", *([] if command == "kcontrol" else [command]), *rest]
+    os.execve(python, [python, *arguments], env)
+
+
+def main(arguments: list[str]) -> int:
+    """Makes the environment ready, then becomes the command; returns an exit status only where that failed."""
+    if not arguments or arguments[0] in {"-h", "--help", "help"}:
+        print(USAGE)
+        return 0 if arguments else 2
+    try:
+        command, level, rest = split(arguments)
+        wanted = level if level != "any" else "light" if read_stamp().get("level") == "light" else "full"
+        if not is_ready(wanted):
+            make(wanted)
+    except SetupFailed as problem:
+        say(str(problem))
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; run it again to go on.")
+        return 130
+    hand_over(command, rest)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

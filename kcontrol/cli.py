@@ -1,0 +1,106 @@
+"""The command line: parses and calls."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kcontrol.errors import UserError
+
+app = typer.Typer(
+    help="Open, pause, rewind, branch and break Kafka's control plane.",
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+)  # fmt: skip
+zk = typer.Typer(help="A real ZooKeeper: start one, read one.", no_args_is_help=True)
+app.add_typer(zk, name="zk")
+
+Folder = Annotated[
+    Path | None, typer.Option("--dir", help="Your own folder; `work` in the project's folder where none is given.")
+]
+Server = Annotated[
+    str,
+    typer.Option(
+        "--zookeeper",
+        envvar="KCONTROL_ZOOKEEPER",
+        metavar="HOST:PORT[/CHROOT]",
+        help="Which ZooKeeper to read.",
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def lab(
+    folder: Folder = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; a free one where none is given.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or only print the address.")] = True,
+) -> None:
+    """Open the workbook in JupyterLab."""
+    from kcontrol.lab import server, workspace
+
+    server.serve(folder or workspace.PROJECT / "work", port, browser=browser)
+
+
+@app.command()
+def reset(chapter: Annotated[str, typer.Argument(help="Its number, such as 0 or A1.")], folder: Folder = None) -> None:
+    """Bring one notebook back as it was shipped, keeping yours beside it."""
+    from kcontrol.lab import workspace
+
+    path, kept = workspace.reset((folder or workspace.PROJECT / "work").expanduser().resolve(), chapter)
+    typer.echo(f"{path} is as it was shipped." + (f" Yours is now {kept.name}." if kept else ""))
+
+
+@app.command()
+def doctor() -> None:
+    """Say what is there, which Java was taken and why, and what to do about what is missing."""
+    from rich.console import Console
+
+    from kcontrol.lab.doctor import report
+
+    if not report(Console()):
+        raise typer.Exit(1)
+
+
+@zk.command()
+def start(
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; a free one where none is given.")] = None,
+) -> None:
+    """Run a real ZooKeeper on this machine until Ctrl-C; its data goes with it."""
+    from kcontrol.runtime.embedded import EmbeddedZooKeeper
+
+    with EmbeddedZooKeeper(port) as server:
+        typer.echo(f"ZooKeeper serves at {server.hosts}; Ctrl-C ends it.")
+        typer.echo(f"Look into it with: kcontrol zk get -s --zookeeper {server.hosts} /zookeeper")
+        try:
+            server.wait()
+        except KeyboardInterrupt:
+            typer.echo("ZooKeeper has ended.")
+        else:
+            raise UserError("ZooKeeper has ended by itself: start it again.")
+
+
+@zk.command()
+def get(
+    path: Annotated[str, typer.Argument(help="The znode's path, such as /controller.")],
+    stat: Annotated[bool, typer.Option("-s", help="Print the eleven lines of its Stat too.")] = False,
+    zookeeper: Server = "",
+) -> None:
+    """Print a znode as ZooKeeper's own shell does."""
+    from kcontrol.runtime.zk_read import read_znode
+    from kcontrol.views.zkcli import format_data, format_stat
+
+    if not zookeeper:
+        raise UserError("Say which ZooKeeper to read: --zookeeper host:port, or KCONTROL_ZOOKEEPER in the environment.")
+    znode = read_znode(zookeeper, path)
+    typer.echo(format_stat(znode.data, znode.stat) if stat else format_data(znode.data))
+
+
+def main() -> int:
+    """Runs the command line; a problem the user can act on is one sentence on stderr and status 1."""
+    try:
+        app(prog_name="kcontrol")
+    except UserError as problem:
+        print(f"kcontrol: {problem}", file=sys.stderr)
+        return 1
+    return 0
