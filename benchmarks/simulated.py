@@ -1,4 +1,6 @@
-"""How fast the simulated world writes its journal: python -m benchmarks.simulated [--brokers 5] [--partitions 100] [--rounds 5]
+"""How fast the simulated world writes its journal.
+
+Usage: python -m benchmarks.simulated [--brokers 5] [--partitions 100] [--rounds 5]
 
 The story is a cluster that starts, a topic, and every broker in turn killed and started again. The peer is Python itself: making
 the same number of records in a loop, so that the ratio says what all the rest costs.
@@ -37,7 +39,7 @@ def bare(records: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(description="How fast the simulated world writes its journal.")
     parser.add_argument("--brokers", type=int, default=5)
     parser.add_argument("--partitions", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)

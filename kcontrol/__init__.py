@@ -1,1 +1,24 @@
 """Kafka's control plane to open, pause, rewind, branch and break."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kcontrol.lab.lab import Lab as Lab
+    from kcontrol.runtime import journal as journal
+
+__all__ = ["Lab", "journal"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the front door only when somebody knocks: the command line and the core do without pandas."""
+    if name == "Lab":
+        from kcontrol.lab.lab import Lab
+
+        return Lab
+    if name == "journal":
+        from kcontrol.runtime import journal
+
+        return journal
+    raise AttributeError(f"module 'kcontrol' has no attribute {name!r}")

@@ -15,7 +15,8 @@ import ssl
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,9 +77,13 @@ def say(text: str) -> None:
 
 
 def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
-    """Runs a command to its end and tells whether it succeeded."""
+    """Runs a command to its end and tells whether it succeeded.
+
+    The command inherits the lock, so that one which outlives this process still keeps others from the half-made environment.
+    """
     output = subprocess.DEVNULL if quiet else sys.stderr
-    return subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False).returncode == 0
+    done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, close_fds=False, check=False)
+    return done.returncode == 0
 
 
 def pinned_uv() -> tuple[str, str]:
@@ -180,10 +185,26 @@ def install(uv: Path, level: str, env: dict[str, str]) -> None:
             )
 
 
-def make(level: str) -> None:
-    """Makes the environment complete for this level while no other process does, reusing what a light one already has."""
+@contextmanager
+def alone() -> Iterator[None]:
+    """Keeps other starts waiting, here and in the commands that are run meanwhile."""
     with (ROOT / ".venv.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.set_inheritable(lock.fileno(), True)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another start is making the environment; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def make(level: str) -> None:
+    """Makes the environment complete for this level while no other process does, reusing what a light one already has.
+
+    Raises:
+        SetupFailed: it cannot be made; the text says what to do.
+    """
+    with alone():
         if is_ready(level):
             return
         found = read_stamp()
@@ -195,7 +216,7 @@ def make(level: str) -> None:
         env |= pip_settings(env)
         if found.get("root") != str(ROOT):
             shutil.rmtree(VENV, ignore_errors=True)
-            if not run((uv, "venv", "--quiet", "--no-python-downloads", "--python", sys.executable, VENV), env):
+            if not run((uv, "venv", "--quiet", "--clear", "--no-python-downloads", "--python", sys.executable, VENV), env):
                 raise SetupFailed(f"The environment could not be made in {VENV}: see the message above.")
         level = "full" if found.get("level") == "full" and found["root"] == str(ROOT) else level
         STAMP.unlink(missing_ok=True)
@@ -240,9 +261,9 @@ def hand_over(command: str, rest: list[str]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Makes the environment ready, then becomes the command; returns an exit status only where that failed."""
-    if not arguments or arguments[0] in {"-h", "--help", "help"}:
+    if arguments in ([], ["--light"]) or arguments[0] in {"-h", "--help", "help"}:
         print(USAGE)
-        return 0 if arguments else 2
+        return 0 if arguments[:1] not in ([], ["--light"]) else 2
     try:
         command, level, rest = split(arguments)
         wanted = level if level != "any" else "light" if read_stamp().get("level") == "light" else "full"
@@ -250,6 +271,9 @@ def main(arguments: list[str]) -> int:
             make(wanted)
     except SetupFailed as problem:
         say(str(problem))
+        return 1
+    except OSError as problem:
+        say(f"The environment cannot be made in {ROOT} ({problem.strerror}): check the rights and the free space there.")
         return 1
     except KeyboardInterrupt:
         say("interrupted; run it again to go on.")

@@ -5,8 +5,8 @@ A handler is a generator. It yields one of these values and is suspended until t
 ROUND TRIPS (`Exists`, `Read`, `Children`, `Transaction`, `Writes`, `Commit`, `Append`) are each one step of the world, and
 anything may happen between two of them. A `Commit` that writes nothing is instant.
 
-INSTANT effects (`Learn`, `Adopt`, `Watch`, `Unwatch`, `Send`, `Respond`, `Park`, `Arm`, `Cancel`, `Enqueue`, `Ask`, `Exit`) are performed
-within the step, and the handler goes on. `Release` suspends it until it has its lock again.
+INSTANT effects (`Learn`, `Adopt`, `Watch`, `Unwatch`, `Send`, `Respond`, `Park`, `Arm`, `Cancel`, `Enqueue`, `Ask`, `Exit`) are
+performed within the step, and the handler goes on. `Release` suspends it until it has its lock again.
 
 Where a release has no pipelined ZooKeeper client (before 1.1) the driver takes one path, transaction or change per round trip.
 """
@@ -217,7 +217,7 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Register the handler of a path, so that its watch events become events of the queue; a late event of a path without one is dropped."""
+    """Register the handler of a path: its watch events become events of the queue. Those of a path without one are dropped."""
 
     path: str
     children: bool = False

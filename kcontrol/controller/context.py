@@ -109,9 +109,7 @@ class ControllerContext:
 
     def online_replicas(self, tp: TopicPartition, *, include_shutting_down: bool = False) -> tuple[int, ...]:
         """The assigned replicas that are online, in the order of the assignment."""
-        return tuple(
-            b for b in self.replicas(tp) if self.is_replica_online(b, tp, include_shutting_down=include_shutting_down)
-        )
+        return tuple(b for b in self.replicas(tp) if self.is_replica_online(b, tp, include_shutting_down=include_shutting_down))
 
     def partitions_in(self, *states: PartitionState) -> tuple[TopicPartition, ...]:
         return tuple(tp for tp, state in self.partition_states.items() if state in states)
@@ -126,9 +124,7 @@ class ControllerContext:
 
     def replicas_on(self, broker_ids: Iterable[int]) -> tuple[PartitionReplica, ...]:
         wanted = frozenset(broker_ids)
-        return tuple(
-            PartitionReplica(tp, b) for tp, a in self.assignments.items() for b in a.replicas if b in wanted
-        )
+        return tuple(PartitionReplica(tp, b) for tp, a in self.assignments.items() for b in a.replicas if b in wanted)
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> tuple[PartitionReplica, ...]:
         return tuple(PartitionReplica(tp, b) for tp in partitions for b in self.replicas(tp))

@@ -78,7 +78,7 @@ class Strategy(NamedTuple):
 # fmt: off
 STRATEGIES = {row.name: row for row in (
     Strategy("offline",             offline,             "online replicas",            "its leader is gone"),
-    Strategy("reassign",            reassign,            "target replicas",            "its leader is not among the reassigned replicas"),
+    Strategy("reassign",            reassign,            "target replicas",            "its leader is no target replica"),
     Strategy("preferred",           preferred,           "all replicas",               "the first replica should lead again"),
     Strategy("controlled_shutdown", controlled_shutdown, "online or leaving replicas", "its leader says goodbye"),
 )}

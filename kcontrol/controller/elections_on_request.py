@@ -76,7 +76,9 @@ def _result(tp: TopicPartition, answers: dict[TopicPartition, str], moved: Moved
     return moved.elected[tp].leader if tp in moved.elected else NOT_AVAILABLE[election_type]
 
 
-def on_replica_election(ctx: ControllerContext, partitions: Iterable[TopicPartition], election_type: str, trigger: str) -> Handler:
+def on_replica_election(
+    ctx: ControllerContext, partitions: Iterable[TopicPartition], election_type: str, trigger: str
+) -> Handler:
     """Elect; a request through the znode also deletes the znode, whatever came of it, and looks whether it is there again."""
     unclean = election_type == "UNCLEAN" and trigger == "AdminClientTriggered"
     strategy = "preferred" if election_type == "PREFERRED" else "offline"

@@ -9,10 +9,13 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kcontrol import events
-from kcontrol.controller import broker_changes, isr_changes, leadership, topic_changes
+from kcontrol import events as e
+from kcontrol.controller import broker_changes as brokers
 from kcontrol.controller import controlled_shutdown as goodbye
-from kcontrol.controller import elections_on_request as requested
+from kcontrol.controller import elections_on_request as asked
+from kcontrol.controller import isr_changes as isr
+from kcontrol.controller import leadership
+from kcontrol.controller import topic_changes as topics
 from kcontrol.controller.context import ControllerContext
 from kcontrol.effects import ControllerMoved, Exists, Handler, Respond
 from kcontrol.events import ControllerState as S
@@ -37,51 +40,51 @@ def listen_again(path: str) -> Callable[[ControllerContext, Any], Handler]:
 
 
 # fmt: off
-HANDLERS: dict[type[events.Event], Row] = {
-    # event                                      state                                  active?  handler
-    events.Startup:                        Row(S.CONTROLLER_CHANGE,                 False, leadership.startup),
-    events.ControllerChange:               Row(S.CONTROLLER_CHANGE,                 False, leadership.controller_change),
-    events.Reelect:                        Row(S.CONTROLLER_CHANGE,                 False, leadership.reelect),
-    events.RegisterBrokerAndReelect:       Row(S.CONTROLLER_CHANGE,                 False, leadership.register_and_reelect),
-    events.Expire:                         Row(S.CONTROLLER_CHANGE,                 False, leadership.expire),
-    events.BrokerChange:                   Row(S.BROKER_CHANGE,                     True,  broker_changes.broker_change),
-    events.BrokerModifications:            Row(S.BROKER_CHANGE,                     True,  broker_changes.broker_modifications),
-    events.TopicChange:                    Row(S.TOPIC_CHANGE,                      True,  topic_changes.topic_change),
-    events.PartitionModifications:         Row(S.TOPIC_CHANGE,                      True,  topic_changes.partition_modifications),
-    events.LeaderAndIsrResponseReceived:   Row(S.LEADER_AND_ISR_RESPONSE_RECEIVED,  True,  broker_changes.leader_and_isr_response_received),
-    events.UpdateMetadataResponseReceived: Row(S.UPDATE_METADATA_RESPONSE_RECEIVED, True,  broker_changes.update_metadata_response_received),
-    events.AlterIsrReceived:               Row(S.ISR_CHANGE,                        True,  isr_changes.alter_isr_received),
-    events.IsrChangeNotification:          Row(S.ISR_CHANGE,                        True,  isr_changes.isr_change_notification),
-    events.LogDirEventNotification:        Row(S.LOG_DIR_CHANGE,                    True,  broker_changes.log_dir_event_notification),
-    events.ControlledShutdown:             Row(S.CONTROLLED_SHUTDOWN,               True,  goodbye.controlled_shutdown),
-    events.ReplicaLeaderElection:          Row(S.MANUAL_LEADER_BALANCE,             True,  requested.replica_leader_election),
-    events.AutoPreferredReplicaLeaderElection: Row(S.AUTO_LEADER_BALANCE,           True,  requested.auto_preferred_replica_leader_election),
-    events.UncleanLeaderElectionEnable:    Row(S.UNCLEAN_LEADER_ELECTION_ENABLE,    True,  requested.unclean_leader_election_enable),
-    events.TopicUncleanLeaderElectionEnable: Row(S.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE, True, requested.topic_unclean_leader_election_enable),
-    events.ZkPartitionReassignment:        Row(S.ALTER_PARTITION_REASSIGNMENT,      True,  listen_again(REASSIGN_PARTITIONS)),
-}
+HANDLERS: dict[type[e.Event], Row] = {event: Row(*row) for event, *row in (
+    # event                               state                                    active?  handler
+    (e.Startup,                            S.CONTROLLER_CHANGE,                     False, leadership.startup),
+    (e.ControllerChange,                   S.CONTROLLER_CHANGE,                     False, leadership.controller_change),
+    (e.Reelect,                            S.CONTROLLER_CHANGE,                     False, leadership.reelect),
+    (e.RegisterBrokerAndReelect,           S.CONTROLLER_CHANGE,                     False, leadership.register_and_reelect),
+    (e.Expire,                             S.CONTROLLER_CHANGE,                     False, leadership.expire),
+    (e.BrokerChange,                       S.BROKER_CHANGE,                         True,  brokers.broker_change),
+    (e.BrokerModifications,                S.BROKER_CHANGE,                         True,  brokers.broker_modifications),
+    (e.TopicChange,                        S.TOPIC_CHANGE,                          True,  topics.topic_change),
+    (e.PartitionModifications,             S.TOPIC_CHANGE,                          True,  topics.partition_modifications),
+    (e.LeaderAndIsrResponseReceived,       S.LEADER_AND_ISR_RESPONSE_RECEIVED,      True,  brokers.leader_and_isr_response_received),
+    (e.UpdateMetadataResponseReceived,     S.UPDATE_METADATA_RESPONSE_RECEIVED,     True,  brokers.update_metadata_response_received),
+    (e.AlterIsrReceived,                   S.ISR_CHANGE,                            True,  isr.alter_isr_received),
+    (e.IsrChangeNotification,              S.ISR_CHANGE,                            True,  isr.isr_change_notification),
+    (e.LogDirEventNotification,            S.LOG_DIR_CHANGE,                        True,  brokers.log_dir_event_notification),
+    (e.ControlledShutdown,                 S.CONTROLLED_SHUTDOWN,                   True,  goodbye.controlled_shutdown),
+    (e.ReplicaLeaderElection,              S.MANUAL_LEADER_BALANCE,                 True,  asked.replica_leader_election),
+    (e.AutoPreferredReplicaLeaderElection, S.AUTO_LEADER_BALANCE,                   True,  asked.auto_preferred_replica_leader_election),
+    (e.UncleanLeaderElectionEnable,        S.UNCLEAN_LEADER_ELECTION_ENABLE,        True,  asked.unclean_leader_election_enable),
+    (e.TopicUncleanLeaderElectionEnable,   S.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE,  True,  asked.topic_unclean_leader_election_enable),
+    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          True,  listen_again(REASSIGN_PARTITIONS)),
+)}
 
-WATCH_EVENTS: tuple[tuple[str, str, Callable[..., events.Event]], ...] = (
+WATCH_EVENTS: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     # what ZooKeeper says    path                                   event
-    ("NodeCreated",         r"/controller",                        events.ControllerChange),
-    ("NodeDataChanged",     r"/controller",                        events.ControllerChange),
-    ("NodeDeleted",         r"/controller",                        events.Reelect),
-    ("NodeChildrenChanged", r"/brokers/ids",                       events.BrokerChange),
-    ("NodeDataChanged",     r"/brokers/ids/(?P<broker_id>\d+)",    events.BrokerModifications),
-    ("NodeChildrenChanged", r"/brokers/topics",                    events.TopicChange),
-    ("NodeDataChanged",     r"/brokers/topics/(?P<topic>[^/]+)",   events.PartitionModifications),
-    ("NodeChildrenChanged", r"/admin/delete_topics",               events.TopicDeletion),
-    ("NodeCreated",         r"/admin/reassign_partitions",         events.ZkPartitionReassignment),
-    ("NodeCreated",         r"/admin/preferred_replica_election",  events.ReplicaLeaderElection),
-    ("NodeChildrenChanged", r"/isr_change_notification",           events.IsrChangeNotification),
-    ("NodeChildrenChanged", r"/log_dir_event_notification",        events.LogDirEventNotification),
+    ("NodeCreated",         r"/controller",                        e.ControllerChange),
+    ("NodeDataChanged",     r"/controller",                        e.ControllerChange),
+    ("NodeDeleted",         r"/controller",                        e.Reelect),
+    ("NodeChildrenChanged", r"/brokers/ids",                       e.BrokerChange),
+    ("NodeDataChanged",     r"/brokers/ids/(?P<broker_id>\d+)",    e.BrokerModifications),
+    ("NodeChildrenChanged", r"/brokers/topics",                    e.TopicChange),
+    ("NodeDataChanged",     r"/brokers/topics/(?P<topic>[^/]+)",   e.PartitionModifications),
+    ("NodeChildrenChanged", r"/admin/delete_topics",               e.TopicDeletion),
+    ("NodeCreated",         r"/admin/reassign_partitions",         e.ZkPartitionReassignment),
+    ("NodeCreated",         r"/admin/preferred_replica_election",  e.ReplicaLeaderElection),
+    ("NodeChildrenChanged", r"/isr_change_notification",           e.IsrChangeNotification),
+    ("NodeChildrenChanged", r"/log_dir_event_notification",        e.LogDirEventNotification),
 )
 # fmt: on
 
 _PATTERNS = tuple((said, re.compile(pattern), event) for said, pattern, event in WATCH_EVENTS)
 
 
-def event_of(said: str, path: str) -> events.Event | None:
+def event_of(said: str, path: str) -> e.Event | None:
     """The event that a watch event stands for, or None where Kafka's handler for that path does not care."""
     for kind, pattern, event in _PATTERNS:
         if kind == said and (match := pattern.fullmatch(path)):
@@ -89,22 +92,22 @@ def event_of(said: str, path: str) -> events.Event | None:
     return None
 
 
-def not_controller(event: events.Event) -> dict[str, Any]:
+def not_controller(event: e.Event) -> dict[str, Any]:
     """What whoever waits for an answer is told by a broker that is not, or no longer, controller."""
     match event:
-        case events.ControlledShutdown():
+        case e.ControlledShutdown():
             return {"error": "ControllerMovedException", "partitions": {}}
-        case events.ReplicaLeaderElection(partitions=named):
+        case e.ReplicaLeaderElection(partitions=named):
             return {"error": "NONE", "partitions": dict.fromkeys(named or (), "NOT_CONTROLLER")}
     return {"error": "NOT_CONTROLLER", "partitions": {}}
 
 
-def preempted(event: events.Event) -> dict[str, Any] | None:
+def preempted(event: e.Event) -> dict[str, Any] | None:
     """The same for an event that never gets to be handled; None where Kafka forgets to answer, and the caller times out."""
-    return None if isinstance(event, events.AlterIsrReceived) else not_controller(event)
+    return None if isinstance(event, e.AlterIsrReceived) else not_controller(event)
 
 
-def handle(ctx: ControllerContext, event: events.Event) -> Handler:
+def handle(ctx: ControllerContext, event: e.Event) -> Handler:
     """The whole story of one event: whoever is not active leaves it alone, and a lost fence ends in resignation.
 
     Raises NotImplementedError, by name, for an event that has no handler here yet.

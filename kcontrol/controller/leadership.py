@@ -12,7 +12,22 @@ from typing import Any
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.elections_on_request import FIRST_REBALANCE_MS, arm_rebalance, pending_preferred_elections
 from kcontrol.controller.failover import failover
-from kcontrol.effects import Cancel, ControllerMoved, Effect, Exists, Handler, Learn, Op, Read, Result, Transaction, Unwatch, Watch, Writes, Znode
+from kcontrol.effects import (
+    Cancel,
+    ControllerMoved,
+    Effect,
+    Exists,
+    Handler,
+    Learn,
+    Op,
+    Read,
+    Result,
+    Transaction,
+    Unwatch,
+    Watch,
+    Writes,
+    Znode,
+)
 from kcontrol.events import ControllerChange, Expire, Reelect, RegisterBrokerAndReelect, Startup
 from kcontrol.registration import WriteFailed, register
 from kcontrol.znodes import (

@@ -71,7 +71,7 @@ def _choose(ctx: ControllerContext, tp: TopicPartition, question: Question, stor
         Candidates(
             assignment.replicas,
             stored.isr,
-            live=ctx.online_replicas(tp),
+            live=tuple(b for b in dict.fromkeys((*assignment.replicas, *stored.isr)) if ctx.is_replica_online(b, tp)),
             leaving=tuple(sorted(ctx.shutting_down_broker_ids)),
             target=assignment.target,
             unclean=question.unclean,
@@ -157,13 +157,17 @@ def _decide(
     value = row.action(ctx, tp, question)
     if isinstance(value, str):
         return Refusal(tp, source, target, value)
-    return StateChange(tp, source, target, value, write, question.strategy)
+    unclean = value is not None and question.stored is not None and value.leader not in question.stored.isr
+    return StateChange(tp, source, target, value, write, "unclean" if unclean else question.strategy)
 
 
 def _create(
     ctx: ControllerContext, batch: RequestBatch, new: list[TopicPartition], target: PartitionState, moved: Moved
 ) -> Generator[Effect, Any, None]:
-    """Parents first, then the state znodes; what was there already stays New. Source: initializeLeaderAndIsrForPartitions (2.8)."""
+    """Parents first, then the state znodes; what was there already stays New.
+
+    Source: initializeLeaderAndIsrForPartitions (2.8).
+    """
     plan = [_decide(ctx, tp, target, Question("initialize"), "create") for tp in new]
     ready = [change.subject for change in plan if isinstance(change, StateChange)]
     moved.failed.update((tp, refusal.reason) for tp, refusal in zip(new, plan, strict=True) if isinstance(refusal, Refusal))
@@ -209,14 +213,18 @@ def _announce(ctx: ControllerContext, batch: RequestBatch, change: StateChange, 
     if value is None:  # a learner's own action may move without deciding
         return
     moved.elected[tp] = value
+    batch.add_leader_and_isr(ctx, recipients(ctx, tp, strategy), tp, value, ctx.assignments[tp], is_new=False)
+
+
+def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tuple[int, ...]:
+    """Who is sent LeaderAndIsr after an election, in the order of the assignment; some of them may be dead."""
     assignment = ctx.assignments[tp]
-    recipients = {
+    return {
         "online replicas": lambda: ctx.online_replicas(tp),
         "target replicas": lambda: assignment.target,
         "all replicas": lambda: assignment.replicas,
         "online or leaving replicas": lambda: ctx.online_replicas(tp, include_shutting_down=True),
     }[STRATEGIES[strategy].recipients]()
-    batch.add_leader_and_isr(ctx, recipients, tp, value, assignment, is_new=False)
 
 
 def _unclean(

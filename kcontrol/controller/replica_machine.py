@@ -21,7 +21,7 @@ Steps = Generator[Effect, Any, None]
 Replicas = list[PartitionReplica]
 
 
-# ---------------------------------------------------------------- the actions: each brings the replicas of one broker to the target
+# ---------------------------------------------------------------- the actions: each is about the replicas of one broker
 
 
 def _commit(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) -> Commit:
@@ -143,9 +143,7 @@ def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: R
     yield from batch.send(ctx)
 
 
-def _by_action(
-    ctx: ControllerContext, replicas: Replicas, target: ReplicaState
-) -> dict[Callable[..., Steps] | None, Replicas]:
+def _by_action(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) -> dict[Callable[..., Steps] | None, Replicas]:
     actions: dict[ReplicaState, Callable[..., Steps] | None] = {}
     for source in ReplicaState:
         row = REPLICA_TRANSITIONS.find(source, target)

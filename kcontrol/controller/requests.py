@@ -147,7 +147,9 @@ class RequestBatch:
     def add_stop_replica(self, ctx: ControllerContext, brokers: Iterable[int], tp: TopicPartition, *, delete: bool) -> None:
         """Tell `brokers` to stop the replica, and to delete it if this or an earlier call of the batch says so."""
         cached = ctx.leadership.get(tp)
-        leader_epoch = EPOCH_DURING_DELETE if ctx.is_queued_for_deletion(tp.topic) else cached.leader_epoch if cached else NO_EPOCH
+        leader_epoch = (
+            EPOCH_DURING_DELETE if ctx.is_queued_for_deletion(tp.topic) else cached.leader_epoch if cached else NO_EPOCH
+        )
         for broker in brokers:
             if broker >= 0:
                 told = self.stop_replica.setdefault(broker, {})

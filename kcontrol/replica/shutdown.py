@@ -1,4 +1,4 @@
-"""How a broker stops in good order: it asks the controller until nothing is left that it leads, or until it has asked often enough.
+"""How a broker stops in good order: it asks the controller until it leads nothing more, or until it has asked often enough.
 
 Source: KafkaServer.controlledShutdown (2.8).
 """

@@ -13,10 +13,9 @@ from typing import Any, Protocol
 from kcontrol import effects as fx
 from kcontrol.controller.context import ControllerContext, apply_learn
 from kcontrol.controller.handlers import preempted
-from kcontrol.effects import ControllerMoved, SessionExpired
 from kcontrol.events import Event
 from kcontrol.replica.context import BrokerContext, HostedPartition
-from kcontrol.runtime import commits, fencing
+from kcontrol.runtime import commits
 from kcontrol.runtime.event_queue import EventQueue
 from kcontrol.runtime.journal import Journal, RecordId
 from kcontrol.runtime.round_trips import RoundTrip, is_instant
@@ -159,7 +158,7 @@ class Driver:
             done, answer = thread.waits_for.perform(self, thread)
         except ConnectionLoss:
             self.log("connection_loss", thread.begun, thread=name)  # whether it was performed is unknown: it is sent again
-        except (ControllerMoved, SessionExpired, fencing.FenceBroken) as error:
+        except Exception as error:  # ControllerMoved, FenceBroken, SessionExpired, or a call that nobody can perform
             self.log("thrown", thread.begun, thread=name, error=type(error).__name__)
             self._resume(thread, thread.handler.throw, error)
         else:
@@ -188,7 +187,9 @@ class Driver:
         if error is not None:
             if thread.name == "main":
                 self.exit_code = 1
-            self.log("fail", thread.begun, thread=thread.name, event=thread.event.name, error=type(error).__name__, message=str(error))
+            self.log(
+                "fail", thread.begun, thread=thread.name, event=thread.event.name, error=type(error).__name__, message=str(error)
+            )
         self.log("end", thread.begun, thread=thread.name)
         thread.handler = thread.event = thread.waits_for = thread.begun_with = None
         thread.changed = {}
@@ -209,7 +210,14 @@ class Driver:
         apply_learn(context, effect)
         held = getattr(context, effect.field)
         kind = "set" if isinstance(held, set) else "value" if not hasattr(held, "__len__") or isinstance(held, str) else "map"
-        fields = {"context": effect.context, "field": effect.field, "of": kind, "clear": effect.clear, "remove": effect.remove, "put": effect.put}
+        fields = {
+            "context": effect.context,
+            "field": effect.field,
+            "of": kind,
+            "clear": effect.clear,
+            "remove": effect.remove,
+            "put": effect.put,
+        }
         self.log("learn", thread.begun, **fields)
         if effect.field == "hosted":
             self._look_behind({**dict.fromkeys(effect.remove), **(effect.put or {})})

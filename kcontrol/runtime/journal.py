@@ -119,7 +119,7 @@ def to_line(record: Record) -> bytes:
 def write(records: Iterable[Record], path: str | Path) -> None:
     """Write a journal. Raises UserError where the file cannot be written."""
     try:
-        with open(path, "wb") as file:
+        with Path(path).open("wb") as file:
             file.writelines(map(to_line, records))
     except OSError as error:
         raise UserError(f"The journal cannot be written to {path}: {error.strerror}; name another file or make room.") from None

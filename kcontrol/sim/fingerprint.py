@@ -1,7 +1,7 @@
 """Equal fingerprints mean equal futures: everything that can still matter, and nothing of the way that led here.
 
-Times, sequence numbers, correlation ids and the journal are left out; zxids, and the broker epochs that are made of them, count by
-rank alone.
+Times, sequence numbers, correlation ids and the journal are left out; zxids, and the broker epochs that are made of them,
+count by rank alone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def _text(world: World) -> str:
     if not isinstance(zk, MemoryZooKeeper):
         raise ValueError("only a simulated world has a fingerprint")
     sessions = _sessions(world, zk)
-    parts = [f"{path}={_data(n.data)}v{n.stat.version}o{sessions.get(n.stat.ephemeral_owner)}<z{n.stat.czxid}>" for path, n in zk.tree().items()]
+    parts = [
+        f"{path}={_data(n.data)}v{n.stat.version}o{sessions.get(n.stat.ephemeral_owner)}<z{n.stat.czxid}>"
+        for path, n in zk.tree().items()
+    ]
     parts += [f"{path}:{kind}:{sessions.get(session)}" for path, kind, session in zk.watches()]
     parts += [f"{n}:{_process(p)}" for n, p in sorted(world.processes.items())]
     parts += [f"ghosts{n}:{len(clients)}" for n, clients in sorted(world.ghosts.items())]
@@ -68,9 +71,13 @@ def _sessions(world: World, zk: MemoryZooKeeper) -> dict[int, str]:
 def _network(world: World) -> list[str]:
     network = world.network
     busy = sorted(network.in_flight.values())
-    channels = [f"{pair}{[(p.api, canonical(_told(p, pair[1]))) for p in parcels]}" for pair, parcels in sorted(network.channels.items())]
+    channels = [
+        f"{pair}{[(p.api, canonical(_told(p, pair[1]))) for p in parcels]}" for pair, parcels in sorted(network.channels.items())
+    ]
     questions = [
-        f"{n}{[(q.api, canonical(q.body), q.asked, q.refused_by) for q in asked]}" for n, asked in sorted(network.questions.items()) if asked
+        f"{n}{[(q.api, canonical(q.body), q.asked, q.refused_by) for q in asked]}"
+        for n, asked in sorted(network.questions.items())
+        if asked
     ]
     return [str(busy), *channels, *questions]
 
@@ -91,7 +98,14 @@ def _process(p: Process) -> str:
     driver = p.driver
     threads = [_thread(driver, thread) for thread in driver.threads.values()]
     timers = sorted((name, canonical(timer.event)) for name, timer in driver.timers.items())
-    rest = (p.session, p.frozen, [tuple(n.event) for n in p.notices], sorted(driver.watched), timers, sorted(driver.parked.items()))
+    rest = (
+        p.session,
+        p.frozen,
+        [tuple(n.event) for n in p.notices],
+        sorted(driver.watched),
+        timers,
+        sorted(driver.parked.items()),
+    )
     return f"{threads}{rest}{canonical(driver.controller)}{canonical(driver.broker)}"
 
 
@@ -101,7 +115,13 @@ def _thread(driver: Driver, thread: Thread) -> str:
         return f"{thread.name}{queue}"
     begun = thread.begun_with
     holds = thread.lock and driver.locks.get(thread.lock) == thread.name
-    suspended = (canonical(thread.event), canonical(begun.context), canonical(begun.answers), canonical(thread.waits_for.so_far), holds)
+    suspended = (
+        canonical(thread.event),
+        canonical(begun.context),
+        canonical(begun.answers),
+        canonical(thread.waits_for.so_far),
+        holds,
+    )
     return f"{thread.name}{queue}{suspended}"
 
 
@@ -113,7 +133,7 @@ def _data(data: bytes) -> str:
     return TIMESTAMP.sub(b'"timestamp":""', data).decode("utf-8", "backslashreplace")
 
 
-def canonical(value: Any) -> str:  # noqa: PLR0911 - one line per kind of value
+def canonical(value: Any) -> str:
     """A text that is equal for values that nobody can tell apart."""
     match value:
         case Epoch():
@@ -138,7 +158,12 @@ def canonical(value: Any) -> str:  # noqa: PLR0911 - one line per kind of value
             return type(value).__name__
     if is_dataclass(value):
         kept = ((f.name, getattr(value, f.name)) for f in fields(value) if f.name not in UNTOLD)
-        return type(value).__name__ + "(" + ",".join(f"{name}={_epochs(v) if name in EPOCHS else canonical(v)}" for name, v in kept) + ")"
+        return (
+            type(value).__name__
+            + "("
+            + ",".join(f"{name}={_epochs(v) if name in EPOCHS else canonical(v)}" for name, v in kept)
+            + ")"
+        )
     return "(" + ",".join(map(canonical, value)) + ")"
 
 

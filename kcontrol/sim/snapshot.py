@@ -24,7 +24,9 @@ def snapshot(world: World) -> dict[str, Any]:
         path: [plain(node.data), node.stat.version, world.owners.get(node.stat.ephemeral_owner)]
         for path, node in world.zk.tree().items()
     }
-    channels = {f"{s}>{r}": [[str(p.record), p.api] for p in parcels] for (s, r), parcels in world.network.channels.items() if parcels}
+    channels = {
+        f"{s}>{r}": [[str(p.record), p.api] for p in parcels] for (s, r), parcels in world.network.channels.items() if parcels
+    }
     questions = {
         str(n): [{"record": str(q.record), "api": q.api, "body": plain(q.body)} for q in asked]
         for n, asked in world.network.questions.items()

@@ -7,6 +7,6 @@ import hashlib
 
 
 def of(topic: str) -> str:
-    """Derived from the name as the recordings of real brokers derive it: unpadded urlsafe base64 of `k` and md5's last 15 bytes."""
+    """Derived from the name as in the recordings of real brokers: unpadded urlsafe base64 of `k` and md5's last 15 bytes."""
     digest = hashlib.md5(topic.encode(), usedforsecurity=False).digest()
     return base64.urlsafe_b64encode(b"k" + digest[1:]).rstrip(b"=").decode()

@@ -11,7 +11,7 @@ from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client, ZooKeeper
-from kcontrol.sim import acts, causes, network, process
+from kcontrol.sim import acts, causes, exchange, lives, network, process
 from kcontrol.sim.fingerprint import fingerprint
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Notice, Process
@@ -30,7 +30,9 @@ class World:
     world can be forked.
     """
 
-    def __init__(self, settings: Settings | None = None, zookeeper: ZooKeeper | None = None, clock: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, settings: Settings | None = None, zookeeper: ZooKeeper | None = None, clock: Callable[[], int] | None = None
+    ) -> None:
         self.settings = settings or Settings()
         self.now_ms = 0
         self.clock = clock or (lambda: self.now_ms)
@@ -48,7 +50,9 @@ class World:
         self._since: list[Action] = []
         self._before = 0
         s = self.settings
-        self.log("run", None, journal_version=JOURNAL_VERSION, release=s.release, seed=s.seed, brokers=list(s.brokers), world=self.kind)
+        self.log(
+            "run", None, journal_version=JOURNAL_VERSION, release=s.release, seed=s.seed, brokers=list(s.brokers), world=self.kind
+        )
 
     @property
     def kind(self) -> str:
@@ -64,7 +68,12 @@ class World:
         """Do one action. Raises UserError, listing what there is, for an action that is unknown or not possible now."""
         action = tuple(action)
         perform = acts.find(self, action)
-        if self.is_simulated and not self.exact and self.is_quiet and (self._base is None or len(self._since) >= self._copying_pays_after):
+        if (
+            self.is_simulated
+            and not self.exact
+            and self.is_quiet
+            and (self._base is None or len(self._since) >= self._copying_pays_after)
+        ):
             self._base, self._since = self._copy(), []
         self.done.append(action)
         self._since.append(action)
@@ -150,7 +159,9 @@ class World:
 
     def _twin_process(self, p: Process, zk: MemoryZooKeeper) -> Process:
         old = p.driver
-        driver = self._driver(old.node, old.incarnation, zk.client(old.client.session_id), old.controller.copy(), old.broker.copy())
+        driver = self._driver(
+            old.node, old.incarnation, zk.client(old.client.session_id), old.controller.copy(), old.broker.copy()
+        )
         process.copy_driver(old, driver)
         return Process(driver, p.host, p.port, p.session, p.frozen, p.notices.copy())
 
@@ -182,7 +193,7 @@ class World:
             if event is not None and sender in self.processes:
                 self.processes[sender].driver.enqueue(event, record)
         else:
-            acts.answer_question(self, driver, correlation_id, body, record)
+            exchange.answer_question(self, driver, correlation_id, body, record)
 
     def snapshot(self) -> dict[str, Any]:
         """What a picture shows, in plain values; equal to `fold(journal.records)` after every step."""
@@ -209,14 +220,14 @@ class World:
         return written.error
 
     def _deliver_instantly(self) -> None:
-        while self.settings.instant_requests and (pairs := [p for p in self.network.deliverable() if acts.hears(self, p[1])]):
-            acts.deliver_request(self, *pairs[0])
+        while self.settings.instant_requests and (pairs := [p for p in self.network.deliverable() if exchange.hears(self, p[1])]):
+            exchange.deliver_request(self, *pairs[0])
 
     def _let_exit(self) -> None:
         """A broker whose start-up has failed, or that has said goodbye, exits and closes its session on the way."""
         for n, p in list(self.processes.items()):
             if p.driver.exit_code is not None:
-                acts.exit_with(self, n, p.driver.exit_code)
+                lives.exit_with(self, n, p.driver.exit_code)
 
     def _notify(self, before: int) -> None:
         """Hand over the watch events that this step has caused, each with the record of the write that caused it."""

@@ -1,4 +1,7 @@
-"""Compare our controller with recordings of real brokers: python -m tests.golden GOLDEN.json [...] [--world simulated] [--out FILE]"""
+"""Compare our controller with recordings of real brokers.
+
+Usage: python -m tests.golden GOLDEN.json [...] [--world simulated] [--out FILE]
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ def difference(golden: dict[str, Any]) -> tuple[str | None, dict[str, Any] | Non
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.golden", description="Compare our controller with recordings of real brokers."
+    )
     parser.add_argument("golden", nargs="+", type=Path, help="recordings of real brokers")
     parser.add_argument("--world", choices=["simulated"], default="simulated")
     parser.add_argument("--out", type=Path, help="where to write what our brokers did in the last recording")

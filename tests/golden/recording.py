@@ -74,7 +74,14 @@ def transitions(records: Iterable[Record], epochs: dict[int, int]) -> Iterator[d
         elif record.kind in ("change", "refuse"):
             failed = {"failed": True} if record.kind == "refuse" else {}
             move = {"machine": fields["machine"], "subject": str(fields["subject"])}
-            yield {"by": node, "epoch": epochs[node], **move, "from": short(fields["source"]), "to": short(fields["target"]), **failed}
+            yield {
+                "by": node,
+                "epoch": epochs[node],
+                **move,
+                "from": short(fields["source"]),
+                "to": short(fields["target"]),
+                **failed,
+            }
 
 
 def requests(records: Iterable[Record], sent: dict[Any, Any]) -> Iterator[dict[str, Any]]:
@@ -104,6 +111,10 @@ def _entries(partitions: Any) -> dict[str, Any]:
 
 def znodes(world: World) -> dict[str, Any]:
     return {
-        path: {"data": data(path, plain(node.data)), "version": node.stat.version, "ephemeral_owner": world.owners.get(node.stat.ephemeral_owner)}
+        path: {
+            "data": data(path, plain(node.data)),
+            "version": node.stat.version,
+            "ephemeral_owner": world.owners.get(node.stat.ephemeral_owner),
+        }
         for path, node in world.zk.tree().items()
     }

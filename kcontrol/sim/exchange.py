@@ -1,0 +1,178 @@
+"""What passes between threads, brokers and ZooKeeper: watch events, requests, questions, fetches, timers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.controller.handlers import event_of
+from kcontrol.events import (
+    AlterIsrReceived,
+    AlterIsrResponse,
+    ControlledShutdown,
+    ControlledShutdownResponse,
+    Event,
+    ReplicaCaughtUp,
+    ReplicaLags,
+)
+from kcontrol.model import TopicPartition
+from kcontrol.runtime.driver import Driver
+from kcontrol.runtime.journal import RecordId
+
+if TYPE_CHECKING:
+    from kcontrol.sim.world import World
+
+
+def hears(world: World, broker: int) -> bool:
+    """Whether a process is there and can be spoken to."""
+    p = world.processes.get(broker)
+    return p is not None and not p.frozen
+
+
+# ---------------------------------------------------------------- threads and watch events
+
+
+def begin(world: World, n: int, thread: str) -> None:
+    world.processes[n].driver.begin(thread)
+
+
+def advance(world: World, n: int, thread: str) -> None:
+    world.processes[n].driver.advance(thread)
+
+
+def deliver(world: World, n: int) -> None:
+    """The next watch event of the session becomes an event of the queue, if its path still has a handler."""
+    p = world.processes[n]
+    notice = p.notices.popleft()
+    said, path = notice.event
+    listens = (path, said == "NodeChildrenChanged") in p.driver.watched
+    event = event_of(said, path) if listens else None
+    if event is None:
+        p.driver.log("drop", notice.record, type=said, path=path)
+    else:
+        p.driver.enqueue(event, notice.record, noticed=True)
+
+
+# ---------------------------------------------------------------- requests and questions
+
+
+def begin_if_idle(driver: Driver, thread: str) -> None:
+    if driver.can_begin(driver.threads[thread]):
+        driver.begin(thread)
+
+
+def deliver_request(world: World, sender: int, receiver: int) -> None:
+    """The first request of a channel is handled by its receiver, whose answer goes back at once."""
+    parcel = world.network.channels[sender, receiver][0]
+    event = world.network.request_event(world.processes[sender].driver, (sender, receiver))
+    driver = world.processes[receiver].driver
+    record = driver.log("receive", parcel.record, api=parcel.api, sender=sender)
+    driver.enqueue(event, record, "requests")
+    begin_if_idle(driver, "requests")
+
+
+def lose(world: World, sender: int, receiver: int) -> None:
+    """The connection breaks before the request arrives: the sender sends the same request again."""
+    parcel = world.network.channels[sender, receiver][0]
+    world.log("lose", parcel.record, sender=sender, receiver=receiver, api=parcel.api)
+
+
+def duplicate(world: World, sender: int, receiver: int) -> None:
+    """The connection breaks before the answer arrives: the receiver will hear the same request again."""
+    parcel = world.network.channels[sender, receiver][0]
+    world.log("duplicate", parcel.record, sender=sender, receiver=receiver, api=parcel.api)
+    world.network.channels[sender, receiver].appendleft(parcel)
+    deliver_request(world, sender, receiver)
+
+
+def ask(world: World, n: int) -> None:
+    """What a broker wants to know goes to whom it takes for the controller, all of one kind in one request."""
+    driver = world.processes[n].driver
+    pending = world.network.pending(n)
+    target = driver.broker.controller_id
+    correlation_id = f"{n}.{driver.incarnation}-{pending[0].record.seq}-{pending[0].api}"
+    together = [question for question in pending if question.api == pending[0].api]
+    body: dict[Any, Any] = {}
+    for question in together:
+        question.asked, question.correlation_id, question.refused_by = target, correlation_id, None
+        body |= question.body
+    event: Event
+    if pending[0].api == "AlterIsr":
+        event = AlterIsrReceived(correlation_id, n, driver.broker.broker_epoch, tuple(body.items()))
+    else:
+        event = ControlledShutdown(correlation_id, body["broker_id"], body["broker_epoch"])
+    world.processes[target].driver.enqueue(event, pending[0].record)
+
+
+def answer_question(world: World, by: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
+    """The controller's answer reaches the broker that asked; a refusal as a whole makes it ask again, when it knows better."""
+    for n, questions in world.network.questions.items():
+        asked = [q for q in questions if q.correlation_id == correlation_id]
+        if not asked or n not in world.processes:
+            continue
+        driver = world.processes[n].driver
+        if body is None:
+            for question in asked:
+                question.asked, question.correlation_id = -1, ""
+            return
+        if body["error"] != "NONE" and asked[0].api == "AlterIsr":
+            for question in asked:
+                question.asked, question.correlation_id = -1, ""
+                question.refused_by = (by.node, driver.broker.controller_epoch)
+            driver.log("refused", record, api=asked[0].api, error=body["error"])
+            return
+        world.network.settle(n, asked)
+        world.log("told", record, broker=n, settled=[str(q.record) for q in asked])
+        driver.enqueue(answer_event(asked[0].api, body), record, "requests")
+        begin_if_idle(driver, "requests")
+        return
+
+
+def answer_event(api: str, body: Any) -> Event:
+    if api == "AlterIsr":
+        return AlterIsrResponse(body["error"], tuple(body["partitions"].items()))
+    return ControlledShutdownResponse(body["error"], tuple(body["partitions"]))
+
+
+def may_ask(world: World, n: int) -> bool:
+    broker = world.processes[n].driver.broker
+    pending = world.network.pending(n)
+    waiting = any(q.asked != -1 for q in world.network.questions.get(n, ()))
+    if not pending or waiting or not hears(world, broker.controller_id):
+        return False
+    return all(q.refused_by != (broker.controller_id, broker.controller_epoch) for q in pending)
+
+
+def fetch(world: World, follower: int, partition: str) -> None:
+    """A follower catches up with its leader, which takes note of it."""
+    tp = TopicPartition.parse(partition)
+    leader = world.processes[world.processes[follower].driver.broker.hosted[tp].value.leader].driver
+    leader.enqueue(ReplicaCaughtUp(tp, follower), None, "requests")
+    begin_if_idle(leader, "requests")
+
+
+def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
+    """Followers outside the ISR that agree with a living leader about who leads and since when."""
+    for n, p in sorted(world.processes.items()):
+        for tp, held in p.driver.behind.items() if not p.frozen else ():
+            for follower in held.replicas:
+                other = world.processes.get(follower)
+                if follower == n or follower in held.value.isr or other is None or other.frozen:
+                    continue
+                mine = other.driver.broker.hosted.get(tp)
+                if mine and (mine.value.leader, mine.value.leader_epoch) == (n, held.value.leader_epoch):
+                    yield follower, tp
+
+
+def shrink(world: World, leader: int, partition: str, follower: int) -> None:
+    """A follower has not caught up for too long: its leader wants it out of the ISR."""
+    driver = world.processes[leader].driver
+    driver.enqueue(ReplicaLags(TopicPartition.parse(partition), follower), None, "requests")
+    begin_if_idle(driver, "requests")
+
+
+def fire(world: World, n: int, timer: str) -> None:
+    driver = world.processes[n].driver
+    if world.is_simulated:
+        world.now_ms = max(world.now_ms, driver.timers[timer].at_ms)
+    driver.fire(timer)

@@ -1,0 +1,113 @@
+"""Processes and sessions: how they begin, how they end, and how a living broker gets over the end of its session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kcontrol.events import BrokerStartup, Expire, RegisterBrokerAndReelect, Shutdown
+from kcontrol.runtime.driver import Driver
+from kcontrol.runtime.journal import RecordId
+from kcontrol.runtime.zookeeper import Client
+from kcontrol.sim import process
+
+if TYPE_CHECKING:
+    from kcontrol.sim.world import World
+
+HOST = "127.0.0.1"
+FIRST_PORT = 9092
+
+
+def start(world: World, n: int) -> None:
+    """A broker process starts: a new session, and its start-up handler waiting to run."""
+    incarnation = world.incarnations[n] = world.incarnations.get(n, 0) + 1
+    cause = world.log("start", None, broker=n, incarnation=incarnation)
+    client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
+    world.owners[client.session_id] = n
+    controller, broker = process.contexts(world.settings, n)
+    driver = world._driver(n, incarnation, client, controller, broker)
+    world.processes[n] = process.Process(driver, HOST, FIRST_PORT + n)
+    opened = driver.log("open", cause, session=client.session_id)
+    cluster_id = f"{world.random.getrandbits(128):032x}"[:22]
+    driver.enqueue(BrokerStartup(HOST, FIRST_PORT + n, 0, cluster_id), opened, "main")
+
+
+def kill(world: World, n: int) -> None:
+    """The process dies at once; ZooKeeper does not know yet, and keeps its session until it expires."""
+    world.log("stop", None, broker=n, exit_code=None)
+    remove_process(world, n)
+
+
+def term(world: World, n: int) -> None:
+    """The process is asked to stop, as by SIGTERM: it says goodbye to the controller first."""
+    driver = world.processes[n].driver
+    driver.enqueue(Shutdown(), world.log("act", None, action=["term", n]), "requests")
+
+
+def remove_process(world: World, n: int) -> None:
+    p = world.processes.pop(n)
+    if p.session == "open":
+        world.ghosts.setdefault(n, []).append(p.driver.client)
+    world.network.forget(n)
+
+
+def freeze(world: World, n: int) -> None:
+    """The process is stopped as by SIGSTOP: it does nothing, and its session goes on until it expires."""
+    world.log("freeze", None, broker=n)
+    world.processes[n].frozen = True
+
+
+def thaw(world: World, n: int) -> None:
+    world.log("thaw", None, broker=n)
+    world.processes[n].frozen = False
+
+
+def expire(world: World, n: int) -> None:
+    """The oldest session that this broker left behind ends, or, if it left none, the one that it works under."""
+    ghosts = world.ghosts.get(n)
+    if ghosts:
+        client = ghosts.pop(0)
+        if not ghosts:
+            del world.ghosts[n]
+        end_session(world, n, client, None)
+        return
+    p = world.processes[n]
+    p.session = "expired"
+    p.notices.clear()
+    end_session(world, n, p.driver.client, p.driver.log("session_lost", None))
+
+
+def end_session(world: World, n: int, client: Client, cause: RecordId | None) -> None:
+    closed = world.zk.end(client)
+    world.log("close", cause, broker=n, session=client.session_id, deleted=list(closed.deleted), zxid=closed.zxid)
+
+
+def exit_with(world: World, n: int, exit_code: int) -> None:
+    """The process gives up by itself and closes its session on the way."""
+    p = world.processes.pop(n)
+    cause = world.log("stop", None, broker=n, exit_code=exit_code)
+    world.network.forget(n)
+    if p.session == "open":
+        end_session(world, n, p.driver.client, cause)
+
+
+def renew(world: World, n: int) -> None:
+    """The client library of a living broker learns that its session is gone; the controller hears of it before anything else."""
+    p = world.processes[n]
+    p.session = "expiring"
+    record = p.driver.log("renew", None)
+    p.driver.clear("controller", record)
+    p.driver.enqueue(Expire(), record)
+
+
+def reconnect(world: World, n: int) -> None:
+    """Once Expire has begun, the library opens another session; registering under it queues behind Expire."""
+    p = world.processes[n]
+    client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
+    world.owners[client.session_id] = n
+    p.driver.client, p.session = client, "open"
+    record = p.driver.log("open", None, session=client.session_id)
+    p.driver.enqueue(RegisterBrokerAndReelect(p.host, p.port), record)
+
+
+def expire_has_begun(driver: Driver) -> bool:
+    return not any(isinstance(item.event, Expire) for item in driver.threads["controller"].queue.waiting)
