@@ -134,7 +134,7 @@ def find(world: World, action: Action) -> Callable[..., None]:
 
 
 def routine(world: World) -> Iterator[Action]:
-    """What goes on by itself: threads first, then watch events, requests, questions, fetches, and the end of sessions left behind."""
+    """What goes on by itself: threads, watch events, requests, questions, fetches, sessions left behind, timers, in this order."""
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
     for n, p in living:
         for name, thread in p.driver.threads.items():

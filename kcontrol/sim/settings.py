@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kcontrol.config import BrokerConfig
+from kcontrol.errors import UserError
 from kcontrol.generations import Rules, rules
+
+PLAYED = ("2.8",)
+"""The release lines whose handlers are here whole; of others there are single rules, for `rule_changes`."""
 
 FAULTS = ("kill", "start", "expire", "shrink", "lose", "duplicate", "delete_controller")
 
@@ -32,4 +36,8 @@ class Settings:
     replace: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def rules(self) -> Rules:
-        return rules(self.release).but(**self.rule_changes)
+        """The rules of the release with this run's changes. Raises UserError for a release that is not played here."""
+        chosen = rules(self.release)
+        if not any(self.release == line or self.release.startswith(f"{line}.") for line in PLAYED):
+            raise UserError(f"Kafka {self.release} is not played here yet; there is {', '.join(PLAYED)}.")
+        return chosen.but(**self.rule_changes)

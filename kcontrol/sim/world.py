@@ -34,6 +34,7 @@ class World:
         self, settings: Settings | None = None, zookeeper: ZooKeeper | None = None, clock: Callable[[], int] | None = None
     ) -> None:
         self.settings = settings or Settings()
+        self.settings.rules()  # a release that is not played is refused before anything happens
         self.now_ms = 0
         self.clock = clock or (lambda: self.now_ms)
         self.is_simulated = zookeeper is None

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kcontrol.errors import UserError
 from tests.golden.compare import Compare, Difference
 from tests.golden.player import Player, UnknownStep
 
@@ -22,7 +23,7 @@ def difference(golden: dict[str, Any]) -> tuple[str | None, dict[str, Any] | Non
     try:
         ours = Player(golden).play()
         Compare(golden, json.loads(json.dumps(ours)), PARTS).run()
-    except UnknownStep as unknown:
+    except (UnknownStep, UserError) as unknown:
         return str(unknown), None
     except Difference as found:
         return str(found), ours
