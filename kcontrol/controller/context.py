@@ -6,10 +6,10 @@ Source: ControllerContext.scala (2.8).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kcontrol.config import BrokerConfig
 from kcontrol.effects import Learn, StateChange
@@ -31,7 +31,7 @@ class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
     __slots__ = ("by_broker",)
 
     def __init__(self, by_broker: dict[int, dict[TopicPartition, ReplicaState]] | None = None) -> None:
-        self.by_broker = by_broker or {}
+        self.by_broker: Final[Mapping[int, Mapping[TopicPartition, ReplicaState]]] = by_broker or {}
 
     def __getitem__(self, replica: PartitionReplica) -> ReplicaState:
         return self.by_broker[replica[1]][replica[0]]
@@ -45,7 +45,7 @@ class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
         return sum(map(len, self.by_broker.values()))
 
     def copy(self) -> ReplicaStates:
-        return ReplicaStates({broker: states.copy() for broker, states in self.by_broker.items()})
+        return ReplicaStates({broker: dict(states) for broker, states in self.by_broker.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ class ControllerContext:
     partition_states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: ReplicaStates = field(default_factory=ReplicaStates)
     topics_to_be_deleted: AbstractSet[str] = field(default_factory=set)
+    offline_partition_count: int = 0  # kept by `apply_learn` and `apply_change`, as the next one is
+    preferred_replica_imbalance_count: int = 0
 
     # ---- who is there
 
@@ -132,6 +134,17 @@ class ControllerContext:
     def is_queued_for_deletion(self, topic: str) -> bool:
         return topic in self.topics_to_be_deleted
 
+    def is_imbalanced(self, tp: TopicPartition) -> bool:
+        """Whether another replica leads than the first one; while the first is still being added, whether it is in sync already.
+
+        Source: ControllerContext.hasPreferredLeader (2.8).
+        """
+        assignment, value = self.assignments.get(tp), self.leadership.get(tp)
+        if assignment is None or value is None or not assignment.replicas or tp.topic in self.topics_to_be_deleted:
+            return False
+        preferred = assignment.replicas[0]
+        return preferred in value.isr if preferred in assignment.adding else value.leader != preferred
+
     def copy(self) -> ControllerContext:
         """An independent twin; the values inside are shared, since they are immutable."""
         twin = object.__new__(ControllerContext)
@@ -143,6 +156,8 @@ class ControllerContext:
 
 def apply_learn(context: Any, learn: Learn) -> None:
     """Change one field: clear, remove, put. The only way a context changes besides `apply_change`."""
+    counted = _counted(context, learn) if learn.field in COUNTED else ()
+    before = _count(context, counted) if counted else (0, 0)
     held = getattr(context, learn.field)
     if isinstance(held, ReplicaStates):
         _learn_replica_states(held, learn)
@@ -154,29 +169,69 @@ def apply_learn(context: Any, learn: Learn) -> None:
         held.update(learn.put or ())
     else:
         object.__setattr__(context, learn.field, learn.put)
+    if counted:
+        _adjust(context, before, _count(context, counted))
 
 
 def _learn_replica_states(held: ReplicaStates, learn: Learn) -> None:
+    by_broker: Any = held.by_broker
     if learn.clear:
-        held.by_broker.clear()
+        by_broker.clear()
     for replica in learn.remove:
-        held.by_broker.get(replica.broker_id, {}).pop(replica.topic_partition, None)
+        by_broker.get(replica.broker_id, {}).pop(replica.topic_partition, None)
     for replica, state in (learn.put or {}).items():
-        held.by_broker.setdefault(replica.broker_id, {})[replica.topic_partition] = state
+        by_broker.setdefault(replica.broker_id, {})[replica.topic_partition] = state
 
 
 def apply_change(ctx: ControllerContext, change: StateChange) -> None:
     """Carry out one committed move in memory: the subject's state and, where it has one, the partition's leadership."""
     subject, state, value = change.subject, change.target, change.value
-    states: dict[Any, Any]
+    states: Any
     if isinstance(subject, PartitionReplica):
-        tp = subject[0]
-        states = ctx.replica_states.by_broker.setdefault(subject[1], {})
+        by_broker: Any = ctx.replica_states.by_broker
+        tp, states = subject[0], by_broker.setdefault(subject[1], {})
     else:
-        tp, states = subject, ctx.partition_states  # type: ignore[assignment]
+        tp, states = subject, ctx.partition_states
+    before = _count(ctx, (tp,))
     if state is ReplicaState.NON_EXISTENT or state is PartitionState.NON_EXISTENT:
         states.pop(tp, None)
     else:
         states[tp] = state
     if value is not None:
         ctx.leadership[tp] = value  # type: ignore[index]
+    _adjust(ctx, before, _count(ctx, (tp,)))
+
+
+# ---------------------------------------------------------------- the two counts
+
+COUNTED = ("assignments", "leadership", "partition_states", "topics_to_be_deleted")
+
+Counts = tuple[int, int]
+
+
+def _counted(ctx: ControllerContext, learn: Learn) -> Collection[TopicPartition]:
+    """The partitions whose counting a change of this field can touch."""
+    held = getattr(ctx, learn.field)
+    named = dict.fromkeys((*(held if learn.clear else ()), *learn.remove, *(learn.put or ())))
+    if learn.field == "topics_to_be_deleted":
+        return [tp for tp in ctx.assignments if tp.topic in named]
+    return named
+
+
+def _count(ctx: ControllerContext, partitions: Collection[TopicPartition]) -> Counts:
+    """How many of these partitions are Offline, and how many are not led by their first replica."""
+    states = ctx.partition_states
+    offline = sum(states.get(tp) is PartitionState.OFFLINE for tp in partitions)
+    return offline, sum(map(ctx.is_imbalanced, partitions))
+
+
+def _adjust(ctx: ControllerContext, before: Counts, after: Counts) -> None:
+    if before != after:
+        object.__setattr__(ctx, "offline_partition_count", ctx.offline_partition_count + after[0] - before[0])
+        imbalance = ctx.preferred_replica_imbalance_count + after[1] - before[1]
+        object.__setattr__(ctx, "preferred_replica_imbalance_count", imbalance)
+
+
+def full_counts(ctx: ControllerContext) -> Counts:
+    """The two counts as a scan over everything finds them."""
+    return _count(ctx, ctx.assignments.keys() | ctx.partition_states.keys())

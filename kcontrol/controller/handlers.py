@@ -40,7 +40,7 @@ def listen_again(path: str) -> Callable[[ControllerContext, Any], Handler]:
 
 
 # fmt: off
-HANDLERS: dict[type[e.Event], Row] = {event: Row(*row) for event, *row in (
+ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Handler]], ...] = (
     # event                               state                                    active?  handler
     (e.Startup,                            S.CONTROLLER_CHANGE,                     False, leadership.startup),
     (e.ControllerChange,                   S.CONTROLLER_CHANGE,                     False, leadership.controller_change),
@@ -62,7 +62,7 @@ HANDLERS: dict[type[e.Event], Row] = {event: Row(*row) for event, *row in (
     (e.UncleanLeaderElectionEnable,        S.UNCLEAN_LEADER_ELECTION_ENABLE,        True,  asked.unclean_leader_election_enable),
     (e.TopicUncleanLeaderElectionEnable,   S.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE,  True,  asked.topic_unclean_leader_election_enable),
     (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          True,  listen_again(REASSIGN_PARTITIONS)),
-)}
+)
 
 WATCH_EVENTS: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     # what ZooKeeper says    path                                   event
@@ -80,6 +80,8 @@ WATCH_EVENTS: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     ("NodeChildrenChanged", r"/log_dir_event_notification",        e.LogDirEventNotification),
 )
 # fmt: on
+
+HANDLERS = {event: Row(state, only_if_active, handler) for event, state, only_if_active, handler in ROWS}
 
 _PATTERNS = tuple((said, re.compile(pattern), event) for said, pattern, event in WATCH_EVENTS)
 

@@ -18,16 +18,25 @@ Answers = dict[TopicPartition, LeaderAndIsr | str]
 
 
 def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
-    """Write the ISRs that a leader asks for over the versions that it names, tell everybody, answer."""
+    """Write the ISRs that a leader asks for over the versions that it names, tell everybody, answer, whatever goes wrong."""
     if ctx.live_broker_epochs.get(event.broker_id) != event.broker_epoch:
         yield Respond(event.correlation_id, {"error": "STALE_BROKER_EPOCH", "partitions": {}})
         return
+    try:
+        answers: Answers = yield from _alter_isr(ctx, event)
+        yield Respond(event.correlation_id, {"error": "NONE", "partitions": answers})
+    except Exception:  # Kafka's catch-all: ControllerMoved ends here too, without a look at who rules
+        yield Respond(event.correlation_id, {"error": "UNKNOWN_SERVER_ERROR", "partitions": {}})
+
+
+def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
+    """Return the answer for each partition."""
     answers: Answers = {}
     wanted = {tp: value for tp, value in event.partitions if not _settled(ctx, tp, value, answers)}
     if wanted:
         yield from _write(ctx, event.broker_id, wanted, answers)
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, [tp for tp, _ in event.partitions])
-    yield Respond(event.correlation_id, {"error": "NONE", "partitions": answers})
+    return answers
 
 
 def _settled(ctx: ControllerContext, tp: TopicPartition, value: LeaderAndIsr, answers: Answers) -> bool:

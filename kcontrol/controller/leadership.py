@@ -81,7 +81,7 @@ def expire(ctx: ControllerContext, event: Expire) -> Handler:
 
 def register_and_reelect(ctx: ControllerContext, event: RegisterBrokerAndReelect) -> Handler:
     """Under a new session: register anew, which gives a new broker epoch, and compete again."""
-    yield from register(ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms)
+    yield from register(ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms, event.session)
     yield from maybe_resign(ctx)
     yield from elect(ctx, event.timestamp_ms)
 

@@ -69,25 +69,22 @@ class Requests:
 
     def plain(self) -> dict[str, Any]:
         """Each partition's values once and, per broker, the positions of those that it is told; nothing that is empty."""
-        entries: dict[int, int] = {}
-        values: list[Any] = []
-        told: dict[str, list[int]] = {}
-        for broker, partitions in self.leader_and_isr.items():
-            for tp, entry in partitions.items():
-                if id(entry) not in entries:
-                    entries[id(entry)] = len(values)
-                    values.append({"partition": str(tp), **_fields(entry)})
-            told[str(broker)] = [entries[id(entry)] for entry in partitions.values()]
+        places: dict[Any, int] = {}
+        for partitions in self.leader_and_isr.values():
+            for told in partitions.items():
+                places.setdefault(told, len(places))
+        values = [{"partition": str(tp), **_fields(entry)} for tp, entry in places]
+        to = {str(broker): [places[told] for told in partitions.items()] for broker, partitions in self.leader_and_isr.items()}
         plain: dict[str, Any] = {"controller_id": self.controller_id, "controller_epoch": self.controller_epoch}
         plain["live_brokers"] = list(self.live_brokers)
-        if told:
-            plain["leader_and_isr"] = {"values": values, "to": told}
+        if to:
+            plain["leader_and_isr"] = {"values": values, "to": to}
         if self.update_metadata_to:
             metadata = {str(tp): _fields(entry) for tp, entry in self.update_metadata.items()}
             plain["update_metadata"] = {"partitions": metadata, "to": list(self.update_metadata_to)}
         if self.stop_replica:
-            to = {str(b): {str(tp): _fields(entry) for tp, entry in stopped.items()} for b, stopped in self.stop_replica.items()}
-            plain["stop_replica"] = {"to": to}
+            stopped = {str(b): {str(tp): _fields(entry) for tp, entry in told.items()} for b, told in self.stop_replica.items()}
+            plain["stop_replica"] = {"to": stopped}
         return plain
 
     def queued(self) -> list[tuple[str, int]]:

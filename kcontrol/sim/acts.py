@@ -6,7 +6,7 @@ Routine actions go on by themselves; faults are what somebody, or something, doe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kcontrol import znodes
 from kcontrol.errors import UserError
@@ -26,11 +26,11 @@ class Kind(NamedTuple):
     form: str
 
 
-def _is_up(world: World, n: Any, *_: Any) -> bool:
+def _is_up(world: World, n: int) -> bool:
     return n in world.processes
 
 
-def _is_down(world: World, n: Any) -> bool:
+def _is_down(world: World, n: object) -> bool:
     return isinstance(n, int) and n >= 0 and n not in world.processes
 
 
@@ -80,8 +80,11 @@ def _is_armed(world: World, n: int, timer: str) -> bool:
     return exchange.hears(world, n) and timer in world.processes[n].driver.timers
 
 
-def _always(world: World, *_: Any) -> bool:
-    return True
+def _may_shrink(world: World, leader: int, partition: str, follower: int) -> bool:
+    """Whether this broker runs, believes that it leads the partition with the follower in sync, and waits for no answer."""
+    tp = TopicPartition.parse(partition)
+    held = world.processes[leader].driver.broker.hosted.get(tp) if exchange.hears(world, leader) else None
+    return held is not None and held.value.leader == leader != follower and follower in held.value.isr and not held.pending_isr
 
 
 # fmt: off
@@ -102,13 +105,13 @@ ACTIONS: dict[str, Kind] = {
     "term":         Kind(False, exchange.hears,       lives.term,                "broker"),
     "freeze":       Kind(False, exchange.hears,       lives.freeze,              "broker"),
     "thaw":         Kind(False, _is_frozen,           lives.thaw,                "broker"),
-    "shrink":       Kind(False, _is_up,               exchange.shrink,           "leader, partition, follower"),
+    "shrink":       Kind(False, _may_shrink,          exchange.shrink,           "leader, partition, follower"),
     "lose":         Kind(False, _in_transit,          exchange.lose,             "sender, receiver"),
     "duplicate":    Kind(False, _in_transit,          exchange.duplicate,        "sender, receiver"),
-    "create_topic": Kind(False, _always,              hands.create_topic,        "topic, assignment"),
-    "delete":       Kind(False, _always,              hands.delete,              "path"),
-    "set":          Kind(False, _always,              hands.set_data,            "path, text"),
-    "create":       Kind(False, _always,              hands.create,              "path, text"),
+    "create_topic": Kind(False, hands.can_create_topic, hands.create_topic,      "topic, assignment"),
+    "delete":       Kind(False, hands.can_write,      hands.delete,              "path"),
+    "set":          Kind(False, hands.can_write,      hands.set_data,            "path, text"),
+    "create":       Kind(False, hands.can_write,      hands.create,              "path, text"),
 }
 # fmt: on
 
@@ -120,12 +123,14 @@ def form(kind: str) -> str:
 
 def find(world: World, action: Action) -> Callable[..., None]:
     """What performs an action. Raises UserError, listing what there is, for one that is unknown or not possible now."""
-    kind = ACTIONS.get(action[0]) if action else None
+    kind = ACTIONS.get(action[0]) if action and isinstance(action[0], str) else None
     if kind is None:
         raise UserError(f"There is no action {action[:1]!r}; there are {', '.join(map(form, ACTIONS))}.")
     try:
+        if len(action) != 2 + kind.form.count(","):
+            raise ValueError
         possible = kind.possible(world, *action[1:])
-    except (TypeError, ValueError, KeyError):
+    except (AttributeError, TypeError, ValueError):
         raise UserError(f"{action!r} does not have the form {form(action[0])}.") from None
     if not possible:
         now = ", ".join(map(repr, world.actions()[:12])) or "nothing"
@@ -134,7 +139,7 @@ def find(world: World, action: Action) -> Callable[..., None]:
 
 
 def routine(world: World) -> Iterator[Action]:
-    """What goes on by itself: threads, watch events, requests, questions, fetches, sessions left behind, timers, in this order."""
+    """What goes on by itself: threads, watch events, requests, questions, fetches, sessions left behind, timers."""
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
     for n, p in living:
         for name, thread in p.driver.threads.items():
@@ -168,18 +173,17 @@ def faults(world: World) -> Iterator[Action]:
     """The faults that the settings put on offer, as far as they are possible now, and the timers that are armed."""
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):
-        yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.periodic)
+        yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.periodic and not p.frozen)
         yield from (("kill", n),) if "kill" in offered else ()
         yield from (("expire", n),) if "expire" in offered and p.session == "open" and n not in world.ghosts else ()
         for tp, held in sorted(p.driver.broker.hosted.items()) if "shrink" in offered else ():
-            if held.value.leader == n and not held.pending_isr:
-                yield from (("shrink", n, str(tp), b) for b in held.value.isr if b != n)
+            yield from (("shrink", n, str(tp), b) for b in held.value.isr if _may_shrink(world, n, str(tp), b))
     yield from (("start", n) for n in world.settings.brokers if n not in world.processes and "start" in offered)
     for kind in ("lose", "duplicate"):
         if kind in offered:
             yield from ((kind, *pair) for pair in world.network.deliverable() if _in_transit(world, *pair))
     if "create_topic" in offered:
-        missing = (t for t in world.settings.topics if world.tool.exists([znodes.topic_path(t)], False) == [None])
+        missing = (t for t in world.settings.topics if hands.lacks_topic(world, t))
         yield from (("create_topic", topic, world.settings.topics[topic]) for topic in missing)
     if "delete_controller" in offered and world.tool.exists([znodes.CONTROLLER], False) != [None]:
         yield ("delete", znodes.CONTROLLER)

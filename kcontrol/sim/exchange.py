@@ -56,8 +56,10 @@ def deliver(world: World, n: int) -> None:
 # ---------------------------------------------------------------- requests and questions
 
 
-def begin_if_idle(driver: Driver, thread: str) -> None:
-    if driver.can_begin(driver.threads[thread]):
+def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
+    """Let a thread take its next event at once, if it is idle and its process is not frozen."""
+    driver = world.processes[n].driver
+    if hears(world, n) and driver.can_begin(driver.threads[thread]):
         driver.begin(thread)
 
 
@@ -68,7 +70,7 @@ def deliver_request(world: World, sender: int, receiver: int) -> None:
     driver = world.processes[receiver].driver
     record = driver.log("receive", parcel.record, api=parcel.api, sender=sender)
     driver.enqueue(event, record, "requests")
-    begin_if_idle(driver, "requests")
+    begin_if_idle(world, receiver)
 
 
 def lose(world: World, sender: int, receiver: int) -> None:
@@ -124,7 +126,7 @@ def answer_question(world: World, by: Driver, correlation_id: str, body: Any, re
         world.network.settle(n, asked)
         world.log("told", record, broker=n, settled=[str(q.record) for q in asked])
         driver.enqueue(answer_event(asked[0].api, body), record, "requests")
-        begin_if_idle(driver, "requests")
+        begin_if_idle(world, n)
         return
 
 
@@ -148,7 +150,7 @@ def fetch(world: World, follower: int, partition: str) -> None:
     tp = TopicPartition.parse(partition)
     leader = world.processes[world.processes[follower].driver.broker.hosted[tp].value.leader].driver
     leader.enqueue(ReplicaCaughtUp(tp, follower), None, "requests")
-    begin_if_idle(leader, "requests")
+    begin_if_idle(world, leader.node)
 
 
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
@@ -168,7 +170,7 @@ def shrink(world: World, leader: int, partition: str, follower: int) -> None:
     """A follower has not caught up for too long: its leader wants it out of the ISR."""
     driver = world.processes[leader].driver
     driver.enqueue(ReplicaLags(TopicPartition.parse(partition), follower), None, "requests")
-    begin_if_idle(driver, "requests")
+    begin_if_idle(world, leader)
 
 
 def fire(world: World, n: int, timer: str) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TIMESTAMP = re.compile(rb'"timestamp":"\d+"')
 ZXID = re.compile(r"<z(-?\d+)>")
-UNTOLD = {"timestamp_ms", "correlation_id", "request", "partitions_of", "rules", "config", "replace"}
+UNTOLD = {"timestamp_ms", "session", "correlation_id", "request", "partitions_of", "rules", "config", "replace"}
 EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 
 

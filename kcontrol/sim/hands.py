@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kcontrol import znodes
 from kcontrol.effects import Op
-from kcontrol.errors import UserError
 from kcontrol.model import ReplicaAssignment
 from kcontrol.sim import topic_ids
 
@@ -14,35 +14,53 @@ if TYPE_CHECKING:
     from kcontrol.sim.world import World
 
 
+def lacks_topic(world: World, topic: str) -> bool:
+    """Whether the topic could be created: some broker has made the place for it, and it is not there."""
+    path, config = znodes.topic_path(topic), znodes.topic_config_path(topic)
+    *roots, there = world.tool.exists([znodes.parent(path), znodes.parent(config), path], False)
+    return None not in roots and there is None
+
+
+def can_create_topic(world: World, topic: str, assignment: Any) -> bool:
+    """The same, after a look at the form of the assignment. Raises ValueError or TypeError if it has another."""
+    if not topic or "/" in topic or not _numbered(assignment):
+        raise ValueError
+    return lacks_topic(world, topic)
+
+
+def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
+    numbered = assignment.items() if isinstance(assignment, Mapping) else enumerate(assignment)
+    return {int(p): ReplicaAssignment(tuple(int(b) for b in replicas)) for p, replicas in numbered}
+
+
 def create_topic(world: World, topic: str, assignment: Any) -> None:
     """What the topic tool writes: the configuration, then the topic with its replicas, with an id since 2.8."""
-    cause = world.log("act", None, action=["create_topic", topic, assignment])
-    numbered = assignment.items() if isinstance(assignment, dict) else enumerate(assignment)
-    partitions = {int(p): ReplicaAssignment(tuple(replicas)) for p, replicas in numbered}
     topic_id = topic_ids.of(topic) if world.settings.rules().topic_ids else None
-    data = znodes.encode_topic(znodes.TopicZnode(partitions, topic_id))
-    world.write((Op("create", znodes.topic_config_path(topic), znodes.encode_topic_config({})),), cause)
-    world.write((Op("create", znodes.topic_path(topic), data),), cause)
+    data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id))
+    path, config = znodes.topic_config_path(topic), znodes.encode_topic_config({})
+    (left_behind,) = world.tool.exists([path], False)
+    act = ["create_topic", topic, assignment]
+    world.write([(Op("set" if left_behind else "create", path, config),), (Op("create", znodes.topic_path(topic), data),)], act)
+
+
+def can_write(world: World, path: str, text: str = "") -> bool:
+    """Whether a path and a text have the right form; what ZooKeeper makes of them, it says itself. Raises ValueError if not."""
+    text.encode()
+    if not path.startswith("/"):
+        raise ValueError
+    return True
 
 
 def delete(world: World, path: str) -> None:
-    """An outside hand deletes a znode."""
-    cause = world.log("act", None, action=["delete", path])
-    _insist(path, world.write((Op("delete", path),), cause))
+    """An outside hand deletes a znode. Raises UserError if ZooKeeper refuses, as do the next two."""
+    world.write([(Op("delete", path),)], ["delete", path])
 
 
 def set_data(world: World, path: str, text: str) -> None:
     """An outside hand rewrites a znode."""
-    cause = world.log("act", None, action=["set", path, text])
-    _insist(path, world.write((Op("set", path, text.encode()),), cause))
+    world.write([(Op("set", path, text.encode()),)], ["set", path, text])
 
 
 def create(world: World, path: str, text: str) -> None:
     """An outside hand creates a persistent znode."""
-    cause = world.log("act", None, action=["create", path, text])
-    _insist(path, world.write((Op("create", path, text.encode()),), cause))
-
-
-def _insist(path: str, error: str | None) -> None:
-    if error:
-        raise UserError(f"ZooKeeper refuses that write to {path}: {error}.")
+    world.write([(Op("create", path, text.encode()),)], ["create", path, text])

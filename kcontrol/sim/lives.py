@@ -33,21 +33,17 @@ def start(world: World, n: int) -> None:
 
 def kill(world: World, n: int) -> None:
     """The process dies at once; ZooKeeper does not know yet, and keeps its session until it expires."""
-    world.log("stop", None, broker=n, exit_code=None)
-    remove_process(world, n)
+    record = world.log("stop", None, broker=n, exit_code=None)
+    p = world.processes.pop(n)
+    if p.session == "open":
+        world.ghosts.setdefault(n, []).append(process.Ghost(p.driver.client, record))
+    world.network.forget(n)
 
 
 def term(world: World, n: int) -> None:
     """The process is asked to stop, as by SIGTERM: it says goodbye to the controller first."""
     driver = world.processes[n].driver
     driver.enqueue(Shutdown(), world.log("act", None, action=["term", n]), "requests")
-
-
-def remove_process(world: World, n: int) -> None:
-    p = world.processes.pop(n)
-    if p.session == "open":
-        world.ghosts.setdefault(n, []).append(p.driver.client)
-    world.network.forget(n)
 
 
 def freeze(world: World, n: int) -> None:
@@ -65,10 +61,10 @@ def expire(world: World, n: int) -> None:
     """The oldest session that this broker left behind ends, or, if it left none, the one that it works under."""
     ghosts = world.ghosts.get(n)
     if ghosts:
-        client = ghosts.pop(0)
+        ghost = ghosts.pop(0)
         if not ghosts:
             del world.ghosts[n]
-        end_session(world, n, client, None)
+        end_session(world, n, ghost.client, ghost.record)
         return
     p = world.processes[n]
     p.session = "expired"
@@ -106,7 +102,7 @@ def reconnect(world: World, n: int) -> None:
     world.owners[client.session_id] = n
     p.driver.client, p.session = client, "open"
     record = p.driver.log("open", None, session=client.session_id)
-    p.driver.enqueue(RegisterBrokerAndReelect(p.host, p.port), record)
+    p.driver.enqueue(RegisterBrokerAndReelect(p.host, p.port, client.session_id), record)
 
 
 def expire_has_begun(driver: Driver) -> bool:

@@ -14,6 +14,7 @@ from kcontrol.replica.handlers import handle as handle_broker_event
 from kcontrol.runtime.driver import Driver, Handle
 from kcontrol.runtime.journal import RecordId
 from kcontrol.runtime.revival import revive
+from kcontrol.runtime.zookeeper import Client
 from kcontrol.sim.settings import Settings
 
 THREADS: dict[str, tuple[Handle, str | None]] = {
@@ -28,6 +29,13 @@ class Notice(NamedTuple):
     """A watch event that ZooKeeper has sent and the broker has not looked at, with the record of its sending."""
 
     event: WatchEvent
+    record: RecordId
+
+
+class Ghost(NamedTuple):
+    """A session that has outlived its process, with the record of the process's end."""
+
+    client: Client
     record: RecordId
 
 

@@ -25,7 +25,14 @@ class Found:
 
     def scenario(self) -> str:
         """The run as Python that can be pasted."""
-        lines = [f"world = World({self.settings!r})", "for action in ["]
+        lines = [
+            "from kcontrol.config import BrokerConfig",
+            "from kcontrol.sim.settings import Settings",
+            "from kcontrol.sim.world import World",
+            "",
+            f"world = World({self.settings!r})",
+            "for action in [",
+        ]
         lines += [f"    {action!r}," for action in (*self.past, *self.actions)]
         return "\n".join([*lines, "]:", "    world.step(action)", f"# {self.violation}"])
 

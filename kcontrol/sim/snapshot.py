@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kcontrol.sim.world import World
 
 GIVEN = ("broker_id", "rules", "config", "replace")  # what a context is made with, and never learns
+COUNTED = ("offline_partition_count", "preferred_replica_imbalance_count")  # what follows from the rest
 
 
 def snapshot(world: World) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def _timers(driver: Driver) -> dict[str, Any]:
 
 def context(ctx: Any) -> dict[str, Any]:
     """Every field that a context has learnt, in plain values."""
-    names = [name for name in type(ctx).__slots__ if name not in GIVEN]
+    names = [name for name in type(ctx).__slots__ if name not in GIVEN + COUNTED]
     return {name: _field(getattr(ctx, name)) for name in names}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kcontrol.effects import Op
+from kcontrol.errors import UserError
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
@@ -14,7 +15,7 @@ from kcontrol.runtime.zookeeper import Client, ZooKeeper
 from kcontrol.sim import acts, causes, exchange, lives, network, process
 from kcontrol.sim.fingerprint import fingerprint
 from kcontrol.sim.network import Network
-from kcontrol.sim.process import Notice, Process
+from kcontrol.sim.process import Ghost, Notice, Process
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.snapshot import snapshot
 
@@ -41,7 +42,7 @@ class World:
         self.zk: ZooKeeper = zookeeper or MemoryZooKeeper(now_ms=lambda: self.now_ms)
         self.journal, self.network = Journal(), Network()
         self.processes: dict[int, Process] = {}
-        self.ghosts: dict[int, list[Client]] = {}  # sessions that have outlived their processes
+        self.ghosts: dict[int, list[Ghost]] = {}  # sessions that have outlived their processes, the oldest first
         self.owners: dict[int, int] = {}  # session id -> broker
         self.incarnations: dict[int, int] = {}
         self.random = random.Random(f"{self.settings.seed}/world")
@@ -76,10 +77,10 @@ class World:
             and (self._base is None or len(self._since) >= self._copying_pays_after)
         ):
             self._base, self._since = self._copy(), []
-        self.done.append(action)
-        self._since.append(action)
         self._before = before = len(self.journal.records)
         perform(self, *action[1:])
+        self.done.append(action)
+        self._since.append(action)
         self._deliver_instantly()
         self._let_exit()
         self._notify(before)
@@ -151,7 +152,7 @@ class World:
         twin.zk, twin.tool = zk, zk.client(self.tool.session_id)
         twin.journal, twin.network = self.journal.copy(), self.network.copy()
         twin.processes = {n: twin._twin_process(p, zk) for n, p in self.processes.items()}
-        twin.ghosts = {n: [zk.client(c.session_id) for c in clients] for n, clients in self.ghosts.items()}
+        twin.ghosts = {n: [Ghost(zk.client(g.client.session_id), g.record) for g in ghosts] for n, ghosts in self.ghosts.items()}
         twin.owners, twin.incarnations, twin.done = self.owners.copy(), self.incarnations.copy(), self.done.copy()
         twin.random = random.Random()
         twin.random.setstate(self.random.getstate())
@@ -180,7 +181,7 @@ class World:
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
         closed = self.network.close(driver.node, brokers)
         if closed:
-            driver.log("close_channels", None, to=closed)
+            driver.log("close_channels", self.journal.records[-1].id, to=closed)  # what the driver has just learnt
 
     def ask(self, driver: Driver, api: str, body: Any, record: RecordId) -> None:
         self.network.questions.setdefault(driver.node, []).append(network.Question(api, body, record))
@@ -212,13 +213,16 @@ class World:
     def log(self, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
         return self.journal.add(WORLD, 0, kind, cause, self.clock(), fields)
 
-    def write(self, ops: tuple[Op, ...], cause: RecordId) -> str | None:
-        """An outside hand writes; return ZooKeeper's error, if any."""
-        (written,) = self.tool.write([ops])
-        versions = written.versions or (None,) * len(ops)
-        done = [[op.kind, op.path, op.data, version, op.ephemeral] for op, version in zip(ops, versions, strict=True)]
-        self.log("write", cause, ops=done, zxid=written.zxid, error=written.error, fence=-1)
-        return written.error
+    def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> None:
+        """An outside hand writes. Raises UserError where ZooKeeper refuses the first transaction: then nothing has happened."""
+        written = self.tool.write(transactions)
+        if written[0].error:
+            raise UserError(f"ZooKeeper refuses that write to {transactions[0][0].path}: {written[0].error}.")
+        cause = self.log("act", None, action=act)
+        for ops, result in zip(transactions, written, strict=True):
+            versions = result.versions or (None,) * len(ops)
+            done = [[op.kind, op.path, op.data, version, op.ephemeral] for op, version in zip(ops, versions, strict=True)]
+            self.log("write", cause, ops=done, zxid=result.zxid, error=result.error, fence=-1)
 
     def _deliver_instantly(self) -> None:
         while self.settings.instant_requests and (pairs := [p for p in self.network.deliverable() if exchange.hears(self, p[1])]):
