@@ -34,6 +34,7 @@ class Player:
         self.epochs: dict[int, int] = {}
         self.sent: dict[Any, Any] = {}
         self.winner: int | None = None
+        self.recorded: dict[str, Any] = {}
 
     def play(self) -> dict[str, Any]:
         head = {key: self.golden[key] for key in ("release", "scenario", "brokers", "session_timeout_ms", "unclean")}
@@ -41,6 +42,7 @@ class Player:
 
     def _step(self, step: dict[str, Any]) -> dict[str, Any]:
         self.winner = step["znodes"].get("/controller", {}).get("ephemeral_owner")
+        self.recorded = step
         before = len(self.world.journal.records)
         self._do(step["do"])
         self._settle()
@@ -117,8 +119,20 @@ class Player:
         self.world.step(("create", PREFERRED_REPLICA_ELECTION, text))
 
     def create(self, topics: dict[str, Any]) -> None:
+        """Topics of one step; whether the controller met them one by one or together is read from the recording."""
         for topic, assignment in topics.items():
+            if self._met_earlier_ones_before(topic):
+                self._settle()
             self.world.step(("create_topic", topic, {int(p): tuple(replicas) for p, replicas in assignment.items()}))
+
+    def _met_earlier_ones_before(self, topic: str) -> bool:
+        """Whether, in the recording, a partition of another topic was Online before the first one of this topic was New."""
+        met = False
+        for t in self.recorded["transitions"]:
+            if t["subject"].rpartition("-")[0] == topic:
+                return met
+            met = met or t["to"] == "Online"
+        return False
 
     def znode_delete(self, path: str) -> None:
         self.world.step(("delete", path))
