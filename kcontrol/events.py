@@ -74,6 +74,7 @@ class RegisterBrokerAndReelect(Event):
 
     host: str
     port: int
+    session: int = 0
     timestamp_ms: int = 0
 
 

@@ -5,6 +5,7 @@ Source: the branches of Kafka that each row names; the order of releases is that
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,10 +68,9 @@ def _pick(rows: tuple[tuple[str, Any], ...], at: tuple[int, ...]) -> Any:
 
 
 def _key(release: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in release.split("."))
-    except ValueError:
-        raise ValueError(f"{release!r} is no release: it should look like 2.8 or 0.8.2") from None
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", release):
+        raise ValueError(f"{release!r} is no release: it should look like 2.8 or 0.8.2")
+    return tuple(map(int, release.split(".")))
 
 
 KAFKA_0_8_0, KAFKA_0_8_1, KAFKA_0_8_2 = rules("0.8.0"), rules("0.8.1"), rules("0.8.2")

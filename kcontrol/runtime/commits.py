@@ -45,10 +45,10 @@ def perform(driver: Driver, thread: Thread, changes: tuple[fx.StateChange | fx.R
             done.append(_carry_out(driver, thread, change, result))
         elif result.code == LOST:
             lost.append(change.subject)
-            _log_move(driver, thread, "lost", change, reason=result.code)
+            _log_move(driver, thread, "lost", change, reason=result.code, rule=change.rule)
         else:
             failed.append((change.subject, result.code))
-            _log_move(driver, thread, "refuse", change, reason=result.code, illegal=False)
+            _log_move(driver, thread, "refuse", change, reason=result.code, illegal=False, rule=change.rule)
     return fx.Committed(tuple(done), tuple(lost), tuple(failed))
 
 

@@ -15,7 +15,15 @@ from kcontrol.znodes import encode_state, state_path
 
 GONE = ("NonExistentPartition", "NonExistentReplica")
 
-EMPTY_NODE: dict[str, Any] = {"controller": {}, "broker": {}, "queues": {}, "handling": {}, "timers": {}, "parked": {}, "notices": []}
+EMPTY_NODE: dict[str, Any] = {
+    "controller": {},
+    "broker": {},
+    "queues": {},
+    "handling": {},
+    "timers": {},
+    "parked": {},
+    "notices": [],
+}
 
 
 class Fold:
@@ -114,7 +122,11 @@ class Fold:
         if f["write"]:
             v = f["value"]
             value = LeaderAndIsr(v["leader"], tuple(v["isr"]), v["leader_epoch"], v["zk_version"], v["controller_epoch"])
-            self.state["znodes"][state_path(TopicPartition.parse(partition))] = [encode_state(value).decode(), v["zk_version"], None]
+            self.state["znodes"][state_path(TopicPartition.parse(partition))] = [
+                encode_state(value).decode(),
+                v["zk_version"],
+                None,
+            ]
 
     # ---------------------------------------------------------------- what is believed
 
@@ -150,7 +162,11 @@ class Fold:
     def _send(self, r: Record) -> None:
         sent = r.fields["requests"]
         self._sent[str(r.id)] = sent
-        for key, api in (("leader_and_isr", "LeaderAndIsr"), ("update_metadata", "UpdateMetadata"), ("stop_replica", "StopReplica")):
+        for key, api in (
+            ("leader_and_isr", "LeaderAndIsr"),
+            ("update_metadata", "UpdateMetadata"),
+            ("stop_replica", "StopReplica"),
+        ):
             for receiver in sent[key]["to"] if key in sent else ():
                 self.state["channels"].setdefault(f"{r.id.node}>{receiver}", []).append([str(r.id), api])
 
@@ -169,7 +185,9 @@ class Fold:
             self.state["channels"].pop(f"{r.id.node}>{receiver}", None)
 
     def _ask(self, r: Record) -> None:
-        self.state["questions"].setdefault(str(r.id.node), []).append({"record": str(r.id), "api": r.fields["api"], "body": r.fields["body"]})
+        self.state["questions"].setdefault(str(r.id.node), []).append(
+            {"record": str(r.id), "api": r.fields["api"], "body": r.fields["body"]}
+        )
 
     def _told(self, r: Record) -> None:
         settled, questions = set(r.fields["settled"]), self.state["questions"]

@@ -39,7 +39,7 @@ class Closed(NamedTuple):
     deleted: tuple[str, ...]
 
 
-class ConnectionLoss(Exception):  # noqa: N818 - ZooKeeper's name
+class ConnectionLoss(Exception):
     """The server did not answer: nobody knows whether the request was performed.
 
     `answered` has the outcomes of the leading transactions of a pipelined `write` that were answered all the same, so that only

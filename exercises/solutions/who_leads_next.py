@@ -1,0 +1,9 @@
+"""Solution: the first broker of the assignment that is alive and in sync."""
+
+
+def next_leader(assignment, isr, live):
+    """The broker that leads next, or None. All three are lists of broker ids; the assignment has the preferred one first."""
+    for broker in assignment:
+        if broker in isr and broker in live:
+            return broker
+    return None

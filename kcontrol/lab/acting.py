@@ -1,0 +1,152 @@
+"""What one can do to a cluster: one method per fault and per operator's act. None of them lets time go on; `run` does."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from kcontrol.errors import UserError
+from kcontrol.lab.moment import Moment
+from kcontrol.views import scene, text
+from kcontrol.znodes import parent, topic_path
+
+Assignment = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
+ALL = 30  # how many legal values an error lists
+
+
+class Acts(Moment):
+    """Every method does one thing and returns the lab. Each raises UserError, listing what is possible, where it is not."""
+
+    @abstractmethod
+    def _act(self, *action: Any) -> Self: ...
+
+    # ---------------------------------------------------------------- brokers and sessions
+
+    def start(self, broker: int) -> Self:
+        """Start a broker's process; an id that is new makes the cluster larger."""
+        if not _is_id(broker):
+            raise UserError(f"A broker's id is a number from 0 on, not {broker!r}.")
+        if str(broker) in self.state["nodes"]:
+            raise UserError(f"Broker {broker} is running already; {self._running()}.")
+        return self._act("start", broker)
+
+    def kill(self, broker: int) -> Self:
+        """Kill a broker's process, as SIGKILL does; its session lives on until it expires."""
+        return self._act("kill", self._alive(broker))
+
+    def term(self, broker: int) -> Self:
+        """Ask a broker to end in order, as SIGTERM does: it hands over what it leads before it goes."""
+        return self._act("term", self._alive(broker))
+
+    def freeze(self, broker: int) -> Self:
+        """Stop a broker's process, as SIGSTOP does; its session lives on until `expire`."""
+        return self._act("freeze", self._alive(broker))
+
+    def thaw(self, broker: int) -> Self:
+        """Let a frozen broker go on, as SIGCONT does."""
+        return self._act("thaw", self._alive(broker))
+
+    def expire(self, broker: int) -> Self:
+        """End the session that a dead broker has left behind, or else the one that it works under."""
+        return self._act("expire", broker)
+
+    def fire(self, broker: int, timer: str) -> Self:
+        """Let the time of an armed timer come."""
+        return self._act("fire", self._alive(broker), timer)
+
+    # ---------------------------------------------------------------- replicas and requests
+
+    def shrink(self, partition: str, follower: int) -> Self:
+        """A follower has lagged for too long: its leader wants it out of the ISR."""
+        found = next((p for p in scene.partitions(self.state) if p.name == partition), None)
+        if found is None:
+            names = text.listed((p.name for p in scene.partitions(self.state)), ALL)
+            raise UserError(f"There is no partition {partition!r}; {f'there are {names}' if names else 'there is none yet'}.")
+        lagging = [b for b in found.isr if b != found.leader]
+        if found.leader is None or str(found.leader) not in self.state["nodes"] or follower not in lagging:
+            who = text.listed(lagging, ALL) or "none"
+            raise UserError(
+                f"Broker {follower} cannot leave the ISR of {partition}; with leader {found.leader}, those who can: {who}."
+            )
+        return self._act("shrink", found.leader, partition, follower)
+
+    def lose(self, sender: int, receiver: int) -> Self:
+        """Break the connection before the next request of `sender` reaches `receiver`: it is sent again."""
+        return self._act("lose", *self._channel(sender, receiver))
+
+    def duplicate(self, sender: int, receiver: int) -> Self:
+        """Break the connection before `receiver` can answer: it hears the same request twice."""
+        return self._act("duplicate", *self._channel(sender, receiver))
+
+    # ---------------------------------------------------------------- an operator's hands
+
+    def create_topic(self, name: str, assignment: Assignment) -> Self:
+        """Create a topic; `assignment` lists, for each partition, its replicas, the preferred leader first."""
+        if not _is_name(name):
+            raise UserError(f"{name!r} cannot be a topic: its name is text without a slash.")
+        if topic_path(name) in self.state["znodes"]:
+            raise UserError(f"There is a topic {name} already; choose another name.")
+        if not _is_assignment(assignment):
+            raise UserError(
+                f"{assignment!r} assigns no replicas: give each partition a list of brokers, as in [[1, 2, 3], [2, 3, 1]]."
+            )
+        return self._act("create_topic", name, assignment)
+
+    def create(self, path: str, data: str = "") -> Self:
+        """Create a persistent znode by hand."""
+        if path in self.state["znodes"]:
+            raise UserError(f"There is a znode {path} already; lab.set changes what it holds.")
+        if not path.startswith("/") or parent(path) not in ("/", *self.state["znodes"]):
+            raise UserError(f"{path!r} cannot be created: its parent is missing.")
+        return self._act("create", path, data)
+
+    def set(self, path: str, data: str) -> Self:
+        """Rewrite a znode by hand."""
+        return self._act("set", self._there(path), data)
+
+    def delete(self, path: str) -> Self:
+        """Delete a znode by hand; it must have no children."""
+        if below := [other for other in self.state["znodes"] if parent(other) == self._there(path)]:
+            raise UserError(f"{path} has children, which have to go first: {text.listed(sorted(below), ALL)}.")
+        return self._act("delete", path)
+
+    # ---------------------------------------------------------------- what is possible
+
+    def _running(self) -> str:
+        names = sorted(map(int, self.state["nodes"]))
+        return f"those that run are {text.listed(names, ALL)}" if names else "none is running"
+
+    def _alive(self, broker: int) -> int:
+        if not _is_id(broker) or str(broker) not in self.state["nodes"]:
+            raise UserError(f"Broker {broker!r} is not running; {self._running()}.")
+        return broker
+
+    def _channel(self, sender: int, receiver: int) -> tuple[int, int]:
+        if f"{sender}>{receiver}" not in self.state["channels"]:
+            waiting = text.listed((pair.replace(">", " to ") for pair in sorted(self.state["channels"])), ALL) or "none"
+            raise UserError(f"No request is on its way from {sender} to {receiver}; those that are: {waiting}.")
+        return sender, receiver
+
+    def _there(self, path: str) -> str:
+        if path not in self.state["znodes"]:
+            siblings = text.listed(sorted(p for p in self.state["znodes"] if parent(p) == parent(str(path))), ALL)
+            raise UserError(
+                f"There is no znode {path!r}; {f'beside it there are {siblings}' if siblings else 'lab.znodes() lists them all'}."
+            )
+        return path
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and "/" not in value
+
+
+def _is_assignment(value: Any) -> bool:
+    lists = list(value.values()) if isinstance(value, Mapping) else value
+    if not isinstance(lists, Sequence) or isinstance(lists, str) or not lists:
+        return False
+    return all(isinstance(r, Sequence) and r and all(isinstance(b, int) for b in r) and len(set(r)) == len(r) for r in lists)

@@ -1,0 +1,35 @@
+"""What a lab is made of, from what a person has said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kcontrol.config import BrokerConfig
+from kcontrol.errors import UserError
+from kcontrol.sim.settings import FAULTS, Settings
+from kcontrol.views import text
+
+
+def _ids(brokers: Any) -> tuple[int, ...]:
+    if isinstance(brokers, int) and not isinstance(brokers, bool) and brokers > 0:
+        return tuple(range(1, brokers + 1))
+    ids = tuple(brokers) if isinstance(brokers, Sequence) and not isinstance(brokers, str) else ()
+    if not ids or len(set(ids)) != len(ids) or not all(isinstance(b, int) and not isinstance(b, bool) and b >= 0 for b in ids):
+        raise UserError(f"{brokers!r} says nothing about brokers: say how many there are, or list their ids, as in [3, 2, 1].")
+    return ids
+
+
+def settings(
+    brokers: Any, release: str, seed: int, config: Mapping[str, Any], replace: Mapping[str, Callable[..., Any]]
+) -> Settings:
+    """The settings of a run. Raises UserError, listing what is legal, for what is not."""
+    chosen = BrokerConfig()
+    try:
+        for key, value in config.items():
+            chosen = chosen.but(key, value)
+        found = Settings(release, _ids(brokers), seed, chosen, faults=FAULTS, replace=replace)
+        found.rules()
+    except ValueError as problem:
+        raise UserError(f"{text.clean(str(problem), 600)}.") from None
+    return found

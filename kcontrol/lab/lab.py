@@ -1,0 +1,320 @@
+"""The notebook's front door: a cluster to open, run, break, rewind and branch."""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from kcontrol.errors import UserError
+from kcontrol.lab import choosing, exercises, expecting, goals, predicting, replacing, stage, subjects, troubles
+from kcontrol.lab.acting import Acts, Assignment
+from kcontrol.lab.moment import Moment, open_journal
+from kcontrol.lab.runs import RunFile
+from kcontrol.lab.saying import Shown, say, show_sentences
+from kcontrol.runtime.journal import Record
+from kcontrol.sim import acts
+from kcontrol.sim.world import Action, World
+from kcontrol.views import text, zkcli
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kcontrol.transitions import TransitionTable
+    from kcontrol.views.viewer import Viewer
+
+
+_open: weakref.WeakSet[Lab] = weakref.WeakSet()
+
+
+class Lab(Acts):
+    """A cluster of brokers with its controller, and its journal.
+
+    `brokers` is how many there are, or their ids; they start in this order, one after the other has come to rest, unless `start`
+    is False. `world` is "simulated" or "zookeeper", a real one of our own or the one that `zookeeper` names as
+    host:port[/chroot]; if it cannot be had, the lab says why and takes the world named by `otherwise`. `replace` swaps functions
+    of the controller for this lab alone, `config` holds settings of brokers under Kafka's names, `topics` are created at the
+    start. The journal is kept in the folder `runs`, None for nowhere. Raises UserError for whatever of this cannot be.
+    """
+
+    def __init__(
+        self,
+        brokers: int | Sequence[int] = 3,
+        release: str = "2.8",
+        seed: int = 7,
+        world: str = "simulated",
+        zookeeper: str | None = None,
+        replace: Mapping[str, Callable[..., Any]] | None = None,
+        *,
+        config: Mapping[str, Any] | None = None,
+        topics: Mapping[str, Assignment] | None = None,
+        start: bool = True,
+        otherwise: str | None = None,
+        runs: str | Path | None = "runs",
+    ) -> None:
+        settings = choosing.settings(brokers, release, seed, config or {}, replacing.checked(replace or {}))
+        opened = stage.open_stage(settings, "zookeeper" if zookeeper else world, zookeeper, otherwise)
+        self._take(opened.world, opened.world.kind, opened.closing, runs)
+        self.zookeeper = opened.address
+        try:
+            for broker in settings.brokers if start else ():
+                self.start(broker).run()
+            for topic, assignment in (topics or {}).items():
+                self.create_topic(topic, assignment).run()
+        except BaseException:
+            self.close()
+            raise
+
+    zookeeper: str | None = None
+    """Where the real ZooKeeper is, as host:port/chroot; None in the simulated world."""
+
+    def _take(self, world: World, name: str, closing: ExitStack, runs: str | Path | None) -> None:
+        super().__init__(world.journal.records, name)
+        self._world, self.closing, self._runs = world, closing, runs
+        self._file = RunFile(runs, name if name == world.kind else f"{world.kind}-{name}")
+        self._question: predicting.Question | None = None
+        self._shown: Viewer | None = None
+        self._beside: Viewer | None = None
+        self._kept = len(world.journal.records)
+        _open.add(self)
+        self._keep()
+
+    # ---------------------------------------------------------------- what can happen, and letting it
+
+    @property
+    def records(self) -> list[Record]:
+        """The journal, in the order in which its records were made."""
+        return self._world.journal.records
+
+    @property
+    def world(self) -> str:
+        """Which kind of world this is, one of `stage.WORLDS`."""
+        return self._world.kind
+
+    def actions(self) -> list[Action]:
+        """What can happen next: first what goes on by itself, in the order in which `run` takes it, then the faults on offer."""
+        with troubles.zookeeper_answers():
+            return self._world.actions()
+
+    def step(self, action: Sequence[Any] | None = None) -> Self:
+        """Do one action, or the next one that goes on by itself.
+
+        Raises UserError, listing what there is, for one that cannot happen.
+        """
+        chosen = action if action is not None else next(acts.routine(self._world), None)
+        if chosen is None:
+            raise UserError("The cluster is quiet: nothing goes on by itself; start, kill or change something.")
+        if isinstance(chosen, str) or not isinstance(chosen, Sequence):
+            raise UserError(f'{chosen!r} is no action: it should be one of lab.actions(), such as ("kill", 1).')
+        return self._act(*chosen)
+
+    def run(self, until: str | Callable[[Self], object] = goals.QUIET) -> Self:
+        """Go on, without faults, until nothing is left to do, or until something else is so.
+
+        `until` is "quiet", "a controller is elected", the event that a broker begins with, such as "BrokerChange", or a function
+        of the lab. Raises UserError if the cluster comes to rest before that.
+        """
+        self._require_open()
+        reached, step, seen = goals.goal(until), list[Record](), Counter[str]()
+        try:
+            while not reached(self, step):
+                following = next(acts.routine(self._world), None)
+                if following is None:
+                    return self._at_rest(until)
+                self._step(following)
+                step = self._world.last_step
+                troubles.watch(step, seen)
+        finally:
+            self._keep()
+        return self
+
+    def _at_rest(self, until: object) -> Self:
+        if until == goals.QUIET:
+            return self
+        what = until if isinstance(until, str) else "what was waited for"
+        raise UserError(f"The cluster has come to rest, and it has not come to this: {what}.")
+
+    def run_event(self, broker: int) -> Self:
+        """Let a broker's controller thread take its next event, or go on with the one it has, to the end of its handler."""
+        thread = self._world.processes[self._alive(broker)].driver.threads["controller"]
+        if thread.handler is None:
+            self._act("begin", broker, "controller")
+        while thread.handler is not None:
+            self._step(("advance", broker, "controller"))
+        return self._keep()
+
+    def _act(self, *action: Any) -> Self:
+        self._require_open()
+        try:
+            self._step(tuple(action))
+        finally:
+            self._keep()
+        return self
+
+    def _step(self, action: Action) -> None:
+        with troubles.zookeeper_answers():
+            self._world.step(action)
+
+    def _require_open(self) -> None:
+        if self not in _open:
+            raise UserError("This lab is closed: what it has done can still be looked at; open another one to go on.")
+
+    def _keep(self) -> Self:
+        """Bring the journal's file up to date, and say what has failed since the last time."""
+        self._file.flush(self.records)
+        for record in self.records[self._kept :]:
+            if record.kind == "fail" and record.fields["error"] != replacing.RuleFailed.__name__:
+                say(f"{record.id}  {text.say(record)}")
+        self._kept = len(self.records)
+        if self._beside is not None:
+            self._beside.refresh()
+        return self
+
+    def get(self, path: str) -> Shown:
+        """A znode with the eleven lines of its Stat, as `get -s` of ZooKeeper's own shell prints it."""
+        with troubles.zookeeper_answers():
+            (znode,) = self._world.tool.read([self._there(path)], False)
+        assert znode is not None, "nobody deletes a znode between two steps"
+        return Shown(zkcli.format_stat(znode.data, znode.stat))
+
+    # ---------------------------------------------------------------- branches
+
+    def fork(self, name: str = "branch", at: object = None) -> Lab:
+        """A branch: another lab with the same past, up to now or up to the step of the record `at`.
+
+        It goes on in the simulated world. Raises UserError for a record that is not there.
+        """
+        if self.world == "simulated" and at is None:
+            world = self._world.fork()
+        else:
+            world = self._play_again(len(self.records) - 1 if at is None else subjects.position(self.records, at))
+        if self.world != "simulated":
+            say("The branch goes on in the simulated world, with the same steps so far.")
+        twin = object.__new__(type(self))
+        twin._take(world, name, ExitStack(), self._runs)
+        return twin
+
+    def _play_again(self, at: int) -> World:
+        """The same steps in the simulated world, up to the one that made record number `at`."""
+        world = World(self._world.settings)
+        for action in self._world.done:
+            if len(world.journal.records) > at:
+                break
+            try:
+                world.step(action)
+            except UserError as problem:
+                raise UserError(
+                    f"This run cannot be played again, since something happened in it from outside: {problem}"
+                ) from None
+        return world
+
+    @staticmethod
+    def open(path: str | Path) -> Moment:
+        """A run that was kept in a file, to look at. Raises UserError where the file is no journal."""
+        return open_journal(path)
+
+    # ---------------------------------------------------------------- pictures
+
+    def _table(self, machine: str) -> TransitionTable:
+        """The table that this lab's brokers work by, a learner's own rows included."""
+        found = super()._table(machine)
+        for row in found:
+            mine = self._world.settings.replace.get(f"{machine}.({row.source}, {row.target})")
+            found = found.replaced(row.source, row.target, mine) if mine else found
+        return found
+
+    @property
+    def viewer(self) -> Viewer:
+        """A viewer that follows whatever happens, to be put beside the notebook; those that cells show stay as they were."""
+        if self._beside is None:
+            self._beside = self._new_viewer()
+        return self._beside
+
+    def _new_viewer(self) -> Viewer:
+        from kcontrol.views.viewer import Viewer
+
+        viewer = Viewer(self, title="" if self.name == self.world else self.name)
+        viewer.held = self.held or ""
+        return viewer
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        if self._shown is not None:
+            self._shown.live = False  # the buttons are under the latest picture alone
+        self._shown = self._new_viewer()
+        return self._shown._repr_mimebundle_(**kwargs)
+
+    def _release(self) -> None:
+        """A question has been answered: the viewers' buttons need not wait for it any more."""
+        for viewer in filter(None, (self._shown, self._beside)):
+            viewer.held = self.held or ""
+
+    # ---------------------------------------------------------------- questions and exercises
+
+    @property
+    def held(self) -> str | None:
+        """Why the viewer's step button waits: a question that is open. None if it does not; Python's steps never wait."""
+        return self._question.waiting if self._question else None
+
+    def predict(self, id: str) -> predicting.Question:
+        """Ask a question before its answer can be seen. Raises UserError, listing the ids, for one that does not exist."""
+        self._question = predicting.question(id, self._release)
+        self._release()
+        return self._question
+
+    def expect(self, label: str, want: object, got: object) -> None:
+        """Pin a fact: print it if it is as it should be, and otherwise raise AssertionError that says so in one sentence."""
+        expecting.expect(label, want, got)
+
+    def check(self, id: str, answer: object) -> exercises.Verdict:
+        """Try an answer to an exercise in real scenarios, in a process of its own."""
+        return exercises.check(id, answer)
+
+    def hint(self, id: str) -> Shown:
+        """The next hint to an exercise, one at a time."""
+        return exercises.hint(id)
+
+    # ---------------------------------------------------------------- Spark, and the end
+
+    @property
+    def path(self) -> Path | None:
+        """The file that keeps this run's journal; None where there is none."""
+        return self._file.path
+
+    def spark(self, *, optional: bool = False) -> SparkSession | Any:
+        """A Spark session with this run in the views `journal` and `leaderships`.
+
+        Raises UserError where Spark or Java is missing; if that is `optional`, says so instead, and what is returned in place of
+        the session answers everything with that sentence.
+        """
+        from kcontrol.lab import asking
+
+        return asking.session(self._keep(), optional=optional)
+
+    def close(self) -> None:
+        """End what this lab has started: sessions, ZooKeeper, Spark. A second call does nothing."""
+        self._keep()
+        self.closing.close()
+        _open.discard(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Kafka {self._world.settings.release}, {self.world} world: {self.summary()}"
+
+
+show_sentences()
+
+
+@atexit.register
+def _close_all() -> None:
+    for lab in list(_open):
+        lab.close()

@@ -1,0 +1,134 @@
+"""A run as it stands after one of its records: tables, reasons and pictures, all from the journal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from kcontrol.errors import UserError
+from kcontrol.lab import parting, subjects, tables
+from kcontrol.runtime import journal
+from kcontrol.runtime.fold import Fold
+from kcontrol.runtime.journal import Record
+from kcontrol.views import text
+
+if TYPE_CHECKING:
+    import graphviz
+
+    from kcontrol.transitions import TransitionTable
+
+
+class Moment:
+    """Read only: `records` are a journal up to one of its records, `name` is what the run is called."""
+
+    def __init__(self, records: Sequence[Record], name: str = "run") -> None:
+        self._records, self.name = records, name
+        self._fold, self._folded = Fold(), 0
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """The journal, in the order in which its records were made."""
+        return self._records
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What `runtime.fold` makes of the journal: znodes, brokers, channels."""
+        records = self.records
+        for position in range(self._folded, len(records)):
+            self._fold.add(records[position])
+        self._folded = len(records)
+        return self._fold.state
+
+    # ---------------------------------------------------------------- tables
+
+    def partitions(self) -> pd.DataFrame:
+        """One row per partition, as ZooKeeper has it, by name such as `t-0`."""
+        return tables.partitions(self.state)
+
+    def brokers(self) -> pd.DataFrame:
+        """One row per broker, by id."""
+        return tables.brokers(self.records, self.state)
+
+    def znodes(self) -> pd.DataFrame:
+        """One row per znode, by path."""
+        return tables.znodes(self.state)
+
+    def requests(self) -> pd.DataFrame:
+        """One row per request of a controller to a broker, in the order of sending."""
+        return tables.requests(self.records, self.state)
+
+    def journal(self, kind: str | None = None) -> pd.DataFrame:
+        """One row per record, by id; with a kind such as "change" those alone, with a column per field.
+
+        Raises UserError, listing the kinds that there are, for one that the run does not have.
+        """
+        kinds = dict.fromkeys(record.kind for record in self.records)
+        if kind is not None and kind not in kinds:
+            raise UserError(f"The journal has no record of kind {kind!r}; it has {', '.join(sorted(kinds))}.")
+        return tables.journal(self.records, text.say, kind)
+
+    def diff(self, before: object, after: object = -1) -> pd.DataFrame:
+        """What differs between the states after two records: one row per znode and per belief of a broker."""
+        states = [Moment(self.records[: subjects.position(self.records, to) + 1]).state for to in (before, after)]
+        return tables.diff(*states)
+
+    # ---------------------------------------------------------------- other moments
+
+    def rewind(self, to: object) -> Moment:
+        """The same run after an earlier record: an id such as "2.1.58", or a number in the journal, negative from the end."""
+        at = subjects.position(self.records, to)
+        return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}")
+
+    def compare(self, other: Moment) -> parting.Parting:
+        """The first record at which two runs part, in words and as a table."""
+        return parting.parting((self.name, other.name), self.records, other.records)
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole journal to a file. Raises UserError where that cannot be done."""
+        journal.write(self.records, path)
+
+    # ---------------------------------------------------------------- reasons and pictures
+
+    def why(self, what: object) -> graphviz.Digraph:
+        """The chain of causes of "leader of t-0", "isr of t-0", "controller", a znode's path, or a record's id."""
+        from kcontrol.views import diagrams
+
+        return diagrams.why(self.records, subjects.record(self.records, what).id)
+
+    def diagram(self, machine: str = "partition") -> graphviz.Digraph:
+        """The transition table of a machine, "partition" or "replica", with how many are in each state at the controller."""
+        from kcontrol.views import diagrams
+
+        return diagrams.machine(
+            self._table(machine), counts=Counter(tables.states_at_the_controller(self.state, machine).values())
+        )
+
+    def _table(self, machine: str) -> TransitionTable:
+        from kcontrol.controller import partition_machine, replica_machine
+
+        found = {"partition": partition_machine.PARTITION_TRANSITIONS, "replica": replica_machine.REPLICA_TRANSITIONS}
+        if machine not in found:
+            raise UserError(f"There is no diagram of {machine!r}; there are {' and '.join(map(repr, found))}.")
+        return found[machine]
+
+    def summary(self) -> str:
+        """The state in one line."""
+        return text.summary(self.state, self.records[0].fields["brokers"])
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The viewer, and a still picture and one line for where no widget is shown."""
+        from kcontrol.views.viewer import Viewer
+
+        return Viewer(records=self.records, title=self.name)._repr_mimebundle_(**kwargs)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.summary()}; {len(self.records)} records"
+
+
+def open_journal(path: str | Path) -> Moment:
+    """A run that a file holds. Raises UserError where the file is no journal."""
+    return Moment(journal.read(path), Path(path).stem)

@@ -1,0 +1,51 @@
+"""Every run leaves its journal in a file, so that it can be opened again and asked with Spark."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+from kcontrol.lab.saying import say
+from kcontrol.runtime.journal import Record, to_line
+
+SUFFIX = ".jsonl"
+
+
+class RunFile:
+    """One run's journal on disk, brought up to date by `flush`; where that fails, it says so once and gives up.
+
+    `path` is None where no file is wanted, or none can be written.
+    """
+
+    def __init__(self, folder: str | Path | None, label: str) -> None:
+        self._written = 0
+        self.path = None if folder is None else self._place(Path(folder), label)
+
+    @staticmethod
+    def _place(folder: Path, label: str) -> Path:
+        """A name that says when and what, and that no other run has; a `folder` that is a file is taken as it is."""
+        if folder.exists() and not folder.is_dir():
+            return folder.absolute()
+        stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{re.sub(r'[^A-Za-z0-9]+', '-', label).strip('-')}"
+        names = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
+        return next(path for name in names if not (path := folder.absolute() / f"{name}{SUFFIX}").exists())
+
+    def flush(self, records: Sequence[Record]) -> None:
+        """Append what has come since the last time."""
+        if self.path is None or len(records) == self._written:
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab") as file:
+                file.writelines(map(to_line, records[self._written :]))
+        except OSError as problem:
+            say(
+                f"The journal of this run cannot be kept in {self.path} ({problem.strerror}): the lab goes on without it, "
+                "and lab.save(path) writes it elsewhere."
+            )
+            self.path = None
+            return
+        self._written = len(records)

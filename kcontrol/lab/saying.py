@@ -1,0 +1,35 @@
+"""How the lab speaks to a person: plain lines, and sentences in place of tracebacks."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from kcontrol.errors import UserError
+
+
+def say(text: str) -> None:
+    """Print one line."""
+    print(text)
+
+
+class Shown(str):
+    """Text that a notebook shows as it is, without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def show_sentences() -> None:
+    """From now on a script that ends in a UserError prints its sentence alone; the exit status stays 1."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, UserError):
+            print(f"kcontrol: {error}", file=sys.stderr)
+        else:
+            before(kind, error, trace)
+
+    sys.excepthook = hook

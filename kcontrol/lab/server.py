@@ -1,0 +1,147 @@
+"""Opens the workbook in JupyterLab, on this machine alone."""
+
+import fcntl
+import os
+import secrets
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from nbformat import read
+from nbformat.sign import NotebookNotary
+from rich.console import Console
+
+from kcontrol.errors import UserError
+from kcontrol.lab import sweeper, workspace
+
+SETTINGS = Path(__file__).parent / "jupyter"
+FIRST_PORT = 8888
+
+
+class LabProblem(UserError):
+    """JupyterLab cannot be started."""
+
+
+def prepare_environment(folder: Path, runtime: Path, mark: str) -> None:
+    """Sets the variables that JupyterLab and everything it starts inherit."""
+    os.environ[sweeper.MARK] = mark
+    os.environ["JUPYTER_RUNTIME_DIR"] = str(runtime)
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+    os.environ["JUPYTERLAB_WORKSPACES_DIR"] = str(folder / ".kcontrol" / "workspaces")
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, [str(SETTINGS), os.environ.get("JUPYTER_CONFIG_PATH")]))
+    # Notebooks call `kcontrol` and `dot`, which live beside this Python.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+
+def trust(folder: Path, source: Path) -> None:
+    """Signs those notebooks of the folder that are as we ship them; what the learner runs, JupyterLab signs itself."""
+    notary = NotebookNotary()
+    for name, content in workspace.shipped(source).items():
+        path = folder / name
+        if path.suffix == ".ipynb" and path.read_bytes() == content:
+            notary.sign(read(path, as_version=4))
+
+
+def first_page() -> str:
+    """Returns the path of the page that opens first: the first chapter."""
+    notebooks = (name for name in sorted(workspace.shipped(workspace.PROJECT / "notebooks")) if name.endswith(".ipynb"))
+    return f"/lab/tree/{quote(next(notebooks, ''))}"
+
+
+def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
+    """Returns JupyterLab's arguments; they win over whatever is configured in the user's home."""
+    return [
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port or FIRST_PORT}",
+        f"--ServerApp.port_retries={0 if port else 50}",
+        f"--ServerApp.root_dir={folder}",
+        f"--ServerApp.open_browser={browser}",
+        # The first user of a container is root; the server still listens on the loopback interface alone and asks for the token.
+        f"--ServerApp.allow_root={os.geteuid() == 0}",
+        "--ServerApp.answer_yes=True",
+        f"--LabApp.default_url={first_page()}",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.news_url=None",
+        "--LabApp.extension_manager=readonly",
+        f"--IdentityProvider.token={secrets.token_hex(24)}",
+        "--Application.log_level=ERROR",
+    ]
+
+
+def is_taken(port: int) -> bool:
+    """Tells whether somebody listens on this loopback port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[Callable[[], None]]:
+    """Keeps other starts by this user waiting until the yielded function is called, so that no two choose the same port."""
+    path = Path(tempfile.gettempdir()) / f"kcontrol-{os.getuid()}.lock"
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lambda: fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def private_folder() -> Path:
+    """Makes a folder only this user can read, with a name short enough for the sockets in it (macOS allows 104 characters)."""
+    short = Path("/tmp")  # noqa: S108
+    return Path(tempfile.mkdtemp(prefix="kc-", dir=short if os.access(short, os.W_OK) else None))
+
+
+def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
+    """Says what an update did to the learner's folder; nothing where there is nothing to know."""
+    for name in changes.updated:
+        console.print(f"Brought up to date: {folder / name}", markup=False, highlight=False, soft_wrap=True)
+    for name in changes.kept:
+        console.print(
+            f"Kept your {folder / name}, though there is a newer one: "
+            f"`kcontrol reset {Path(name).stem}` brings that and keeps yours beside it.",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+
+
+def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> None:
+    """Fills the learner's folder, opens JupyterLab on it and returns when JupyterLab ends; kernels and what they started end too.
+
+    The address, with the token in it, is printed on stdout once it answers.
+
+    Raises:
+        LabProblem: the port is in use.
+        WorkspaceProblem: the folder cannot be used.
+    """
+    if port is not None and is_taken(port):
+        raise LabProblem(f"Port {port} is in use: choose another one with --port, or none to get a free one.")
+    folder = folder.expanduser().resolve()
+    report(workspace.prepare(folder), folder, Console(stderr=True))
+    trust(folder, workspace.PROJECT / "notebooks")
+    mark, runtime = secrets.token_hex(16), private_folder()
+    guard = sweeper.start(mark, runtime)
+    prepare_environment(folder, runtime, mark)
+    try:
+        with one_at_a_time() as next_may_start:
+            # Imported this late because JupyterLab reads the environment when it is imported.
+            from jupyterlab.labapp import LabApp
+
+            app = LabApp.initialize_server(argv=options(folder, port, browser=browser))
+
+            def announce() -> None:
+                next_may_start()
+                address = app.connection_url.rstrip("/") + first_page()
+                print(f"The workbook is open at {address}?token={app.identity_provider.token}", flush=True)
+
+            app.io_loop.add_callback(announce)  # It runs after JupyterLab's own callback, which binds the port.
+            app.start()
+    finally:
+        assert guard.stdin is not None
+        guard.stdin.close()
+        guard.wait()

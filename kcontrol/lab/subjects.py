@@ -1,0 +1,94 @@
+"""What a person means by `leader of t-0`, `/controller` or `2.1.58`: the record of the journal that made it so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kcontrol.errors import UserError
+from kcontrol.model import TopicPartition
+from kcontrol.runtime.journal import Record, RecordId
+from kcontrol.znodes import CONTROLLER, parse_state_path, state_path
+
+FORMS = '"leader of t-0", "isr of t-0", "controller", the path of a znode, or the id of a record, such as "2.1.58"'
+
+
+def position(records: Sequence[Record], to: object) -> int:
+    """Where in the journal a record is, by its id or its number. Raises UserError for one that is not there."""
+    if isinstance(to, int) and not isinstance(to, bool):
+        if -len(records) <= to < len(records):
+            return to % len(records)
+        raise UserError(f"There is no record number {to}; the journal has {len(records)}, from 0 on.")
+    id = _id(to)
+    for at, record in enumerate(records):
+        if record.id == id:
+            return at
+    raise UserError(f"The journal has no record {to}; the last one is {records[-1].id}, and lab.journal() lists them all.")
+
+
+def _id(to: object) -> RecordId:
+    parts = to.split(".") if isinstance(to, str) else to
+    try:
+        node, incarnation, seq = map(int, parts)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise UserError(f'{to!r} is no record: say its number in the journal, or its id, such as "2.1.58".') from None
+    return RecordId(node, incarnation, seq)
+
+
+def record(records: Sequence[Record], what: object) -> Record:
+    """The last record that made something as it is. Raises UserError where nothing has, or for what means nothing."""
+    if not isinstance(what, str) or what.replace(".", "").isdigit():
+        return records[position(records, what)]
+    field, _, partition = what.partition(" of ")
+    if field in ("leader", "isr") and partition:
+        found = _last_change(records, partition, field)
+    elif what == "controller" or what.startswith("/"):
+        path = CONTROLLER if what == "controller" else what
+        found = next((r for r in map(Record.plain, reversed(records)) if _touches(r, path)), None)
+    else:
+        raise UserError(f"{what!r} is nothing that one can ask about here: ask about {FORMS}.")
+    if found is None:
+        raise UserError(f"Nothing in the journal is about {what!r}: ask about {FORMS}.")
+    return found
+
+
+def _last_change(records: Iterable[Record], partition: str, field: str) -> Record | None:
+    """The record that gave a partition the leader, or the ISR, that it has now."""
+    found, held = None, None
+    for r in (record.plain() for record in records if record.kind in ("change", "write")):
+        stored = leadership(r, partition)
+        if stored is not None and stored.get(field) != held:
+            found, held = r, stored.get(field)
+    return found
+
+
+def leadership(r: Record, partition: str) -> dict[str, Any] | None:
+    """What a record says was written to a partition's state znode, or None."""
+    f = r.fields
+    if r.kind == "change" and f["write"] and f["subject"].partition("@")[0] == partition:
+        value: dict[str, Any] = f["value"]
+        return value
+    if r.kind == "write" and f["error"] is None:
+        for op in f["ops"]:
+            tp = parse_state_path(op[1])
+            if tp is not None and str(tp) == partition and op[0] in ("create", "set"):
+                return _parsed(op[2])
+    return None
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _touches(r: Record, path: str) -> bool:
+    f = r.fields
+    if r.kind == "write" and f["error"] is None:
+        return any(op[1] == path for op in f["ops"])
+    if r.kind == "change" and f["write"]:
+        return state_path(TopicPartition.parse(f["subject"].partition("@")[0])) == path
+    return r.kind == "close" and path in f["deleted"]

@@ -1,0 +1,56 @@
+"""Ends whatever a JupyterLab of ours leaves behind, however it ended, SIGKILL included.
+
+Kernels and terminals run in sessions of their own, so no process group holds them together. What does is a random mark in
+their environment, which everything they start inherits. A small process (this file, run on its own) waits at the end of a pipe
+that only the server holds open, lets what can end by itself do so, and kills the rest.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+MARK = "KCONTROL_LAB_RUN"
+PATIENCE_S = 2.0
+LIMIT_S = 8.0
+POLL_S = 0.1
+
+
+def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
+    """Starts the sweeper of the processes that bear this mark; `remove` is a folder that goes with them."""
+    env = {key: value for key, value in os.environ.items() if key != MARK}
+    command = [sys.executable, "-I", "-B", __file__, mark, str(remove)]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, start_new_session=True
+    )
+
+
+def kill_marked(mark: str, *, kill: bool) -> bool:
+    """Tells whether a process bears the mark, and kills all that do if `kill` is set."""
+    import psutil  # Not before it is needed: until then this process is to be small.
+
+    found = False
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found = True
+                if kill:
+                    process.kill()
+    return found
+
+
+def sweep(mark: str, remove: Path) -> None:
+    """Waits for the server's end, then ends what it left behind."""
+    while os.read(0, 512):
+        pass
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < LIMIT_S and kill_marked(mark, kill=waited > PATIENCE_S):
+        time.sleep(POLL_S)
+    shutil.rmtree(remove, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sweep(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,230 @@
+"""What a run has made, as pandas tables, from the journal and its fold alone.
+
+Every column has a type that does not depend on the rows: nullable integers, booleans, text, or lists of broker ids. Times are in
+UTC without a zone; those of the simulated world begin at 1970-01-01.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.runtime.journal import Record
+from kcontrol.views import scene
+from kcontrol.znodes import broker_path
+
+State = dict[str, Any]
+
+# fmt: off
+PARTITIONS = {"leader": "Int64", "isr": "object", "replicas": "object", "leader_epoch": "Int64", "controller_epoch": "Int64",
+              "zk_version": "Int64", "state": "string"}
+BROKERS = {"alive": "bool", "frozen": "bool", "registered": "bool", "controller": "bool", "believes_so": "bool",
+           "controller_epoch": "Int64", "broker_epoch": "Int64", "leads": "object", "handling": "object", "queue": "object"}
+ZNODES = {"text": "string", "version": "Int64", "owner": "Int64"}
+REQUESTS = {"batch": "string", "api": "string", "sender": "int64", "receiver": "int64", "controller_epoch": "Int64",
+            "partitions": "object", "outcome": "string"}
+JOURNAL = {"at": "datetime64[ms]", "node": "int64", "incarnation": "int64", "seq": "int64", "kind": "string", "cause": "string",
+           "what": "string"}
+ALIVE = "alive"
+DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after": "object"}
+# fmt: on
+
+
+def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: str | None = None) -> pd.DataFrame:
+    """The rows as a table of exactly these columns and types, however few rows; `index` names a further column, of text."""
+    rows = list(rows)
+    columns = {name: pd.Series([row.get(name) for row in rows], dtype="object") for name in types}
+    frame = pd.DataFrame({name: _typed(values, types[name]) for name, values in columns.items()}, columns=list(types))
+    if index:
+        frame.index = pd.Index([row[index] for row in rows], name=index, dtype="object")
+    return frame
+
+
+def _typed(values: Any, dtype: str) -> Any:
+    return pd.to_datetime(values, unit="ms").astype(dtype) if dtype.startswith("datetime") else values.astype(dtype)
+
+
+# ---------------------------------------------------------------- partitions
+
+
+def partitions(state: State) -> pd.DataFrame:
+    """One row per partition, as stored in ZooKeeper, with its state in the active controller's memory; leader -1 is nobody."""
+    states = states_at_the_controller(state, "partition")
+    return table((_partition_row(p, states) for p in scene.partitions(state)), PARTITIONS, "partition")
+
+
+def states_at_the_controller(state: State, machine: str) -> Mapping[str, str]:
+    """The states of all partitions, or replicas, in the memory of the broker that `/controller` names."""
+    ruler = scene.controller(state)
+    node = state["nodes"].get(str(ruler[0]), {}) if ruler else {}
+    found: Mapping[str, str] = node.get("controller", {}).get(f"{machine}_states", {})
+    return found
+
+
+def _partition_row(p: scene.Partition, states: Mapping[str, str]) -> dict[str, Any]:
+    row: dict[str, Any] = {"partition": p.name, "replicas": list(p.replicas), "isr": list(p.isr), "state": states.get(p.name)}
+    if p.leader is None:
+        return row
+    numbers = ("leader", "leader_epoch", "controller_epoch", "zk_version")
+    return row | {name: getattr(p, name) for name in numbers}
+
+
+# ---------------------------------------------------------------- brokers and znodes
+
+
+def brokers(records: Sequence[Record], state: State) -> pd.DataFrame:
+    """One row per broker that the run has named: whether it lives, whether it rules, and what it has to do."""
+    known = {*records[0].fields["brokers"], *(r.fields["broker"] for r in records if r.kind == "start")}
+    frozen = _frozen(records)
+    return table((_broker_row(state, n, n in frozen) for n in sorted(known)), BROKERS, "broker").set_axis(
+        pd.Index(sorted(known), name="broker", dtype="int64")
+    )
+
+
+def _frozen(records: Sequence[Record]) -> set[int]:
+    frozen: set[int] = set()
+    for record in records:
+        if record.kind == "freeze":
+            frozen.add(record.fields["broker"])
+        elif record.kind in ("thaw", "stop"):
+            frozen.discard(record.fields["broker"])
+    return frozen
+
+
+def _broker_row(state: State, n: int, frozen: bool) -> dict[str, Any]:
+    node, ruler = state["nodes"].get(str(n)), scene.controller(state)
+    row = {
+        "broker": n,
+        "alive": node is not None,
+        "frozen": frozen,
+        "registered": broker_path(n) in state["znodes"],
+        "controller": ruler is not None and ruler[0] == n,
+        "leads": [p.name for p in scene.partitions(state) if p.leader == n],
+    }
+    if node is None:
+        return row | {"believes_so": False, "handling": [], "queue": []}
+    rules = node["controller"].get("active_controller_id") == n
+    return row | {
+        "believes_so": rules,
+        "controller_epoch": node["controller" if rules else "broker"].get("controller_epoch"),
+        "broker_epoch": node["broker"].get("broker_epoch"),
+        "handling": [event["event"] for event in node["handling"].values()],
+        "queue": [event["event"] for waiting in node["queues"].values() for event in waiting],
+    }
+
+
+def znodes(state: State) -> pd.DataFrame:
+    """One row per znode, by path; `owner` is the broker whose session an ephemeral one belongs to."""
+    found = sorted(state["znodes"].items())
+    return table(
+        ({"path": path, "text": text, "version": version, "owner": owner} for path, (text, version, owner) in found),
+        ZNODES,
+        "path",
+    )
+
+
+# ---------------------------------------------------------------- requests
+
+
+def requests(records: Sequence[Record], state: State) -> pd.DataFrame:
+    """One row per request that a controller has queued, in the order of sending.
+
+    `outcome` is what the receiver has answered (NONE is no error), `waiting`, or `dropped` where the answer never came.
+    """
+    answers = {r.fields["correlation_id"]: r.fields["body"] for r in map(Record.plain, records) if r.kind == "respond"}
+    waiting = {(pair.split(">")[1], *parcel) for pair, parcels in state["channels"].items() for parcel in parcels}
+    sent = (record.plain() for record in records if record.kind == "send")
+    return table((row for record in sent for row in _request_rows(record, answers, waiting)), REQUESTS)
+
+
+def _request_rows(record: Record, answers: Mapping[str, Any], waiting: set[Any]) -> Iterator[dict[str, Any]]:
+    batch, (node, incarnation, seq) = record.fields["requests"], record.id
+    for api, receiver, partitions in _queued(batch):
+        answer = answers.get(f"{node}.{incarnation}-{receiver}-{seq}-{api}")
+        on_its_way = "waiting" if (str(receiver), str(record.id), api) in waiting else "dropped"
+        yield {
+            "batch": str(record.id), "api": api, "sender": node, "receiver": receiver,
+            "controller_epoch": batch["controller_epoch"], "partitions": partitions,
+            "outcome": _answer(answer) if answer else on_its_way,
+        }  # fmt: skip
+
+
+def _answer(body: Mapping[str, Any]) -> str:
+    """The error of the request as a whole, or else those of its partitions."""
+    return ", ".join(sorted({*body["errors"].values()})) or "NONE" if body["error"] == "NONE" else str(body["error"])
+
+
+def _queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
+    told = batch.get("leader_and_isr", {"to": {}})
+    for receiver, positions in told["to"].items():
+        yield "LeaderAndIsr", int(receiver), [told["values"][i]["partition"] for i in positions]
+    metadata = batch.get("update_metadata", {"to": [], "partitions": {}})
+    for receiver in metadata["to"]:
+        yield "UpdateMetadata", int(receiver), list(metadata["partitions"])
+    for receiver, stopped in batch.get("stop_replica", {"to": {}})["to"].items():
+        yield "StopReplica", int(receiver), list(stopped)
+
+
+# ---------------------------------------------------------------- the journal
+
+
+def journal(records: Iterable[Record], say: Callable[[Record], str], kind: str | None = None) -> pd.DataFrame:
+    """One row per record, in the order in which they were made, `what` being the record as a sentence.
+
+    With a `kind`, the records of that kind alone, and a column for each of their fields instead of the sentence.
+    """
+    if kind is None:
+        return table((_journal_row(record) | {"what": say(record.plain())} for record in records), JOURNAL, "id")
+    chosen = [record.plain() for record in records if record.kind == kind]
+    head = {name: dtype for name, dtype in JOURNAL.items() if name not in ("what", "kind")}
+    fields = {name: [record.fields.get(name) for record in chosen] for name in dict.fromkeys(n for r in chosen for n in r.fields)}
+    assert not head.keys() & fields.keys(), "no kind of record has a field of these names"
+    narrow = table(map(_journal_row, chosen), head, "id")
+    return narrow.assign(**{name: pd.Series(values, narrow.index, _dtype_of(values)) for name, values in fields.items()})
+
+
+def _dtype_of(values: Sequence[Any]) -> str:
+    kinds = {type(value) for value in values if value is not None}
+    return {int: "Int64", bool: "boolean", str: "string"}.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
+
+
+def _journal_row(record: Record) -> dict[str, Any]:
+    node, incarnation, seq = record.id
+    return {
+        "id": str(record.id), "at": record.at_ms, "node": node, "incarnation": incarnation, "seq": seq,
+        "kind": record.kind, "cause": str(record.cause) if record.cause else None,
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- what has changed
+
+
+def diff(before: State, after: State) -> pd.DataFrame:
+    """One row for each znode, each broker's life and each belief of a broker that differs between two states, sorted.
+
+    None is a znode or a belief that is not there. A broker that is dead in one of the states has a row for its life alone.
+    """
+    both = before["nodes"].keys() & after["nodes"].keys()
+    one, other = dict(_facts(before, both)), dict(_facts(after, both))
+    keys = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+    nothing = {key: False if key[1] == ALIVE else None for key in keys}
+    rows = ({"where": k[0], "what": k[1], "before": one.get(k, nothing[k]), "after": other.get(k, nothing[k])} for k in keys)
+    return table(rows, DIFFERENCES)
+
+
+def _facts(state: State, compared: Iterable[str]) -> Iterator[tuple[tuple[str, str], Any]]:
+    for path, (text, version, _) in state["znodes"].items():
+        yield ("ZooKeeper", path), f"{text} (version {version})".lstrip()
+    for n in state["nodes"]:
+        yield (f"broker {n}", ALIVE), True
+    for n in compared:
+        for room in ("controller", "broker"):
+            for field, value in state["nodes"][n][room].items():
+                parts = value.items() if isinstance(value, dict) else [("", value)]
+                yield from (((f"broker {n}", _belief(room, field, key)), part) for key, part in parts if part not in ([], {}))
+
+
+def _belief(room: str, field: str, key: str) -> str:
+    return f"{room}.{field}[{key}]" if key else f"{room}.{field}"

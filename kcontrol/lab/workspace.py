@@ -1,0 +1,143 @@
+"""The learner's own copy of the notebooks: filled, updated and reset without ever losing what the learner wrote."""
+
+import hashlib
+import itertools
+import json
+import os
+import re
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kcontrol.errors import UserError
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+STATE = Path(".kcontrol") / "shipped.json"
+
+
+class WorkspaceProblem(UserError):
+    """The learner's folder cannot be used, or the chapter does not exist."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What `prepare` did, as sorted paths in the learner's folder: copied, brought up to date, or kept as the learner's."""
+
+    copied: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+
+def shipped(source: Path) -> dict[str, bytes]:
+    """Returns the files that learners get, by relative path: everything below `source` but hidden files and caches.
+
+    Raises:
+        WorkspaceProblem: there are none, so the installation is not complete.
+    """
+    paths = (path for path in sorted(source.rglob("*")) if path.is_file())
+    relative = ((path, path.relative_to(source)) for path in paths)
+    files = {
+        name.as_posix(): path.read_bytes()
+        for path, name in relative
+        if not any(part.startswith(".") or part in {"__pycache__", "runs"} for part in name.parts)
+    }
+    if not files:
+        raise WorkspaceProblem(f"There are no notebooks in {source}: start from a complete copy of the project.")
+    return files
+
+
+def digest(content: bytes) -> str:
+    """Returns a fingerprint of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        file.write(content)
+    mask = os.umask(0)
+    os.umask(mask)
+    Path(file.name).chmod(0o666 & ~mask)
+    Path(file.name).replace(path)
+
+
+def read_state(folder: Path) -> dict[str, str]:
+    """Returns the fingerprint of each file as it was when it was last copied into the folder."""
+    try:
+        state = json.loads((folder / STATE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(value) for name, value in state.items()} if isinstance(state, dict) else {}
+
+
+def write_state(folder: Path, state: dict[str, str]) -> None:
+    """Remembers the fingerprints for the next update."""
+    replace(folder / STATE, json.dumps(state, indent=1, sort_keys=True).encode())
+
+
+def unwritable(folder: Path, problem: OSError) -> WorkspaceProblem:
+    """Returns the one sentence about a folder that cannot be written."""
+    return WorkspaceProblem(f"The folder {folder} cannot be written ({problem.strerror}): choose another one with --dir.")
+
+
+def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
+    """Fills the learner's folder, or brings it up to date: a file is replaced only if it still is as it was copied.
+
+    Raises:
+        WorkspaceProblem: the folder cannot be written, or there is nothing to copy.
+    """
+    changes, state = Changes(), read_state(folder)
+    try:
+        for name, content in shipped(source).items():
+            path, new = folder / name, digest(content)
+            old = digest(path.read_bytes()) if path.exists() else None
+            if old in {None, state.get(name)} and old != new:
+                (changes.copied if old is None else changes.updated).append(name)
+                replace(path, content)
+            elif old != new and state.get(name) != new:
+                changes.kept.append(name)
+            state[name] = new
+        write_state(folder, state)
+    except OSError as problem:
+        raise unwritable(folder, problem) from problem
+    return changes
+
+
+def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:
+    """Returns the notebook of a chapter, named as `0`, `00`, `A1` or by its file name.
+
+    Raises:
+        WorkspaceProblem: there is no such chapter; the text lists those there are.
+    """
+    notebooks = [name for name in shipped(source) if name.endswith(".ipynb")]
+    numbers = {match[1].lower(): name for name in notebooks if (match := re.match(r"([A-Za-z]?\d+)\b", Path(name).name))}
+    wanted = chapter.lower()
+    for name in notebooks:
+        if wanted in {name.lower(), name.lower().removesuffix(".ipynb")}:
+            return name
+    if found := numbers.get(wanted.zfill(2)) or numbers.get(wanted):
+        return found
+    raise WorkspaceProblem(f"There is no chapter {chapter!r}: choose one of {', '.join(sorted(numbers))}.")
+
+
+def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
+    """Brings one chapter back as it was shipped; returns its path and where the learner's version went, if there was one.
+
+    Raises:
+        WorkspaceProblem: there is no such chapter, or the folder cannot be written.
+    """
+    name = chapter_file(chapter, source)
+    content = shipped(source)[name]
+    path = folder / name
+    backup: Path | None = None
+    try:
+        if path.exists() and path.read_bytes() != content:
+            names = (path.with_name(f"{path.stem}.kept-{number}{path.suffix}") for number in itertools.count(1))
+            backup = next(free for free in names if not free.exists())
+            path.rename(backup)
+        replace(path, content)
+        write_state(folder, read_state(folder) | {name: digest(content)})
+    except OSError as problem:
+        raise unwritable(folder, problem) from problem
+    return path, backup

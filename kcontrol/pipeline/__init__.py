@@ -1,0 +1,1 @@
+"""Counts on Spark: journals and Kafka's own logs as tables."""

@@ -1,0 +1,49 @@
+"""Journals as Spark reads them: files of JSON lines with a schema that is written down here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kcontrol.errors import UserError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SUFFIX = ".jsonl"
+
+LINE = """
+    id ARRAY<BIGINT>, kind STRING, cause ARRAY<BIGINT>, at_ms BIGINT, fields STRING
+"""
+"""One line of a journal, as `runtime.journal` writes it; what a record says besides is left as JSON."""
+
+
+def journal_lines(spark: SparkSession, path: str | Path) -> DataFrame:
+    """One row per record of a journal, or of every journal in a folder: the columns of `LINE`, and `run`, the file's name.
+
+    A line that is no record, such as the last one of a run that was killed while it wrote, is left out. Raises UserError where
+    there is no journal.
+    """
+    from pyspark.sql import functions as sql
+
+    files = journal_files(Path(path))
+    lines = spark.read.text([_literal(file) for file in files])
+    name = sql.regexp_replace(sql.url_decode(sql.element_at(sql.split(sql.input_file_name(), "/"), -1)), rf"\{SUFFIX}$", "")
+    record = sql.from_json("value", LINE)
+    return lines.select(name.alias("run"), record.alias("record")).where("record.id IS NOT NULL").select("run", "record.*")
+
+
+def journal_files(path: Path) -> list[Path]:
+    """The file itself, or the journals in a folder, sorted. Raises UserError where there are none."""
+    if path.is_file():
+        return [path.resolve()]
+    found = sorted(path.resolve().glob(f"*{SUFFIX}")) if path.is_dir() else []
+    if not found:
+        raise UserError(f"There is no journal in {path}: a lab keeps one in the folder runs, beside the notebook.")
+    return found
+
+
+def _literal(path: Path) -> str:
+    """A path that Spark takes as it stands, although it reads patterns."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path))

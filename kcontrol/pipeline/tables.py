@@ -1,0 +1,70 @@
+"""The tables that questions are asked of: journals of runs, and who led which partition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kcontrol.pipeline.sources import journal_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JOURNAL = """
+    SELECT run, concat_ws('.', id) AS id, timestamp_millis(at_ms) AS at,
+           CAST(id[0] AS INT) AS node, CAST(id[1] AS INT) AS incarnation, CAST(id[2] AS INT) AS seq,
+           kind, IF(cause IS NULL, NULL, concat_ws('.', cause)) AS cause, fields
+    FROM {lines}
+"""
+
+# Who a partition's state znode names as leader, whoever wrote it: a move of the controller's machines, or any other write.
+# ZooKeeper's own order, the zxid, is the order of the writes.
+LEADERSHIPS = r"""
+    WITH moves AS (
+        SELECT run, at, f.zxid, regexp_replace(f.subject, '@[0-9]+$', '') AS partition, f.value.*
+        FROM (SELECT run, at, from_json(fields, 'zxid BIGINT, subject STRING, write STRING,
+                     value STRUCT<leader: INT, leader_epoch: INT, controller_epoch: INT>') AS f
+              FROM {journal} WHERE kind = 'change')
+        WHERE f.write IS NOT NULL
+    ), others AS (
+        SELECT run, at, zxid, regexp_extract_all(op[1], '^/brokers/topics/([^/]+)/partitions/([0-9]+)/state$', 0) AS found,
+               op[1] AS path, from_json(op[2], 'leader INT, leader_epoch INT, controller_epoch INT') AS v
+        FROM (SELECT run, at, f.zxid, explode(f.ops) AS op
+              FROM (SELECT run, at, from_json(fields, 'zxid BIGINT, error STRING, ops ARRAY<ARRAY<STRING>>') AS f
+                    FROM {journal} WHERE kind = 'write')
+              WHERE f.error IS NULL)
+        WHERE op[0] IN ('create', 'set')
+    ), stored AS (
+        SELECT * FROM moves
+        UNION ALL
+        SELECT run, at, zxid, regexp_replace(path, '^/brokers/topics/([^/]+)/partitions/([0-9]+)/state$', '$1-$2'), v.*
+        FROM others WHERE size(found) > 0
+    ), named AS (
+        SELECT *, lag(leader) OVER (PARTITION BY run, partition ORDER BY zxid) AS before FROM stored
+    )
+    SELECT run, at, zxid, partition, leader, leader_epoch, controller_epoch FROM named WHERE leader IS DISTINCT FROM before
+"""
+
+
+def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
+    """One row per record of a journal, or of every journal in a folder.
+
+    Columns: run, id, at, node, incarnation, seq, kind, cause, and fields, the rest of the record as JSON. Times are in UTC; rows
+    are in no order. Raises UserError where there is no journal.
+    """
+    return spark.sql(JOURNAL, lines=journal_lines(spark, path))
+
+
+def leadership_table(spark: SparkSession, journal: DataFrame) -> DataFrame:
+    """One row for each time that ZooKeeper got another leader for a partition; leader -1 is nobody.
+
+    Columns: run, at, zxid, partition, leader, leader_epoch, controller_epoch. Within a run the zxid is the order.
+    """
+    return spark.sql(LEADERSHIPS, journal=journal)
+
+
+def register(spark: SparkSession, path: str | Path) -> None:
+    """Make the views `journal` and `leaderships` of a journal, or of every journal in a folder."""
+    journal = journal_table(spark, path)
+    journal.createOrReplaceTempView("journal")
+    leadership_table(spark, journal).createOrReplaceTempView("leaderships")

@@ -1,0 +1,148 @@
+"""What is added to kazoo's wire: replies that keep their zxid, SetWatches, and a session that is taken over to be closed."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kazoo.handlers.threading import AsyncResult, SequentialThreadingHandler
+from kazoo.protocol.serialization import Close, Connect, ReplyHeader, int_struct, long_struct, write_string
+
+from kcontrol.effects import Stat
+
+LARGEST_HANDSHAKE = 1_024  # bytes; what claims to be longer comes from no ZooKeeper
+
+
+class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
+    """kazoo's threads; the one of a connection that is told to stop while it waits ends without a traceback on stderr."""
+
+    def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> threading.Thread:
+        """Start a thread."""
+
+        def run() -> None:
+            with contextlib.suppress(InterruptedError):
+                func(*args, **kwargs)
+
+        thread: threading.Thread = super().spawn(run)
+        return thread
+
+
+class Reply(AsyncResult):  # type: ignore[misc] # kazoo has no types
+    """The answer to one request, with the zxid of its own header: kazoo notes that just before `set`, on the same thread.
+
+    Args:
+        handler: kazoo's threads.
+        kazoo: the client that the request goes through.
+        on_answer: called on kazoo's connection thread with the answer, before any event or answer that comes behind it.
+    """
+
+    def __init__(self, handler: Handler, kazoo: Any, on_answer: Callable[[Any], None] | None = None) -> None:
+        super().__init__(handler)
+        self._kazoo = kazoo
+        self._on_answer = on_answer
+        self.zxid = 0
+
+    def set(self, value: Any = None) -> None:
+        """Store the answer and wake whoever waits for it."""
+        self.zxid = self._kazoo.last_zxid
+        if self._on_answer is not None:
+            self._on_answer(value)
+        super().set(value)
+
+
+class SetWatches:
+    """The request by which Java's client sets its watches again: what has changed since `zxid` is notified at once.
+
+    Args:
+        zxid: the last one that the client has seen.
+        data: paths with a data watch that was left on a znode.
+        missing: paths with a data watch that was left where nothing was.
+        children: paths with a watch on the children.
+    """
+
+    type = 101
+
+    def __init__(self, zxid: int, data: Iterable[str], missing: Iterable[str], children: Iterable[str]) -> None:
+        self._zxid = zxid
+        self._paths = [sorted(data), sorted(missing), sorted(children)]
+
+    def serialize(self) -> bytes:
+        """The body of the request."""
+        body: bytes = long_struct.pack(self._zxid)
+        for paths in self._paths:
+            body += int_struct.pack(len(paths)) + b"".join(write_string(path) for path in paths)
+        return body
+
+    def deserialize(self, _body: bytes, _offset: int) -> bool:
+        """The reply has no body."""
+        return True
+
+
+def close_session(
+    hosts: Sequence[tuple[str, int]], patience_s: float, session_id: int = 0, password: bytes = bytes(16)
+) -> int | None:
+    """Take a session over on a connection of its own and close it at once. Session 0 stands for a new one.
+
+    Returns:
+        The zxid of its end, or None if the server knows no such session.
+
+    Raises:
+        OSError: no server could be reached; what went wrong with the last one.
+        ValueError: what answered there is no ZooKeeper.
+    """
+    connect = Connect(0, 0, 18_000, session_id, password, False).serialize()
+    close = int_struct.pack(1) + int_struct.pack(Close.type)
+    problem = OSError("no address")
+    for address in hosts:
+        try:
+            with socket.create_connection(address, timeout=patience_s) as link:
+                link.sendall(_framed(connect) + _framed(close))
+                session, _ = Connect.deserialize(_read_frame(link), 0)
+                if session.time_out <= 0:
+                    return None
+                header, _ = ReplyHeader.deserialize(_read_frame(link), 0)
+                return int(header.zxid)
+        except OSError as error:
+            problem = error
+        except struct.error:
+            raise ValueError("an answer that is too short") from None
+    raise problem
+
+
+def to_stat(stat: Any) -> Stat:
+    """The stat that kazoo hands over as ours."""
+    return Stat(
+        stat.czxid, stat.ctime, stat.mzxid, stat.mtime, stat.pzxid, stat.cversion, stat.version, stat.aversion,
+        stat.ephemeralOwner, stat.dataLength, stat.numChildren,
+    )  # fmt: skip
+
+
+def error_name(error: Exception) -> str:
+    """ZooKeeper's name of an error, as its Java classes have it without `Exception`."""
+    name = type(error).__name__.removesuffix("Error")
+    return "InvalidAcl" if name == "InvalidACL" else name
+
+
+def _framed(body: bytes) -> bytes:
+    return bytes(int_struct.pack(len(body))) + body
+
+
+def _read_frame(link: socket.socket) -> bytes:
+    length = int_struct.unpack(_read_exactly(link, 4))[0]
+    if not 0 < length <= LARGEST_HANDSHAKE:
+        raise ValueError(f"an answer of {length} bytes")
+    return _read_exactly(link, length)
+
+
+def _read_exactly(link: socket.socket, length: int) -> bytes:
+    body = b""
+    while len(body) < length:
+        part = link.recv(length - len(body))
+        if not part:
+            raise ConnectionResetError("the connection was closed")
+        body += part
+    return body

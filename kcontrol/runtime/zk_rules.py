@@ -1,0 +1,191 @@
+"""What one transaction does to a tree of znodes, by the rules of a ZooKeeper 3.9 server, and which ephemeral goes first.
+
+Nothing here is stored: a `Draft` reads a tree and says what its operations would change. `zk_memory` performs it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from kcontrol.effects import Op, Stat, Znode
+
+Kind = Literal["NodeCreated", "NodeDeleted", "NodeDataChanged"]
+
+# What the server takes as a path. Source: PathUtils.validatePath (ZooKeeper 3.9), which sees UTF-16: nothing beyond U+FFFF.
+_LEGAL_PATH = re.compile(r"/|(?:/(?!\.\.?(?:/|$))[^/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]+)+")
+
+
+def is_legal(path: str) -> bool:
+    """Tell whether a server takes this as the path of a znode."""
+    return _LEGAL_PATH.fullmatch(path) is not None
+
+
+class Draft:
+    """The operations of one transaction so far: each sees what the ones before it would leave behind.
+
+    `create`, `set`, `delete` and `check` return the name of ZooKeeper's error, or None. After an error the draft is worthless.
+
+    Attributes:
+        changed: the znodes that would change, by path; None where one would be gone.
+        done: (kind of the change, path, parent, session that owns the znode or 0), in order; a check leaves no entry.
+        versions: one per operation, as in `Written`.
+        paths: one per operation, as in `Written`.
+    """
+
+    __slots__ = ("_nodes", "_now_ms", "_session_id", "_zxid", "changed", "done", "paths", "versions")
+
+    def __init__(self, nodes: Mapping[str, Znode], zxid: int, now_ms: int, session_id: int) -> None:
+        self._nodes = nodes
+        self._zxid = zxid
+        self._now_ms = now_ms
+        self._session_id = session_id
+        self.changed: dict[str, Znode | None] = {}
+        self.done: list[tuple[Kind, str, str, int]] = []
+        self.versions: list[int | None] = []
+        self.paths: list[str] = []
+
+    def create(self, op: Op) -> str | None:
+        """A new znode; a sequential one gets the number of creations that its parent has seen, in ten digits."""
+        path = op.path
+        parent_path = _parent(path)
+        parent = self._find(parent_path)
+        if parent is None:
+            return "NoNode"
+        if op.sequential:
+            path = f"{path}{(parent.stat.cversion + parent.stat.num_children) // 2:010d}"
+        if not is_legal(path):
+            return "BadArguments"
+        if self._find(path) is not None:
+            return "NodeExists"
+        if parent.stat.ephemeral_owner:
+            return "NoChildrenForEphemerals"
+        zxid, now_ms, owner = self._zxid, self._now_ms, self._session_id if op.ephemeral else 0
+        self.changed[path] = Znode(op.data, Stat(zxid, now_ms, zxid, now_ms, zxid, 0, 0, 0, owner, len(op.data), 0))
+        self.changed[parent_path] = _with_child_change(parent, zxid, 1)
+        self.done.append(("NodeCreated", path, parent_path, owner))
+        self.versions.append(0)
+        self.paths.append(path)
+        return None
+
+    def set(self, op: Op) -> str | None:
+        """New data: mzxid, mtime, version and length follow. Nothing about the children changes."""
+        path = op.path
+        node = self._find(path)
+        if node is None:
+            return _missing(path)
+        czxid, ctime, _, _, pzxid, cversion, version, aversion, owner, _, num_children = node.stat
+        if op.version not in (-1, version):
+            return "BadVersion"
+        version += 1
+        stat = Stat(czxid, ctime, self._zxid, self._now_ms, pzxid, cversion, version, aversion, owner, len(op.data), num_children)
+        self.changed[path] = Znode(op.data, stat)
+        self.done.append(("NodeDataChanged", path, "", owner))
+        self.versions.append(version)
+        self.paths.append(path)
+        return None
+
+    def delete(self, op: Op) -> str | None:
+        """A znode goes; it must be there, at the expected version and without children."""
+        path = op.path
+        if path == "/":
+            return "BadArguments"
+        parent_path = _parent(path)
+        parent, node = self._find(parent_path), self._find(path)
+        if parent is None or node is None:
+            return "NoNode"
+        if op.version not in (-1, node.stat.version):
+            return "BadVersion"
+        if node.stat.num_children:
+            return "NotEmpty"
+        self.changed[path] = None
+        self.changed[parent_path] = _with_child_change(parent, self._zxid, -1)
+        self.done.append(("NodeDeleted", path, parent_path, node.stat.ephemeral_owner))
+        self.versions.append(None)
+        self.paths.append(path)
+        return None
+
+    def check(self, op: Op) -> str | None:
+        """Nothing changes; the znode must be there, at the expected version."""
+        node = self._find(op.path)
+        if node is None:
+            return _missing(op.path)
+        if op.version not in (-1, node.stat.version):
+            return "BadVersion"
+        self.versions.append(None)
+        self.paths.append(op.path)
+        return None
+
+    def _find(self, path: str) -> Znode | None:
+        if path in self.changed:
+            return self.changed[path]
+        return self._nodes.get(path)
+
+
+OPERATIONS: dict[str, Callable[[Draft, Op], str | None]] = {
+    "create": Draft.create,
+    "set": Draft.set,
+    "delete": Draft.delete,
+    "check": Draft.check,
+}
+
+
+class Ephemerals:
+    """The ephemeral znodes of one session as the server keeps them: in a Java hash set, which decides their order at the end.
+
+    Source: DataTree.getEphemerals and killSession (ZooKeeper 3.9), HashMap.putMapEntries (Java 8 to 18, 19 on). A bucket with
+    more than eight of them would be a tree in Java; that order is not followed.
+    """
+
+    __slots__ = ("_capacity", "_paths")
+
+    def __init__(self) -> None:
+        self._paths: dict[str, None] = {}
+        self._capacity = 16  # of the server's table; it grows and never shrinks
+
+    def add(self, path: str) -> None:
+        """Note a new ephemeral znode of the session."""
+        self._paths[path] = None
+        if len(self._paths) > self._capacity * 3 // 4:
+            self._capacity *= 2
+
+    def remove(self, path: str) -> None:
+        """Note that one is gone."""
+        del self._paths[path]
+
+    def copy(self) -> Ephemerals:
+        """An independent twin."""
+        twin = Ephemerals()
+        twin._paths, twin._capacity = self._paths.copy(), self._capacity
+        return twin
+
+    def in_order_of_deletion(self, chroot: str, java: int) -> list[str]:
+        """The paths in the order in which the server deletes them when the session ends: that of a clone of its table."""
+        count = len(self._paths)
+        wanted = -(-count * 4 // 3) if java >= 19 else int(count / 0.75 + 1)
+        cloned = 1 << max(0, wanted - 1).bit_length()
+        hashes = {path: _java_hash(chroot + path) for path in self._paths}
+        return sorted(self._paths, key=lambda path: (hashes[path] & (cloned - 1), hashes[path] & (self._capacity - 1)))
+
+
+def _java_hash(text: str) -> int:
+    """What HashMap makes of a string's hashCode."""
+    value = 0
+    for unit in text.encode("utf-16-be").hex(" ", 2).split():
+        value = (value * 31 + int(unit, 16)) & 0xFFFFFFFF
+    return value ^ (value >> 16)
+
+
+def _parent(path: str) -> str:
+    return path[: path.rfind("/")] or "/"
+
+
+def _missing(path: str) -> str:
+    return "NoNode" if is_legal(path) else "BadArguments"
+
+
+def _with_child_change(parent: Znode, zxid: int, coming: int) -> Znode:
+    """The parent after one child came (1) or went (-1): pzxid, cversion and the number of children follow, nothing else."""
+    data, (czxid, ctime, mzxid, mtime, _, cversion, version, aversion, owner, length, children) = parent
+    return Znode(data, Stat(czxid, ctime, mzxid, mtime, zxid, cversion + 1, version, aversion, owner, length, children + coming))

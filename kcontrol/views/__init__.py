@@ -1,0 +1,1 @@
+"""Shows journals and tables: text, diagrams, the viewer."""

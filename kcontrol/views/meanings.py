@@ -1,0 +1,43 @@
+"""What records, events and rules mean, and where Kafka does the same: one table, for Python and for the viewer's JavaScript."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kcontrol.runtime.journal import Record
+
+STATIC = Path(__file__).parent / "static"
+
+MEANINGS: dict[str, Any] = json.loads((STATIC / "meanings.json").read_text(encoding="utf-8"))
+
+
+def rule(record: Record) -> str:
+    """What decided, in a few words; empty for records that decide nothing."""
+    fields, entry = record.fields, None
+    if record.kind == "begin":
+        entry = MEANINGS["events"].get(fields["event"])
+    elif record.kind == "change" and fields["rule"]:
+        entry = MEANINGS["rules"].get(fields["rule"], [fields["rule"]])
+    elif record.kind == "change":
+        entry = [note(fields["machine"], str(fields["source"]), str(fields["target"]))]
+    return str(entry[0]) if entry else ""
+
+
+def note(machine: str, source: str, target: str) -> str:
+    """What the table of a machine says about a pair of states; empty for a pair that it does not list."""
+    rows = MEANINGS["machines"][machine]["rows"]
+    return next((str(row[2]) for row in rows if row[:2] == [source, target]), "")
+
+
+def kafka_source(record: Record) -> str:
+    """Where Kafka does what this record says, with the release; empty for what Kafka has no part in."""
+    fields = record.fields
+    found = MEANINGS["kinds"].get(record.kind, "")
+    if record.kind == "begin":
+        found = MEANINGS["events"].get(fields["event"], ["", ""])[1]
+    elif record.kind == "change":
+        entry = MEANINGS["rules"].get(fields["rule"])
+        found = entry[1] if entry else MEANINGS["machines"][fields["machine"]]["source"]
+    return f"{found} ({MEANINGS['release']})" if found else ""

@@ -1,0 +1,80 @@
+"""A state as a still picture, for where no widget is shown: plain SVG, made of escaped strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+from kcontrol.views import scene, text
+
+WIDTH, MARGIN, ROW, SQUARE = 760, 16, 30, 24
+CARD_WIDTH, CARD_HEIGHT, PARTITIONS_AT = 236, 46, 290
+MOST_PARTITIONS = 14
+
+# What is dark on light paper is light on dark paper. JupyterLab shows the picture as an image, and its theme reaches it this way.
+STYLE = """
+.ink{fill:#1f2328}.dim{fill:#57606a}.card{fill:#f1f3f5;stroke:#d8dde3}.rules{fill:#fdf3dc;stroke:#e69f00;stroke-width:2}
+.gone{fill:none;stroke:#d55e00;stroke-dasharray:5 4}.crown{fill:#b87f00}
+.lead{fill:#0072b2;stroke:#0072b2}.isr{fill:#bfe1f5;stroke:#0072b2}.out{fill:none;stroke:#57606a;stroke-dasharray:3 3}
+.dead{stroke:#d55e00;stroke-width:2}.strike{stroke:#d55e00;stroke-width:2.5}.onlead{fill:#fff;font-weight:700}
+@media (prefers-color-scheme:dark){.ink{fill:#e6e8ea}.dim{fill:#a2a9b1}.card{fill:#23272e;stroke:#3a4048}
+.rules{fill:#3a2f14}.crown{fill:#e69f00}.isr{fill:#1d4a66;stroke:#3d9bd9}.out{stroke:#a2a9b1}}
+""".replace("\n", "")
+
+
+def label(x: float, y: float, words: str, css: str = "ink", size: int = 13, anchor: str = "start") -> str:
+    """A line of text; whatever it holds is escaped and made printable."""
+    return f'<text x="{x}" y="{y}" class="{css}" font-size="{size}" text-anchor="{anchor}">{escape(text.clean(words))}</text>'
+
+
+def _broker(broker: str, y: float, state: dict[str, Any], ruler: tuple[int, int] | None) -> list[str]:
+    alive, rules = broker in state["nodes"], ruler is not None and str(ruler[0]) == broker
+    css = "gone" if not alive else "rules" if rules else "card"
+    below = f"controller, epoch {ruler[1]}" if ruler and rules else "" if alive else "dead"
+    parts = [f'<rect x="{MARGIN}" y="{y}" width="{CARD_WIDTH}" height="{CARD_HEIGHT}" rx="8" class="{css}"/>']
+    if rules:
+        parts.append(label(MARGIN + 12, y + 29, "\u265b", "crown", 18))
+    parts.append(label(MARGIN + 38, y + (20 if below else 28), f"broker {broker}", "ink" if alive else "dim", 14))
+    return [*parts, label(MARGIN + 38, y + 37, below, "dim", 12)] if below else parts
+
+
+def _replica(x: float, y: float, broker: int, partition: scene.Partition, state: dict[str, Any]) -> list[str]:
+    css = "lead" if partition.leader == broker else "isr" if broker in partition.isr else "out"
+    dead = str(broker) not in state["nodes"]
+    frame = f'<rect x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="5" class="{css}{" dead" if dead else ""}"/>'
+    number = label(x + SQUARE / 2, y + 17, str(broker), "onlead" if css == "lead" else "ink", 13, "middle")
+    strike = f'<path d="M{x + 4} {y + SQUARE - 5}L{x + SQUARE - 4} {y + 5}" class="strike"/>'
+    return [frame, number, strike] if dead else [frame, number]
+
+
+def _partition(partition: scene.Partition, y: float, state: dict[str, Any]) -> list[str]:
+    x = PARTITIONS_AT + 170
+    parts = [label(PARTITIONS_AT, y + 17, text.clean(partition.name, 24))]
+    for place, broker in enumerate(partition.replicas):
+        parts += _replica(x + place * (SQUARE + 5), y, broker, partition, state)
+    words = "new" if partition.leader is None else f"leader epoch {partition.leader_epoch}"
+    condition = scene.condition(partition, state)
+    return [*parts, label(WIDTH - MARGIN, y + 17, "offline" if condition == "offline" else words, "dim", 12, "end")]
+
+
+def svg(state: dict[str, Any], brokers: Iterable[int] = (), title: str = "") -> str:
+    """The brokers, who of them rules, and the partitions: leader filled, replicas in sync tinted, dead ones struck through."""
+    everybody = sorted({*map(str, brokers), *state["nodes"]}, key=int)
+    ruler, partitions, top = scene.controller(state), scene.partitions(state), 64
+    parts = [label(MARGIN, 26, title, "ink", 16)] if title else []
+    parts.append(label(MARGIN, 46, text.summary(state, map(int, everybody)), "dim", 13))
+    for place, broker in enumerate(everybody):
+        parts += _broker(broker, top + place * (CARD_HEIGHT + 8), state, ruler)
+    for place, partition in enumerate(partitions[:MOST_PARTITIONS]):
+        parts += _partition(partition, top + place * ROW, state)
+    shown = min(len(partitions), MOST_PARTITIONS)
+    if len(partitions) > shown:
+        parts.append(label(PARTITIONS_AT, top + shown * ROW + 17, f"and {len(partitions) - shown} more", "dim"))
+        shown += 1
+    height = top + max(len(everybody) * (CARD_HEIGHT + 8), shown * ROW) + MARGIN
+    name = escape(text.clean(title or "the cluster"), quote=True)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="{name}" font-family="system-ui,sans-serif"><style>{STYLE}</style>{"".join(parts)}</svg>'
+    )

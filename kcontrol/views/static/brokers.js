@@ -1,0 +1,118 @@
+// The brokers: who rules, what each thread does now, what waits, whether ZooKeeper knows them; and the requests under way.
+
+import { el, keyed, panel, plural, setClass, setText, setTitle } from "./dom.js";
+
+const MOST = 4; // chips in a queue before the rest is counted
+
+function sessionOf(broker, scene) {
+  const own = Object.values(scene.seen.sessions).filter((session) => session.broker === broker);
+  if (own.some((session) => session.held)) return "session open";
+  if (scene.state.nodes[broker]) return "session expired";
+  return own.length ? "dead, its session lives on" : "dead";
+}
+
+function standing(broker, scene) {
+  const node = scene.state.nodes[broker];
+  const epoch = node?.controller.controller_epoch;
+  const believes = node?.controller.active_controller_id === broker;
+  if (scene.crowned === broker) return { crown: "♛", text: believes ? `controller, epoch ${epoch}` : "named controller" };
+  if (believes) return { crown: "♕", text: `believes it is controller, epoch ${epoch}`, deposed: true };
+  return { crown: "", text: "" };
+}
+
+// Chips of one thread: what it handles now, what waits behind it.
+function chips(node, thread) {
+  const now = node.handling[thread];
+  const waiting = node.queues[thread] ?? [];
+  const shown = waiting.slice(0, MOST).map((event, i) => ({ key: `w${i}`, text: event.event, className: "kc-chip" }));
+  if (waiting.length > MOST) shown.push({ key: "more", text: `+${waiting.length - MOST}`, className: "kc-chip kc-dim" });
+  const working = { key: "now", text: now ? `▸ ${now.event}` : "idle", className: now ? "kc-chip now" : "kc-idle" };
+  return [working, ...shown];
+}
+
+function drawThread(row, { node, thread }) {
+  keyed(row.lastChild, chips(node, thread), (chip) => chip.key, () => el("span"), (span, chip) => {
+    setText(span, chip.text);
+    setClass(span, chip.className);
+    setTitle(span, chip.key === "now" ? `the ${thread} thread handles this` : "this waits in the queue");
+  });
+}
+
+function makeThread({ thread }) {
+  return el("div", "kc-thread", el("span", "kc-label", thread), el("span", "kc-chips"));
+}
+
+function makeCard(broker) {
+  const card = el("article", "kc-broker");
+  card.parts = {
+    crown: el("span", "kc-crown"), name: el("b", "", `broker ${broker}`), standing: el("span", "kc-standing"), session: el("span", "kc-session"),
+    threads: el("div"), extra: el("div", "kc-extra"),
+  };
+  const { crown, name, standing, session, threads, extra } = card.parts;
+  card.append(el("div", "kc-row", crown, name, session), standing, threads, extra);
+  return card;
+}
+
+function extras(node) {
+  const found = [];
+  if (node.notices.length) found.push(`✉ ${plural(node.notices.length, "watch event")} to hear`);
+  const timers = Object.keys(node.timers).length, parked = Object.keys(node.parked).length;
+  if (timers) found.push(plural(timers, "timer"));
+  if (parked) found.push(`${plural(parked, "request")} parked`);
+  if (!found.length && node.broker.controller_id >= 0) found.push(`obeys broker ${node.broker.controller_id}, epoch ${node.broker.controller_epoch}`);
+  return found.join(" · ");
+}
+
+function drawCard(card, broker, scene) {
+  const node = scene.state.nodes[broker], { crown, text, deposed } = standing(broker, scene), parts = card.parts;
+  const frozen = scene.seen.frozen[broker];
+  setClass(card, `kc-broker${node ? "" : " dead"}${frozen ? " frozen" : ""}${scene.acting === broker ? " acts" : ""}${scene.crowned === broker ? " rules" : ""}`);
+  setText(parts.crown, crown);
+  setText(parts.standing, text);
+  setClass(parts.standing, `kc-standing${deposed ? " deposed" : ""}`);
+  parts.standing.hidden = !text;
+  setText(parts.session, frozen ? `frozen, ${sessionOf(broker, scene)}` : sessionOf(broker, scene));
+  const threads = node ? ["controller", "requests", "main"].filter((t) => t !== "main" || node.handling.main || node.queues.main?.length) : [];
+  keyed(parts.threads, threads.map((thread) => ({ node, thread })), (t) => t.thread, makeThread, drawThread);
+  setText(parts.extra, node ? extras(node) : "");
+}
+
+export function brokersPanel() {
+  const list = el("div");
+  const node = panel("kc-brokers", "Brokers", list);
+  return {
+    node,
+    draw: (scene) => keyed(list, scene.brokers, String, makeCard, (card, broker) => drawCard(card, broker, scene)),
+  };
+}
+
+// ---------------------------------------------------------------- requests under way
+
+function underWay(scene) {
+  const rows = Object.entries(scene.state.channels).map(([pair, waiting]) => {
+    const [sender, receiver] = pair.split(">");
+    return { key: pair, label: `${sender} → ${receiver}`, items: waiting.map((w) => w[1]), dead: !scene.state.nodes[receiver], what: `broker ${sender} to broker ${receiver}` };
+  });
+  for (const [broker, asked] of Object.entries(scene.state.questions)) {
+    rows.push({ key: `?${broker}`, label: `${broker} → ♛`, items: asked.map((q) => q.api), what: `broker ${broker} asks the controller` });
+  }
+  return rows.sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+export function channelsPanel() {
+  const list = el("div"), none = el("p", "kc-dim", "none");
+  const node = panel("kc-channels", "Requests under way", list, none);
+  const draw = (scene) => {
+    const rows = underWay(scene);
+    none.hidden = rows.length > 0;
+    keyed(list, rows, (row) => row.key, () => el("div", "kc-thread", el("span", "kc-label"), el("span", "kc-chips")), (line, row) => {
+      setText(line.firstChild, row.label);
+      setTitle(line, `${row.what}: ${row.items.join(", ")}${row.dead ? "; nobody is there to hear it" : ""}`);
+      setClass(line, `kc-thread${row.dead ? " dead" : ""}`);
+      const shown = row.items.slice(0, MOST).map((text, i) => ({ text, i }));
+      if (row.items.length > MOST) shown.push({ text: `+${row.items.length - MOST}`, i: MOST });
+      keyed(line.lastChild, shown, (chip) => chip.i, () => el("span", "kc-chip"), (chip, { text }) => setText(chip, text));
+    });
+  };
+  return { node, draw };
+}

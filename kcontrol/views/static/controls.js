@@ -1,0 +1,155 @@
+// What can be clicked above the picture: the way through the journal, and what can happen next. Every button has a Python method.
+
+import { button, el, enable, keyed, setClass, setText, setTitle, svg, titled } from "./dom.js";
+
+const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "▲", session_lost: "✖", lose: "◆", duplicate: "◆", fire: "◆" };
+
+// ---------------------------------------------------------------- the way through the journal
+
+export function walkBar(go) {
+  const title = el("b"), release = el("span", "kc-tag"), world = el("span", "kc-tag"), place = el("span", "kc-place");
+  const buttons = [
+    button("previous_fault", "«", "previous fault or act (shift and left arrow)", () => go.fault(-1)),
+    button("back", "‹", "back (left arrow)", () => go.by(-1)),
+    button("forward", "›", "forward (right arrow)", () => go.by(1)),
+    button("next_fault", "»", "next fault or act (shift and right arrow)", () => go.fault(1)),
+    button("to", "now", "to the last record (End)", () => go.to(Infinity)),
+  ];
+  const node = el("div", "kc-bar", title, release, world, el("span", "kc-walk", ...buttons), place);
+  node.setAttribute("role", "toolbar");
+  node.setAttribute("aria-label", "way through the journal");
+  function draw(scene) {
+    setText(title, scene.title);
+    title.hidden = !scene.title;
+    setText(release, scene.release ? `Kafka ${scene.release}` : "");
+    setText(world, scene.world);
+    release.hidden = !scene.release;
+    world.hidden = !scene.world;
+    setText(place, `record ${scene.index + 1} of ${scene.timeline.length} · ${scene.record?.at_ms ?? 0} ms`);
+    const last = scene.timeline.length - 1;
+    buttons.forEach((b, i) => enable(b, i < 2 ? scene.index > 0 : scene.index < last));
+  }
+  return { node, draw };
+}
+
+// The slider, with a band that says who ruled when and a mark for every fault and act.
+export function trackBar(go) {
+  const slider = el("input", "kc-slider"), reigns = el("div", "kc-reigns"), marks = el("div", "kc-marks");
+  Object.assign(slider, { type: "range", min: 0, step: 1 });
+  slider.dataset.do = "to";
+  slider.setAttribute("aria-label", "position in the journal");
+  slider.addEventListener("input", () => go.soon(+slider.value));
+  const node = el("div", "kc-track", marks, slider, reigns);
+  let known = -1;
+  function draw(scene) {
+    const { timeline } = scene, last = Math.max(1, timeline.length - 1), part = (index) => `${(100 * index) / last}%`;
+    slider.max = last;
+    slider.value = scene.index;
+    slider.setAttribute("aria-valuetext", `record ${scene.index + 1} of ${timeline.length}: ${scene.record?.say ?? ""}`);
+    if (known === timeline.length) return;
+    known = timeline.length;
+    keyed(marks, timeline.acts, String, (index) => {
+      const mark = el("span", `kc-face ${timeline.records[index].kind}`, FACES[timeline.records[index].kind] ?? "◆");
+      mark.addEventListener("click", () => go.to(index));
+      return mark;
+    }, (mark, index) => {
+      mark.style.left = part(index);
+      setTitle(mark, timeline.records[index].say);
+    });
+    keyed(reigns, timeline.reigns, (reign) => reign.from, (reign) => el("span", "", `♛ ${reign.broker}`), (band, reign) => {
+      const to = reign.to ?? last;
+      band.style.left = part(reign.from);
+      band.style.width = `${(100 * (to - reign.from)) / last}%`;
+      setTitle(band, `broker ${reign.broker} is named in /controller`);
+    });
+  }
+  return { node, draw };
+}
+
+// The sentence of the record, read aloud by screen readers.
+export function sentenceBar(askWhy, goTo) {
+  const text = el("span", "kc-sentence"), cause = el("button", "kc-link kc-cause"), why = button("why", "why?", "the chain of causes of this record", askWhy);
+  text.setAttribute("role", "status");
+  text.setAttribute("aria-live", "polite");
+  cause.type = "button";
+  cause.dataset.do = "to";
+  let target = 0;
+  cause.addEventListener("click", () => goTo(target));
+  const node = el("div", "kc-now", text, cause, why);
+  function draw(scene) {
+    setText(text, scene.record?.say ?? "Nothing has happened yet.");
+    const id = scene.record?.cause?.join(".");
+    target = id ? scene.timeline.byId.get(id) ?? 0 : 0;
+    setText(cause, id ? `because of ${id}` : "");
+    cause.hidden = why.hidden = !id;
+    if (id) setTitle(cause, scene.timeline.records[target].say);
+  }
+  return { node, draw };
+}
+
+// ---------------------------------------------------------------- what can happen next
+
+const SHOWN = 5; // routine actions in sight before the rest goes into a menu
+
+function menu(className, heading) {
+  const count = el("span", "kc-number"), list = el("div", "kc-menu-list");
+  const node = el("details", `kc-menu ${className}`, el("summary", "kc-button", heading, count), list);
+  node.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !node.open) return;
+    node.open = false;
+    node.firstChild.focus();
+    event.stopPropagation();
+  });
+  return { node, list, count };
+}
+
+// `act(action)` asks for one action, or for the next one if there is none; `run()` for all of them until the cluster is quiet.
+export function actionBar(act, run) {
+  const step = button("click_step", "▶ step", "do what is next", () => act(null));
+  const go = button("click_run", "▶▶ run", "go on until the cluster is quiet", run);
+  const routine = el("span", "kc-routine"), more = menu("kc-more", "more"), faults = menu("kc-faults", "⚡ faults");
+  const quiet = el("span", "kc-dim"), held = el("span", "kc-held");
+  const node = el("div", "kc-bar kc-actions", step, go, routine, more.node, faults.node, quiet, held);
+  node.setAttribute("role", "toolbar");
+  node.setAttribute("aria-label", "what can happen next");
+
+  function fill(list, actions, free) {
+    keyed(list, actions, ([action]) => JSON.stringify(action), ([action, label]) => button("click_step", label, label, () => act(action)), (b, [, label]) => {
+      setText(b, label);
+      setTitle(b, label);
+      enable(b, free);
+    });
+  }
+
+  function draw(scene) {
+    node.hidden = !scene.live;
+    const had = node.contains(document.activeElement) && document.activeElement;
+    const free = !scene.busy && !scene.held, ordinary = scene.actions.filter((a) => a[2] === "routine"), others = scene.actions.filter((a) => a[2] !== "routine");
+    fill(routine, ordinary.slice(0, SHOWN), free);
+    fill(more.list, ordinary.slice(SHOWN), free);
+    fill(faults.list, others, free);
+    more.node.hidden = ordinary.length <= SHOWN;
+    setText(more.count, String(ordinary.length - SHOWN));
+    setText(faults.count, String(others.length));
+    faults.node.hidden = others.length === 0;
+    for (const b of [step, go]) enable(b, free && ordinary.length > 0);
+    setTitle(step, ordinary.length ? `next: ${ordinary[0][1]}` : "nothing goes on by itself");
+    setText(quiet, scene.busy ? "working …" : ordinary.length ? "" : "quiet: nothing goes on by itself");
+    setClass(node, `kc-bar kc-actions${scene.busy ? " busy" : ""}`);
+    node.setAttribute("aria-busy", String(scene.busy));
+    setText(held, scene.held);
+    if (had && !had.isConnected) (faults.node.open ? faults.node.firstChild : step).focus({ preventScroll: true });
+  }
+  return { node, draw };
+}
+
+// What went wrong, in words; it stays until something goes right.
+export function errorBar() {
+  const node = el("div", "kc-error");
+  node.setAttribute("role", "alert");
+  const draw = (scene) => {
+    setText(node, scene.error);
+    node.hidden = !scene.error;
+  };
+  return { node, draw };
+}

@@ -1,0 +1,93 @@
+// The journal, of which only the lines in sight exist, and the chain of causes of the record that was asked about.
+
+import { button, el, keyed, panel, setClass, setText, setTitle } from "./dom.js";
+import { MEANINGS } from "./meanings.js";
+import { keyOf, lastNotAbove } from "./timeline.js";
+
+const HIGH = 21;
+
+export function journalPanel(ask, setDetails) {
+  const sheet = el("div", "kc-sheet"), box = el("div", "kc-journal", sheet);
+  box.setAttribute("role", "listbox");
+  box.setAttribute("aria-label", "journal");
+  const details = el("input");
+  details.type = "checkbox";
+  details.addEventListener("change", () => setDetails(details.checked));
+  const node = panel("kc-journal-panel", "Journal: click a line to ask why", box);
+  node.firstChild.append(el("label", "kc-details", details, "every record"));
+  let scene = null;
+
+  function make(index) {
+    const record = scene.timeline.records[index];
+    const line = el("div", "", el("span", "kc-id", keyOf(record.id)), el("span", "kc-kind", record.kind), el("span", "kc-say", record.say));
+    line.setAttribute("role", "option");
+    line.dataset.do = "why";
+    line.addEventListener("click", () => ask(index));
+    setTitle(line, record.say);
+    return line;
+  }
+
+  function drawLines() {
+    const first = Math.max(0, Math.floor(box.scrollTop / HIGH) - 2), count = Math.ceil(box.clientHeight / HIGH) + 4;
+    const rows = scene.columns.slice(first, first + count).map((index, i) => ({ index, top: (first + i) * HIGH }));
+    keyed(sheet, rows, (row) => row.index, (row) => make(row.index), (line, { index, top }) => {
+      const weight = scene.timeline.records[index].weight;
+      setClass(line, `kc-line${index === scene.index ? " here" : ""}${index > scene.index ? " later" : ""}${scene.why.has(index) ? " why" : ""}${weight > 1 ? " act" : ""}`);
+      line.setAttribute("aria-selected", String(index === scene.index));
+      line.style.transform = `translateY(${top}px)`;
+    });
+  }
+  box.addEventListener("scroll", () => scene && drawLines());
+  new ResizeObserver(() => scene && draw(scene)).observe(box); // a widget is drawn before it is on the page
+
+  function draw(next) {
+    if (scene?.columns !== next.columns) {
+      sheet.replaceChildren();
+      sheet.keyed?.clear();
+    }
+    scene = next;
+    details.checked = scene.details;
+    sheet.style.height = `${scene.columns.length * HIGH}px`;
+    const at = Math.max(0, lastNotAbove(scene.columns, scene.index)) * HIGH;
+    if (at < box.scrollTop + HIGH || at > box.scrollTop + box.clientHeight - 2 * HIGH) box.scrollTop = Math.max(0, at - 3 * HIGH);
+    drawLines();
+  }
+  return { node, draw };
+}
+
+// ---------------------------------------------------------------- why
+
+// What decided, and where Kafka does the same: as kcontrol/views/meanings.py says it.
+export function ruleOf({ kind, fields: f }) {
+  if (kind === "begin") return MEANINGS.events[f.event]?.[0] ?? "";
+  if (kind !== "change") return "";
+  if (f.rule) return (MEANINGS.rules[f.rule] ?? [f.rule])[0];
+  return MEANINGS.machines[f.machine].rows.find((row) => row[0] === f.source && row[1] === f.target)?.[2] ?? "";
+}
+
+export function sourceOf({ kind, fields: f }) {
+  let found = MEANINGS.kinds[kind] ?? "";
+  if (kind === "begin") found = MEANINGS.events[f.event]?.[1] ?? "";
+  if (kind === "change") found = MEANINGS.rules[f.rule]?.[1] ?? MEANINGS.machines[f.machine].source;
+  return found && `${found} (${MEANINGS.release})`;
+}
+
+export function whyPanel(goTo, close) {
+  const list = el("ol", "kc-chain");
+  const node = panel("kc-why", "Why: the chain of causes, nearest first", list);
+  node.firstChild.append(button("why", "×", "close the chain of causes", close));
+  function make({ record, index }) {
+    const link = el("button", "kc-link", el("span", "kc-id", keyOf(record.id)), el("span", "kc-say", record.say));
+    link.type = "button";
+    link.dataset.do = "to";
+    link.addEventListener("click", () => goTo(index));
+    const decided = [ruleOf(record), sourceOf(record)].filter(Boolean).join(" · ");
+    return el("li", "", link, ...(decided ? [el("small", "", decided)] : []));
+  }
+  function draw(scene) {
+    node.hidden = scene.chain.length === 0;
+    const items = scene.chain.map((index) => ({ index, record: scene.timeline.records[index] }));
+    keyed(list, items, (item) => item.index, make, (item, { index }) => setClass(item, index === scene.index ? "here" : ""));
+  }
+  return { node, draw };
+}

@@ -1,0 +1,177 @@
+// Who told whom: a lane for ZooKeeper and one for each broker, time from left to right, one column a record.
+// Everything is drawn once at its own column; stepping only slides the strip and switches classes.
+
+import { keyed, el, panel, setClass, svg, titled } from "./dom.js";
+import { lastNotAbove } from "./timeline.js";
+
+const STEP = 16, LEFT = 96, LANE = 27, TOP = 17;
+
+const SHAPES = {
+  dot: "M-3.2,0 a3.2,3.2 0 1,0 6.4,0 a3.2,3.2 0 1,0 -6.4,0",
+  ring: "M-3,0 a3,3 0 1,0 6,0 a3,3 0 1,0 -6,0",
+  square: "M-3.6,-3.6 h7.2 v7.2 h-7.2 z",
+  diamond: "M0,-5.5 L5.5,0 L0,5.5 L-5.5,0 z",
+  cross: "M-4.5,-4.5 L4.5,4.5 M-4.5,4.5 L4.5,-4.5",
+  up: "M0,-5 L5,4 L-5,4 z",
+  pause: "M-3,-5 v10 M3,-5 v10",
+};
+
+const LOOKS = { // kind: shape, colour
+  start: ["up", "green"], thaw: ["up", "green"], stop: ["cross", "red"], freeze: ["pause", "red"], session_lost: ["cross", "red"],
+  act: ["diamond", "pink"], lose: ["diamond", "pink"], duplicate: ["diamond", "pink"], fire: ["diamond", "amber"],
+  close: ["cross", "red"], write: ["dot", "blue"], change: ["square", "amber"], send: ["dot", "sky"], receive: ["dot", "sky"],
+  ask: ["dot", "sky"], notify: ["ring", "ink"], enqueue: ["ring", "ink"], begin: ["ring", "ink"], drop: ["cross", "pink"],
+  refuse: ["cross", "pink"], lost: ["cross", "pink"], thrown: ["cross", "pink"], fail: ["cross", "red"], preempt: ["cross", "pink"],
+};
+
+const ON_ZOOKEEPER = new Set(["run", "act", "close", "notify", "write"]);
+
+// The lane of a record: that of its broker, or, for what the world itself records, of the broker that it is about; 0 is ZooKeeper.
+function laneOf(record) {
+  const f = record.fields;
+  if (record.id[0]) return record.id[0];
+  return ON_ZOOKEEPER.has(record.kind) ? 0 : f.broker ?? f.sender ?? (f.channel ? +f.channel.split(">")[0] : 0);
+}
+
+const writes = (record) => record.id[0] && (record.kind === "write" || (record.kind === "change" && record.fields.write));
+
+// A line with an open head at its end.
+function arrow(x1, y1, x2, y2, size = 4.5) {
+  const angle = Math.atan2(y2 - y1, x2 - x1), wing = (turn) => `${x2 - size * Math.cos(angle + turn)},${y2 - size * Math.sin(angle + turn)}`;
+  return `M${x1},${y1} L${x2},${y2} M${wing(0.5)} L${x2},${y2} L${wing(-0.5)}`;
+}
+
+const LEGEND = [
+  ["dot", "blue", "write"], ["square", "amber", "decision"], ["dot", "sky", "request"], ["ring", "ink", "notification"],
+  ["up", "green", "start"], ["cross", "red", "death"], ["diamond", "pink", "act"],
+];
+
+function legend() {
+  const line = el("p", "kc-legend");
+  for (const [shape, colour, text] of LEGEND) {
+    const mark = svg("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true" }, svg("path", { d: SHAPES[shape], class: `kc-mark ${shape} ${colour}` }));
+    line.append(el("span", "kc-entry", mark, text));
+  }
+  return line;
+}
+
+export function spaceTimePanel(goTo) {
+  const names = svg("g"), lanes = svg("g"), links = svg("g"), dots = svg("g"), cursor = svg("rect", { class: "kc-cursor", width: STEP, rx: 3, y: 1 });
+  const strip = svg("g", { class: "kc-strip" }, cursor, lanes, links, dots), frame = svg("svg", { x: LEFT }, strip);
+  const picture = svg("svg", { class: "kc-spacetime", role: "img", "aria-label": "space-time diagram: who told whom" }, names, frame);
+  const node = panel("kc-time", "Who told whom", picture, legend());
+  let first = 0, width = 1000, columns = null, laneKey = "", scene = null, cut = "";
+
+  const y = (lane) => TOP + LANE * (scene.brokers.indexOf(lane) + 1);
+  const column = (index) => lastNotAbove(columns, index);
+  const x = (index) => column(index) * STEP + STEP / 2;
+
+  new ResizeObserver(([entry]) => {
+    const wide = Math.round(entry.contentRect.width);
+    if (!wide || wide === width) return;
+    width = wide;
+    cut = "";
+    if (scene) draw(scene);
+  }).observe(picture);
+
+  // Starts anew when lanes or columns are others than before, sizes the picture, and keeps the present record in sight.
+  function lay() {
+    const key = scene.brokers.join();
+    if (key !== laneKey || columns !== scene.columns) {
+      for (const group of [names, lanes, links, dots]) {
+        group.replaceChildren();
+        group.keyed?.clear();
+      }
+      [laneKey, columns, cut] = [key, scene.columns, ""];
+      [0, ...scene.brokers].forEach((lane) => {
+        const text = svg("text", { x: 0, y: y(lane) + 4 });
+        text.textContent = lane ? `broker ${lane}` : "ZooKeeper";
+        names.append(text);
+      });
+    }
+    const height = TOP * 2 + LANE * scene.brokers.length, count = Math.max(8, Math.floor((width - LEFT) / STEP)), here = Math.max(0, column(scene.index));
+    if (here < first + 2 || here > first + count * 0.82) first = Math.max(0, Math.min(here - Math.floor(count * 0.6), columns.length - count + 6));
+    if (cut !== `${width} ${height}`) {
+      for (const [name, value] of [["width", "100%"], ["height", height], ["viewBox", `0 0 ${width} ${height}`]]) picture.setAttribute(name, value);
+      frame.setAttribute("width", Math.max(0, width - LEFT));
+      frame.setAttribute("height", height);
+      cursor.setAttribute("height", height - 2);
+      cut = `${width} ${height}`;
+    }
+    cursor.setAttribute("x", here * STEP);
+    strip.style.transform = `translateX(${-first * STEP}px)`;
+    return [first, first + count];
+  }
+
+  const later = (index) => (index > scene.index ? " later" : "");
+
+  function drawLanes(from, to) {
+    const end = (stretch) => (stretch.to === null ? to + 1 : column(stretch.to));
+    const seen = (stretch) => column(stretch.from) <= to && end(stretch) >= from;
+    const items = [{ key: "zk", lane: 0, x1: from, x2: to + 1, className: "kc-life" }];
+    for (const s of scene.timeline.reigns.filter(seen)) items.push({ key: `r${s.from}`, lane: s.broker, x1: column(s.from), x2: end(s), className: "kc-reign" });
+    for (const s of scene.timeline.lives.filter(seen)) items.push({ key: `l${s.from}`, lane: s.broker, x1: column(s.from), x2: end(s), className: s.frozen ? "kc-life frozen" : "kc-life" });
+    keyed(lanes, items.filter((item) => item.lane === 0 || scene.brokers.includes(item.lane)), (item) => item.key, () => svg("line"), (line, item) => {
+      const left = Math.max(item.x1, from - 2) * STEP + STEP / 2, right = Math.min(item.x2, to + 1) * STEP + STEP / 2;
+      line.setAttribute("x1", left);
+      line.setAttribute("x2", right);
+      line.setAttribute("y1", y(item.lane));
+      line.setAttribute("y2", y(item.lane));
+      setClass(line, item.className);
+    });
+  }
+
+  function makeDot(index) {
+    const record = scene.timeline.records[index], lane = laneOf(record), [shape, colour] = LOOKS[record.kind] ?? ["dot", "faint"];
+    const group = svg("g", { class: "kc-dot" }), at = x(index);
+    if (writes(record)) {
+      const failed = record.fields.error ? " failed" : "";
+      group.append(svg("path", { d: arrow(at, y(lane), at, y(0) + 4), class: `kc-arrow ${colour === "amber" ? "blue" : colour}${failed}` }));
+    }
+    const mark = svg("path", { d: SHAPES[shape], class: `kc-mark ${shape} ${colour}`, transform: `translate(${at} ${y(lane)})` });
+    const hit = svg("rect", { class: "kc-hit", x: at - STEP / 2, y: y(lane) - LANE / 2, width: STEP, height: LANE });
+    group.append(mark, hit);
+    group.addEventListener("click", () => goTo(index));
+    return titled(group, record.say);
+  }
+
+  function drawDots(from, to) {
+    const indices = columns.slice(Math.max(0, from - 1), to + 2);
+    keyed(dots, indices, String, makeDot, (dot, index) => {
+      setClass(dot, `kc-dot${later(index)}${index === scene.index ? " here" : ""}${scene.why.has(index) ? " why" : ""}`);
+    });
+    return indices;
+  }
+
+  function linksOf(indices) {
+    const { links: out, from } = scene.timeline, found = new Map();
+    for (const index of indices) {
+      for (const target of out.get(index) ?? []) found.set(`${index}>${target}`, [index, target]);
+      if (from.has(index)) found.set(`${from.get(index)}>${index}`, [from.get(index), index]);
+    }
+    return [...found].map(([key, [source, target]]) => ({ key, source, target }));
+  }
+
+  function makeLink({ source, target }) {
+    const [a, b] = [scene.timeline.records[source], scene.timeline.records[target]];
+    const told = a.kind === "notify" ? "kc-notice" : "kc-request";
+    const link = svg("path", { d: arrow(x(source), y(laneOf(a)), x(target), y(laneOf(b)) + (laneOf(b) === laneOf(a) ? 0 : y(laneOf(b)) > y(laneOf(a)) ? -4 : 4)) });
+    link.told = told;
+    return link;
+  }
+
+  function drawLinks(indices) {
+    keyed(links, linksOf(indices), (link) => link.key, makeLink, (path, { source, target }) => {
+      const flying = source <= scene.index && target > scene.index ? " flying" : "";
+      setClass(path, `kc-arrow ${path.told}${later(source)}${flying}`);
+    });
+  }
+
+  function draw(next) {
+    scene = next;
+    const [from, to] = lay();
+    drawLanes(from, to);
+    drawLinks(drawDots(from, to));
+  }
+  return { node, draw };
+}

@@ -1,0 +1,189 @@
+// The viewer over a journal. Records come from Python once each; the state after any of them is folded here, so that going back and
+// forth needs no kernel. Traits and messages are described in kcontrol/views/viewer.py.
+
+import { brokersPanel, channelsPanel } from "./brokers.js";
+import { actionBar, errorBar, sentenceBar, trackBar, walkBar } from "./controls.js";
+import { el } from "./dom.js";
+import { journalPanel, ruleOf, sourceOf, whyPanel } from "./journal.js";
+import { machinePanel } from "./machine.js";
+import { partitionsOf, partitionsPanel } from "./partitions.js";
+import { spaceTimePanel } from "./spacetime.js";
+import { crowned, keyOf, lastNotAbove, Timeline } from "./timeline.js";
+import { znodesPanel } from "./znodes.js";
+
+const timelines = new WeakMap(); // the model's array of records -> its timeline, shared by all views of the model
+
+export function timelineOf(model) {
+  const records = model.get("records");
+  if (!timelines.has(records)) timelines.set(records, new Timeline(records));
+  return timelines.get(records);
+}
+
+// Runs once for each model: takes in what Python sends, and asks for what has been missed.
+function initialize({ model }) {
+  const missing = () => {
+    const timeline = timelineOf(model);
+    if (timeline.length < model.get("count")) model.send({ do: "records", from: timeline.length });
+  };
+  const receive = (message) => {
+    if (message?.append && !timelineOf(model).append(message.append, message.from)) missing();
+  };
+  model.on("msg:custom", receive);
+  missing();
+}
+
+// Everything that the panels draw from, for one position.
+export function sceneAt(model, timeline, index, shared) {
+  const { state, seen } = timeline.at(index), record = timeline.records[index];
+  const named = state.znodes["/controller"];
+  const brokers = new Set([...(model.get("brokers") ?? []), ...timeline.lives.map((life) => life.broker)]);
+  const asked = model.get("asked")?.length ? timeline.byId.get(keyOf(model.get("asked"))) : undefined;
+  const chain = asked === undefined ? [] : timeline.why(asked);
+  const litNow = seen.litAt === index, lit = new Set(seen.lit);
+  const f = record?.fields;
+  return {
+    ...shared, timeline, index, state, seen, record, chain, why: new Set(chain),
+    brokers: [...brokers].sort((a, b) => a - b),
+    crowned: named ? crowned(named[0]) : null,
+    acting: record && (record.id[0] || f.broker || f.to),
+    partitions: partitionsOf(state),
+    lit: (path) => (lit.has(path) ? (litNow ? "lit now" : "lit") : ""),
+    details: model.get("details"),
+    columns: model.get("details") ? timeline.all : timeline.shown,
+    title: model.get("title"), release: model.get("release"), world: model.get("world"),
+    actions: model.get("actions") ?? [], live: model.get("live"), held: model.get("held") ?? "", error: model.get("error") ?? "",
+  };
+}
+
+class View {
+  constructor(model, host) {
+    [this.model, this.host] = [model, host];
+    this.asked = model.get("done") ?? 0; // the number of the last wish that went to Python
+    this.setting = false;
+    this.changed = () => this.setting || this.draw();
+    this.renewed = () => this.#build();
+    this.#build();
+    model.on("change", this.changed); // once for all that one message changes
+    model.on("change:records", this.renewed);
+  }
+
+  close() {
+    this.model.off("change", this.changed);
+    this.model.off("change:records", this.renewed);
+    this.timeline.listeners.delete(this.changed);
+  }
+
+  #build() {
+    this.timeline?.listeners.delete(this.changed);
+    this.timeline = timelineOf(this.model);
+    this.timeline.listeners.add(this.changed);
+    const go = { to: (i) => this.to(i), soon: (i) => this.soon(i), by: (d) => this.by(d), fault: (d) => this.fault(d) };
+    const bars = [walkBar(go), trackBar(go), errorBar(), actionBar((action) => this.wish("step", action), () => this.wish("run")), sentenceBar(() => this.why(this.index), (i) => this.to(i))];
+    const [brokers, partitions, znodes] = [brokersPanel(), partitionsPanel(), znodesPanel()];
+    const time = spaceTimePanel((i) => this.to(i));
+    const journal = journalPanel((i) => this.why(i, true), (on) => this.set({ details: on }));
+    const [why, machine, channels] = [whyPanel((i) => this.to(i), () => this.why(null)), machinePanel(), channelsPanel()];
+    this.panels = [...bars, brokers, partitions, znodes, time, journal, why, machine, channels];
+    const top = el("div", "kc-grid", brokers.node, el("div", "kc-middle", partitions.node, channels.node), znodes.node);
+    const low = el("div", "kc-grid kc-low", el("div", "kc-words", journal.node, why.node), machine.node);
+    const inside = el("div", "kc-inside", ...bars.map((bar) => bar.node), top, time.node, low);
+    this.root = el("div", "kc", inside);
+    this.root.tabIndex = 0;
+    this.root.setAttribute("role", "group");
+    this.root.setAttribute("aria-label", "viewer of a cluster's journal; arrow keys go through it");
+    this.root.addEventListener("keydown", (event) => this.#key(event));
+    this.host.replaceChildren(this.root);
+    this.draw();
+  }
+
+  get index() {
+    return Math.max(0, Math.min(this.model.get("at") ?? Infinity, this.timeline.length - 1));
+  }
+
+  // Draws the present position. What cannot be drawn is said, and the rest stays usable.
+  draw() {
+    if (!this.timeline.length) return;
+    const shared = { busy: Boolean(this.model.get("busy")) || this.asked > (this.model.get("done") ?? 0) };
+    try {
+      const scene = sceneAt(this.model, this.timeline, this.index, shared);
+      for (const part of this.panels) part.draw(scene);
+      this.root.dataset.at = this.index;
+    } catch (problem) {
+      console.error(problem);
+      this.panels[2].draw({ error: `Record ${this.index + 1} cannot be shown: ${problem.message}.` });
+    }
+  }
+
+  // ---------------------------------------------------------------- what the Python methods of the same names do
+
+  set(values) {
+    this.setting = true;
+    for (const [name, value] of Object.entries(values)) this.model.set(name, value);
+    this.setting = false;
+    this.model.save_changes();
+    this.draw();
+  }
+
+  to(index) {
+    this.set({ at: Math.max(0, Math.min(index, this.timeline.length - 1)) });
+  }
+
+  // As `to`, but only once a frame: a slider that is dragged says more than can be drawn.
+  soon(index) {
+    this.wanted = index;
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = undefined;
+      this.to(this.wanted);
+    });
+  }
+
+  by(direction) {
+    this.to(this.#beside(this.model.get("details") ? this.timeline.all : this.timeline.shown, direction));
+  }
+
+  fault(direction) {
+    this.to(this.#beside(this.timeline.acts, direction));
+  }
+
+  #beside(indices, direction) {
+    const place = direction > 0 ? lastNotAbove(indices, this.index) + 1 : lastNotAbove(indices, this.index - 1);
+    return indices[place] ?? (direction > 0 ? this.timeline.length - 1 : 0);
+  }
+
+  why(index, move = false) {
+    this.set({ asked: index === null ? [] : this.timeline.records[index].id, ...(move ? { at: index } : {}) });
+  }
+
+  // Asks Python to do something; the buttons rest until it has been done.
+  wish(what, action) {
+    this.asked = Math.max(this.asked, this.model.get("done") ?? 0) + 1;
+    this.model.send({ do: what, n: this.asked, ...(action ? { action } : {}) });
+    this.draw();
+  }
+
+  // Bare keys stay in here: JupyterLab would take `d d` for "delete the cell".
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape" || event.key === "Tab") return;
+    const keys = {
+      ArrowLeft: () => (event.shiftKey ? this.fault(-1) : this.by(-1)),
+      ArrowRight: () => (event.shiftKey ? this.fault(1) : this.by(1)),
+      Home: () => this.to(0),
+      End: () => this.to(Infinity),
+    };
+    if (event.shiftKey && !(event.key in keys)) return;
+    event.stopPropagation();
+    if (event.key in keys) {
+      event.preventDefault();
+      keys[event.key]();
+    }
+  }
+}
+
+function render({ model, el: host }) {
+  const view = new View(model, host);
+  return () => view.close();
+}
+
+export { ruleOf, sourceOf };
+
+export default { initialize, render };

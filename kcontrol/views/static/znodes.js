@@ -1,0 +1,94 @@
+// ZooKeeper as a tree: version, owner and text of each znode, the last change lit, and the stat line of the one that is chosen.
+
+import { el, keyed, panel, setClass, setText, setTitle } from "./dom.js";
+import { reveal } from "./partitions.js";
+
+const CLOSED = new Set(["/config", "/admin", "/consumers", "/cluster", "/feature", "/latest_producer_id_block", "/isr_change_notification", "/log_dir_event_notification"]);
+
+const parentOf = (path) => path.slice(0, path.lastIndexOf("/"));
+const order = (a, b) => a.localeCompare(b, "en", { numeric: true });
+
+// The children of every path, what was deleted just now included, each with the name to show.
+function forest(scene) {
+  const paths = new Set(Object.keys(scene.state.znodes));
+  for (const path of scene.gone) paths.add(path);
+  const children = new Map();
+  for (const path of paths) {
+    for (let p = path; p; p = parentOf(p)) {
+      const siblings = children.get(parentOf(p)) ?? new Set();
+      if (siblings.has(p)) break;
+      children.set(parentOf(p), siblings.add(p));
+    }
+  }
+  return children;
+}
+
+// A znode without text and with one child is shown together with that child: `0/state`.
+function entryOf(path, children, scene) {
+  let shown = path;
+  const below = () => [...(children.get(shown) ?? [])];
+  while (parentOf(shown) && below().length === 1 && !scene.state.znodes[shown]?.[0] && path.startsWith("/brokers/topics/")) [shown] = below();
+  return { path, shown, name: shown.slice(parentOf(path).length + 1), below: below().sort(order) };
+}
+
+export function znodesPanel() {
+  const tree = el("ul", "kc-tree"), box = el("div", "kc-scroll", tree), stat = el("div", "kc-stat");
+  const node = panel("kc-znodes", "ZooKeeper", box, stat);
+  let chosen = "", scene = null, litAt = -1;
+
+  function choose(path) {
+    chosen = chosen === path ? "" : path;
+    draw(scene);
+  }
+
+  function make(entry) {
+    const summary = el("summary", "", el("span", "kc-twist"), el("span", "kc-path"), el("span", "kc-owner"), el("span", "kc-version"), el("span", "kc-text"));
+    const details = el("details", "", summary, el("ul")), item = el("li", "", details);
+    details.open = !CLOSED.has(entry.path);
+    summary.addEventListener("click", (event) => {
+      if (details.classList.contains("leaf")) event.preventDefault();
+      choose(item.entry.shown);
+    });
+    return item;
+  }
+
+  function update(item, entry) {
+    item.entry = entry;
+    const details = item.firstChild, [summary, list] = details.children, [, name, owner, version, text] = summary.children;
+    const znode = scene.state.znodes[entry.shown];
+    setClass(details, `${entry.below.length ? "branch" : "leaf"} ${scene.lit(entry.shown)}${znode ? "" : " gone"}${chosen === entry.shown ? " chosen" : ""}`);
+    setText(name, entry.name);
+    setTitle(summary, entry.shown);
+    setText(owner, znode && znode[2] !== null ? `◷ ${znode[2]}` : "");
+    setTitle(owner, znode && znode[2] !== null ? `ephemeral: goes with the session of broker ${znode[2]}` : "");
+    setText(version, znode && (znode[0] || znode[1]) ? `v${znode[1]}` : "");
+    setText(text, znode ? znode[0] : "gone");
+    if (litAt !== scene.seen.litAt && scene.seen.lit.some((path) => path.startsWith(`${entry.shown}/`))) details.open = true;
+    keyed(list, entry.below.map((path) => entryOf(path, scene.children, scene)), (e) => e.path, make, update);
+  }
+
+  function drawStat() {
+    const path = chosen || scene.seen.lit.at(-1) || "/controller";
+    const znode = scene.state.znodes[path], known = scene.seen.stats[path];
+    const owner = znode && (znode[2] === null ? "nobody" : `broker ${znode[2]}`);
+    const zxids = known ? ` · czxid ${known.czxid} · mzxid ${known.mzxid}` : "";
+    const count = scene.children.get(path)?.size ?? 0;
+    const line = znode ? `dataVersion ${znode[1]} · ephemeralOwner ${owner}${zxids} · dataLength ${new Blob([znode[0]]).size} · numChildren ${count}` : "it does not exist";
+    keyed(stat, [["path", path], ["text", znode?.[0] ?? ""], ["line", line]], ([k]) => k, ([k]) => el("div", `kc-${k === "line" ? "numbers" : k}`), (part, [, t]) => setText(part, t));
+  }
+
+  function draw(next) {
+    scene = next;
+    scene.gone = scene.seen.litAt === scene.index ? scene.seen.lit.filter((path) => !scene.state.znodes[path]) : [];
+    scene.children = forest(scene);
+    const top = [...(scene.children.get("") ?? [])].sort(order).map((path) => entryOf(path, scene.children, scene));
+    keyed(tree, top, (e) => e.path, make, update);
+    if (litAt !== scene.seen.litAt) {
+      const lit = tree.querySelector(".lit > summary");
+      if (lit) reveal(box, lit);
+      litAt = scene.seen.litAt;
+    }
+    drawStat();
+  }
+  return { node, draw };
+}

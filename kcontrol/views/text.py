@@ -1,0 +1,310 @@
+"""A record as one sentence, an action as a label, a state as one line. The viewer shows these very words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from kcontrol.runtime.journal import Record, plain
+from kcontrol.views import scene
+
+LONGEST = 180
+Fields = dict[str, Any]
+
+ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "session_lost", "lose", "duplicate", "fire"})
+INSIDE = frozenset({"run", "open", "read", "learn", "adopt", "end", "respond", "answered"})
+UNSEEN = INSIDE | {"told", "arm", "cancel", "park", "release"}
+
+
+def clean(text: str, longest: int = LONGEST) -> str:
+    """One line of printable text: what cannot be printed becomes a replacement character, what is too long is cut."""
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in text)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def listed(names: Iterable[Any], most: int = 4) -> str:
+    """`a, b, c and d`; of more than `most` the first ones and how many more there are."""
+    shown = [str(name) for name in names]
+    if len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+
+
+def short(state: Any) -> str:
+    """A state without the noun that its machine is about: `Offline` for `OfflinePartition`."""
+    return str(state).replace("Partition", "").replace("Replica", "")
+
+
+def weight(record: Record) -> int:
+    """How much a record shows: 2 what somebody does to the cluster, 1 what changes or travels, 0 what goes on inside a broker."""
+    kind, fields = record.kind, record.fields
+    if kind in ACTS:
+        return 2
+    if kind in {"begin", "preempt"}:
+        return int(fields["thread"] != "requests" and not _event(fields["event"]).endswith("ResponseReceived"))
+    if kind == "enqueue":
+        return int(fields["noticed"])
+    if kind == "write":  # at every start a broker tries to create what is there already
+        return int(len(fields["ops"]) > 1 or fields["error"] not in {"NodeExists", "NoNode"})
+    return int(kind not in UNSEEN)
+
+
+# ---------------------------------------------------------------- one sentence a record
+
+
+def say(record: Record) -> str:
+    """What a record tells, as one plain sentence; a kind that is not known is named."""
+    r = record.plain()
+    sentence = SENTENCES.get(r.kind)
+    who = f"Broker {r.id.node}" if r.id.node else "Somebody outside"
+    return clean(sentence(who, r.fields) if sentence else f"{who}: {r.kind}.")
+
+
+def lines(records: Iterable[Record]) -> list[str]:
+    """Each record as one line: id, kind and sentence, in columns."""
+    return [f"{record.id!s:<9} {record.kind:<14} {say(record)}" for record in records]
+
+
+def _run(who: str, f: Fields) -> str:
+    return f"A run begins: Kafka {f['release']}, brokers {listed(f['brokers'], 9)}, {f['world']} world, seed {f['seed']}."
+
+
+def _start(who: str, f: Fields) -> str:
+    return f"Broker {f['broker']} starts{' again' if f['incarnation'] > 1 else ''}."
+
+
+def _stop(who: str, f: Fields) -> str:
+    if f["exit_code"] is None:
+        return f"Broker {f['broker']} is killed; ZooKeeper does not know yet."
+    return f"Broker {f['broker']} exits with code {f['exit_code']}."
+
+
+def _close(who: str, f: Fields) -> str:
+    gone = f["deleted"]
+    left = f"{listed(gone)} {'is' if len(gone) == 1 else 'are'} gone" if gone else "it owned nothing"
+    return f"ZooKeeper ends the session of broker {f['broker']}: {left}."
+
+
+WATCHED = {
+    "NodeCreated": "has been created",
+    "NodeDeleted": "has been deleted",
+    "NodeDataChanged": "has other data",
+    "NodeChildrenChanged": "has other children",
+}
+
+
+def _notify(who: str, f: Fields) -> str:
+    return f"ZooKeeper tells broker {f['to']} that {f['path']} {WATCHED.get(f['type'], f['type'])}."
+
+
+def _event(event: Any) -> str:
+    """The name of an event, which a record holds as it is, as its name, or in JSON's own types."""
+    return event if isinstance(event, str) else str(event["event"]) if isinstance(event, dict) else type(event).__name__
+
+
+def _enqueue(who: str, f: Fields) -> str:
+    if f["noticed"]:
+        return f"{who} hears of it: {_event(f['event'])} waits for its {f['thread']} thread."
+    return f"{_event(f['event'])} waits for the {f['thread']} thread of {who.lower()}."
+
+
+def _begin(who: str, f: Fields) -> str:
+    return f"{who} begins to handle {f['event']}."
+
+
+OPS = {"create": "creates", "set": "rewrites", "delete": "deletes", "check": "checks"}
+PLANS = {"create": "create", "set": "rewrite", "delete": "delete", "check": "check"}
+
+
+def _write(who: str, f: Fields) -> str:
+    if f["error"] is not None:
+        return f"{who} wants to {listed(f'{PLANS[op[0]]} {op[1]}' for op in f['ops'])}, and ZooKeeper answers {f['error']}."
+    return f"{who} {listed(f'{OPS[op[0]]} {op[1]}' for op in f['ops'])}."
+
+
+def _read(who: str, f: Fields) -> str:
+    what = {"exists": "asks whether {} is there", "read": "reads {}", "children": "reads the children of {}"}[f["how"]]
+    none = ", which is missing" if f["seen"] == [None] else ""
+    return f"{who} {what.format(listed(f['paths'], 3))}{none}{', and watches' if f['watch'] else ''}."
+
+
+def _learn(who: str, f: Fields) -> str:
+    owner, name = f"{who}'s {f['context']} part", str(f["field"]).replace("_", " ")
+    if f["of"] == "value":
+        return f"{owner} now holds {name} {f['put']}."
+    done = [f"puts {listed(f['put'])} into"] if f["put"] else []
+    done += [f"takes {listed(f['remove'])} out of"] if f["remove"] else []
+    done += ["clears"] if f["clear"] and not done else []
+    return f"{owner} {' and '.join(done) or 'leaves'} {name}{' after clearing it' if f['clear'] and f['put'] else ''}."
+
+
+def _adopt(who: str, f: Fields) -> str:
+    what = "all partitions" if f["partitions"] is None else listed(f["partitions"])
+    as_what = {"hosted": "leadership", "metadata": "metadata"}[f["field"]]
+    return f"{who} takes over the {as_what} of {what} from the request."
+
+
+def _move(f: Fields) -> str:
+    tp, _, broker = f["subject"].rpartition("@") if f["machine"] == "replica" else (f["subject"], "", "")
+    subject = f"the replica of {tp} on broker {broker}" if broker else tp
+    come_from = "again" if f["source"] == f["target"] else f"from {short(f['source'])}"
+    return f"{subject} {come_from} to {short(f['target'])}"
+
+
+def leadership(value: Fields) -> str:
+    """`leader 3, ISR [3, 1], leader epoch 1`."""
+    leader = "no leader" if value["leader"] == -1 else f"leader {value['leader']}"
+    return f"{leader}, ISR {value['isr']}, leader epoch {value['leader_epoch']}"
+
+
+def _change(who: str, f: Fields) -> str:
+    decided = f": {leadership(f['value'])}" if f["value"] else ""
+    return f"{who} moves {_move(f)}{decided}."
+
+
+def _refuse(who: str, f: Fields) -> str:
+    return f"{who} does not move {_move(f)}: {f['reason']}."
+
+
+def _lost(who: str, f: Fields) -> str:
+    return f"{who} cannot move {_move(f)}: somebody else wrote first ({f['reason']}); it reads and decides again."
+
+
+def _told(requests: Fields) -> str:
+    named = [("LeaderAndIsr", "leader_and_isr"), ("UpdateMetadata", "update_metadata"), ("StopReplica", "stop_replica")]
+    return listed(f"{api} to {listed(requests[key]['to'], 6)}" for api, key in named if key in requests)
+
+
+def about(requests: Fields) -> list[str]:
+    """The partitions that a batch speaks of, each once."""
+    names = [v["partition"] for v in requests.get("leader_and_isr", {}).get("values", ())]
+    names += requests.get("update_metadata", {}).get("partitions", ())
+    names += [tp for stopped in requests.get("stop_replica", {}).get("to", {}).values() for tp in stopped]
+    return list(dict.fromkeys(names))
+
+
+def _send(who: str, f: Fields) -> str:
+    names = about(f["requests"])
+    return f"{who} sends {_told(f['requests'])}{f' about {listed(names)}' if names else ''}."
+
+
+def _answered(who: str, f: Fields) -> str:
+    sender, _, receiver = f["channel"].partition(">")
+    return f"The answer of broker {receiver} to {f['api']} has reached broker {sender}."
+
+
+def _ask(who: str, f: Fields) -> str:
+    wanted = listed(f"{tp} {v['isr']}" for tp, v in f["body"].items()) if f["api"] == "AlterIsr" else listed(f["body"] or ())
+    return f"{who} wants to ask the controller ({f['api']}): {wanted}."
+
+
+def _act(who: str, f: Fields) -> str:
+    return f"Somebody outside acts: {label(f['action'])}."
+
+
+SENTENCES: dict[str, Callable[[str, Fields], str]] = {
+    "run": _run,
+    "start": _start,
+    "stop": _stop,
+    "close": _close,
+    "notify": _notify,
+    "enqueue": _enqueue,
+    "begin": _begin,
+    "write": _write,
+    "read": _read,
+    "learn": _learn,
+    "adopt": _adopt,
+    "change": _change,
+    "refuse": _refuse,
+    "lost": _lost,
+    "send": _send,
+    "answered": _answered,
+    "ask": _ask,
+    "act": _act,
+    "open": lambda who, f: f"{who} opens a session with ZooKeeper.",
+    "end": lambda who, f: f"The {f['thread']} thread of {who.lower()} is done with its event.",
+    "preempt": lambda who, f: f"{who} throws {_event(f['event'])} out of its {f['thread']} queue.",
+    "drop": lambda who, f: f"{who} drops the news of {f['path']}: no handler of its own listens.",
+    "receive": lambda who, f: f"{who} receives {f['api']} from broker {f['sender']}.",
+    "respond": lambda who, f: f"{who} answers: {(f['body'] or {}).get('error', 'NONE')}.",
+    "lose": lambda who, f: (
+        f"The connection breaks before broker {f['receiver']} gets {f['api']}; broker {f['sender']} sends it again."
+    ),
+    "duplicate": lambda who, f: f"The connection breaks before broker {f['receiver']} can answer; it hears {f['api']} twice.",
+    "close_channels": lambda who, f: f"{who} gives up what waited for {listed(f['to'])}.",
+    "told": lambda who, f: f"Broker {f['broker']} has the controller's answer.",
+    "refused": lambda who, f: f"{who} refuses {f['api']}: {f['error']}.",
+    "session_lost": lambda who, f: f"The session of {who.lower()} expires while the broker lives.",
+    "renew": lambda who, f: f"{who} learns that its session has expired.",
+    "freeze": lambda who, f: f"Broker {f['broker']} freezes; its session goes on until it expires.",
+    "thaw": lambda who, f: f"Broker {f['broker']} thaws and goes on as if nothing had happened.",
+    "arm": lambda who, f: f"{who} arms the timer {f['timer']}.",
+    "cancel": lambda who, f: f"{who} stops the timer {f['timer']}.",
+    "fire": lambda who, f: f"The timer {f['timer']} of {who.lower()} fires.",
+    "park": lambda who, f: f"{who} leaves a request unanswered until {f['key']}.",
+    "release": lambda who, f: f"The {f['thread']} thread of {who.lower()} lets go of its lock.",
+    "connection_loss": lambda who, f: f"{who} loses its connection and asks again.",
+    "thrown": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",
+    "fail": lambda who, f: f"{f['event']} fails on {who.lower()}: {f['error']}: {f['message']}.",
+    "append": lambda who, f: f"{who} appends to {f['partition']}.",
+}
+
+
+# ---------------------------------------------------------------- actions
+
+# What goes on by itself. `expire` and `fire` do so for some subjects only: see `scene.is_left_behind` and `scene.is_periodic`.
+ROUTINE = frozenset({"advance", "begin", "deliver", "renew", "reconnect", "request", "ask", "fetch"})
+
+LABELS: dict[str, str] = {
+    "advance": "broker {0} goes on",
+    "begin": "broker {0} begins",
+    "deliver": "broker {0} hears from ZooKeeper",
+    "renew": "broker {0} learns that its session expired",
+    "reconnect": "broker {0} opens another session",
+    "request": "broker {1} receives from broker {0}",
+    "ask": "broker {0} asks the controller",
+    "fetch": "broker {0} catches up with {1}",
+    "expire": "the session of broker {0} expires",
+    "fire": "the timer {1} of broker {0} fires",
+    "start": "start broker {0}",
+    "kill": "kill broker {0}",
+    "term": "ask broker {0} to stop",
+    "freeze": "freeze broker {0}",
+    "thaw": "thaw broker {0}",
+    "shrink": "broker {2} falls behind in {1}",
+    "lose": "lose a request from {0} to {1}",
+    "duplicate": "repeat a request from {0} to {1}",
+    "create_topic": "create topic {0}",
+    "delete": "delete {0}",
+    "set": "rewrite {0}",
+    "create": "create {0}",
+}
+
+
+def label(action: Sequence[Any], state: dict[str, Any] | None = None) -> str:
+    """An action in a few words; with the state that it starts from, also what it is about."""
+    words = [plain(word) for word in action]
+    pattern = LABELS.get(words[0]) if words else None
+    try:
+        text = pattern.format(*words[1:]) if pattern else " ".join(map(str, words))
+    except IndexError:
+        text = " ".join(map(str, words))
+    subject = scene.subject(words, state) if state else ""
+    return clean(f"{text}: {subject}" if subject else text, 80)
+
+
+# ---------------------------------------------------------------- a state
+
+
+def summary(state: dict[str, Any], brokers: Iterable[int] = ()) -> str:
+    """A state in one line: `2 of 3 brokers, broker 1 is controller (epoch 1), 2 partitions online`; `brokers` is all of them."""
+    living = len(state["nodes"])
+    all_of = len({*map(str, brokers), *state["nodes"]})
+    count = f"{living} of {all_of} brokers" if living < all_of else f"{living} broker{'s' * (living != 1)}"
+    controller = scene.controller(state)
+    rules = f"broker {controller[0]} is controller (epoch {controller[1]})" if controller else "no controller"
+    states = [scene.condition(p, state) for p in scene.partitions(state)]
+    numbers = [f"{states.count(name)} {name}" for name in ("online", "offline", "new") if name in states]
+    if not states:
+        return f"{count}, {rules}, no partitions"
+    return f"{count}, {rules}, {', '.join(numbers).replace(' ', ' partition' + 's' * (len(states) != 1) + ' ', 1)}"

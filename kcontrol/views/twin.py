@@ -1,0 +1,66 @@
+"""A run as one HTML file that steps without a kernel and without a network."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from kcontrol.errors import UserError
+from kcontrol.runtime.journal import Record
+from kcontrol.views import bundle
+from kcontrol.views.rows import about_run, rows
+
+# Nothing may be loaded: the page has all it needs, and says so to the browser.
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+
+START = """
+const held = DATA;
+const model = {
+  get: (name) => held[name],
+  set: (name, value) => { held[name] = value; },
+  save_changes() {}, send() {}, on() {}, off() {},
+};
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const paint = () => document.body.classList.toggle("kc-dark", held.theme ? held.theme === "dark" : dark.matches);
+dark.addEventListener("change", paint);
+paint();
+render({ model, el: document.getElementById("viewer") });
+"""
+
+
+EXPORTS = re.compile(r"^export (?:(?:default )?\{.*\};$)?", re.MULTILINE)
+
+
+def _script_safe(value: Any) -> str:
+    """JSON that can stand in a script element: it cannot close it, and no line separator breaks it."""
+    text = json.dumps(value, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def html_page(records: Iterable[Record], title: str, *, at: int = -1, theme: str = "") -> str:
+    """The page as text. `at` is the record to begin with, from the end if negative; `theme` may be `light` or `dark`."""
+    found = rows(records)
+    position = at + len(found) if at < 0 else at
+    data = {"records": found, "count": len(found), "at": max(0, min(position, len(found) - 1)), "title": title, "theme": theme}
+    data |= about_run(found) | {"asked": [], "details": False, "actions": [], "live": False}
+    code = EXPORTS.sub("", bundle.script())
+    return (
+        "<!doctype html>\n"
+        f'<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(title)}</title><style>{bundle.style()}</style></head>\n"
+        '<body class="kc-page"><main id="viewer"></main><noscript>This page needs JavaScript.</noscript>\n'
+        f'<script type="module">{code}{START.replace("DATA", _script_safe(data), 1)}</script></body></html>\n'
+    )
+
+
+def write_html(records: Iterable[Record], path: str | Path, title: str, *, at: int = -1, theme: str = "") -> None:
+    """Write the page to a file. Raises UserError where that cannot be done."""
+    try:
+        Path(path).write_text(html_page(records, title, at=at, theme=theme), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"The page cannot be written to {path}: {error.strerror}; name another file or make room.") from None

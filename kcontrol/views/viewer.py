@@ -1,0 +1,283 @@
+"""The viewer: a widget that goes through a journal, and offers what can happen next.
+
+Traits that travel to the browser (all plain JSON):
+
+* `records`: rows as `views.rows` makes them. They travel whole only when the widget is made or a page is reloaded; what comes
+  later is sent as a message `{"append": rows, "from": index}`, and `count` says how many there should be.
+* `brokers`, `release`, `world`, `title`: what is looked at. `live`: whether there is anything that can be stepped.
+* `at`: the index of the record that is shown. `asked`: the id of the record whose causes are shown, or an empty list.
+  `details`: whether records that show nothing of their own are listed and stepped through. The browser writes these three too.
+* `actions`: what can happen next, as [action, label, "routine" or "fault"]; `held`: why nothing may be done yet, or "".
+* `busy`, `error`: whether something is being done, and what went wrong with the last thing; `done`: the last wish that was done.
+
+Messages from the browser: `{"do": "step", "n": 3, "action": [...]}` (without an action: what is next), `{"do": "run", "n": 4}`,
+`{"do": "records", "from": 120}` for what it has missed. Everything else happens in the browser alone, without a kernel.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import anywidget
+import traitlets
+
+from kcontrol.errors import UserError
+from kcontrol.runtime import journal
+from kcontrol.runtime.fold import Fold, fold
+from kcontrol.runtime.journal import Record, RecordId, plain
+from kcontrol.views import bundle, picture, scene, text
+from kcontrol.views.rows import about_run, row
+
+AT_ONCE = 5_000  # rows in one message
+
+
+class Stepper(Protocol):
+    """What a viewer can step: a journal that grows, what can happen next, and two ways to go on."""
+
+    @property
+    def records(self) -> Sequence[Record]: ...
+    def actions(self) -> Sequence[Sequence[Any]]: ...
+    def step(self, action: Any) -> object: ...
+    def run(self) -> object: ...
+
+
+class Viewer(anywidget.AnyWidget):
+    """`Viewer(stepper)` shows a cluster and steps it; `Viewer(records=...)` only shows a journal.
+
+    Every button has a method of the same effect. Methods that go through the journal raise UserError for a record that is not
+    there; `click_step` and `click_run` raise what the stepper raises, and show it in the widget too.
+    """
+
+    _esm = bundle.script()
+    _css = bundle.style()
+
+    records: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
+    count = traitlets.Int(0).tag(sync=True)
+    brokers: traitlets.List[int] = traitlets.List().tag(sync=True)
+    release = traitlets.Unicode("").tag(sync=True)
+    world = traitlets.Unicode("").tag(sync=True)
+    title = traitlets.Unicode("").tag(sync=True)
+    at = traitlets.Int(0).tag(sync=True)
+    asked: traitlets.List[int] = traitlets.List().tag(sync=True)
+    details = traitlets.Bool(False).tag(sync=True)
+    actions: traitlets.List[list[Any]] = traitlets.List().tag(sync=True)
+    live = traitlets.Bool(False).tag(sync=True)
+    held = traitlets.Unicode("").tag(sync=True)
+    busy = traitlets.Bool(False).tag(sync=True)
+    error = traitlets.Unicode("").tag(sync=True)
+    done = traitlets.Int(0).tag(sync=True)
+
+    def __init__(self, stepper: Stepper | None = None, *, records: Iterable[Record] = (), title: str = "") -> None:
+        self._stepper, self._held = stepper, list(records)
+        self._fold, self._folded = Fold(), 0
+        self._sessions: dict[int, tuple[int, bool]] = {}
+        rows = [row(record) for record in self._source]
+        self._take_in()
+        place = {"records": rows, "count": len(rows), "at": max(0, len(rows) - 1), "actions": self._offered()}
+        super().__init__(title=title, live=stepper is not None, **place, **about_run(rows))
+        self.on_msg(self._on_message)
+
+    # ---------------------------------------------------------------- what is shown
+
+    @property
+    def _source(self) -> Sequence[Record]:
+        return self._stepper.records if self._stepper else self._held
+
+    def refresh(self) -> None:
+        """Take over what has been recorded since, and go to the last record; call it after stepping the world in another way."""
+        source = self._source
+        known = len(self.records)
+        if known > len(source) or (known and list(source[known - 1].id) != self.records[-1]["id"]):
+            self._start_anew()
+        else:
+            self._send_rows(known, self._append(source[known:]))
+        with self.hold_sync():
+            self.count, self.at = len(self.records), max(0, len(self.records) - 1)
+            self.actions = self._offered()
+
+    def show(self, stepper: Stepper) -> None:
+        """Look at another world from now on."""
+        self._stepper, self.live = stepper, True
+        self._start_anew()
+        self.refresh()
+
+    def _append(self, records: Iterable[Record]) -> list[dict[str, Any]]:
+        rows = [row(record) for record in records]
+        self.records.extend(rows)  # in place: a new list would travel whole
+        self._take_in()
+        return rows
+
+    def _start_anew(self) -> None:
+        self._fold, self._folded, self._sessions = Fold(), 0, {}
+        rows = [row(record) for record in self._source]
+        with self.hold_sync():
+            self.records, self.asked = rows, []
+            for name, value in about_run(rows).items():
+                setattr(self, name, value)
+        self._take_in()
+
+    def _take_in(self) -> None:
+        """Fold what is new, and remember whose sessions are open."""
+        for record in self._source[self._folded :]:
+            self._fold.add(record)
+            fields = record.fields
+            if record.kind == "open":
+                self._sessions[fields["session"]] = (record.id.node, True)
+            elif record.kind == "close":
+                self._sessions.pop(fields["session"], None)
+            elif record.kind == "stop":
+                own = [id for id, (broker, _) in self._sessions.items() if broker == fields["broker"]]
+                self._sessions.update((id, (fields["broker"], False)) for id in own)
+        self._folded = len(self._source)
+
+    def _send_rows(self, start: int, rows: Sequence[dict[str, Any]]) -> None:
+        for first in range(0, len(rows), AT_ONCE):
+            self.send({"append": rows[first : first + AT_ONCE], "from": start + first})
+
+    def _offered(self) -> list[list[Any]]:
+        """What can happen next, labelled, and told apart: what goes on by itself and what somebody does."""
+        if self._stepper is None:
+            return []
+        state = self._fold.state
+        return [[plain(action), text.label(action, state), self._sort_of(action)] for action in self._stepper.actions()]
+
+    def _sort_of(self, action: Sequence[Any]) -> str:
+        by_itself = action[0] in text.ROUTINE
+        if action[0] == "expire":
+            by_itself = scene.is_left_behind(self._sessions, action[1])
+        elif action[0] == "fire":
+            by_itself = not scene.is_periodic(self._fold.state, *action[1:])
+        return "routine" if by_itself else "fault"
+
+    # ---------------------------------------------------------------- the way through the journal
+
+    def to(self, record: int | str | Sequence[int]) -> None:
+        """Go to a record: by index, from the end if negative, or by id (`"3.1.41"` or three numbers)."""
+        self.at = self._index(record)
+
+    def back(self) -> None:
+        """Go to the record before that changed or moved something; with `details` to the one before."""
+        self.at = self._beside(self._listed(), -1)
+
+    def forward(self) -> None:
+        """Go to the next record that changed or moved something; with `details` to the next one."""
+        self.at = self._beside(self._listed(), 1)
+
+    def previous_fault(self) -> None:
+        """Go to what somebody last did to the cluster before here, or to the beginning."""
+        self.at = self._beside(self._weighing(2), -1)
+
+    def next_fault(self) -> None:
+        """Go to what somebody did next to the cluster, or to the end."""
+        self.at = self._beside(self._weighing(2), 1)
+
+    def why(self, record: int | str | Sequence[int] | None = None) -> list[str]:
+        """Show the chain of causes of a record, and return it as lines, nearest cause first; None closes it."""
+        if record is None:
+            self.asked = []
+            return []
+        row = self.records[self._index(record)]
+        self.asked = row["id"]
+        return text.lines(journal.why(self._source, RecordId(*row["id"])))
+
+    def _listed(self) -> list[int]:
+        return self._weighing(0 if self.details else 1)
+
+    def _weighing(self, least: int) -> list[int]:
+        return [index for index, row in enumerate(self.records) if row["weight"] >= least]
+
+    def _beside(self, indices: list[int], direction: int) -> int:
+        last = max(0, len(self.records) - 1)
+        place = bisect_right(indices, self.at) if direction > 0 else bisect_left(indices, self.at) - 1
+        if 0 <= place < len(indices):
+            return indices[place]
+        return last if direction > 0 else 0
+
+    def _index(self, record: int | str | Sequence[int]) -> int:
+        if isinstance(record, int):
+            index = record + len(self.records) if record < 0 else record
+            if 0 <= index < len(self.records):
+                return index
+        else:
+            wanted = [int(part) for part in record.split(".") if part.isdecimal()] if isinstance(record, str) else list(record)
+            for index, row in enumerate(self.records):
+                if row["id"] == wanted:
+                    return index
+        raise UserError(f"There is no record {record!r} in this journal, which has {len(self.records)}; name one by index or id.")
+
+    # ---------------------------------------------------------------- what can be done
+
+    def click_step(self, action: Sequence[Any] | None = None) -> None:
+        """Do one action, or without one what is next by itself; then look at the last record."""
+        self._do(lambda stepper: stepper.step(self._chosen(action)))
+
+    def click_run(self) -> None:
+        """Go on until the cluster is quiet; then look at the last record."""
+        self._do(lambda stepper: stepper.run())
+
+    def _chosen(self, action: Sequence[Any] | None) -> Any:
+        assert self._stepper is not None
+        if action is None:
+            offered = next((one for one in self._stepper.actions() if self._sort_of(one) == "routine"), None)
+            if offered is None:
+                raise UserError("Nothing goes on by itself: the cluster is quiet. Choose a fault, or create a topic.")
+            return offered
+        wanted = scene.as_json(plain(action))  # from a browser tuples come back as lists
+        return next((one for one in self._stepper.actions() if scene.as_json(plain(one)) == wanted), tuple(action))
+
+    def _do(self, act: Callable[[Stepper], object]) -> None:
+        if self._stepper is None:
+            raise UserError("This viewer shows a journal that is finished: there is nothing to step.")
+        self.busy = True
+        try:
+            act(self._stepper)
+        except BaseException as problem:
+            self.error = str(problem) if isinstance(problem, UserError) else f"{type(problem).__name__}: {problem}"
+            raise
+        else:
+            self.error = ""
+        finally:
+            try:
+                self.refresh()
+            finally:
+                self.busy = False
+
+    def _on_message(self, _: Any, message: dict[str, Any], buffers: Any) -> None:
+        """What a browser asks for. What goes wrong is shown in the widget, where the click was."""
+        wish = message.get("do")
+        if wish == "records":
+            start = int(message["from"])
+            self._send_rows(start, self.records[start:])
+            return
+        try:
+            if self.held:
+                raise UserError(self.held)
+            if wish == "run":
+                self.click_run()
+            elif wish == "step":
+                self.click_step(message.get("action"))
+        except Exception as problem:
+            self.error = str(problem) if isinstance(problem, UserError) else f"{type(problem).__name__}: {problem}"
+        self.done = max(self.done, int(message.get("n", 0)))
+
+    # ---------------------------------------------------------------- where no widget is shown
+
+    def state(self) -> dict[str, Any]:
+        """The folded state at the record that is shown."""
+        if self.at >= len(self.records) - 1:
+            return self._fold.state
+        return fold(self._source[: self.at + 1])
+
+    def line(self) -> str:
+        """The state in one line, and where in the journal it is."""
+        count = len(self.records)
+        return f"{text.summary(self.state(), self.brokers)}; record {min(self.at + 1, count)} of {count}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The widget, and for where none is shown a still picture and one line of text."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data, metadata = bundle or ({}, {})
+        still = {"image/svg+xml": picture.svg(self.state(), self.brokers, self.title), "text/plain": self.line()}
+        return data | still, metadata

@@ -1,0 +1,63 @@
+"""A znode as ZooKeeper's own shell shows it."""
+
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class StatLike(Protocol):
+    """The eleven fields of a znode's Stat; times are milliseconds since 1970, in UTC."""
+
+    @property
+    def czxid(self) -> int: ...
+    @property
+    def ctime(self) -> int: ...
+    @property
+    def mzxid(self) -> int: ...
+    @property
+    def mtime(self) -> int: ...
+    @property
+    def pzxid(self) -> int: ...
+    @property
+    def cversion(self) -> int: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def aversion(self) -> int: ...
+    @property
+    def ephemeral_owner(self) -> int: ...
+    @property
+    def data_length(self) -> int: ...
+    @property
+    def num_children(self) -> int: ...
+
+
+def hexadecimal(number: int) -> str:
+    """Returns a 64-bit number as Java's Long.toHexString does, negative session ids included."""
+    return f"0x{number & 0xFFFF_FFFF_FFFF_FFFF:x}"
+
+
+def date(time_ms: int) -> str:
+    """Returns a time in the local zone as Java's Date.toString does."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).astimezone().strftime("%a %b %d %H:%M:%S %Z %Y")
+
+
+def format_data(data: bytes) -> str:
+    """Returns a znode's value as text.
+
+    Bytes that are no UTF-8 and control characters other than line breaks and tabs become replacement characters, so that what
+    is stored in a znode cannot steer the terminal.
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in data.decode("utf-8", errors="replace"))
+
+
+def format_stat(data: bytes, stat: StatLike) -> str:
+    """Returns a znode's value and the eleven lines of its Stat, as `get -s` of ZooKeeper's shell prints them.
+
+    Source: org/apache/zookeeper/cli/StatPrinter.java and GetCommand.java, ZooKeeper 3.9.
+    """
+    lines = {
+        "cZxid": hexadecimal(stat.czxid), "ctime": date(stat.ctime), "mZxid": hexadecimal(stat.mzxid), "mtime": date(stat.mtime),
+        "pZxid": hexadecimal(stat.pzxid), "cversion": stat.cversion, "dataVersion": stat.version, "aclVersion": stat.aversion,
+        "ephemeralOwner": hexadecimal(stat.ephemeral_owner), "dataLength": stat.data_length, "numChildren": stat.num_children,
+    }  # fmt: skip
+    return "\n".join([format_data(data), *(f"{name} = {value}" for name, value in lines.items())])

@@ -1,0 +1,113 @@
+"""A real JupyterLab on a folder of its own, and what a test does in it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+from playwright.sync_api import BrowserContext, Page
+
+from tests.parts import ROOT
+
+RESULTS = ROOT / "tests" / ".results" / "browser"
+PATIENCE_MS = 60_000
+
+# The workbook's own server, with these notebooks in the place of the shipped ones.
+SERVE = """
+import sys
+from pathlib import Path
+from kcontrol.lab import server, workspace
+source = Path(sys.argv[1])
+workspace.shipped = lambda _: {path.name: path.read_bytes() for path in sorted(source.iterdir())}
+server.serve(Path(sys.argv[2]), browser=False)
+"""
+
+
+def notebook(path: Path, cells: Sequence[str]) -> None:
+    """Writes a notebook of code cells that have not been run."""
+    made = nbformat.v4.new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    )
+    made.cells = [nbformat.v4.new_code_cell(source, id=f"cell-{number}") for number, source in enumerate(cells)]
+    nbformat.write(made, path)
+
+
+@contextmanager
+def jupyterlab(source: Path, folder: Path) -> Iterator[str]:
+    """Starts JupyterLab on copies of the notebooks in `source` and yields its address, the token included."""
+    log = folder.parent / "server.log"
+    with log.open("w") as noise:
+        server = subprocess.Popen(
+            [sys.executable, "-c", SERVE, source, folder],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=noise,
+            text=True,
+        )
+    try:
+        assert server.stdout is not None
+        said = next((line for line in server.stdout if "http" in line), "")
+        address = re.search(r"http://127\.0\.0\.1:\d+/\S+", said)
+        assert address, f"JupyterLab did not start: {log.read_text()[-2000:]}"
+        yield address[0]
+    finally:
+        server.terminate()
+        server.wait()
+
+
+class Desk:
+    """A page with a notebook open, and what went on behind it: requests, dialogs and errors."""
+
+    def __init__(self, context: BrowserContext, address: str, name: str) -> None:
+        self.page: Page = context.new_page()
+        self.requests: list[str] = []
+        self.dialogs: list[str] = []
+        self.errors: list[str] = []
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        base, token = re.sub(r"/lab.*", "", address), address.split("token=")[1]
+        self.page.goto(f"{base}/lab/tree/{name}?reset&token={token}")
+        self.page.wait_for_selector(".jp-Notebook .jp-Cell")
+
+    @property
+    def strangers(self) -> list[str]:
+        """Addresses outside this machine that the page wanted something of."""
+        return [url for url in self.requests if not re.match(r"https?://127\.0\.0\.1[:/]|data:|blob:", url)]
+
+    def run_all(self) -> None:
+        """Runs all cells, once the kernel is there, and waits for a viewer."""
+        self.page.wait_for_function("() => document.querySelector('#jp-main-statusbar').innerText.includes('(ipykernel) | Idle')")
+        self.page.get_by_role("menuitem", name="Run", exact=True).click()
+        self.page.get_by_text("Run All Cells", exact=True).click()
+        self.page.wait_for_selector(".kc[data-at]")
+
+    def use_theme(self, name: str) -> None:
+        """Switches JupyterLab's theme."""
+        self.page.get_by_role("menuitem", name="Settings", exact=True).click()
+        self.page.get_by_text("Theme", exact=True).hover()
+        self.page.get_by_role("menuitem", name=name, exact=True).click()
+        self.page.wait_for_selector(f'body[data-jp-theme-light="{str(name.endswith("Light")).lower()}"]')
+
+    @property
+    def cells(self) -> int:
+        return self.page.locator(".jp-Notebook .jp-Cell").count()
+
+    def at(self) -> int:
+        """The record that the first viewer shows."""
+        return int(self.page.locator(".kc").first.get_attribute("data-at") or -1)
+
+    def wait_at(self, index: int) -> None:
+        """Waits until the first viewer shows this record."""
+        self.page.wait_for_function("(at) => document.querySelector('.kc').dataset.at === String(at)", arg=index)
+
+    def picture(self, name: str) -> None:
+        """Keeps a picture of the first viewer among the results."""
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        self.page.locator(".kc").first.screenshot(path=RESULTS / f"{name}.png")

@@ -1,0 +1,145 @@
+"""The viewer in a real JupyterLab: stepped by mouse and keyboard, in both themes, with a topic whose name is markup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.browser.support import Desk
+from tests.views.support import NASTY
+
+pytestmark = [pytest.mark.chromium, pytest.mark.serial]
+
+
+def test_stepped_by_mouse(desk: Desk) -> None:
+    """A fault from the menu and `run` go to Python and come back as new records; the picture follows."""
+    page, begun = desk.page, desk.at()
+    page.locator(".kc-faults > summary").click()
+    desk.picture("faults-open")
+    page.get_by_role("button", name="kill broker 1", exact=True).click()
+    desk.wait_at(begun + 1)
+    assert page.locator(".kc-broker.dead b").inner_text() == "broker 1"
+    page.locator('.kc button[data-do="click_run"]').click()
+    page.wait_for_function("() => document.querySelector('.kc .kc-actions').textContent.includes('quiet')")
+    assert desk.at() > begun + 100
+    assert "broker 2" in page.locator(".kc-broker.rules b").inner_text()
+    assert page.locator(".kc-partitions tbody tr").count() == 3
+    desk.picture("after-a-death-light")
+    desk.use_theme("JupyterLab Dark")
+    desk.picture("after-a-death-dark")
+
+
+def test_stepped_by_keyboard(desk: Desk) -> None:
+    """Arrows step, with shift they go from fault to fault, Home and End to the ends; `every record` shows the rest."""
+    page, last = desk.page, desk.at()
+    page.locator(".kc").first.focus()
+    page.keyboard.press("Shift+ArrowLeft")
+    page.wait_for_function("() => document.querySelector('.kc-line.here .kc-kind')?.textContent === 'act'")
+    act = desk.at()
+    page.keyboard.press("ArrowRight")
+    assert desk.at() > act
+    page.keyboard.press("ArrowLeft")
+    assert desk.at() == act
+    page.keyboard.press("Home")
+    assert desk.at() == 0
+    page.keyboard.press("End")
+    assert desk.at() == last
+    page.get_by_label("every record").check()
+    page.locator(".kc").first.focus()
+    page.keyboard.press("ArrowLeft")
+    assert desk.at() == last - 1
+    assert page.locator(".kc-sentence").get_attribute("aria-live") == "polite"
+    assert page.locator(".kc-sentence").inner_text() == page.locator(".kc-line.here .kc-say").inner_text()
+
+
+@pytest.mark.parametrize("name", ["back", "click_step", "why"])
+def test_keys_of_jupyterlab_do_nothing_on_a_button(desk: Desk, name: str) -> None:
+    """With a button of the viewer focused, `d d`, `a`, `b` and `x` neither delete nor make cells."""
+    page, before = desk.page, desk.cells
+    page.locator(f'.kc button[data-do="{name}"]:visible').first.focus()
+    for key in "ddxxabm":
+        page.keyboard.press(key)
+    page.locator(".kc").first.focus()
+    page.keyboard.press("ArrowLeft")  # by then JupyterLab has heard of every key before it
+    assert desk.cells == before
+
+
+def test_the_focus_stays(desk: Desk) -> None:
+    """A button that was pressed by keyboard has the focus afterwards, also where its action is gone."""
+    page = desk.page
+    back = page.locator('.kc button[data-do="back"]')
+    back.focus()
+    for _ in range(3):
+        page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.dataset.do") == "back"
+    page.locator(".kc-faults > summary").click()
+    kill = page.get_by_role("button", name="kill broker 3", exact=True)
+    kill.focus()
+    page.keyboard.press("Enter")
+    kill.wait_for(state="detached")
+    assert page.evaluate("document.activeElement.closest('.kc') !== null")
+
+
+def test_a_topic_named_as_markup(desk: Desk) -> None:
+    """The name stands in the table, the tree, the journal and the chain of causes letter by letter, and makes no element."""
+    page = desk.page
+    page.keyboard.press("End")
+    page.locator('.kc button[data-do="previous_fault"]').click()
+    page.locator('.kc button[data-do="why"]').first.click() if page.locator(".kc-now .kc-button:visible").count() else None
+    page.locator('.kc button[data-do="to"]').first.click()
+    assert page.locator(".kc-partitions td").first.inner_text() == f"{NASTY}-0"
+    assert page.locator(".kc-tree .kc-path", has_text=NASTY).count() > 0
+    page.locator(".kc-line", has_text=NASTY).last.click()
+    page.wait_for_selector(".kc-chain li")
+    assert page.locator(".kc-chain", has_text=NASTY).count() == 1
+    assert page.locator(".kc img").count() == 0
+    desk.picture("why")
+
+
+def test_stepping_while_the_kernel_works(open_desk: Callable[[str], Desk], lab_folder: Path) -> None:
+    """While a cell runs, going back and forth needs no kernel; a click that needs it waits and says so."""
+    desk = open_desk("busy.ipynb")
+    desk.run_all()
+    page, last = desk.page, desk.at()
+    page.locator('.kc button[data-do="previous_fault"]').click()
+    assert desk.at() < last
+    page.locator('.kc button[data-do="to"]').first.click()
+    page.locator('.kc button[data-do="click_step"]').first.click(force=True)
+    page.locator(".kc-faults > summary").click()
+    page.get_by_role("button", name="kill broker 2", exact=True).click()
+    assert page.locator(".kc-actions").get_attribute("aria-busy") == "true"
+    (lab_folder / "go").touch()
+    desk.wait_at(last + 1)
+    page.wait_for_function("() => document.querySelector('.kc-actions').getAttribute('aria-busy') === 'false'")
+
+
+def test_records_that_come_before_the_picture(open_desk: Callable[[str], Desk]) -> None:
+    """What happens between making a viewer and showing it is in the picture, in each of its views and after a reload."""
+    desk = open_desk("late.ipynb")
+    desk.run_all()
+    page = desk.page
+    page.wait_for_function("() => document.querySelectorAll('.kc[data-at]').length === 2")
+    places = page.evaluate(
+        "[...document.querySelectorAll('.kc-place')].map((e) => e.textContent.match(/record (\\d+) of (\\d+)/).slice(1))"
+    )
+    assert places[0] == places[1]
+    assert places[0][0] == places[0][1]
+    page.locator('.kc button[data-do="previous_fault"]').first.click()
+    assert page.evaluate("new Set([...document.querySelectorAll('.kc')].map((e) => e.dataset.at)).size") == 1
+
+
+def test_what_goes_wrong_is_shown(desk: Desk) -> None:
+    """An act that the world refuses is said where it was asked for, and the next success takes it away."""
+    page = desk.page
+    page.locator(".kc-faults > summary").click()
+    kill = page.get_by_role("button", name="kill broker 2", exact=True)
+    page.evaluate("""() => { const b = [...document.querySelectorAll('.kc-faults button')].find((e) => e.textContent === 'kill broker 2');
+        b.click(); b.setAttribute('aria-disabled', 'false'); b.click(); }""")
+    page.wait_for_selector(".kc-error:not([hidden])")
+    assert "cannot happen now" in page.locator(".kc-error").inner_text()
+    desk.picture("error")
+    kill.wait_for(state="detached")
+    page.get_by_role("button", name="start broker 2", exact=True).click()
+    page.wait_for_selector(".kc-error", state="hidden")

@@ -1,0 +1,61 @@
+"""The case file against our controller, and the list of what is still missing."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.cases import read
+from tests.conformance.runner import Result, run
+from tests.conformance.validate import problems
+
+HERE = Path(__file__).resolve().parent
+FILE = HERE / "controller.yaml"
+OWN = HERE / "own.yaml"
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    """Every case of the file, played once."""
+    return list(run(read(FILE)))
+
+
+def not_yet() -> set[str]:
+    """The ids in the list."""
+    lines = (HERE / "not_yet.txt").read_text().splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def test_what_fails_is_what_the_list_names(results: list[Result]) -> None:
+    """No case fails that the list does not name, and no case that it names passes; each failure says why."""
+    failures = {result.id: result.actual for result in results if not result.ok}
+    unexpected = {id: why for id, why in failures.items() if id not in not_yet()}
+    assert not unexpected, "these cases fail and are not in not_yet.txt"
+    assert not not_yet() - failures.keys(), "these cases pass, or are none: take them out of not_yet.txt"
+
+
+def test_what_is_promised_cannot_enter_the_list(results: list[Result]) -> None:
+    """Of the cases of 2.8 about sessions, elections, transitions, brokers, fences, the queue and stored text every one passes."""
+    kinds = {case["id"]: case["kind"] for case in read(FILE)}
+    kept = ("pub-elect-", "pub-int-01", "pub-ctl-", "pub-fen-", "pub-brk-", "pub-unc-", "pub-isr-", "pub-psm-", "pub-rsm-")
+    for result in results:
+        if result.release == "2.8" and (result.id.startswith(kept) or kinds[result.id] in ("zk_client", "codec", "event_queue")):
+            assert result.ok, f"{result.id}: {result.actual}"
+
+
+def test_our_own_cases_hold() -> None:
+    """What Kafka's classes were seen doing, or were read to do, beyond the given cases, our controller does too."""
+    failures = {result.id: result.actual for result in run(read(OWN)) if not result.ok}
+    assert not failures
+
+
+@pytest.mark.parametrize("path", [FILE, OWN], ids=["given", "own"])
+def test_a_case_file_is_of_the_format(path: Path) -> None:
+    """The file obeys its schema, no id is there twice and no key either."""
+    assert list(problems(path)) == []
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["controller.yaml", "controller.schema.json", "FORMAT-controller.md"])
+def test_our_copy_is_the_original(shared: Path, name: str) -> None:
+    """What was copied into the project has not drifted away from where it came from."""
+    assert (HERE / name).read_bytes() == (shared / "conformance" / name).read_bytes()

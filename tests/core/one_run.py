@@ -1,0 +1,16 @@
+"""A random run as a program, so that it can be run under several hash seeds: python -m tests.core.one_run SEED"""
+
+import sys
+
+from kcontrol.sim.settings import Settings
+from kcontrol.sim.world import World
+from tests.core.support import ALL_FAULTS, TOPICS, journal_bytes, walk
+
+if __name__ == "__main__":
+    world = World(Settings(topics=TOPICS, faults=ALL_FAULTS, seed=int(sys.argv[1])))
+    for broker in world.settings.brokers:
+        world.step(("start", broker))
+        world.run()
+    for _ in walk(world, int(sys.argv[1]), 300):
+        pass
+    sys.stdout.buffer.write(journal_bytes(world.journal.records))

@@ -1,0 +1,225 @@
+"""What can happen next is a value: `actions()` and `step()` are the only way in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from kcontrol.errors import UserError
+from kcontrol.sim.acts import ACTIONS, form
+from kcontrol.sim.settings import Settings
+from kcontrol.sim.world import World
+from kcontrol.znodes import CONTROLLER
+from tests.core.support import ALL_FAULTS, TOPICS, T0, cluster, journal_bytes, of_kind, until, walk
+from tests.parts import ROOT
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_action_that_is_offered_can_be_done(seed: int) -> None:
+    """On the way of a random run every action of `actions()` can be performed on a fork, and is then the last one done."""
+    world = cluster(faults=ALL_FAULTS)
+    for number, _ in enumerate(walk(world, seed, 60)):
+        if number % 6 == 0:
+            for action in world.actions():
+                branch = world.fork()
+                branch.step(action)
+                assert branch.done[-1] == action
+
+
+IMPOSSIBLE: list[Any] = [
+    (),
+    ("dance",),
+    (["advance"], 1, "controller"),
+    "advance",
+    ("advance",),
+    ("advance", 9, "controller"),
+    ("advance", 1, "nowhere"),
+    ("advance", 1, "controller"),
+    ("begin", 1, "controller", "at once"),
+    ("deliver", 1),
+    ("renew", 1),
+    ("reconnect", 1),
+    ("request", 1, 2),
+    ("ask", 1),
+    ("fetch", 2, "t-0"),
+    ("fetch", 2, "nonsense"),
+    ("fetch", 2, 5),
+    ("expire", 7),
+    ("fire", 1, "no-such-timer"),
+    ("start", 1),
+    ("start", "one"),
+    ("start", -1),
+    ("kill",),
+    ("kill", 7),
+    ("kill", 1, 2),
+    ("term", 7),
+    ("freeze", 7),
+    ("thaw", 1),
+    ("shrink", 1),
+    ("shrink", 1, "t-0", 1),
+    ("shrink", 1, "t-1", 2),
+    ("shrink", 1, "nonsense", 2),
+    ("lose", 1, 2),
+    ("duplicate", 1, 2),
+    ("create_topic", "t", ((1, 2),)),
+    ("create_topic", "new"),
+    ("create_topic", "new", 5),
+    ("create_topic", "new", ("ab",)),
+    ("create_topic", "new", ()),
+    ("create_topic", "a/b", ((1, 2),)),
+    ("create_topic", 5, ((1, 2),)),
+    ("delete", "/nothing"),
+    ("delete", "/brokers"),
+    ("delete", "no slash"),
+    ("delete", 5),
+    ("set", "/nothing", ""),
+    ("set", CONTROLLER, 5),
+    ("set", CONTROLLER, "\ud800"),
+    ("create", CONTROLLER, ""),
+    ("create", "/nothing/below", ""),
+    ("create", "/a//b", ""),
+]
+
+
+@pytest.mark.parametrize("action", IMPOSSIBLE, ids=repr)
+def test_what_cannot_happen_is_refused_and_changes_nothing(action: Any) -> None:
+    """An action that is unknown, malformed or not possible now raises UserError in one sentence, and nothing has happened."""
+    world = cluster()
+    before = (world.fingerprint(), journal_bytes(world.journal.records), list(world.done), world.now_ms)
+    with pytest.raises(UserError) as problem:
+        world.step(action)
+    assert (world.fingerprint(), journal_bytes(world.journal.records), list(world.done), world.now_ms) == before
+    assert "\n" not in str(problem.value)
+    assert str(problem.value).endswith(".")
+
+
+def test_an_unknown_action_is_told_which_there_are() -> None:
+    """The refusal of an unknown action lists the form of every kind there is."""
+    with pytest.raises(UserError) as problem:
+        World().step(("dance", 1))
+    assert [kind for kind in ACTIONS if form(kind) not in str(problem.value)] == []
+
+
+def test_an_impossible_action_is_told_what_is_possible() -> None:
+    """The refusal of an action that cannot happen now lists what can."""
+    world = cluster(faults=("kill",))
+    with pytest.raises(UserError, match=r"cannot happen now; what can is .*\('kill', 1\), \('kill', 2\), \('kill', 3\)"):
+        world.step(("thaw", 1))
+    with pytest.raises(UserError, match="what can is nothing"):
+        World(Settings(faults=())).step(("thaw", 1))
+
+
+def test_a_malformed_action_is_told_its_form() -> None:
+    """The refusal of an action with other words than its kind has shows that kind's form."""
+    with pytest.raises(UserError, match=r"does not have the form \('lose', sender, receiver\)"):
+        cluster().step(("lose", 1))
+
+
+def test_a_refused_write_leaves_forks_possible() -> None:
+    """After a refused act in the middle of a handler the world can still be forked, and the fork is the same world."""
+    world = cluster(topics={})
+    world.step(("create_topic", "t", ((1, 2),)))
+    until(world, lambda w: not w.is_quiet)
+    with pytest.raises(UserError):
+        world.step(("delete", "/nothing"))
+    assert world.fork().fingerprint() == world.fingerprint()
+
+
+def test_a_frozen_broker_does_nothing() -> None:
+    """Of a process that is stopped no action is offered but its death, its thaw and the end of its session; others go on."""
+    world = cluster(faults=ALL_FAULTS)
+    world.step(("kill", 2))
+    world.step(("expire", 2))
+    world.step(("freeze", 3))
+    world.run()
+    mine = {action[0] for action in world.actions() if action[1] == 3}
+    assert mine == {"kill", "expire"}
+    answered = [r for r in of_kind(world, "receive") if r.id.node == 3 and r.at_ms > of_kind(world, "freeze")[0].at_ms]
+    assert answered == []
+    world.step(("thaw", 3))
+    world.run()
+    assert world.processes[3].driver.broker.hosted[T0].value.isr == (1, 3)
+
+
+def test_faults_are_offered_only_if_the_settings_say_so() -> None:
+    """`actions()` of a cluster offers the faults of its settings and no other, though each can be asked for."""
+    for fault in ("kill", "expire", "shrink"):
+        assert {action[0] for action in cluster(faults=(fault,)).actions()} - {"fire"} == {fault}
+    world = cluster(faults=("start", "create_topic", "delete_controller"))
+    assert {action[0] for action in world.actions()} - {"fire"} == {"delete"}
+    world.step(("kill", 2))
+    assert ("start", 2) in world.actions()
+
+
+def test_topics_are_offered_where_they_can_be_created() -> None:
+    """A topic of the settings is on offer once some broker has made the place for it, until it exists."""
+    world = World(Settings(brokers=(1,), topics={"t": ((1,),)}, faults=("create_topic",)))
+    assert world.actions() == []
+    world.step(("start", 1))
+    world.run()
+    assert ("create_topic", "t", ((1,),)) in world.actions()
+    world.step(("create_topic", "t", ((1,),)))
+    assert not any(action[0] == "create_topic" for action in world.actions())
+
+
+def test_two_sessions_that_were_left_behind_end_in_their_order() -> None:
+    """A broker that was killed twice leaves two sessions, and `expire` ends the older one first."""
+    world = World(Settings(brokers=(1,)))
+    for _ in range(2):
+        world.step(("start", 1))
+        world.step(("kill", 1))
+    opened = [r.fields["session"] for r in of_kind(world, "open")]
+    world.step(("expire", 1))
+    world.step(("expire", 1))
+    assert [r.fields["session"] for r in of_kind(world, "close")] == opened
+    assert [r.cause for r in of_kind(world, "close")] == [r.id for r in of_kind(world, "stop")]
+
+
+def test_run_goes_on_until_nothing_routine_is_left() -> None:
+    """`run` says how many steps it took, takes no faults, and gives up at its limit."""
+    world = cluster(topics={}, faults=ALL_FAULTS)
+    assert world.run() == 0
+    world.step(("create_topic", "t", TOPICS["t"]))
+    before = len(world.done)
+    with pytest.raises(RuntimeError, match="not quiet after 3 steps"):
+        world.run(limit=3)
+    assert world.run() == len(world.done) - before - 3
+    assert not any(action[0] in ALL_FAULTS for action in world.done[before:])
+
+
+# ---------------------------------------------------------------- the same again
+
+
+def one_run(seed: int, hash_seed: str) -> bytes:
+    """The journal of a random run in a process of its own."""
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+    command = [sys.executable, "-m", "tests.core.one_run", str(seed)]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True).stdout
+
+
+def test_a_run_is_the_same_under_any_hash_seed() -> None:
+    """Equal settings, seed and actions give equal bytes of the journal in two processes with different hash seeds."""
+    one, two = one_run(11, "1"), one_run(11, "4242")
+    assert len(one.splitlines()) > 500
+    assert one == two
+
+
+def test_a_list_of_actions_is_the_whole_history() -> None:
+    """The actions of a random run, done again on a fresh world with the same settings, give the same journal."""
+    world = cluster(faults=ALL_FAULTS, seed=3)
+    for _ in walk(world, 3, 80):
+        pass
+    again = World(world.settings)
+    for action in world.done:
+        again.step(action)
+    assert journal_bytes(again.journal.records) == journal_bytes(world.journal.records)
+
+
+def test_the_seed_decides_what_is_random() -> None:
+    """Another seed gives another cluster id, which is all that is drawn at random."""
+    ids = [cluster(topics={}, brokers=(1,), seed=seed).zk.tree()["/cluster/id"].data for seed in (1, 1, 2)]
+    assert ids[0] == ids[1] != ids[2]

@@ -1,0 +1,270 @@
+"""The context is mutable, deciders see it read-only, and only the driver writes it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kcontrol.controller.context import ControllerContext, apply_change, apply_learn
+from kcontrol.controller.leadership import FORGOTTEN_AT_RESIGNATION
+from kcontrol.effects import Learn, StateChange
+from kcontrol.generations import KAFKA_2_8
+from kcontrol.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaAssignment, ReplicaState, TopicPartition
+from kcontrol.sim.snapshot import GIVEN, context
+from tests.core.support import ALL_FAULTS, T0, T1, Bench, cluster, walk
+from tests.parts import ROOT
+
+SNIPPET = """
+from kcontrol.controller.context import ControllerContext
+from kcontrol.model import LeaderAndIsr, PartitionState, ReplicaState, TopicPartition
+from kcontrol.replica.context import BrokerContext
+
+def decide(ctx: ControllerContext, broker: BrokerContext, tp: TopicPartition) -> int:
+    {line}
+    return ctx.controller_epoch
+"""
+WRITES = [
+    "ctx.controller_epoch = 3",
+    "ctx.leadership[tp] = LeaderAndIsr(1, (1,))",
+    "ctx.live_brokers.clear()",
+    "ctx.all_topics.add('t')",
+    "ctx.partition_states.update({tp: PartitionState.ONLINE})",
+    "ctx.replica_states.by_broker = {}",
+    "ctx.replica_states.by_broker[1] = {}",
+    "ctx.replica_states.by_broker[1][tp] = ReplicaState.ONLINE",
+    "broker.controller_id = 2",
+    "broker.hosted.pop(tp)",
+    "broker.live_brokers.discard(1)",
+]
+
+
+def typed(folder: Path, lines: dict[str, str]) -> dict[str, str]:
+    """What mypy says of each line in a decider, by the name of its file; empty where it has nothing to say."""
+    for name, line in lines.items():
+        (folder / f"{name}.py").write_text(SNIPPET.format(line=line))
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", *(str(folder / f"{name}.py") for name in lines)]
+    found = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"MYPYPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    assert found.returncode in (0, 1), found.stderr
+    said = found.stdout.splitlines()
+    return {name: " ".join(line for line in said if f"{name}.py" in line and " error: " in line) for name in lines}
+
+
+def test_mypy_refuses_a_decider_that_writes_the_context(tmp_path: Path) -> None:
+    """Each way of changing a context from a decider is an error of mypy's, and a decider that only reads is none."""
+    lines = {f"writes_{number}": line for number, line in enumerate(WRITES)} | {"reads": "print(ctx.leadership[tp])"}
+    said = typed(tmp_path, lines)
+    assert [line for name, line in lines.items() if not said[name]] == ["print(ctx.leadership[tp])"]
+
+
+def test_python_refuses_an_assignment() -> None:
+    """Assigning a field of a context raises at run time too."""
+    ctx = ControllerContext(1, KAFKA_2_8)
+    with pytest.raises(FrozenInstanceError):
+        ctx.controller_epoch = 3  # type: ignore[misc]
+
+
+# ---------------------------------------------------------------- Learn
+
+
+@pytest.mark.parametrize(
+    ("learn", "left"),
+    [
+        (Learn("topic_ids", {"b": "3"}), {"a": "1", "b": "3"}),
+        (Learn("topic_ids", remove=("a", "missing")), {"b": "2"}),
+        (Learn("topic_ids", clear=True), {}),
+        (Learn("topic_ids", {"a": "9"}, remove=("a",), clear=True), {"a": "9"}),
+        (Learn("all_topics", ("c",), remove=("a", "missing")), {"b", "c"}),
+        (Learn("all_topics", ("c",), clear=True), {"c"}),
+        (Learn("controller_epoch", 8), 8),
+    ],
+)
+def test_a_lesson_first_clears_then_removes_then_puts(learn: Learn, left: object) -> None:
+    """A `Learn` changes a mapping, a set or a plain field, in this order, and removing what is not there is no error."""
+    ctx = ControllerContext(1, KAFKA_2_8)
+    apply_learn(ctx, Learn("topic_ids", {"a": "1", "b": "2"}))
+    apply_learn(ctx, Learn("all_topics", ("a", "b")))
+    apply_learn(ctx, learn)
+    assert getattr(ctx, learn.field) == left
+
+
+def test_a_lesson_about_replicas_is_kept_by_broker() -> None:
+    """Replica states are put, removed and cleared like any mapping from replicas to states."""
+    ctx = ControllerContext(1, KAFKA_2_8)
+    one, two = PartitionReplica(T0, 1), PartitionReplica(T0, 2)
+    apply_learn(ctx, Learn("replica_states", {one: ReplicaState.ONLINE, two: ReplicaState.OFFLINE}))
+    assert dict(ctx.replica_states) == {one: ReplicaState.ONLINE, two: ReplicaState.OFFLINE}
+    apply_learn(ctx, Learn("replica_states", remove=(one, PartitionReplica(T1, 9))))
+    assert (len(ctx.replica_states), ctx.replica_state(two), str(ctx.replica_state(one))) == (
+        1,
+        ReplicaState.OFFLINE,
+        "NonExistentReplica",
+    )
+    apply_learn(ctx, Learn("replica_states", clear=True))
+    assert len(ctx.replica_states) == 0
+
+
+def test_a_subject_that_is_gone_has_no_state() -> None:
+    """A move to a NonExistent state leaves nothing behind in memory, and an unknown subject is NonExistent."""
+    ctx = ControllerContext(1, KAFKA_2_8)
+    for subject, online, gone in (
+        (T0, PartitionState.ONLINE, PartitionState.NON_EXISTENT),
+        (PartitionReplica(T0, 2), ReplicaState.ONLINE, ReplicaState.NON_EXISTENT),
+    ):
+        apply_change(ctx, StateChange(subject, gone, online))
+        apply_change(ctx, StateChange(subject, online, gone))
+    assert (dict(ctx.partition_states), len(ctx.replica_states)) == ({}, 0)
+    assert (ctx.partition_state(T0), ctx.replica_state(PartitionReplica(T0, 2))) == (
+        PartitionState.NON_EXISTENT,
+        ReplicaState.NON_EXISTENT,
+    )
+
+
+def test_the_driver_learns_into_the_context_that_is_named() -> None:
+    """A `Learn` names the controller's context or the broker's, and the other one stays as it was."""
+    bench = Bench()
+    bench.do(Learn("controller_epoch", 5), Learn("controller_epoch", 3, context="broker"))
+    assert (bench.driver.controller.controller_epoch, bench.driver.broker.controller_epoch) == (5, 3)
+
+
+# ---------------------------------------------------------------- what it answers
+
+
+def known() -> ControllerContext:
+    """Brokers 1 to 3 live, 3 shutting down, 2 without its directory of t-0; t-0 and t-1 on all of them."""
+    ctx = ControllerContext(1, KAFKA_2_8)
+    for learn in (
+        Learn("live_broker_epochs", {1: 11, 2: 12, 3: 13}),
+        Learn("shutting_down_broker_ids", (3,)),
+        Learn("offline_dirs", {2: frozenset({T0})}),
+        Learn("assignments", {T0: ReplicaAssignment((3, 2, 1)), T1: ReplicaAssignment((4, 2, 3))}),
+        Learn("leadership", {T0: LeaderAndIsr(2, (2, 1)), T1: LeaderAndIsr(3, (3,))}),
+    ):
+        apply_learn(ctx, learn)
+    return ctx
+
+
+def test_an_online_replica_has_a_live_broker_that_stays_and_a_directory() -> None:
+    """Dead brokers, brokers on their way out and lost log directories make a replica offline; the order is the assignment's.
+
+    Source: ControllerContext.isReplicaOnline (2.8).
+    """
+    ctx = known()
+    assert (ctx.online_replicas(T0), ctx.online_replicas(T1)) == ((1,), (2,))
+    assert ctx.online_replicas(T0, include_shutting_down=True) == (3, 1)
+    assert (ctx.live_broker_ids, ctx.live_or_shutting_down_broker_ids) == ((1, 2), (1, 2, 3))
+
+
+def test_a_leader_that_is_not_online_makes_a_partition_leaderless() -> None:
+    """A leader without its directory or on its way out counts as offline, except for topics that are being deleted.
+
+    Source: ControllerContext.partitionsWithOfflineLeader (2.8).
+    """
+    ctx = known()
+    assert ctx.partitions_with_offline_leader() == (T0, T1)
+    apply_learn(ctx, Learn("topics_to_be_deleted", ("t",)))
+    assert ctx.partitions_with_offline_leader() == ()
+
+
+def test_the_replicas_of_brokers_and_of_partitions_follow_the_assignment() -> None:
+    """Asked for brokers or for partitions, the context lists replicas partition by partition in the order of the assignment."""
+    ctx = known()
+    assert [str(r) for r in ctx.replicas_on((2, 4))] == ["t-0@2", "t-1@4", "t-1@2"]
+    assert [str(r) for r in ctx.replicas_of((T1,))] == ["t-1@4", "t-1@2", "t-1@3"]
+
+
+def test_a_resigned_controller_remembers_nothing() -> None:
+    """Resignation empties every field of the context but the one that says who is controller.
+
+    Source: KafkaController.onControllerResignation and ControllerContext.resetContext (2.8).
+    """
+    learnt = {f.name for f in fields(ControllerContext)} - set(GIVEN)
+    numbers = {"controller_epoch", "controller_epoch_zk_version", "offline_partition_count", "preferred_replica_imbalance_count"}
+    assert learnt - set(FORGOTTEN_AT_RESIGNATION) - numbers == {"active_controller_id"}
+
+
+TPS = [TopicPartition(topic, number) for topic in "ab" for number in range(2)]
+BROKERS = st.lists(st.sampled_from((1, 2, 3)), unique=True, max_size=3).map(tuple)
+PARTITIONS = st.lists(st.sampled_from(TPS), unique=True, max_size=2).map(tuple)
+ASSIGNED = st.builds(ReplicaAssignment, BROKERS, BROKERS)
+LED = st.builds(LeaderAndIsr, st.sampled_from((-1, 1, 2, 3)), BROKERS)
+LESSONS = st.one_of(
+    st.builds(Learn, st.just("assignments"), st.dictionaries(st.sampled_from(TPS), ASSIGNED, max_size=3), PARTITIONS, st.booleans()),
+    st.builds(Learn, st.just("leadership"), st.dictionaries(st.sampled_from(TPS), LED, max_size=3), PARTITIONS, st.booleans()),
+    st.builds(Learn, st.just("partition_states"), st.dictionaries(st.sampled_from(TPS), st.sampled_from(PartitionState), max_size=3), PARTITIONS),
+    st.builds(Learn, st.just("topics_to_be_deleted"), st.just(("a",)), st.just(()), st.booleans()),
+    st.builds(Learn, st.just("topics_to_be_deleted"), st.none(), st.just(("a", "b"))),
+)
+MOVES = st.builds(StateChange, st.sampled_from(TPS), st.just(PartitionState.NEW), st.sampled_from(PartitionState), st.none() | LED)
+
+
+def counted(ctx: ControllerContext) -> tuple[int, int]:
+    """How many partitions are Offline, and how many are not led by their first replica, counted one by one."""
+    offline = [tp for tp, state in ctx.partition_states.items() if state is PartitionState.OFFLINE]
+    led = [tp for tp in ctx.assignments if tp in ctx.leadership and ctx.replicas(tp) and tp.topic not in ctx.topics_to_be_deleted]
+    first = {tp: ctx.replicas(tp)[0] for tp in led}
+    joining = [tp for tp in led if first[tp] in ctx.assignments[tp].adding]
+    elsewhere = [tp for tp in led if tp not in joining and ctx.leadership[tp].leader != first[tp]]
+    return len(offline), len(elsewhere) + len([tp for tp in joining if first[tp] in ctx.leadership[tp].isr])
+
+
+@given(st.lists(LESSONS | MOVES, max_size=12))
+def test_the_counts_are_what_a_full_count_finds(steps: list[Learn | StateChange]) -> None:
+    """After every change of any kind the two counts that the one apply keeps are those of a full count."""
+    ctx = ControllerContext(1, KAFKA_2_8)
+    for step in steps:
+        if isinstance(step, Learn):
+            apply_learn(ctx, step)
+        else:
+            apply_change(ctx, step)
+        assert (ctx.offline_partition_count, ctx.preferred_replica_imbalance_count) == counted(ctx)
+
+
+def test_the_counts_of_a_controller_are_right_all_the_way() -> None:
+    """After every step of random runs the counts of every broker's context are those of a full count, and sometimes above zero."""
+    seen = set()
+    for seed in range(5):
+        world = cluster(faults=ALL_FAULTS)
+        for _ in walk(world, seed, 60):
+            for process in world.processes.values():
+                ctx = process.driver.controller
+                seen.add(counts := (ctx.offline_partition_count, ctx.preferred_replica_imbalance_count))
+                assert counts == counted(ctx)
+    assert {offline > 0 for offline, _ in seen} == {imbalance > 0 for _, imbalance in seen} == {True, False}
+
+
+def test_whoever_is_not_controller_knows_nothing() -> None:
+    """After every step of random runs only a broker that takes itself for controller, or is suspended, holds any of its memory."""
+    for seed in range(10):
+        world = cluster()
+        for action in walk(world, seed, 60):
+            for process in world.processes.values():
+                ctx, thread = process.driver.controller, process.driver.threads["controller"]
+                if not ctx.is_active and thread.handler is None:
+                    held = {name: value for name, value in context(ctx).items() if value and name != "active_controller_id"}
+                    assert held == {}, (seed, action)
+
+
+def test_a_copy_of_a_context_is_independent() -> None:
+    """What a copy learns, the original does not, and the other way round."""
+    ctx = known()
+    apply_learn(ctx, Learn("replica_states", {PartitionReplica(T0, 1): ReplicaState.ONLINE}))
+    before = context(ctx)
+    twin = ctx.copy()
+    for learn in (
+        Learn("leadership", clear=True),
+        Learn("all_topics", ("x",)),
+        Learn("replica_states", clear=True),
+        Learn("controller_epoch", 9),
+    ):
+        apply_learn(twin, learn)
+    assert context(ctx) == before
+    assert context(twin) != before

@@ -1,0 +1,231 @@
+"""A fork has the same past and the same futures; equal fingerprints mean that nobody could tell two worlds apart."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kcontrol.effects import Commit, Op, Read, WatchEvent
+from kcontrol.events import TopicChange
+from kcontrol.runtime.journal import RecordId
+from kcontrol.sim.invariants import stored as states
+from kcontrol.sim.process import Notice
+from kcontrol.sim.world import World
+from kcontrol.znodes import CONTROLLER, encode_state, state_path
+from tests.core.support import ALL_FAULTS, T0, choose, cluster, journal_bytes, until, waits_for, walk
+
+
+def in_mid_handler(seed: int, *, exact: bool = False) -> World:
+    """A world after at least thirty random steps, with a handler suspended."""
+    world = cluster(faults=ALL_FAULTS).fork(exact=exact)
+    rng, steps = random.Random(seed), 0
+    while steps < 30 or world.is_quiet:
+        world.step(choose(world, rng, faulty=0.1))
+        steps += 1
+    return world
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["played again", "told again"])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_fork_in_mid_handler_has_the_same_past_and_the_same_future(seed: int, exact: bool) -> None:
+    """It has the fingerprint and the journal of the original, and the next twenty actions give equal journals on both."""
+    world = in_mid_handler(seed, exact=exact)
+    branch = world.fork()
+    assert branch.fingerprint() == world.fingerprint()
+    assert journal_bytes(branch.journal.records) == journal_bytes(world.journal.records)
+    assert branch.actions() == world.actions()
+    for action in walk(branch, seed, 20):
+        world.step(action)
+        assert branch.snapshot() == world.snapshot()
+    assert journal_bytes(branch.journal.records) == journal_bytes(world.journal.records)
+    assert branch.fingerprint() == world.fingerprint()
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["played again", "told again"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_fork_is_independent(seed: int, exact: bool) -> None:
+    """Whatever a fork goes through, the original stays as it was, and can still go on from there."""
+    world = in_mid_handler(seed, exact=exact)
+    before = (world.fingerprint(), journal_bytes(world.journal.records), world.snapshot(), list(world.done))
+    branch = world.fork()
+    for _ in walk(branch, seed + 1, 40):
+        pass
+    assert (world.fingerprint(), journal_bytes(world.journal.records), world.snapshot(), list(world.done)) == before
+    again = world.fork()
+    for _ in walk(again, seed + 1, 40):
+        pass
+    assert journal_bytes(again.journal.records) == journal_bytes(branch.journal.records)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_fork_of_a_fork_is_a_fork(seed: int) -> None:
+    """Forks taken of each other in the middle of handlers, one of them exact, are all the same world."""
+    world = in_mid_handler(seed)
+    one = world.fork(exact=True)
+    two = one.fork()
+    for _ in walk(two, seed, 10):
+        pass
+    three = two.fork()
+    assert one.fingerprint() == world.fingerprint()
+    assert (three.fingerprint(), three.actions()) == (two.fingerprint(), two.actions())
+
+
+def test_a_fork_keeps_a_handler_that_waits_for_its_second_part() -> None:
+    """Before 1.1 a commit under way has written some of its changes: the fork goes on with the others and no other."""
+    world = cluster({"t": ((1, 2, 3), (1, 3, 2))}, brokers=(2, 1, 3), rule_changes={"pipelined": False}).fork(exact=True)
+    world.step(("kill", 1))
+    until(world, lambda w: waits_for(w, 2, Commit))
+    world.step(("advance", 2, "controller"))
+    assert waits_for(world, 2, Commit)
+    branch = world.fork()
+    world.run()
+    branch.run()
+    assert journal_bytes(branch.journal.records) == journal_bytes(world.journal.records)
+
+
+def test_a_world_on_a_real_zookeeper_cannot_be_forked() -> None:
+    """A world that was handed a ZooKeeper from outside refuses to fork and has no fingerprint."""
+    simulated = World()
+    world = World(zookeeper=simulated.zk, clock=lambda: 0)
+    with pytest.raises(ValueError, match="only a simulated world can be forked"):
+        world.fork()
+
+
+# ---------------------------------------------------------------- fingerprints: the same
+
+
+def test_two_ways_to_the_same_state_have_one_fingerprint() -> None:
+    """Two brokers that hear of something in either order, and then do the same, leave the same fingerprint."""
+    prints = set()
+    for order in ((1, 2, 3), (3, 1, 2)):
+        world = cluster()
+        world.step(("delete", CONTROLLER))
+        for broker in order:
+            world.step(("deliver", broker))
+        prints.add(world.fingerprint())
+    assert len(prints) == 1
+
+
+def test_a_detour_leaves_no_trace_in_the_fingerprint() -> None:
+    """A request that was lost and sent again, time that went by, zxids that were spent and sequence numbers do not matter."""
+    world = cluster(followers=False)
+    world.step(("delete", CONTROLLER))
+    until(world, lambda w: bool(w.network.deliverable()))
+    before = world.fingerprint()
+    detour = world.fork()
+    detour.step(("lose", *detour.network.deliverable()[0]))
+    detour.now_ms += 1_000
+    detour.tool.write([(Op("delete", "/nothing"),)])
+    detour.journal.add(0, 0, "thaw", None, 0, {})
+    assert detour.fingerprint() == before
+
+
+def test_absolute_zxids_do_not_matter_and_their_order_does() -> None:
+    """Clusters that spent different zxids are the same; a broker that registered later than another is not."""
+
+    def started(order: tuple[int, ...], waste: int) -> str:
+        world = World(cluster(topics={}).settings)
+        world.step(("start", 1))
+        world.run()
+        for broker in order:
+            world.tool.write([(Op("delete", "/nothing"),)] * waste)
+            world.step(("start", broker))
+            world.run()
+        return world.fingerprint()
+
+    assert started((2, 3), 0) == started((2, 3), 7)
+    assert started((2, 3), 0) != started((3, 2), 0)
+
+
+# ---------------------------------------------------------------- fingerprints: not the same
+
+
+def nothing_yet(world: World) -> World:
+    """The middle of an election: znodes, watches, queues, channels and a suspended handler are all in use."""
+    world.step(("kill", 3))
+    world.step(("expire", 3))
+    world.step(("deliver", 1))
+    until(world, lambda w: bool(w.network.channels) and waits_for(w, 1, Read))
+    return world
+
+
+def queue_an_event(world: World) -> None:
+    """One more event waits."""
+    world.processes[2].driver.enqueue(TopicChange(), None)
+
+
+def drop_a_parcel(world: World) -> None:
+    """One request less is on its way."""
+    next(iter(world.network.channels.values())).pop()
+
+
+def drop_an_answer(world: World) -> None:
+    """A suspended handler remembers one answer less."""
+    begun = world.processes[1].driver.threads["controller"].begun_with
+    assert begun is not None
+    begun.answers.pop()
+
+
+def forget_a_watch(world: World) -> None:
+    """A session no longer watches `/controller`."""
+    del world.zk._data_watches[CONTROLLER]  # type: ignore[attr-defined]
+
+
+DIFFERENCES: dict[str, Callable[[World], Any]] = {
+    "a znode's data": lambda w: w.tool.write([(Op("set", "/brokers/topics/t", b"{}"),)]),
+    "a znode's version": lambda w: w.tool.write([(Op("set", "/brokers/topics/t", w.zk.tree()["/brokers/topics/t"].data),)]),
+    "a znode more": lambda w: w.tool.write([(Op("create", "/note"),)]),
+    "a watch": forget_a_watch,
+    "a registered handler": lambda w: w.processes[1].driver.watched.pop(),
+    "an undelivered watch event": lambda w: w.processes[2].notices.append(Notice(WatchEvent("NodeCreated", CONTROLLER), RecordId(0, 0, 1))),
+    "a queue": queue_an_event,
+    "a channel": drop_a_parcel,
+    "a request in flight": lambda w: w.network.in_flight.update({"x": (1, 2)}),
+    "the controller's context": lambda w: object.__setattr__(w.processes[1].driver.controller, "controller_epoch", 7),
+    "the broker's context": lambda w: object.__setattr__(w.processes[2].driver.broker, "controller_epoch", 7),
+    "a broker epoch": lambda w: w.processes[1].driver.controller.live_broker_epochs.update({1: 10_000}),
+    "a suspended handler's answers": drop_an_answer,
+    "a frozen process": lambda w: setattr(w.processes[2], "frozen", True),
+    "a session": lambda w: setattr(w.processes[2], "session", "expired"),
+    "a session left behind": lambda w: w.ghosts.update({2: [object()]}),
+    "a timer": lambda w: w.processes[1].driver.timers.clear(),
+    "a parked request": lambda w: w.processes[1].driver.parked.update({"1-2": "key"}),
+}
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES)
+def test_what_can_matter_is_in_the_fingerprint(difference: str) -> None:
+    """Two worlds that differ in one of these have different fingerprints."""
+    world = nothing_yet(cluster().fork(exact=True))
+    other = world.fork()
+    assert other.fingerprint() == world.fingerprint()
+    DIFFERENCES[difference](other)
+    assert other.fingerprint() != world.fingerprint()
+
+
+def test_what_a_suspended_handler_was_told_is_in_the_fingerprint() -> None:
+    """Two controllers that read a state before and after it was changed back and forth differ, though all the znodes agree."""
+    prints = []
+    for early in (True, False):
+        world = cluster({"t": ((1, 2, 3),)}, brokers=(2, 1, 3), followers=False)
+        world.step(("kill", 1))
+        until(
+            world,
+            lambda w: (
+                waits_for(w, 2, Read) and state_path(T0) in w.processes[2].driver.threads["controller"].waits_for.effect.paths
+            ),
+        )  # type: ignore[union-attr]
+        text = encode_state(dict(states(world))[T0]).decode()
+        if early:
+            world.step(("advance", 2, "controller"))
+        for content in (text.replace("[1,2,3]", "[1,3]"), text):
+            world.step(("set", state_path(T0), content))
+        if not early:
+            world.step(("advance", 2, "controller"))
+        tree = {path: (node.data, node.stat.version) for path, node in world.zk.tree().items()}
+        prints.append((tree, world.snapshot()["nodes"], world.fingerprint()))
+    assert prints[0][:2] == prints[1][:2]
+    assert prints[0][2] != prints[1][2]

@@ -1,0 +1,96 @@
+"""Generations are data: one table of rules, one column for each release."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcontrol import generations
+from kcontrol.errors import UserError
+from kcontrol.generations import RULES, rules
+from kcontrol.sim.settings import Settings
+from kcontrol.sim.world import World
+
+RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4",
+            "2.5", "2.6", "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9")  # fmt: skip
+
+CHANGED = {
+    # rule                   last release before, value    first release after, value
+    "offline_order":         ("0.8.1", "isr",              "0.8.2", "ar"),
+    "unclean_default":       ("0.10.2", True,              "0.11.0", False),
+    "fenced_writes":         ("2.0", False,                "2.1", True),
+    "pipelined":             ("1.0", False,                "1.1", True),
+    "offline_at_startup":    ("2.2", False,                "2.3", True),
+    "alter_isr":             ("2.6", False,                "2.7", True),
+    "topic_ids":             ("2.7", False,                "2.8", True),
+    "features":              ("2.6", False,                "2.7", True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", CHANGED)
+def test_a_rule_changes_in_one_release(rule: str) -> None:
+    """Up to one release a rule has its old value, from the next on its new one, as the reference dates it."""
+    before, old, after, new = CHANGED[rule]
+    found = {release: getattr(rules(release), rule) for release in RELEASES}
+    assert RELEASES.index(after) == RELEASES.index(before) + 1
+    assert found == {release: old if RELEASES.index(release) <= RELEASES.index(before) else new for release in RELEASES}
+
+
+@pytest.mark.parametrize("release", ["0.8.0", "0.8.2", "0.11.0", "1.0", "2.1", "2.8", "3.9"])
+def test_a_patch_release_plays_by_the_rules_of_its_line(release: str) -> None:
+    """The third or fourth number of a patch release changes no rule."""
+    patch = f"{release}.2"
+    assert rules(patch).but(release=release, inter_broker_protocol=release) == rules(release)
+
+
+def test_some_rules_ask_for_the_protocol() -> None:
+    """A newer release that speaks an older protocol between brokers has the newer rules but for those of the protocol."""
+    mixed = rules("2.8", inter_broker_protocol="2.6")
+    assert (mixed.fenced_writes, mixed.offline_at_startup) == (True, True)
+    assert (mixed.alter_isr, mixed.topic_ids, mixed.features) == (False, False, False)
+    assert rules("2.8").alter_isr
+
+
+@pytest.mark.parametrize("release", ["0.7.2", "0.8", "4.0", "3.10", "3.9.1000", "40.1"])
+def test_a_release_outside_the_table_is_refused(release: str) -> None:
+    """Before 0.8.0 and after 3.9 there is no column, and the error says which releases there are."""
+    with pytest.raises(ValueError, match=f"'{release}' is no release from 0.8.0 to 3.9, the last one with ZooKeeper"):
+        rules(release)
+
+
+@pytest.mark.parametrize("release", ["", "2", "two", "2.8.", ".2.8", "2.8-rc1", "v2.8", "2..8", " 2.8", "2.-1", "2.8.0.0.1", "٢.٨"])
+def test_what_is_no_release_is_refused(release: str) -> None:
+    """Anything else than two to four numbers is no release, and the error shows what one looks like."""
+    with pytest.raises(ValueError, match=r"is no release: it should look like 2.8 or 0.8.2"):
+        rules(release)
+    with pytest.raises(ValueError, match=r"is no release: it should look like 2.8 or 0.8.2"):
+        rules("2.8", inter_broker_protocol=release or " ")
+
+
+def test_a_world_refuses_a_release_that_it_does_not_play() -> None:
+    """The rules of a release may be known before it is played: a world of it is refused with the list of those that are."""
+    with pytest.raises(UserError, match="Kafka 0.8.1 is not played here yet; there is "):
+        World(Settings(release="0.8.1"))
+    assert World(Settings(release="2.8.2")).settings.rules().fenced_writes
+
+
+def test_a_rule_can_be_changed_for_once() -> None:
+    """`but` gives another column and leaves the release's as it is; a rule that does not exist is an error."""
+    assert not rules("2.8").but(fenced_writes=False).fenced_writes
+    assert rules("2.8").fenced_writes
+    with pytest.raises(TypeError):
+        rules("2.8").but(no_such_rule=1)
+
+
+def test_the_presets_carry_their_release() -> None:
+    """`KAFKA_2_8` is the column of 2.8, and there is one such name for each release that was recorded."""
+    named = {name: value for name, value in vars(generations).items() if name.startswith("KAFKA_")}
+    recorded = ["0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9"]
+    assert {name: value.release for name, value in named.items()} == {"KAFKA_" + release.replace(".", "_"): release for release in recorded}
+    assert all(value == rules(value.release) for value in named.values())
+
+
+def test_every_rule_begins_with_the_first_release() -> None:
+    """Each row of the table starts at 0.8.0 and goes on in the order of the releases."""
+    for rows in (RULES | generations.PROTOCOL_RULES).values():
+        since = [tuple(map(int, release.split("."))) for release, _ in rows]
+        assert (since[0], since) == ((0, 8, 0), sorted(set(since)))

@@ -1,0 +1,278 @@
+"""A handler is a generator that yields what it needs and gets the answer as the value of `yield`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcontrol.effects import (
+    Children,
+    Commit,
+    Committed,
+    Exists,
+    Handler,
+    Learn,
+    Op,
+    Read,
+    Refusal,
+    StateChange,
+    Transaction,
+    Unwatch,
+    Watch,
+    Writes,
+)
+from kcontrol.model import LeaderAndIsr, PartitionState, TopicPartition
+from kcontrol.znodes import ISR_CHANGE_NOTIFICATION, partitions_path, state_path
+from tests.core.support import T0, T1, Bench, cluster, of_kind, stored, until, waits_for
+
+NEW, ONLINE, OFFLINE = PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE
+
+
+def change(tp: TopicPartition, write: Any = "set", zk_version: int = 0) -> StateChange:
+    """A move of a partition whose state znode is written over this version."""
+    return StateChange(tp, OFFLINE, ONLINE, LeaderAndIsr(1, (1,), 1, zk_version, 1), write, "test")
+
+
+def parents(*partitions: TopicPartition) -> list[Op]:
+    """What must be there before state znodes can be."""
+    paths = dict.fromkeys(
+        p for tp in partitions for p in ("/brokers", "/brokers/topics", f"/brokers/topics/{tp.topic}", partitions_path(tp.topic))
+    )
+    return [Op("create", path) for path in [*paths, *(f"{partitions_path(tp.topic)}/{tp.partition}" for tp in partitions)]]
+
+
+def test_the_order_of_round_trips_is_the_handlers_text() -> None:
+    """Reads, watches and writes reach ZooKeeper one after the other in the order in which the handler yields them."""
+    bench = Bench(fenced_writes=False)
+    bench.do(
+        Exists(("/a",), watch=True),
+        Transaction((Op("create", "/a"), Op("create", "/a/b"))),
+        Children(("/a",), watch=True),
+        Writes(((Op("delete", "/a/b"),),)),
+        Read(("/a",)),
+    )
+    assert bench.calls == [
+        ("exists", ("/a",), True),
+        ("write", ((("create", "/a"), ("create", "/a/b")),)),
+        ("children", ("/a",), True),
+        ("write", ((("delete", "/a/b"),),)),
+        ("read", ("/a",), False),
+    ]
+
+
+def test_instant_effects_happen_between_the_round_trips_around_them() -> None:
+    """What a handler learns after one round trip is in memory before the next is performed, and not before the one ahead."""
+    bench = Bench()
+    seen: list[int] = []
+
+    def learns(ctx: Any) -> Handler:
+        yield Exists(("/a",))
+        yield Learn("controller_epoch", 7)
+        yield Exists(("/b",))
+        yield Learn("controller_epoch", 8)
+
+    bench.tell(learns)
+    bench.driver.begin("controller")
+    while bench.driver.threads["controller"].handler is not None:
+        seen.append(bench.driver.controller.controller_epoch)
+        bench.driver.advance("controller")
+    assert (seen, bench.driver.controller.controller_epoch) == ([0, 7], 8)
+
+
+def test_answers_come_back_as_the_value_of_the_yield() -> None:
+    """Each kind of round trip answers in its own shape: stats, znodes, sorted names, one result, one result per transaction."""
+    bench = Bench(fenced_writes=False)
+    made, exists, read, children, written = bench.do(
+        Transaction((Op("create", "/a", b"x"), Op("create", "/a/z"), Op("create", "/a/b"))),
+        Exists(("/a", "/none")),
+        Read(("/none", "/a")),
+        Children(("/a", "/none")),
+        Writes(((Op("set", "/a", b"y"),), (Op("set", "/none", b""),))),
+    )
+    assert (made.code, made.versions) == ("OK", (0, 0, 0))
+    assert (exists[0].num_children, exists[1]) == (2, None)
+    assert (read[0], read[1].data) == (None, b"x")
+    assert children == (("b", "z"), None)
+    assert [(result.code, result.versions) for result in written] == [("OK", (1,)), ("NoNode", ())]
+
+
+def test_a_transaction_is_all_or_nothing() -> None:
+    """Where one operation of a transaction fails, the answer names its error and its place, and no other has happened."""
+    bench = Bench()
+    (result,) = bench.do(Transaction((Op("create", "/a"), Op("create", "/none/b"))))
+    assert (result.code, result.failed, list(bench.zookeeper.tree())) == ("NoNode", 1, [])
+
+
+@pytest.mark.parametrize("path", ["/missing", "/there"])
+def test_only_exists_leaves_a_watch_at_a_missing_znode(path: str) -> None:
+    """Asked for with a watch, a znode that is there is watched by all three questions, a missing one by Exists alone."""
+    bench = Bench()
+    bench.outside(Op("create", "/there"))
+    left = {}
+    for effect in (Exists, Read, Children):
+        bench.do(effect((path,), watch=True))
+        left[effect] = [watched for watched, _, _ in bench.zookeeper.watches()]
+        bench.zookeeper._data_watches.clear()
+        bench.zookeeper._child_watches.clear()
+    assert left == {Exists: [path], Read: [path] if path == "/there" else [], Children: [path] if path == "/there" else []}
+
+
+def test_watches_without_a_registered_handler_are_dropped() -> None:
+    """A watch event becomes an event of the queue only if a handler of its path, and of its kind, is registered then."""
+    bench = Bench()
+    bench.do(Watch("/a"), Watch("/b", children=True), Watch("/c"), Unwatch("/c"), Unwatch("/b"))
+    assert bench.driver.watched == {("/a", False), ("/b", True)}
+
+
+# ---------------------------------------------------------------- before 1.1
+
+MANY = [
+    (Exists(("/a", "/b", "/c")), 3),
+    (Read(("/a", "/b", "/c")), 3),
+    (Children(("/a", "/b", "/c")), 3),
+    (Transaction((Op("create", "/x"), Op("create", "/y"))), 1),
+    (Writes(((Op("create", "/x"),), (Op("create", "/y"), Op("create", "/y/z")))), 2),
+]
+
+
+@pytest.mark.parametrize(("effect", "parts"), MANY, ids=lambda value: type(value).__name__)
+def test_before_1_1_each_path_and_each_transaction_is_a_round_trip(effect: Any, parts: int) -> None:
+    """Without a pipelined client one path, or one transaction, goes per round trip, and the answer is the pipelined one's."""
+    answers, trips = [], []
+    for pipelined in (True, False):
+        bench = Bench(fenced_writes=False, pipelined=pipelined)
+        bench.outside(Op("create", "/a"), Op("create", "/b"))
+        answer: list[Any] = []
+
+        def asks(ctx: Any, answer: list[Any] = answer) -> Handler:
+            answer.append((yield effect))
+
+        bench.tell(asks)
+        trips.append(bench.go())
+        assert len(bench.calls) == trips[-1]
+        answers.append(answer)
+    assert trips == [1, parts]
+    assert answers[0] == answers[1]
+
+
+def test_before_1_1_each_change_is_a_round_trip() -> None:
+    """Without a pipelined client a commit of three takes three round trips; what is done, lost and failed adds up the same."""
+    answers = []
+    for pipelined, trips in ((True, 1), (False, 3)):
+        bench = Bench(fenced_writes=False, pipelined=pipelined)
+        third = TopicPartition("t", 2)
+        bench.outside(*parents(T0, T1, third), Op("create", state_path(T0)), Op("create", state_path(T1)))
+        told: list[Committed] = []
+
+        def commits(ctx: Any, told: list[Committed] = told, third: TopicPartition = third) -> Handler:
+            told.append((yield Commit((change(T0), change(T1, zk_version=9), change(third)))))
+
+        bench.tell(commits)
+        assert bench.go() == trips
+        answers.append(told[0])
+    assert answers[0] == answers[1]
+    assert ([c.subject for c in answers[0].done], answers[0].lost, answers[0].failed) == (
+        [T0],
+        (T1,),
+        ((TopicPartition("t", 2), "NoNode"),),
+    )
+
+
+def test_before_1_1_a_write_can_slip_in_between_two_paths() -> None:
+    """Without a pipelined client the second path of one question shows what was written after the first was answered."""
+    bench = Bench(pipelined=False)
+    answer: list[Any] = []
+
+    def reads(ctx: Any) -> Handler:
+        answer.extend((yield Exists(("/a", "/b"))))
+
+    bench.tell(reads)
+    bench.driver.begin("controller")
+    bench.driver.advance("controller")
+    bench.outside(Op("create", "/a"), Op("create", "/b"))
+    bench.driver.advance("controller")
+    assert [stat is not None for stat in answer] == [False, True]
+
+
+# ---------------------------------------------------------------- commits
+
+
+def test_a_commit_that_writes_nothing_is_instant() -> None:
+    """Moves in memory and refusals are carried out within the step, without a round trip, and answered like any commit."""
+    bench = Bench()
+    refused = Refusal(T1, NEW, OFFLINE, "no way")
+    (answer,) = bench.do(Commit((StateChange(T0, NEW, OFFLINE), refused)))
+    assert (bench.calls, [c.subject for c in answer.done]) == ([], [T0])
+    assert bench.driver.controller.partition_states == {T0: OFFLINE}
+    assert [(r.kind, r.fields["subject"]) for r in bench.records("change", "refuse")] == [("change", T0), ("refuse", T1)]
+
+
+def test_a_commit_answers_with_the_version_that_the_write_produced() -> None:
+    """A change that was written comes back, and is remembered, with the zk version of the znode as it is now."""
+    bench = Bench(fenced_writes=False)
+    bench.outside(*parents(T0, T1), Op("create", state_path(T0)), Op("set", state_path(T0)))
+    (answer,) = bench.do(Commit((change(T0, zk_version=1), change(T1, "create"))))
+    assert [c.value.zk_version for c in answer.done] == [2, 0]
+    assert [value.zk_version for value in bench.driver.controller.leadership.values()] == [2, 0]
+
+
+def test_failed_and_lost_changes_leave_memory_alone() -> None:
+    """Of a commit only the changes that were written reach memory, each together with its record."""
+    bench = Bench(fenced_writes=False)
+    bench.outside(*parents(T0, T1), Op("create", state_path(T0)), Op("create", state_path(T1)))
+    third = TopicPartition("t", 2)
+    bench.do(Commit((change(T0, zk_version=5), change(T1), change(third))))
+    context = bench.driver.controller
+    assert (context.partition_states, list(context.leadership)) == ({T1: ONLINE}, [T1])
+    told = [(r.kind, r.fields["subject"], r.fields.get("reason")) for r in bench.records("change", "lost", "refuse")]
+    assert told == [("lost", T0, "BadVersion"), ("change", T1, None), ("refuse", third, "NoNode")]
+
+
+# ---------------------------------------------------------------- the controller's own text
+
+
+def test_a_new_controller_deletes_isr_notes_before_it_reads_the_states() -> None:
+    """At failover the notes about ISR changes are gone before the first state znode is read.
+
+    Source: KafkaController.onControllerFailover (2.8).
+    """
+    world = cluster()
+    world.step(("create", f"{ISR_CHANGE_NOTIFICATION}/isr_change_7", "{}"))
+    before = len(world.journal.records)
+    world.step(("delete", "/controller"))
+    world.run()
+    order = []
+    for record in world.journal.records[before:]:
+        if record.kind == "write" and any(op[0] == "delete" and op[1].endswith("isr_change_7") for op in record.fields["ops"]):
+            order.append("delete")
+        elif record.kind == "read" and record.fields["paths"] and record.fields["paths"][0].endswith("/state"):
+            order.append("read")
+    assert order[:2] == ["delete", "read"]
+
+
+def test_a_broker_that_dies_during_failover_is_not_missed() -> None:
+    """The handler of `/brokers/ids` is registered before its children are read, so a death right after the read is told."""
+    world = cluster()
+    world.step(("delete", "/controller"))
+    until(world, lambda w: any(r.kind == "read" and tuple(r.fields["paths"]) == ("/brokers/ids",) for r in w.last_step))
+    winner = world.last_step[0].id.node
+    victim = 3 if winner == 1 else 1
+    world.step(("kill", victim))
+    world.step(("expire", victim))
+    world.run()
+    assert victim not in {leader for leader, _ in stored(world).values()}
+
+
+def test_startup_of_a_broker_is_a_handler_too() -> None:
+    """A broker that starts takes a step per round trip and can die between any two of them, leaving what it has written."""
+    world = cluster(topics={}, brokers=(1,))
+    world.step(("start", 2))
+    until(world, lambda w: waits_for(w, 2, Transaction, "main") and "/brokers/ids/2" not in w.zk.tree())
+    writes = len(of_kind(world, "write"))
+    world.step(("advance", 2, "main"))
+    assert len(of_kind(world, "write")) == writes + 1
+    world.step(("kill", 2))
+    world.run()
+    assert "/brokers/ids/2" not in world.zk.tree()
+    assert world.is_quiet

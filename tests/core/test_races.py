@@ -1,0 +1,392 @@
+"""Lost races are decided again, failures are final, and whatever an event throws ends that event and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcontrol.effects import (
+    Append,
+    Commit,
+    ControllerMoved,
+    Exists,
+    Handler,
+    Learn,
+    Op,
+    Read,
+    SessionExpired,
+    Transaction,
+    Writes,
+)
+from kcontrol.model import LeaderAndIsr, TopicPartition
+from kcontrol.runtime.fencing import FenceBroken
+from kcontrol.runtime.zk_memory import MemoryZooKeeper
+from kcontrol.sim.invariants import stored as states
+from kcontrol.sim.snapshot import context
+from kcontrol.sim.world import World
+from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, encode_state, state_path
+from tests.core.support import T0, Bench, alone, cluster, of_kind, stored, until, waits_for
+
+TWO_LED_BY_1 = {"t": ((1, 2, 3), (1, 3, 2))}
+
+
+def rewrite(world: World, tp: TopicPartition = T0, **fields: Any) -> None:
+    """An outside hand writes the state znode of a partition."""
+    value = dict(states(world))[tp]
+    world.step(("set", state_path(tp), encode_state(value._replace(**fields)).decode()))
+
+
+def before_the_write(world: World, broker: int) -> None:
+    """Goes on until this controller is about to write what it has decided."""
+    until(world, lambda w: waits_for(w, broker, Commit))
+
+
+def lost(world: World) -> list[str]:
+    """The subjects of the races that were lost, in order."""
+    return [str(record.fields["subject"]) for record in of_kind(world, "lost")]
+
+
+def failing(topics: Any = TWO_LED_BY_1) -> World:
+    """Broker 2 rules and is about to elect new leaders for what broker 1 led."""
+    world = cluster(topics, brokers=(2, 1, 3), followers=False)
+    world.step(("kill", 1))
+    before_the_write(world, 2)
+    return world
+
+
+# ---------------------------------------------------------------- races
+
+
+def test_a_lost_race_is_read_again_and_decided_again() -> None:
+    """An ISR write between the controller's read and its write makes it decide again, from what is stored now."""
+    world = failing()
+    rewrite(world, isr=(1, 3))
+    world.run()
+    assert lost(world) == ["t-0"]
+    assert stored(world) == {"t-0": (3, (3,)), "t-1": (3, (3, 2))}
+
+
+def test_only_the_lost_ones_are_decided_again() -> None:
+    """After a lost race the next read and the next commit are about the partition that lost it alone."""
+    world = failing()
+    rewrite(world, isr=(1, 3))
+    world.step(("advance", 2, "controller"))
+    reads = [record.fields["paths"] for record in world.last_step if record.kind == "read"]
+    assert (reads, [str(r.fields["subject"]) for r in world.last_step if r.kind == "change"]) == ([], ["t-1"])
+    world.step(("advance", 2, "controller"))
+    assert [r.fields["paths"] for r in world.last_step if r.kind == "read"] == [(state_path(T0),)]
+    world.step(("advance", 2, "controller"))
+    assert [str(r.fields["subject"]) for r in world.last_step if r.kind == "change"] == ["t-0"]
+
+
+def test_a_race_may_be_lost_without_bound() -> None:
+    """Fifty outside writes cost the controller fifty more rounds, and then it has its way."""
+    world = failing()
+    for _ in range(50):
+        rewrite(world)
+        world.step(("advance", 2, "controller"))
+        before_the_write(world, 2)
+    world.run()
+    assert lost(world) == ["t-0"] * 50
+    assert stored(world)["t-0"] == (2, (2, 3))
+
+
+def test_leaving_the_isr_is_a_race_too() -> None:
+    """A controller that takes a dead follower out of the ISR reads and decides again when somebody else has written."""
+    world = cluster({"t": ((2, 1, 3),)}, brokers=(2, 1, 3), followers=False)
+    world.step(("kill", 1))
+    before_the_write(world, 2)
+    rewrite(world, isr=(2, 1))
+    world.run()
+    assert (lost(world), stored(world)) == (["t-0@1"], {"t-0": (2, (2,))})
+
+
+def test_a_state_znode_that_is_there_already_is_a_failure_and_no_race() -> None:
+    """NodeExists is final: the partition stays New, the reason is journalled, and nothing is read or written again.
+
+    Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
+    """
+    world = cluster(topics={})
+    world.step(("create_topic", "t", ((1, 2, 3),)))
+    before_the_write(world, 1)
+    world.step(("create", state_path(T0), encode_state(LeaderAndIsr(3, (3,))).decode()))
+    world.run()
+    assert [(str(r.fields["subject"]), r.fields["reason"], r.fields["illegal"]) for r in of_kind(world, "refuse")] == [
+        ("t-0", "NodeExists", False)
+    ]
+    assert stored(world) == {"t-0": (3, (3,))}
+    assert str(world.processes[1].driver.controller.partition_state(T0)) == "NewPartition"
+    assert lost(world) == []
+
+
+def test_a_state_written_by_a_later_controller_is_left_alone() -> None:
+    """An election finds a newer controller epoch in the state znode: it is refused and the controller goes on.
+
+    Source: ZkPartitionStateMachine.doElectLeaderForPartitions (2.8).
+    """
+    world = failing()
+    rewrite(world, controller_epoch=9)
+    world.run()
+    [refusal, *_] = of_kind(world, "refuse")
+    assert (str(refusal.fields["subject"]), "controller epoch 9" in refusal.fields["reason"]) == ("t-0", True)
+    assert stored(world)["t-0"] == (1, (1, 2, 3))
+    assert stored(world)["t-1"] == (3, (3, 2))
+
+
+# ---------------------------------------------------------------- the fence
+
+
+def test_controller_moved_leaves_memory_as_it_was_and_looks_who_rules() -> None:
+    """When the fence is gone nothing of the commit reaches memory, and the handler ends by asking who is controller."""
+    world = failing()
+    before = context(world.processes[2].driver.controller)
+    world.step(("set", CONTROLLER_EPOCH, "5"))
+    world.step(("advance", 2, "controller"))
+    assert [r.fields["error"] for r in world.last_step if r.kind == "thrown"] == ["ControllerMoved"]
+    assert context(world.processes[2].driver.controller) == before
+    assert stored(world)["t-0"] == (1, (1, 2, 3))
+    done = len(world.journal.records)
+    while world.processes[2].driver.threads["controller"].handler:
+        world.step(("advance", 2, "controller"))
+    asked = [(r.fields["how"], r.fields["paths"]) for r in of_kind(world, "read", done)]
+    assert asked == [("exists", (CONTROLLER,)), ("read", (CONTROLLER,))]
+    assert of_kind(world, "fail") == []
+
+
+def test_a_deposed_controller_forgets_everything() -> None:
+    """A controller whose write meets a newer epoch resigns: it is no longer active and knows no partition any more."""
+    world = failing()
+    world.step(("delete", CONTROLLER))
+    alone(world, 3, lambda w: w.processes[3].driver.controller.is_active)
+    world.step(("advance", 2, "controller"))
+    world.run()
+    deposed = world.processes[2].driver.controller
+    assert (deposed.is_active, deposed.controller_epoch, dict(deposed.leadership), dict(deposed.assignments)) == (
+        False,
+        0,
+        {},
+        {},
+    )
+    assert stored(world) == {"t-0": (2, (2, 3)), "t-1": (3, (3, 2))}
+
+
+def test_writes_ahead_of_a_broken_fence_stay_done() -> None:
+    """What a pipeline has written before a check fails is written and journalled, although the handler is told nothing of it."""
+    bench = Bench()
+    bench.outside(Op("create", CONTROLLER_EPOCH))
+    told: list[BaseException] = []
+
+    def writes(ctx: Any) -> Handler:
+        try:
+            yield Writes(((Op("create", "/a"),), (Op("set", CONTROLLER_EPOCH, b"9"),), (Op("create", "/b"),)))
+        except ControllerMoved as moved:
+            told.append(moved)
+
+    bench.tell(writes)
+    bench.go()
+    assert (len(told), list(bench.zookeeper.tree())) == (1, ["/a", CONTROLLER_EPOCH])
+    written = [(r.fields["ops"][0][1], r.fields["error"]) for r in bench.records("write")]
+    assert written == [("/a", None), (CONTROLLER_EPOCH, None), ("/b", "BadVersion")]
+
+
+def test_a_missing_fence_is_a_failure_of_the_event() -> None:
+    """Where `/controller_epoch` is gone the check fails with NoNode: the event ends with FenceBroken, nothing is written."""
+    world = failing()
+    world.step(("delete", CONTROLLER_EPOCH))
+    world.run()
+    [failed] = of_kind(world, "fail")
+    assert (failed.fields["event"], failed.fields["error"]) == ("BrokerChange", FenceBroken.__name__)
+    assert stored(world)["t-0"] == (1, (1, 2, 3))
+
+
+def test_an_unfenced_release_checks_nothing() -> None:
+    """Before 2.1 the same write goes through although `/controller_epoch` has moved on."""
+    world = cluster(TWO_LED_BY_1, brokers=(2, 1, 3), rule_changes={"fenced_writes": False})
+    world.step(("kill", 1))
+    before_the_write(world, 2)
+    world.step(("set", CONTROLLER_EPOCH, "5"))
+    world.run()
+    assert stored(world)["t-0"] == (2, (2, 3))
+
+
+# ---------------------------------------------------------------- sessions and connections
+
+
+def test_session_expired_is_thrown_into_the_handler() -> None:
+    """A handler whose session has ended gets SessionExpired at its next round trip, and can do something about it."""
+    bench = Bench()
+    caught: list[BaseException] = []
+
+    def reads(ctx: Any) -> Handler:
+        try:
+            yield Exists(("/a",))
+        except SessionExpired as expired:
+            caught.append(expired)
+            yield Learn("controller_epoch", 3)
+
+    bench.tell(reads)
+    bench.driver.begin("controller")
+    bench.zookeeper.end(bench.driver.client.client)
+    bench.driver.advance("controller")
+    assert (len(caught), bench.driver.controller.controller_epoch) == (1, 3)
+    assert [r.kind for r in bench.records()][-3:] == ["thrown", "learn", "end"]
+
+
+def test_an_expired_broker_goes_on_under_a_new_session() -> None:
+    """The event that meets the end of the session fails; the broker registers anew with a later broker epoch."""
+    world = failing()
+    broker_epoch = world.zk.tree()["/brokers/ids/2"].stat.czxid
+    world.step(("expire", 2))
+    world.run()
+    assert ("BrokerChange", "SessionExpired") in [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "fail")]
+    assert world.zk.tree()["/brokers/ids/2"].stat.czxid > broker_epoch
+    assert len([n for n, p in world.processes.items() if p.driver.controller.is_active]) == 1
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_what_a_lost_connection_swallowed_is_sent_again(before: bool) -> None:
+    """A round trip whose answer is lost is performed again by the next step; the handler hears only the second answer."""
+    bench = Bench(fenced_writes=False)
+    answers: list[Any] = []
+
+    def creates(ctx: Any) -> Handler:
+        answers.append((yield Transaction((Op("create", "/a"),))))
+
+    bench.tell(creates)
+    bench.driver.begin("controller")
+    bench.zookeeper.lose_next(bench.driver.client.client, before=before)
+    bench.driver.advance("controller")
+    assert (answers, len(bench.records("connection_loss")), "/a" in bench.zookeeper.tree()) == ([], 1, not before)
+    bench.driver.advance("controller")
+    assert [answer.code for answer in answers] == ["OK" if before else "NodeExists"]
+    assert len(bench.calls) == 2
+
+
+def test_a_controller_finds_out_that_it_has_won_after_all() -> None:
+    """A registration that was performed but not answered fails when sent again; the stored id and epoch say that it had won.
+
+    Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
+    """
+    world = World()
+    world.step(("start", 1))
+    until(world, lambda w: waits_for(w, 1, Transaction) and "/controller_epoch" in w.zk.tree())
+    assert isinstance(world.zk, MemoryZooKeeper)
+    world.zk.lose_next(world.processes[1].driver.client, before=False)
+    world.run()
+    controller = world.processes[1].driver.controller
+    assert (len(of_kind(world, "connection_loss")), of_kind(world, "fail")) == (1, [])
+    assert (controller.is_active, controller.controller_epoch, controller.controller_epoch_zk_version) == (True, 1, 1)
+
+
+def test_a_commit_that_was_performed_unheard_is_decided_again() -> None:
+    """A state that was written but not answered loses the race against itself, and the second decision is made from it."""
+    world = failing({"t": ((1, 2, 3),)})
+    assert isinstance(world.zk, MemoryZooKeeper)
+    world.zk.lose_next(world.processes[2].driver.client, before=False)
+    world.run()
+    assert lost(world) == ["t-0"]
+    assert stored(world) == {"t-0": (2, (2, 3))}
+    assert dict(states(world))[T0].leader_epoch == 2
+
+
+# ---------------------------------------------------------------- whatever else goes wrong
+
+
+def breaks(ctx: Any) -> Handler:
+    """Learns something, asks something and raises."""
+    yield Learn("controller_epoch", 4)
+    yield Exists(("/a",))
+    raise RuntimeError("nobody knows why")
+
+
+def test_an_exception_ends_the_event_and_nothing_else() -> None:
+    """What a handler raises is journalled as `fail` with its words; what it has learnt stays; the next event is handled."""
+    bench = Bench()
+    bench.tell(breaks)
+    bench.go()
+    assert [(r.fields["event"], r.fields["error"], r.fields["message"]) for r in bench.records("fail")] == [
+        ("Tell", "RuntimeError", "nobody knows why")
+    ]
+    assert bench.driver.controller.controller_epoch == 4
+    assert len(bench.do(Read(("/a",)))) == 1
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        Writes(((Op("create", "/a"),),), fence=-2),
+        Exists(("no slash",)),
+        Transaction((Op("create", "/a", "text"),)),
+        Append(T0, ()),
+    ],  # type: ignore[arg-type]
+    ids=["a fence below -1", "no path", "no bytes", "no log"],
+)
+def test_nothing_leaves_the_driver(effect: Any) -> None:
+    """A round trip that cannot be performed at all is thrown into the handler, and fails the event if it is not caught."""
+    bench = Bench()
+    bench.post.append = _no_log  # type: ignore[method-assign]
+    caught: list[BaseException] = []
+
+    def asks(ctx: Any) -> Handler:
+        try:
+            yield effect
+        except Exception as error:
+            caught.append(error)
+            raise
+
+    bench.tell(asks)
+    bench.go()
+    assert (len(caught), len(bench.records("fail")), bench.driver.threads["controller"].handler) == (1, 1, None)
+    assert len(bench.do(Read(("/a",)))) == 1
+
+
+def _no_log(*_: Any) -> Any:
+    raise NotImplementedError("no log here")
+
+
+def test_an_effect_that_the_driver_does_not_know_fails_the_event() -> None:
+    """A handler that yields something that is no effect fails its event, as does one that learns a field that is not there."""
+    bench = Bench()
+    bench.do("no effect")
+    bench.do(Learn("no_such_field", 1))
+    assert [r.fields["error"] for r in bench.records("fail")] == ["KeyError", "AttributeError"]
+
+
+def test_a_broken_znode_fails_the_event_and_the_cluster_goes_on() -> None:
+    """A state znode that nobody can read fails the broker change; the next topic is created as if nothing had been."""
+    world = failing({"t": ((1, 2, 3),)})
+    rewrite_text(world, "{}")
+    world.run()
+    assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "fail")] == [("BrokerChange", "MalformedZnode")]
+    rewrite_text(world, encode_state(LeaderAndIsr(1, (1, 2, 3))).decode())
+    world.step(("create_topic", "u", ((3, 2),)))
+    world.run()
+    assert stored(world)["u-0"] == (3, (3, 2))
+
+
+def rewrite_text(world: World, text: str) -> None:
+    """An outside hand overwrites the state znode of t-0, over whatever a commit that is under way would write."""
+    world.step(("set", state_path(T0), text))
+
+
+def test_a_failed_failover_gives_the_crown_away() -> None:
+    """A controller that fails during its failover resigns and deletes `/controller`, so that somebody else may try.
+
+    Source: KafkaController.elect and triggerControllerMove (2.8).
+    """
+    world = cluster(followers=False)
+    rewrite_text(world, "{}")
+    before = len(world.journal.records)
+    world.step(("delete", CONTROLLER))
+    until(world, lambda w: bool(of_kind(w, "fail", before)))
+    [failed] = of_kind(world, "fail", before)
+    written = [
+        (r.id.node, r.fields["error"], op[0])
+        for r in of_kind(world, "write", before)
+        for op in r.fields["ops"]
+        if op[1] == CONTROLLER
+    ]
+    assert failed.fields["error"] == "MalformedZnode"
+    assert written == [(0, None, "delete"), (failed.id.node, None, "create"), (failed.id.node, None, "delete")]
+    assert not world.processes[failed.id.node].driver.controller.is_active

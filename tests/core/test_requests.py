@@ -1,0 +1,198 @@
+"""Requests are folded by a pure function into one batch per broker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcontrol.controller.context import ControllerContext, apply_learn
+from kcontrol.controller.requests import RequestBatch, Requests
+from kcontrol.effects import Learn, Send
+from kcontrol.generations import KAFKA_2_8
+from kcontrol.model import LeaderAndIsr, ReplicaAssignment
+from kcontrol.sim.snapshot import context
+from kcontrol.znodes import CONTROLLER
+from tests.core.support import T0, T1, U0, cluster, of_kind
+
+ASSIGNED = ReplicaAssignment((1, 2, 3))
+
+
+def known(*, live: tuple[int, ...] = (1, 2, 3), leaving: tuple[int, ...] = (), deleted: tuple[str, ...] = ()) -> ControllerContext:
+    """Controller 1 under epoch 4, with t-0 and t-1 led by 1, and u-0 that nobody has ever led."""
+    ctx = ControllerContext(1, KAFKA_2_8)
+    for learn in (
+        Learn("controller_epoch", 4),
+        Learn("live_broker_epochs", {b: 10 + b for b in live}),
+        Learn("shutting_down_broker_ids", leaving),
+        Learn("topics_to_be_deleted", deleted),
+        Learn("assignments", {T0: ASSIGNED, T1: ASSIGNED, U0: ASSIGNED}),
+        Learn("leadership", {tp: LeaderAndIsr(1, (1, 2), 5, 6, 3) for tp in (T0, T1)}),
+    ):
+        apply_learn(ctx, learn)
+    return ctx
+
+
+def add(batch: RequestBatch, ctx: ControllerContext, brokers: tuple[int, ...], leader_epoch: int = 5, *, is_new: bool = False) -> None:
+    """Tell these brokers about t-0."""
+    batch.add_leader_and_isr(ctx, brokers, T0, LeaderAndIsr(1, (1, 2), leader_epoch, 6, 4), ASSIGNED, is_new=is_new)
+
+
+def folded(ctx: ControllerContext, *calls: Any) -> Requests:
+    """What a batch of these calls folds to."""
+    batch = RequestBatch()
+    for call in calls:
+        call(batch)
+    return batch.fold(ctx)
+
+
+def test_folding_changes_nothing() -> None:
+    """The same calls fold to the same requests every time, and neither context nor batch is another one afterwards."""
+    ctx, batch = known(), RequestBatch()
+    add(batch, ctx, (2, 3))
+    before = context(ctx)
+    assert batch.fold(ctx) == batch.fold(ctx)
+    assert context(ctx) == before
+
+
+def test_once_new_a_partition_stays_new_in_its_batch() -> None:
+    """A later call that does not say new leaves the flag as it is, for the brokers of the earlier call alone.
+
+    Source: ControllerBrokerRequestBatch.addLeaderAndIsrRequestForBrokers (2.8).
+    """
+    ctx = known()
+    told = folded(ctx, lambda b: add(b, ctx, (2,), is_new=True), lambda b: add(b, ctx, (2, 3))).leader_and_isr
+    assert {broker: told[broker][T0].is_new for broker in told} == {2: True, 3: False}
+
+
+def test_the_last_call_wins() -> None:
+    """Of two calls about one partition a broker is told what the second says."""
+    ctx = known()
+    told = folded(ctx, lambda b: add(b, ctx, (2,), leader_epoch=5), lambda b: add(b, ctx, (2,), leader_epoch=6)).leader_and_isr
+    assert told[2][T0].leader_epoch == 6
+
+
+def test_everybody_hears_of_every_change() -> None:
+    """What one broker is told as leader or follower, all live brokers are told as metadata, those that shut down too."""
+    ctx = known(leaving=(3,))
+    requests = folded(ctx, lambda b: add(b, ctx, (2,)))
+    assert (requests.update_metadata_to, list(requests.update_metadata), requests.live_brokers) == ((1, 2, 3), [T0], (1, 2, 3))
+    assert requests.update_metadata[T0].offline_replicas == (3,)
+
+
+def test_requests_go_out_api_by_api() -> None:
+    """All LeaderAndIsr come first, then all UpdateMetadata, then all StopReplica, whatever was called when.
+
+    Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (2.8).
+    """
+    ctx = known()
+    requests = folded(ctx, lambda b: b.add_stop_replica(ctx, (3,), T1, delete=False), lambda b: add(b, ctx, (2, 1)))
+    assert requests.queued() == [
+        *(("LeaderAndIsr", broker) for broker in (1, 2)),
+        *(("UpdateMetadata", broker) for broker in (1, 2, 3)),
+        ("StopReplica", 3),
+    ]
+
+
+def test_brokers_that_nobody_knows_are_told_nothing() -> None:
+    """Dead brokers, and the -1 of a partition without leader, get no request of any kind."""
+    ctx = known(live=(1, 2))
+    requests = folded(
+        ctx,
+        lambda b: add(b, ctx, (-1, 2, 3)),
+        lambda b: b.add_update_metadata(ctx, (-1, 3), (T1,)),
+        lambda b: b.add_stop_replica(ctx, (-1, 3), T1, delete=True),
+    )
+    assert {broker for _, broker in requests.queued()} == {1, 2}
+    assert requests.broker_epochs == {1: 11, 2: 12}
+    assert requests.stop_replica == {}
+
+
+def test_a_partition_that_was_never_led_is_not_metadata() -> None:
+    """UpdateMetadata leaves out partitions whose leadership is unknown, and still goes out without any."""
+    ctx = known()
+    requests = folded(ctx, lambda b: b.add_update_metadata(ctx, (2,), (U0,)))
+    assert (requests.update_metadata, requests.queued()) == ({}, [("UpdateMetadata", 2)])
+
+
+def test_a_topic_that_is_being_deleted_is_announced_as_gone() -> None:
+    """Its partitions have leader -2 and epoch 0 in the metadata, and leader epoch -2 where their replicas are stopped."""
+    ctx = known(deleted=("t",))
+    requests = folded(ctx, lambda b: b.add_update_metadata(ctx, (2,), (T0,)), lambda b: b.add_stop_replica(ctx, (3,), T0, delete=False))
+    told = requests.update_metadata[T0]
+    assert (told.leader, told.leader_epoch, told.zk_version) == (-2, 0, 0)
+    assert requests.stop_replica[3][T0].leader_epoch == -2
+
+
+def test_a_stopped_replica_is_told_its_leader_epoch() -> None:
+    """StopReplica carries the cached leader epoch, or -1 where none is known; once it says delete, it says so to the end."""
+    ctx = known()
+    requests = folded(
+        ctx,
+        lambda b: b.add_stop_replica(ctx, (3,), T0, delete=True),
+        lambda b: b.add_stop_replica(ctx, (3,), T0, delete=False),
+        lambda b: b.add_stop_replica(ctx, (3,), U0, delete=False),
+    )
+    assert {tp: tuple(told) for tp, told in requests.stop_replica[3].items()} == {T0: (5, True), U0: (-1, False)}
+
+
+def test_a_batch_is_handed_over_once() -> None:
+    """Sending a batch hands over one `Send` and leaves the batch empty; an empty batch hands over nothing."""
+    ctx, batch = known(), RequestBatch()
+    add(batch, ctx, (2,))
+    first = list(batch.send(ctx))
+    assert [type(effect) for effect in first] == [Send]
+    assert list(batch.send(ctx)) == []
+    assert first[0].requests.leader_and_isr[2][T0].leader_epoch == 5
+
+
+def test_plain_requests_hold_each_value_once() -> None:
+    """In JSON the values of a partition stand once, with the positions for each broker; what is empty is left out."""
+    ctx = known()
+    plain = folded(ctx, lambda b: add(b, ctx, (2,)), lambda b: add(b, ctx, (3,)), lambda b: add(b, ctx, (1,), is_new=True)).plain()
+    values = plain["leader_and_isr"]["values"]
+    assert [(value["partition"], value["is_new"]) for value in values] == [("t-0", True), ("t-0", False)]
+    assert plain["leader_and_isr"]["to"] == {"1": [0], "2": [1], "3": [1]}
+    assert list(plain["update_metadata"]["partitions"]) == ["t-0"]
+    assert "stop_replica" not in plain
+
+
+# ---------------------------------------------------------------- in a cluster
+
+
+def test_requests_are_sent_after_the_writes_that_they_follow_from() -> None:
+    """When a leader dies, each partition is told of in a batch whose record comes after that of its state znode."""
+    world = cluster()
+    world.step(("kill", 3))
+    world.run()
+    written = {str(r.fields["subject"]): i for i, r in enumerate(world.journal.records) if r.kind == "change" and r.fields["write"]}
+    sent = {tp: i for i, r in enumerate(world.journal.records) if r.kind == "send" for told in r.fields["requests"].leader_and_isr.values() for tp in told}
+    assert written["u-0"] < sent[U0]
+    for tp, position in sent.items():
+        assert any(at < position for subject, at in written.items() if subject.startswith(str(tp)))
+
+
+def test_a_channel_delivers_in_order_and_one_at_a_time() -> None:
+    """Each broker handles the requests of a sender in the order of sending, the three kinds of a batch in their order."""
+    world = cluster()
+    world.step(("delete", CONTROLLER))
+    world.run()
+    sent = [r for r in of_kind(world, "send") if r.id.node != 1]
+    expected = {b: [(r.id, api) for r in sent for api, to in r.fields["requests"].queued() if to == b] for b in (1, 2, 3)}
+    handled = {b: [(r.cause, r.fields["api"]) for r in of_kind(world, "receive") if r.id.node == b and r.cause.node != 1] for b in (1, 2, 3)}
+    assert handled == expected
+
+
+def test_requests_for_a_broker_that_bounced_are_thrown_away() -> None:
+    """What waits for a broker's former life is never handled by its next one."""
+    world = cluster(followers=False)
+    world.step(("freeze", 3))
+    world.step(("create_topic", "v", ((1, 3),)))
+    world.run()
+    waiting = [str(parcel.record) for parcel in world.network.channels[1, 3]]
+    world.step(("kill", 3))
+    world.step(("expire", 3))
+    world.step(("start", 3))
+    world.run()
+    handled = [str(r.cause) for r in of_kind(world, "receive") if r.id.node == 3]
+    assert waiting
+    assert set(waiting) & set(handled) == set()
+    assert of_kind(world, "close_channels")[-1].fields["to"] == [3]

@@ -1,0 +1,94 @@
+"""One step of the world is one round trip; what happens between two of them is an ordinary step."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kcontrol.effects import Commit, Read, Transaction
+from kcontrol.sim.world import World
+from kcontrol.znodes import CONTROLLER
+from tests.core.support import Spy, alone, choose, cluster, of_kind, stored, until, waits_for
+
+
+def spied(world: World) -> list[tuple[object, ...]]:
+    """Notes every call of every broker's session from now on."""
+    calls: list[tuple[object, ...]] = []
+    for process in world.processes.values():
+        if not isinstance(process.driver.client, Spy):
+            process.driver.client = Spy(process.driver.client, calls)
+    return calls
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_an_advance_is_one_round_trip_and_nothing_else_is_any(seed: int) -> None:
+    """In random runs every `advance` makes exactly one call to ZooKeeper, and no other step of a broker makes one."""
+    world = cluster()
+    calls, rng = spied(world), random.Random(seed)
+    for _ in range(60):
+        world.step(action := choose(world, rng, faulty=0.05))
+        made = len(calls)
+        calls.clear()
+        assert made == (action[0] == "advance"), action
+        for process in world.processes.values():
+            if not isinstance(process.driver.client, Spy):
+                process.driver.client = Spy(process.driver.client, calls)
+
+
+def test_a_handler_that_is_suspended_lets_everything_else_happen() -> None:
+    """Between the controller's read and its write `actions` still offers the other brokers' threads and every fault."""
+    world = cluster(faults=("kill", "expire", "delete_controller"))
+    world.step(("kill", 3))
+    until(world, lambda w: waits_for(w, 1, Read))
+    world.step(("start", 3))
+    kinds = {(action[0], action[1]) for action in world.actions()}
+    assert {("advance", 1), ("begin", 3), ("kill", 1), ("kill", 2), ("expire", 2), ("delete", CONTROLLER)} <= kinds
+
+
+def test_run_event_goes_to_the_end_of_one_handler() -> None:
+    """`run_event` takes one event of one thread and goes on with it to its end; nobody else moves in between."""
+    world = cluster()
+    world.step(("delete", CONTROLLER))
+    while world.processes[2].notices:
+        world.step(("deliver", 2))
+    before = len(world.done)
+    world.run_event(2)
+    assert {action[:2] for action in world.done[before:]} == {("begin", 2), ("advance", 2)}
+    assert [action[0] for action in world.done[before:]].count("begin") == 1
+    assert world.is_quiet
+    assert world.processes[2].driver.controller.is_active
+
+
+def test_a_second_election_fits_into_a_failover() -> None:
+    """A controller that is deposed in the middle of its failover resigns, the next one takes over, and epochs do not repeat."""
+    world = cluster()
+    world.step(("delete", CONTROLLER))
+    alone(world, 2, lambda w: w.processes[2].driver.controller.is_active and waits_for(w, 2, Read))
+    world.step(("delete", CONTROLLER))
+    alone(world, 3, lambda w: w.processes[3].driver.controller.is_active)
+    world.run()
+    learnt = [r for r in of_kind(world, "learn") if r.fields["field"] == "controller_epoch" and r.fields["put"]]
+    told = [(r.id.node, r.fields["put"]) for r in learnt if r.fields["context"] == "controller"]
+    assert told == [(1, 1), (2, 2), (3, 3)]
+    assert [n for n, p in world.processes.items() if p.driver.controller.is_active] == [3]
+
+
+def test_a_death_between_two_writes_leaves_the_first() -> None:
+    """A controller that dies between two of its writes leaves what it had written, and its successor finishes the work."""
+    world = cluster(topics={})
+    world.step(("create_topic", "t", ((1, 2, 3), (2, 3, 1))))
+    until(world, lambda w: waits_for(w, 1, Commit))
+    world.step(("kill", 1))
+    assert "/brokers/topics/t/partitions/1" in world.zk.tree()
+    assert stored(world) == {}
+    world.run()
+    assert stored(world) == {"t-0": (2, (2, 3)), "t-1": (2, (2, 3))}
+
+
+def test_time_passes_one_ms_a_step() -> None:
+    """In the simulated world every record of a step bears the number of steps before it as its time."""
+    world = World()
+    world.step(("start", 1))
+    until(world, lambda w: waits_for(w, 1, Transaction, "main"))
+    assert {record.at_ms for record in world.last_step} == {len(world.done) - 1}

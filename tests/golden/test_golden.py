@@ -1,0 +1,243 @@
+"""Our controller against recordings of real brokers of Kafka 2.8.2: writes, transitions, requests and znodes.
+
+The recordings in `recordings/` were made with official Kafka brokers; `not_yet.txt` lists those that still differ, so that the
+list can only shrink.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden.__main__ import PARTS, difference, main
+from tests.golden.compare import Compare, Difference
+from tests.golden.player import STEPS, Player
+
+HERE = Path(__file__).resolve().parent
+RELEASE = "2.8.2"
+RECORDINGS = HERE / "recordings" / RELEASE
+SCENARIOS = sorted(path.stem for path in RECORDINGS.glob("*.json"))
+MUST_AGREE = ("start-order-321", "leader-killed", "controller-killed", "controller-znode-deleted", "controller-znode-overwritten",
+              "cluster-restarted")  # fmt: skip
+
+
+@cache
+def not_yet() -> dict[str, str]:
+    """The recordings that are known to differ, each with the reason."""
+    lines = [line for line in (HERE / "not_yet.txt").read_text().splitlines() if line and not line.startswith("#")]
+    return dict(re.split(r"\s+", line, maxsplit=1) for line in lines)  # type: ignore[arg-type]
+
+
+def recorded(scenario: str) -> dict[str, Any]:
+    """One recording."""
+    golden: dict[str, Any] = json.loads((RECORDINGS / f"{scenario}.json").read_text())
+    return golden
+
+
+@cache
+def played(scenario: str) -> str:
+    """What our brokers did in a scenario, as JSON in the format of the recordings."""
+    return json.dumps(Player(recorded(scenario)).play())
+
+
+def compared(golden: dict[str, Any], ours: dict[str, Any]) -> str | None:
+    """The first difference in words, or None."""
+    try:
+        Compare(golden, ours, PARTS).run()
+    except Difference as found:
+        return str(found)
+    return None
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_our_controller_does_what_kafkas_did(scenario: str) -> None:
+    """Played by our brokers a recording shows no difference, unless not_yet.txt lists it; one that it lists does differ."""
+    found, _ = difference(recorded(scenario))
+    if f"{RELEASE}/{scenario}" in not_yet():
+        assert found is not None, "it agrees now: take it out of not_yet.txt"
+    else:
+        assert found is None, found
+
+
+def test_the_list_of_what_differs_names_recordings_with_reasons() -> None:
+    """Each line of not_yet.txt is a recording that is there, with a reason; none of those that must agree is among them."""
+    assert {name for name in not_yet() if not (HERE / "recordings" / f"{name}.json").is_file()} == set()
+    assert all(reason.strip() for reason in not_yet().values())
+    assert {f"{RELEASE}/{scenario}" for scenario in MUST_AGREE} & set(not_yet()) == set()
+
+
+@pytest.mark.shared
+def test_the_recordings_here_are_those_that_were_handed_over(shared: Path) -> None:
+    """Recordings and scenarios in the project are, file by file and byte by byte, those of ../shared/golden."""
+    theirs = {path.name: path.read_bytes() for path in (shared / "golden" / RELEASE).glob("*.json")}
+    theirs |= {path.name: path.read_bytes() for path in (shared / "golden" / "scenarios").glob("*.yaml")}
+    ours = {path.name: path.read_bytes() for path in RECORDINGS.iterdir()}
+    assert sorted(ours) == sorted(theirs)
+    assert [name for name in ours if ours[name] != theirs[name]] == []
+
+
+# ---------------------------------------------------------------- that the comparison can fail
+
+
+def swap_two_writes(ours: dict[str, Any]) -> None:
+    """Two neighbouring writes of one broker change places."""
+    writes = ours["steps"][0]["writes"]
+    at = next(i for i, w in enumerate(writes) if w.get("path") == "/consumers")
+    writes[at], writes[at + 1] = writes[at + 1], writes[at]
+
+
+def step_with(ours: dict[str, Any], part: str, api: str | None = None) -> list[Any]:
+    """The last part of this name that has anything in it, of this api."""
+    found: list[Any] = [step[part] for step in ours["steps"] if any(api in (None, item.get("api")) for item in step[part])][-1]
+    return found
+
+
+def lose_a_write(ours: dict[str, Any]) -> None:
+    """One write of a state znode is missing."""
+    writes = next(step["writes"] for step in ours["steps"] if any(w.get("path", "").endswith("/state") for w in step["writes"]))
+    writes.remove(next(w for w in writes if w.get("path", "").endswith("/state")))
+
+
+def forget_the_fence(ours: dict[str, Any]) -> None:
+    """One write was not fenced."""
+    write = next(w for step in ours["steps"] for w in step["writes"] if "checked" in w)
+    del write["checked"]
+
+
+def reorder_an_isr(ours: dict[str, Any]) -> None:
+    """The ISR of one state znode is in another order."""
+    state = ours["steps"][1]["znodes"]["/brokers/topics/t/partitions/0/state"]
+    state["data"] = {**state["data"], "isr": state["data"]["isr"][::-1]}
+
+
+def rename_a_transition(ours: dict[str, Any]) -> None:
+    """One move ended in another state."""
+    step_with(ours, "transitions")[-1]["to"] = "NewPartition"
+
+
+def lose_a_transition(ours: dict[str, Any]) -> None:
+    """One move is missing."""
+    step_with(ours, "transitions").pop()
+
+
+def unfence_a_request(ours: dict[str, Any]) -> None:
+    """One request bears an older controller epoch."""
+    step_with(ours, "requests", "LeaderAndIsr")[-1]["controller_epoch"] -= 1
+
+
+def make_nothing_new(ours: dict[str, Any]) -> None:
+    """One new partition is not called new."""
+    for request in (r for step in ours["steps"] for r in step["requests"] if r["api"] == "LeaderAndIsr"):
+        for told in request["partitions"].values():
+            told["is_new"] = False
+
+
+def lose_a_request(ours: dict[str, Any]) -> None:
+    """One request is missing."""
+    requests = step_with(ours, "requests", "LeaderAndIsr")
+    requests.remove([r for r in requests if r["api"] == "LeaderAndIsr"][-1])
+
+
+def metadata_first(ours: dict[str, Any]) -> None:
+    """UpdateMetadata reaches a broker ahead of LeaderAndIsr."""
+    for step in ours["steps"]:
+        step["requests"].sort(key=lambda r: r["api"], reverse=True)
+
+
+def lose_a_znode(ours: dict[str, Any]) -> None:
+    """One znode is missing at the end."""
+    ours["steps"][-1]["znodes"].pop("/feature")
+
+
+def another_version(ours: dict[str, Any]) -> None:
+    """One znode was written once more."""
+    ours["steps"][-1]["znodes"]["/controller_epoch"]["version"] += 1
+
+
+def another_winner(ours: dict[str, Any]) -> None:
+    """Somebody else is controller."""
+    znode = ours["steps"][0]["znodes"]["/controller"]
+    znode["ephemeral_owner"] += 1
+
+
+SPOILT = [swap_two_writes, lose_a_write, forget_the_fence, reorder_an_isr, rename_a_transition, lose_a_transition, unfence_a_request,
+          make_nothing_new, lose_a_request, metadata_first, lose_a_znode, another_version, another_winner]  # fmt: skip
+
+
+@pytest.mark.parametrize("spoil", SPOILT, ids=lambda spoil: spoil.__name__)
+def test_each_kind_of_deviation_is_seen(spoil: Any) -> None:
+    """What our brokers did agrees with the recording; with one thing in it changed it does not."""
+    golden, ours = recorded("leader-killed"), json.loads(played("leader-killed"))
+    assert compared(golden, copy.deepcopy(ours)) is None
+    spoil(ours)
+    assert compared(golden, ours) is not None
+
+
+# ---------------------------------------------------------------- the player
+
+
+def test_playing_twice_gives_the_same() -> None:
+    """The player takes nothing from chance or time: the same recording is played the same way again."""
+    assert json.dumps(Player(recorded("cluster-restarted")).play()) == played("cluster-restarted")
+
+
+def test_who_wins_is_read_from_the_recording() -> None:
+    """With another winner written into the recording another broker becomes controller."""
+    golden = recorded("controller-killed")
+    at, step = next((i, s) for i, s in enumerate(golden["steps"]) if "kill" in s["do"])
+    winner = step["znodes"]["/controller"]["ephemeral_owner"]
+    alive = [b for b in golden["brokers"] if b not in ([step["do"]["kill"]] if isinstance(step["do"]["kill"], int) else step["do"]["kill"])]
+    other = next(b for b in alive if b != winner)
+    step["znodes"]["/controller"]["ephemeral_owner"] = other
+    ours = Player({**golden, "steps": golden["steps"][: at + 1]}).play()
+    assert ours["steps"][at]["znodes"]["/controller"]["ephemeral_owner"] == other
+
+
+def test_a_step_word_that_nobody_knows_fails_by_name() -> None:
+    """A scenario with an unknown step differs, in words that name the step and list the known ones."""
+    golden = recorded("start-order-321")
+    golden["steps"][-1]["do"] = {"juggle": 3}
+    found, _ = difference(golden)
+    assert found is not None
+    assert "'juggle' is not known" in found
+    assert [word for word in STEPS if word not in found] == []
+
+
+def test_words_that_only_order_things_do_nothing() -> None:
+    """`patience`, `sleep` and `await` change nothing in what our brokers do."""
+    golden = recorded("start-order-321")
+    for step in golden["steps"]:
+        step["do"] = {"patience": 5, "sleep": 1, **step["do"], "await": {}}
+    ours = Player(golden).play()["steps"]
+    assert [step["writes"] for step in ours] == [step["writes"] for step in json.loads(played("start-order-321"))["steps"]]
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command_says_what_differs_and_exits_accordingly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line per recording, the count as the last line, and exit status 1 as soon as one of them differs."""
+    good = RECORDINGS / "start-order-321.json"
+    spoilt = recorded("start-order-321")
+    lose_a_znode(spoilt)
+    bad = tmp_path / "bad.json"
+    bad.write_text(json.dumps(spoilt))
+    assert main([str(good)]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{RELEASE}/start-order-321: no difference", "1 passed, 0 failed"]
+    assert main([str(good), str(bad)]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert (said[0], said[-1]) == (f"{RELEASE}/start-order-321: no difference", "1 passed, 1 failed")
+    assert "/feature should not exist" in said[1]
+
+
+def test_the_command_writes_a_recording_that_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `--out` holds is a recording of the same format, which the comparison finds equal to the original."""
+    out = tmp_path / "ours.json"
+    assert main([str(RECORDINGS / "leader-killed.json"), "--out", str(out)]) == 0
+    assert compared(recorded("leader-killed"), json.loads(out.read_text())) is None

@@ -1,0 +1,58 @@
+"""Starting processes that tests end, and waiting until processes are gone."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import psutil
+
+GONE_WITHIN_S = 10.0
+POLL_S = 0.05
+
+
+def is_running(pid: int) -> bool:
+    """Tells whether a process runs; a zombie that nobody has fetched yet does not."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def still_running(pids: Iterable[int], within_s: float = GONE_WITHIN_S) -> list[int]:
+    """Waits until the processes are gone and returns those that are not in time."""
+    left, deadline = list(pids), time.monotonic() + within_s
+    while (left := [pid for pid in left if is_running(pid)]) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return left
+
+
+def wait_until_absent(path: Path, within_s: float = GONE_WITHIN_S) -> bool:
+    """Waits until a path is gone and tells whether it went in time."""
+    deadline = time.monotonic() + within_s
+    while path.exists() and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return not path.exists()
+
+
+@contextlib.contextmanager
+def python(code: str, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator["subprocess.Popen[str]"]:
+    """A Python that runs this code with its stdout at hand; killed at the end if the test has not done so."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def kill(pid: int) -> None:
+    """Sends SIGKILL."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

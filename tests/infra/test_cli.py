@@ -1,0 +1,109 @@
+"""On the shell a problem is one sentence on stderr and status 1, without a traceback."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.infra.processes import still_running
+
+
+def kcontrol(*arguments: str, env: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+    """Runs the command line to its end."""
+    command = [sys.executable, "-P", "-m", "kcontrol", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | (env or {}), check=False, timeout=60)
+
+
+@pytest.fixture
+def busy_port() -> Iterator[int]:
+    """A loopback port on which somebody listens who never answers."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+def refused_port() -> int:
+    """Returns a loopback port on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def assert_one_sentence(done: "subprocess.CompletedProcess[str]", *words: str) -> None:
+    """Asserts status 1 and a single line on stderr with these words."""
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("kcontrol: ")
+    assert done.stderr.endswith(".\n")
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert [word for word in words if word not in done.stderr] == []
+
+
+def test_an_unreachable_zookeeper() -> None:
+    """Where nobody listens, `zk get` says so and how to start one; kazoo says nothing."""
+    port = refused_port()
+    done = kcontrol("zk", "get", "-s", "/controller", "--zookeeper", f"127.0.0.1:{port}")
+    assert_one_sentence(done, f"127.0.0.1:{port}", "zk start", "--zookeeper")
+
+
+@pytest.mark.slow
+def test_something_that_is_no_zookeeper(busy_port: int) -> None:
+    """Where somebody listens who does not answer, `zk get` says so within bounds."""
+    assert_one_sentence(kcontrol("zk", "get", "/", "--zookeeper", f"127.0.0.1:{busy_port}"), f"127.0.0.1:{busy_port}")
+
+
+@pytest.mark.parametrize("address", ["localhost", "host:port", "127.0.0.1:0", "127.0.0.1:2181/", "127.0.0.1:2181/a//b", "::1"])
+def test_an_address_that_is_none(address: str) -> None:
+    """An address of another form is refused, and the legal form told."""
+    assert_one_sentence(kcontrol("zk", "get", "/", "--zookeeper", address), "host:port")
+
+
+def test_no_address() -> None:
+    """Without an address `zk get` says how to give one."""
+    assert_one_sentence(kcontrol("zk", "get", "/", env={"KCONTROL_ZOOKEEPER": ""}), "--zookeeper", "KCONTROL_ZOOKEEPER")
+
+
+@pytest.mark.parametrize("command", [["zk", "start"], ["lab", "--no-browser"]])
+def test_a_port_in_use(command: list[str], busy_port: int, tmp_path: Path) -> None:
+    """A server on a port that is in use says so, names the port and touches nothing."""
+    folder = ["--dir", str(tmp_path / "work")] if command[0] == "lab" else []
+    assert_one_sentence(kcontrol(*command, "--port", str(busy_port), *folder), f"Port {busy_port} is in use")
+    assert not (tmp_path / "work").exists()
+
+
+def test_no_java(tmp_path: Path) -> None:
+    """Without Java, `zk start` says how to get one."""
+    assert_one_sentence(kcontrol("zk", "start", env={"KCONTROL_JAVA_HOME": str(tmp_path)}), "KCONTROL_JAVA_HOME")
+
+
+def test_an_unknown_command() -> None:
+    """An unknown command is a usage error: status 2, no traceback."""
+    done = kcontrol("frobnicate")
+    assert done.returncode == 2
+    assert "No such command 'frobnicate'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.zookeeper
+def test_start_and_get() -> None:
+    """`zk start` prints where it serves, `zk get -s` reads there, and Ctrl-C ends it in order."""
+    with subprocess.Popen([sys.executable, "-P", "-m", "kcontrol", "zk", "start"], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            hosts = server.stdout.readline().split("; ")[0].removeprefix("ZooKeeper serves at ")
+            done = kcontrol("zk", "get", "-s", "/zookeeper", env={"KCONTROL_ZOOKEEPER": hosts})
+            assert (done.returncode, done.stderr) == (0, "")
+            assert done.stdout.splitlines()[-1] == "numChildren = 2"
+            assert_one_sentence(kcontrol("zk", "get", "/nobody", "--zookeeper", hosts), "/nobody", hosts)
+            server.send_signal(2)
+            rest, _ = server.communicate(timeout=30)
+            assert rest.splitlines()[-1] == "ZooKeeper has ended."
+            assert server.returncode == 0
+        finally:
+            server.kill()
+    assert still_running([server.pid]) == []

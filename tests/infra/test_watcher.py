@@ -1,0 +1,128 @@
+"""A guarded child dies with its parent, however that dies."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kcontrol.runtime.watcher import Guarded
+from tests.infra.processes import is_running, kill, python, still_running, wait_until_absent
+
+PARENT = """
+import sys
+from pathlib import Path
+from kcontrol.runtime.watcher import Guarded
+folder = Path(sys.argv[1])
+child = Guarded(["sh", "-c", sys.argv[2]], log=folder / "log", remove=folder)
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+FORK = """
+import os, time
+fork = os.fork()
+if fork:
+    print(fork, flush=True)
+    sys.stdin.read()
+else:
+    time.sleep(600)
+"""
+LAST_WORDS = """
+import signal, sys
+def leave(number, frame):
+    print("bye", flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, leave)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_the_child_dies_with_its_parent(number: int, tmp_path: Path) -> None:
+    """After any of these signals to the parent the child is gone, and so is the folder that goes with it."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with python(PARENT, str(folder), "exec sleep 600") as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert is_running(child)
+        parent.send_signal(number)
+        assert still_running([child]) == []
+        assert wait_until_absent(folder)
+
+
+def test_the_childs_own_children_die_too(tmp_path: Path) -> None:
+    """What the child has started in its group ends with it, even if it does not care for SIGTERM."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    told = tmp_path / "pid"
+    script = f"trap '' TERM; sleep 600 & echo $! > '{told}.new'; mv '{told}.new' '{told}'; wait"
+    with python(PARENT, str(folder), script) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        while not told.exists():
+            assert is_running(child)
+        grandchild = int(told.read_text())
+        parent.kill()
+        assert still_running([child, grandchild]) == []
+
+
+def test_a_fork_that_holds_the_pipe_does_not_save_the_child(tmp_path: Path) -> None:
+    """A forked process inherits the parent's end of the pipe; the child ends all the same when the parent is killed."""
+    code = PARENT.replace("sys.stdin.read()", FORK)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with python(code, str(folder), "exec sleep 600") as parent:
+        assert parent.stdout is not None
+        child, fork = int(parent.stdout.readline()), int(parent.stdout.readline())
+        try:
+            parent.kill()
+            assert still_running([child]) == []
+            assert is_running(fork)
+        finally:
+            kill(fork)
+
+
+def test_stop_ends_the_child_and_can_be_called_again(tmp_path: Path) -> None:
+    """`stop` returns when the child is gone; a second call does nothing."""
+    with Guarded(["sleep", "600"], log=tmp_path / "log") as child:
+        assert child.poll() is None
+        child.stop()
+        assert not is_running(child.pid)
+        child.stop()
+
+
+def test_a_child_with_grace_may_end_in_order(tmp_path: Path) -> None:
+    """With `grace_s` the child gets SIGTERM first and may write its last words."""
+    log = tmp_path / "log"
+    child = Guarded([sys.executable, "-c", LAST_WORDS], log=log, grace_s=30)
+    while "ready" not in (log.read_text() if log.exists() else ""):
+        assert child.poll() is None
+    child.stop()
+    assert log.read_text() == "ready\nbye\n"
+
+
+@pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -9 $$", 128 + 9)])
+def test_the_exit_status_is_the_childs(script: str, status: int, tmp_path: Path) -> None:
+    """`wait` returns the child's own status, as a shell tells it."""
+    with Guarded(["sh", "-c", script], log=tmp_path / "log") as child:
+        assert child.wait(30) == status
+        assert child.poll() == status
+
+
+def test_what_the_child_prints_is_in_the_log(tmp_path: Path) -> None:
+    """Both output streams of the child go to the log, and its input is open and empty."""
+    with Guarded(["sh", "-c", "echo out; echo err >&2"], log=tmp_path / "log") as child:
+        child.wait(30)
+    assert (tmp_path / "log").read_text() == "out\nerr\n"
+    with Guarded(["cat"], log=tmp_path / "log") as child, pytest.raises(subprocess.TimeoutExpired):
+        child.wait(0.1)
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    """A command that cannot be started raises OSError with its name."""
+    with pytest.raises(OSError, match="no-such-program"):
+        Guarded([tmp_path / "no-such-program"], log=tmp_path / "log")

@@ -1,0 +1,190 @@
+"""The pandas tables of runs whose end is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from kcontrol import Lab
+from kcontrol.errors import UserError
+from kcontrol.lab import tables
+from kcontrol.lab.moment import Moment
+from kcontrol.runtime.fold import fold
+from tests.lab.support import refusal
+
+TYPES = {
+    "partitions": tables.PARTITIONS,
+    "brokers": tables.BROKERS,
+    "znodes": tables.ZNODES,
+    "requests": tables.REQUESTS,
+    "journal": tables.JOURNAL,
+}
+
+
+def test_partitions_of_a_new_topic(lab: Lab) -> None:
+    """Each partition is led by its preferred replica, under leader epoch 0, and everybody is in sync."""
+    found = lab.partitions()
+    assert list(found.index) == ["t-0", "t-1"]
+    assert found.to_dict("list") == {
+        "leader": [2, 1],
+        "isr": [[2, 3], [1, 2, 3]],
+        "replicas": [[2, 3], [1, 2, 3]],
+        "leader_epoch": [0, 0],
+        "controller_epoch": [1, 1],
+        "zk_version": [0, 0],
+        "state": ["OnlinePartition", "OnlinePartition"],
+    }
+
+
+def test_partitions_after_the_controller_has_died(lab: Lab) -> None:
+    """What the dead controller had no part in is untouched; the other partition has been decided about twice."""
+    found = lab.kill(1).run().partitions()
+    assert found.leader.to_dict() == {"t-0": 2, "t-1": 2}
+    assert found.leader_epoch.to_dict() == {"t-0": 0, "t-1": 2}
+    assert found.isr.to_dict() == {"t-0": [2, 3], "t-1": [2, 3]}
+    assert found.controller_epoch.to_dict() == {"t-0": 1, "t-1": 2}
+
+
+def test_partitions_without_leader(lab: Lab) -> None:
+    """Nobody leads a partition whose replicas are all dead: leader -1, state Offline, the last ISR kept."""
+    found = lab.kill(3).run().kill(2).run().partitions().loc["t-0"]
+    assert (found.leader, found.isr, found.state) == (-1, [2], "OfflinePartition")
+
+
+def test_a_partition_that_has_no_state_yet(lab: Lab) -> None:
+    """Before its controller has decided, a partition has replicas and nothing else."""
+    found = lab.create_topic("u", [[3, 1]]).partitions().loc["u-0"]
+    assert found.replicas == [3, 1]
+    assert found.isr == []
+    assert found[["leader", "leader_epoch", "zk_version", "state"]].isna().all()
+
+
+def test_brokers(lab: Lab) -> None:
+    """Of a dead, a frozen and a fresh broker each has its row, and one of them rules."""
+    found = lab.kill(1).run().freeze(3).start(7).brokers()
+    assert list(found.index) == [1, 2, 3, 7]
+    assert found.alive.to_dict() == {1: False, 2: True, 3: True, 7: True}
+    assert found.frozen.to_dict() == {1: False, 2: False, 3: True, 7: False}
+    assert found.registered.to_dict() == {1: False, 2: True, 3: True, 7: False}
+    assert found.controller.to_dict() == {1: False, 2: True, 3: False, 7: False}
+    assert found.controller_epoch.loc[[2, 3]].tolist() == [2, 2]
+    assert found.leads.to_dict() == {1: [], 2: ["t-0", "t-1"], 3: [], 7: []}
+    assert found.queue[7] == ["BrokerStartup"]
+
+
+def test_a_broker_that_believes_it_rules(lab: Lab) -> None:
+    """A controller whose znode was deleted believes in itself until it has heard of it."""
+    lab.delete("/controller")
+    assert lab.brokers().controller.sum() == 0
+    assert lab.brokers().believes_so.to_dict() == {1: True, 2: False, 3: False}
+
+
+def test_znodes_are_those_of_the_world(lab: Lab) -> None:
+    """Every znode of the world is a row, with its text, its version and its owner, sorted by path."""
+    found = lab.kill(1).run().znodes()
+    stored = lab._world.snapshot()["znodes"]
+    assert list(found.index) == sorted(stored)
+    rows = found.astype(object).where(found.notna(), None)
+    assert {path: list(row) for path, row in zip(rows.index, rows.itertuples(index=False), strict=True)} == stored
+
+
+def test_requests(lab: Lab) -> None:
+    """A failover's requests: to the living, under the new epoch, first waiting, then answered."""
+    known = len(lab.requests())
+    lab.kill(1).run(until="a controller is elected").run_event(2)
+    waiting = lab.requests()[known:]
+    assert set(waiting.outcome) == {"waiting"}
+    assert set(waiting.receiver) == {2, 3} and set(waiting.sender) == {2} and set(waiting.controller_epoch) == {2}
+    last = lab.run().requests()[known:]
+    assert [tuple(row) for row in last.tail(2)[["api", "receiver", "partitions"]].itertuples(index=False)] == [
+        ("UpdateMetadata", 2, ["t-1"]),
+        ("UpdateMetadata", 3, ["t-1"]),
+    ]
+    assert "waiting" not in set(last.outcome) and "NONE" in set(last.outcome)
+
+
+def test_a_request_to_a_broker_that_dies_is_dropped(lab: Lab) -> None:
+    """What was on its way to a broker that is gone never had an answer."""
+    lab.create_topic("u", [[3, 1]]).run(until=lambda it: "1>3" in it.state["channels"]).kill(3).run()
+    assert "dropped" in set(lab.requests().query("receiver == 3").outcome)
+
+
+def test_journal_is_every_record_in_order(lab: Lab) -> None:
+    """The journal's table has the ids, times, kinds and causes of all records, and a sentence for each."""
+    found = lab.journal()
+    assert list(found.index) == [str(record.id) for record in lab.records]
+    assert found["kind"].tolist() == [record.kind for record in lab.records]
+    assert [None if pd.isna(cause) else cause for cause in found.cause] == [r.cause and str(r.cause) for r in lab.records]
+    assert [at.value // 1_000_000 for at in found["at"]] == [record.at_ms for record in lab.records]
+    assert found.what.str.endswith(".").all()
+    assert found.loc["0.0.2", "what"] == "Broker 1 starts."
+
+
+def test_journal_of_one_kind(lab: Lab) -> None:
+    """The records of one kind have a column for each of their fields."""
+    moves = lab.journal("change")
+    assert set(moves.machine) == {"partition", "replica"}
+    assert moves.loc[moves.subject == "t-0", "target"].tolist() == ["NewPartition", "OnlinePartition"]
+    assert moves.loc[moves.subject == "t-0", "value"].tolist()[-1]["leader"] == 2
+
+
+def test_journal_of_an_unknown_kind(lab: Lab) -> None:
+    """A kind that the run does not have is refused, with those that it has."""
+    with pytest.raises(UserError) as problem:
+        lab.journal("boo")
+    assert "change" in refusal(problem)
+
+
+def test_diff_names_exactly_what_has_changed(lab: Lab) -> None:
+    """Between the record before a hand's write and now, one znode has changed, and nothing else."""
+    before = len(lab.records) - 1
+    lab.set("/controller_epoch", "41")
+    found = lab.diff(before)
+    assert found.to_dict("records") == [
+        {"where": "ZooKeeper", "what": "/controller_epoch", "before": "1 (version 1)", "after": "41 (version 2)"}
+    ]
+
+
+def test_diff_of_a_death(lab: Lab) -> None:
+    """That a broker dies shows as its life alone, however much it knew."""
+    before = lab.records[-1].id
+    found = lab.kill(3).diff(str(before))
+    assert found.to_dict("records") == [{"where": "broker 3", "what": "alive", "before": True, "after": False}]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_types_do_not_depend_on_rows(opened: Callable[..., Lab], name: str) -> None:
+    """A table has the same columns and types with no rows, with some and after a failover."""
+    empty = opened(start=False)
+    full = opened(topics={"t": [[1, 2]]}).kill(1).run()
+    for lab in (empty, full):
+        found = getattr(lab, name)()
+        assert {column: str(dtype) for column, dtype in found.dtypes.items()} == TYPES[name]
+
+
+def test_tables_survive_somebody_elses_hand(lab: Lab) -> None:
+    """Znodes that hold nonsense are shown as text, and the tables about partitions and brokers do without them."""
+    for path in ("/controller", "/brokers/topics/t/partitions/1/state", "/brokers/topics/t"):
+        lab.set(path, '"><svg onload=x>')
+        lab.partitions(), lab.brokers(), lab.requests()
+        assert lab.znodes().text[path] == '"><svg onload=x>'
+    assert lab.partitions().empty
+
+
+def test_text_from_outside_is_escaped_in_html(opened: Callable[..., Lab]) -> None:
+    """A topic whose name is markup stays text wherever a notebook shows it."""
+    lab = opened(topics={"<img src=x onerror=alert(1)>": [[1, 2]]})
+    shown = [lab.partitions().to_html(), lab.znodes().to_html(), lab.journal().to_html(), lab._repr_mimebundle_()[0]["image/svg+xml"]]
+    assert all("<img" not in html for html in shown)
+    assert all("&lt;img" in html for html in shown[:3])
+
+
+def test_state_is_the_fold(lab: Lab) -> None:
+    """What the tables are made of is the fold of the journal, however often it was looked at on the way."""
+    for act in (lambda: lab.kill(1), lambda: lab.run(until="Reelect"), lab.run, lambda: lab.start(1), lab.run):
+        act()
+        assert json.dumps(lab.state, sort_keys=True) == json.dumps(fold(lab.records), sort_keys=True)
+        assert lab.state == Moment(lab.records).state

@@ -1,0 +1,45 @@
+"""What of a notebook's outputs is compared: one written rule, `sanitize.cfg`, which nbval reads too."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+RULES = Path(__file__).parent / "sanitize.cfg"
+
+# A view of a widget is nothing without its kernel, and nbval does not compare it either.
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+@cache
+def rules() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """The pairs of `regex` and `replace` lines, in their order."""
+    lines = [line.partition(": ")[::2] for line in RULES.read_text().splitlines() if line.startswith(("regex: ", "replace: "))]
+    pairs = list(zip(lines[::2], lines[1::2], strict=True))
+    assert all((first, second) == ("regex", "replace") for (first, _), (second, _) in pairs), "regex and replace take turns"
+    return tuple((re.compile(pattern), word) for (_, pattern), (_, word) in pairs)
+
+
+def sanitized(text: str) -> str:
+    """The text with everything that differs from run to run replaced by a word."""
+    for pattern, word in rules():
+        text = pattern.sub(word, text)
+    return text
+
+
+def compared(outputs: list[Any]) -> list[Any]:
+    """Outputs as they are compared: sanitized, without widget views and numbers of execution."""
+    return [_compared(output) for output in outputs]
+
+
+def _compared(value: Any) -> Any:
+    match value:
+        case str():
+            return sanitized(value)
+        case list():
+            return (
+                sanitized("".join(value)) if all(isinstance(item, str) for item in value) else [_compared(item) for item in value]
+            )
+        case dict():
+            return {key: _compared(item) for key, item in value.items() if key not in (WIDGET_VIEW, "execution_count")}
+    return value

@@ -1,0 +1,34 @@
+"""What the searches share: how a run becomes a scenario that can be pasted, and how one is run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcontrol.sim.search import Found
+from kcontrol.sim.settings import Settings
+from kcontrol.sim.world import World
+
+
+def two_brokers(faults: tuple[str, ...] = ("create_topic", "delete_controller"), **rule_changes: Any) -> World:
+    """A quiet cluster of two brokers without topics; requests are delivered at once, and no follower ever catches up."""
+    settings = Settings(
+        brokers=(1, 2), topics={"t": ((1, 2),)}, faults=faults, instant_requests=True, followers=False, rule_changes=rule_changes
+    )
+    world = World(settings)
+    for broker in world.settings.brokers:
+        world.step(("start", broker))
+        world.run()
+    return world
+
+
+def scenario(world: World, found: str) -> str:
+    """The whole run as Python that can be pasted."""
+    return Found(0, world.settings, found, (), tuple(world.done)).scenario()
+
+
+def pasted(text: str) -> World:
+    """The world that a scenario leads to."""
+    room: dict[str, Any] = {}
+    exec(compile(text, "scenario", "exec"), room)
+    world: World = room["world"]
+    return world

@@ -1,0 +1,296 @@
+"""The tables: every pair of states, every event, every effect, every rule and every kind of record has its row."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import typing
+from dataclasses import fields
+
+import pytest
+
+from kcontrol import effects, events
+from kcontrol.controller import handlers as controller
+from kcontrol.controller.election import STRATEGIES
+from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
+from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
+from kcontrol.events import BrokerRequest, ControllerState, Event
+from kcontrol.generations import PROTOCOL_RULES, RULES, Rules
+from kcontrol.model import PartitionState, ReplicaState
+from kcontrol.replica import handlers as replica
+from kcontrol.runtime.driver import PERFORM
+from kcontrol.runtime.fold import CHANGES
+from kcontrol.runtime.round_trips import ROUND_TRIPS
+from kcontrol.sim.acts import ACTIONS
+from kcontrol.sim.settings import FAULTS, Settings
+from kcontrol.sim.world import World
+from kcontrol.transitions import TransitionTable
+from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH
+from tests.core.support import ALL_FAULTS, TOPICS, cluster, walk
+from tests.parts import ROOT
+
+# Kafka's validPreviousStates, target by target. Source: PartitionStateMachine.scala and ReplicaStateMachine.scala (2.8).
+PARTITION_SOURCES = {
+    "NewPartition": {"NonExistentPartition"},
+    "OnlinePartition": {"NewPartition", "OnlinePartition", "OfflinePartition"},
+    "OfflinePartition": {"NewPartition", "OnlinePartition", "OfflinePartition"},
+    "NonExistentPartition": {"OfflinePartition"},
+}
+REPLICA_SOURCES = {
+    "NewReplica": {"NonExistentReplica"},
+    "OnlineReplica": {"NewReplica", "OnlineReplica", "OfflineReplica", "ReplicaDeletionIneligible"},
+    "OfflineReplica": {"NewReplica", "OnlineReplica", "OfflineReplica", "ReplicaDeletionIneligible"},
+    "ReplicaDeletionStarted": {"OfflineReplica"},
+    "ReplicaDeletionSuccessful": {"ReplicaDeletionStarted"},
+    "ReplicaDeletionIneligible": {"OfflineReplica", "ReplicaDeletionStarted"},
+    "NonExistentReplica": {"ReplicaDeletionSuccessful"},
+}
+
+
+# ---------------------------------------------------------------- states
+
+
+@pytest.mark.parametrize("source", PartitionState, ids=str)
+@pytest.mark.parametrize("target", PartitionState, ids=str)
+def test_a_pair_of_partition_states_is_a_row_or_a_refusal(source: PartitionState, target: PartitionState) -> None:
+    """The partition table has a row for just the pairs that Kafka allows."""
+    assert (PARTITION_TRANSITIONS.find(source, target) is not None) == (str(source) in PARTITION_SOURCES[str(target)])
+
+
+@pytest.mark.parametrize("source", ReplicaState, ids=str)
+@pytest.mark.parametrize("target", ReplicaState, ids=str)
+def test_a_pair_of_replica_states_is_a_row_or_a_refusal(source: ReplicaState, target: ReplicaState) -> None:
+    """The replica table has a row for just the pairs that Kafka allows."""
+    assert (REPLICA_TRANSITIONS.find(source, target) is not None) == (str(source) in REPLICA_SOURCES[str(target)])
+
+
+@pytest.mark.parametrize("table", [PARTITION_TRANSITIONS, REPLICA_TRANSITIONS], ids=lambda table: table.name)
+def test_a_table_can_be_read(table: TransitionTable) -> None:
+    """Each row says what the move means, and its action and its phase are ones that the machine knows."""
+    phases = {"partition": {"memory", "create", "elect"}, "replica": {"broker"}}[table.name]
+    assert {row.phase for row in table} <= phases
+    assert all(row.note and row.note == row.note.strip() and callable(row.action) for row in table)
+    assert {row.source for row in table} | {row.target for row in table} == set(table.states)
+
+
+def test_a_pair_cannot_be_listed_twice() -> None:
+    """A table with two rows for one pair is refused when it is made."""
+    row = (PartitionState.NEW, PartitionState.ONLINE, "memory", print, "note")
+    with pytest.raises(ValueError, match="lists a pair of states twice"):
+        TransitionTable("toy", PartitionState, "here", [row, row])
+
+
+def test_a_replaced_row_is_in_another_table() -> None:
+    """`replaced` gives a table with one other action and leaves this one alone; a row that is not there is an error."""
+    new, online, gone = PartitionState.NEW, PartitionState.ONLINE, PartitionState.NON_EXISTENT
+    mine = PARTITION_TRANSITIONS.replaced(new, online, print)
+    assert [row.action is print for row in mine if (row.source, row.target) == (new, online)] == [True]
+    assert not any(row.action is print for row in PARTITION_TRANSITIONS)
+    with pytest.raises(KeyError):
+        PARTITION_TRANSITIONS.replaced(gone, online, print)
+
+
+def test_each_strategy_of_election_has_its_row() -> None:
+    """There are Kafka's four, each with the brokers that hear of it. Source: PartitionStateMachine.doElectLeaderForPartitions (2.8)."""
+    assert {name: row.recipients for name, row in STRATEGIES.items()} == {
+        "offline": "online replicas",
+        "reassign": "target replicas",
+        "preferred": "all replicas",
+        "controlled_shutdown": "online or leaving replicas",
+    }
+
+
+# ---------------------------------------------------------------- events
+
+EVENTS = {name: cls for name, cls in vars(events).items() if inspect.isclass(cls) and issubclass(cls, Event)}
+CONCRETE = {name for name, cls in EVENTS.items() if cls not in (Event, BrokerRequest)}
+HANDLED = {cls.__name__ for cls in (*controller.HANDLERS, *replica.HANDLERS)}
+STUBS = {cls.__name__ for cls, row in controller.HANDLERS.items() if row.handler.__qualname__.startswith("listen_again")}
+
+
+def omitted() -> set[str]:
+    """What the first column of docs/omissions.md names."""
+    rows = [line.split("|")[1] for line in (ROOT / "docs" / "omissions.md").read_text().splitlines() if line.startswith("|")]
+    return {name.strip(" `") for row in rows for name in row.split(",")}
+
+
+def test_every_event_has_a_handler_or_is_listed_as_omitted() -> None:
+    """An event without a handler, or whose handler only listens again, stands in docs/omissions.md by name, and no other does."""
+    assert omitted() & CONCRETE == (CONCRETE - HANDLED) | STUBS
+
+
+def test_no_event_has_two_handlers() -> None:
+    """An event belongs to the controller's thread or to the broker's, never to both."""
+    assert set(controller.HANDLERS) & set(replica.HANDLERS) == set()
+
+
+# What the controller is busy with, and whether an inactive one looks at the event. Source: KafkaController.scala (2.8).
+KAFKAS_EVENTS = {
+    "Startup": ("ControllerChange", False),
+    "ControllerChange": ("ControllerChange", False),
+    "Reelect": ("ControllerChange", False),
+    "RegisterBrokerAndReelect": ("ControllerChange", False),
+    "Expire": ("ControllerChange", False),
+    "BrokerChange": ("BrokerChange", True),
+    "BrokerModifications": ("BrokerChange", True),
+    "TopicChange": ("TopicChange", True),
+    "PartitionModifications": ("TopicChange", True),
+    "TopicDeletion": ("TopicDeletion", True),
+    "TopicDeletionStopReplicaResponseReceived": ("TopicDeletion", True),
+    "ZkPartitionReassignment": ("AlterPartitionReassignment", True),
+    "ApiPartitionReassignment": ("AlterPartitionReassignment", True),
+    "PartitionReassignmentIsrChange": ("AlterPartitionReassignment", True),
+    "ListPartitionReassignments": ("ListPartitionReassignment", True),
+    "ReplicaLeaderElection": ("ManualLeaderBalance", True),
+    "AutoPreferredReplicaLeaderElection": ("AutoLeaderBalance", True),
+    "UncleanLeaderElectionEnable": ("UncleanLeaderElectionEnable", True),
+    "TopicUncleanLeaderElectionEnable": ("TopicUncleanLeaderElectionEnable", True),
+    "ControlledShutdown": ("ControlledShutdown", True),
+    "LeaderAndIsrResponseReceived": ("LeaderAndIsrResponseReceived", True),
+    "UpdateMetadataResponseReceived": ("UpdateMetadataResponseReceived", True),
+    "IsrChangeNotification": ("IsrChange", True),
+    "AlterIsrReceived": ("IsrChange", True),
+    "LogDirEventNotification": ("LogDirChange", True),
+    "UpdateFeatures": ("UpdateFeatures", True),
+}
+
+
+@pytest.mark.parametrize("event", controller.HANDLERS, ids=lambda event: event.__name__)
+def test_a_controller_event_has_kafkas_state(event: type[Event]) -> None:
+    """Each event of the controller has the state, and the rule about inactive controllers, that Kafka gives it."""
+    row = controller.HANDLERS[event]
+    assert (row.state.value, row.only_if_active) == KAFKAS_EVENTS[event.__name__]
+
+
+def test_every_state_of_the_controller_belongs_to_an_event() -> None:
+    """Idle aside, each state is that of some event of Kafka's."""
+    assert {state.value for state in ControllerState} - {"Idle"} <= {state for state, _ in KAFKAS_EVENTS.values()}
+
+
+# Which watch events Kafka's handlers of a path turn into an event. Source: the ZNodeChangeHandlers of KafkaController.scala (2.8).
+WATCHED = [
+    ("NodeCreated", "/controller", "ControllerChange"),
+    ("NodeDataChanged", "/controller", "ControllerChange"),
+    ("NodeDeleted", "/controller", "Reelect"),
+    ("NodeChildrenChanged", "/brokers/ids", "BrokerChange"),
+    ("NodeDataChanged", "/brokers/ids/17", "BrokerModifications"),
+    ("NodeCreated", "/brokers/ids/17", None),
+    ("NodeDeleted", "/brokers/ids/17", None),
+    ("NodeChildrenChanged", "/brokers/topics", "TopicChange"),
+    ("NodeDataChanged", "/brokers/topics/my.topic", "PartitionModifications"),
+    ("NodeCreated", "/brokers/topics/my.topic", None),
+    ("NodeDataChanged", "/brokers/topics/t/partitions", None),
+    ("NodeChildrenChanged", "/admin/delete_topics", "TopicDeletion"),
+    ("NodeCreated", "/admin/reassign_partitions", "ZkPartitionReassignment"),
+    ("NodeDeleted", "/admin/reassign_partitions", None),
+    ("NodeDataChanged", "/admin/reassign_partitions", None),
+    ("NodeCreated", "/admin/preferred_replica_election", "ReplicaLeaderElection"),
+    ("NodeDataChanged", "/admin/preferred_replica_election", None),
+    ("NodeChildrenChanged", "/isr_change_notification", "IsrChangeNotification"),
+    ("NodeChildrenChanged", "/log_dir_event_notification", "LogDirEventNotification"),
+    ("NodeChildrenChanged", "/controller", None),
+]
+
+
+@pytest.mark.parametrize(("said", "path", "event"), WATCHED, ids=lambda value: str(value))
+def test_a_watch_event_stands_for_the_event_of_its_path(said: str, path: str, event: str | None) -> None:
+    """What ZooKeeper says about a path becomes the event that Kafka's handler of that path queues, or none."""
+    found = controller.event_of(said, path)
+    assert (found.name if found else None) == event
+
+
+def test_a_watch_event_tells_whom_it_is_about() -> None:
+    """The id of a broker and the name of a topic are read from the path."""
+    assert controller.event_of("NodeDataChanged", "/brokers/ids/17") == events.BrokerModifications(17)
+    assert controller.event_of("NodeDataChanged", "/brokers/topics/a-1") == events.PartitionModifications("a-1")
+
+
+def test_every_row_of_the_watch_events_names_an_event() -> None:
+    """Each row of WATCH_EVENTS makes an event of the controller's thread, and each row was asked for above."""
+    assert {event.__name__ for _, _, event in controller.WATCH_EVENTS} == {event for _, _, event in WATCHED if event}
+    assert all(EVENTS[event.__name__] is event for _, _, event in controller.WATCH_EVENTS)  # type: ignore[attr-defined]
+
+
+# ---------------------------------------------------------------- effects, rules, actions
+
+
+def test_every_instant_effect_can_be_performed() -> None:
+    """The driver performs each effect that is instant, besides a commit that writes nothing; `Release` suspends instead."""
+    instant = set(typing.get_args(effects.Instant)) - {effects.Release}
+    assert set(PERFORM) == instant | {effects.Commit}
+
+
+def test_every_other_effect_is_a_round_trip() -> None:
+    """What is not instant is one of the round trips that the driver knows."""
+    assert set(ROUND_TRIPS) == set(typing.get_args(effects.RoundTrip)) - {effects.Commit} | {effects.Release}
+
+
+def test_every_rule_is_a_field_of_the_rules() -> None:
+    """The two tables of rules have no row in common and together name the fields of `Rules`, release and protocol aside."""
+    assert set(RULES) & set(PROTOCOL_RULES) == set()
+    assert set(RULES) | set(PROTOCOL_RULES) == {f.name for f in fields(Rules)} - {"release", "inter_broker_protocol"}
+
+
+def test_every_fault_on_offer_is_an_action() -> None:
+    """Each fault of the settings is a kind of action that does not go on by itself, or the end of a live session."""
+    assert {fault for fault in FAULTS if fault not in ACTIONS} == {"delete_controller"}
+    assert {fault for fault in FAULTS if fault in ACTIONS and ACTIONS[fault].routine} == {"expire"}
+
+
+def test_every_action_says_its_form() -> None:
+    """The words that follow a kind of action are as many as what performs it takes."""
+    for name, kind in ACTIONS.items():
+        taken = list(inspect.signature(kind.perform).parameters)[1:]
+        assert len(kind.form.split(", ")) == len(taken), name
+
+
+# ---------------------------------------------------------------- records
+
+CHANGES_NOTHING = {
+    *("run", "open", "act", "read", "fail", "thrown", "connection_loss", "release", "append"),
+    *("receive", "lose", "refused", "lost", "refuse", "freeze", "thaw", "renew"),
+}
+
+
+def logged() -> set[str]:
+    """Every kind of record that some line of the package logs, read from its text."""
+    kinds: set[str] = set()
+    for path in (ROOT / "kcontrol").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                at = {"log": 0, "_log_move": 2}.get(name)
+                if at is not None and len(node.args) > at and isinstance(node.args[at], ast.Constant):
+                    kinds.add(str(node.args[at].value))  # type: ignore[attr-defined]
+    return kinds
+
+
+def test_the_fold_knows_every_kind_of_record() -> None:
+    """Each kind that some line of the package logs changes the folded state or stands in the list of those that change nothing."""
+    assert set(CHANGES) & CHANGES_NOTHING == set()
+    assert set(CHANGES) | CHANGES_NOTHING == logged()
+
+
+def ran() -> set[str]:
+    """The kinds of records that a number of runs have logged."""
+    worlds = []
+    for seed in range(15):
+        world = cluster(faults=ALL_FAULTS) if seed % 3 else World(Settings(topics=TOPICS, faults=ALL_FAULTS))
+        worlds += [world for _ in walk(world, seed, 150)][:1]
+    for path, text in ((CONTROLLER_EPOCH, "9"), (CONTROLLER_EPOCH, "broken")):
+        world = cluster()
+        world.step(("set", path, text))
+        world.step(("kill", 2))
+        world.step(("delete", CONTROLLER) if text == "broken" else ("expire", 2))
+        world.run()
+        worlds.append(world)
+    world = cluster({"t": ((3, 1), (1, 3))})
+    world.step(("term", 3))
+    world.run()
+    return {record.kind for one in (*worlds, world) for record in one.journal.records}
+
+
+def test_runs_log_what_the_text_says() -> None:
+    """Random and chosen runs log every kind there is but for those of handlers that no broker has yet, and no other."""
+    toys = {"append", "park", "release", "connection_loss", "lost", "refuse", "refused"}
+    assert ran() - toys == logged() - toys

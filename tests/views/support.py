@@ -1,0 +1,133 @@
+"""Runs to look at, and a way to ask the viewer's JavaScript what it makes of them."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from kcontrol.lab.doctor import find_chromium
+from kcontrol.runtime.journal import Record
+from kcontrol.sim.settings import FAULTS, Settings
+from kcontrol.sim.world import World
+from kcontrol.views import bundle
+
+NASTY = "<img src=x onerror=alert(1)>"
+
+# Chromium runs as root in containers, and asks nobody outside for anything.
+CHROMIUM = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+class OfWorld:
+    """A world as a viewer steps it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    @property
+    def records(self) -> Sequence[Record]:
+        return self.world.journal.records
+
+    def actions(self) -> Sequence[Any]:
+        return self.world.actions()
+
+    def step(self, action: Any) -> None:
+        self.world.step(action)
+
+    def run(self) -> None:
+        self.world.run()
+
+
+def cluster(brokers: Sequence[int] = (1, 2, 3), topic: str = "orders", faults: Sequence[str] = FAULTS, **settings: Any) -> World:
+    """Brokers start in the order given; a topic with a partition for each is created; everything is quiet."""
+    world = World(Settings(brokers=tuple(sorted(brokers)), faults=tuple(faults), **settings))
+    for broker in brokers:
+        world.step(("start", broker))
+        world.run()
+    spread = tuple(tuple(brokers[i:]) + tuple(brokers[:i]) for i in range(len(brokers)))
+    world.step(("create_topic", topic, spread))
+    world.run()
+    return world
+
+
+@cache
+def story() -> tuple[Record, ...]:
+    """A leader dies, then the controller; both come back."""
+    world = cluster((3, 2, 1))
+    for action in (("kill", 2), ("kill", 3), ("start", 2), ("start", 3)):
+        world.step(action)
+        world.run()
+    return tuple(world.journal.records)
+
+
+def _from_outside(world: World) -> Iterator[tuple[Any, ...]]:
+    for n, process in sorted(world.processes.items()):
+        yield ("thaw" if process.frozen else "freeze", n)
+        if not process.frozen:
+            yield ("term", n)
+    if "/controller" in world.zk.tree():
+        yield from (("set", "/controller", text) for text in ("nonsense", "7", '{"brokerid":2}'))
+    if len(world.processes) < len(world.settings.brokers):
+        yield ("start", next(n for n in world.settings.brokers if n not in world.processes))
+
+
+def random_run(seed: int, steps: int = 250, topic: str = "t") -> World:
+    """A cluster to which anything that `actions()` offers happens, outside hands that freeze, thaw and scribble included."""
+    choose, world = random.Random(seed), cluster(topic=topic, seed=seed)
+    for _ in range(steps):
+        rare = list(_from_outside(world))
+        world.step(choose.choice(rare) if choose.random() < 0.04 else choose.choice(world.actions() or rare))
+    return world
+
+
+# ---------------------------------------------------------------- JavaScript
+
+Ask = Callable[[str, Any], Any]
+
+
+IN_NODE = """
+const viewer = { timelineOf, sceneAt, ruleOf, sourceOf }, chunks = [];
+const ask = async (given) => { BODY };
+for await (const chunk of process.stdin) chunks.push(chunk);
+process.stdout.write(JSON.stringify(await ask(JSON.parse(Buffer.concat(chunks).toString()))));
+"""
+
+
+@contextmanager
+def node() -> Iterator[Ask]:
+    """Runs functions of the viewer in Node.js: `ask(body, given)` is what `body`, with `viewer` and `given` in sight, returns."""
+
+    def ask(body: str, given: Any) -> Any:
+        command = ["node", "--input-type=module", "-e", bundle.script() + IN_NODE.replace("BODY", body)]
+        done = subprocess.run(command, input=json.dumps(given).encode(), capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+        return json.loads(done.stdout)
+
+    yield ask
+
+
+@contextmanager
+def chromium() -> Iterator[Ask]:
+    """The same in a browser, on an empty page."""
+    from playwright.sync_api import sync_playwright
+
+    load = "async (code) => { window.viewer = await import(URL.createObjectURL(new Blob([code], {type: 'text/javascript'}))); }"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=CHROMIUM)
+        page = browser.new_page()
+        page.evaluate(load, bundle.script())
+        yield lambda body, given: page.evaluate(f"async (given) => {{ const viewer = window.viewer; {body} }}", given)
+        browser.close()
+
+
+def has_node() -> bool:
+    """Whether Node.js is on PATH."""
+    return shutil.which("node") is not None

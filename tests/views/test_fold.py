@@ -1,0 +1,97 @@
+"""The state that the viewer's JavaScript folds is the state that Python folds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kcontrol.runtime.fold import Fold
+from kcontrol.runtime.journal import Record, RecordId, plain
+from kcontrol.views.rows import rows
+from tests.views.support import Ask, random_run, story
+
+STATES = """
+    const timeline = viewer.timelineOf({ get: () => given.rows });
+    return given.at.map((index) => JSON.parse(JSON.stringify(timeline.at(index).state)));
+"""
+
+
+def folded(records: list[Record], at: list[int]) -> list[Any]:
+    """The states after these records, as JSON has them."""
+    fold, wanted, found = Fold(), set(at), {}
+    for index, record in enumerate(records):
+        fold.add(record)
+        if index in wanted:
+            found[index] = json.loads(json.dumps(plain(fold.state)))
+    return [found[index] for index in at]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_states_of_a_random_run(ask: Ask, seed: int) -> None:
+    """After every third record of a run full of faults both folds hold the same."""
+    records = list(random_run(seed).journal.records)
+    at = list(range(seed % 3, len(records), 3))
+    for mine, theirs, index in zip(folded(records, at), ask(STATES, {"rows": rows(records), "at": at}), at, strict=True):
+        assert theirs == mine, f"after record {index}, {records[index]}"
+
+
+def test_going_back_and_forth_is_the_same_as_going_on(ask: Ask) -> None:
+    """A state does not depend on the way by which one came to it: jumps, steps back and checkpoints included."""
+    records = list(story())
+    last = len(records) - 1
+    at = [last, 0, 63, 64, 65, 62, 128, 127, 500, 499, 498, last - 70, last, 64, 63]
+    assert ask(STATES, {"rows": rows(records), "at": at}) == folded(records, at)
+
+
+def test_a_run_full_of_odd_names(ask: Ask) -> None:
+    """Topics named as JavaScript's own properties, or in other letters, are names as any other."""
+    from tests.views.support import cluster
+
+    world = cluster(topic="__proto__")
+    for topic in ("constructor", "\uff21", "a-1-b", "hasOwnProperty"):
+        world.step(("create_topic", topic, ((1, 2), (2, 3))))
+        world.run()
+    world.step(("kill", 1))
+    world.run()
+    records = list(world.journal.records)
+    at = list(range(0, len(records), 7))
+    assert ask(STATES, {"rows": rows(records), "at": at}) == folded(records, at)
+
+
+def test_kinds_that_this_world_never_records(ask: Ask) -> None:
+    """Timers, parked requests, repeated requests and lists of members are folded alike, though no run above may hold them."""
+    made = [
+        ("start", 0, {"broker": 1, "incarnation": 1}),
+        ("arm", 1, {"timer": "x", "thread": "controller", "fires_at_ms": 9, "event": {"event": "E"}}),
+        ("arm", 1, {"timer": "y", "thread": "controller", "fires_at_ms": 9, "event": {"event": "E"}}),
+        ("cancel", 1, {"timer": "x"}),
+        ("fire", 1, {"timer": "y"}),
+        ("park", 1, {"correlation_id": "c", "key": "k"}),
+        ("park", 1, {"correlation_id": "d", "key": "k"}),
+        ("respond", 1, {"correlation_id": "c", "body": {}}),
+        ("learn", 1, {"context": "broker", "field": "live", "of": "set", "clear": False, "remove": [], "put": [10, 9, 2]}),
+        ("learn", 1, {"context": "broker", "field": "live", "of": "set", "clear": False, "remove": [9], "put": [1]}),
+        ("learn", 1, {"context": "broker", "field": "live", "of": "set", "clear": True, "remove": [], "put": None}),
+        ("learn", 1, {"context": "controller", "field": "m", "of": "map", "clear": False, "remove": [], "put": {"1": 2, "3": 4}}),
+        ("learn", 1, {"context": "controller", "field": "m", "of": "map", "clear": False, "remove": [3], "put": None}),
+        ("send", 1, {"requests": {"leader_and_isr": {"values": [], "to": {"2": []}}, "stop_replica": {"to": {"2": {}}}}}),
+        ("duplicate", 0, {"sender": 1, "receiver": 2, "api": "LeaderAndIsr"}),
+        ("close_channels", 1, {"to": [2, 3]}),
+    ]
+    records = [Record(RecordId(who, 1, n), kind, None, n, fields) for n, (kind, who, fields) in enumerate(made)]
+    at = list(range(len(records)))
+    assert ask(STATES, {"rows": rows(records), "at": at}) == folded(records, at)
+
+
+def test_missing_records_are_noticed(ask: Ask) -> None:
+    """Records that come twice are taken in once; records that leave a gap are refused."""
+    body = """
+        const timeline = viewer.timelineOf({ get: () => given.slice(0, 10) });
+        const gap = timeline.append(given.slice(12), 12);
+        const twice = timeline.append(given.slice(5, 20), 5);
+        return [gap, twice, timeline.length, timeline.records.map((r) => r.id.join("."))];
+    """
+    records = rows(story()[:40])
+    assert ask(body, records) == [False, True, 20, [".".join(map(str, r["id"])) for r in records[:20]]]

@@ -1,0 +1,59 @@
+"""The table of meanings says of events, rules and machines what the code has, and JavaScript reads it as Python does."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from kcontrol import events
+from kcontrol.controller.election import STRATEGIES
+from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
+from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
+from kcontrol.runtime.journal import Record
+from kcontrol.transitions import TransitionTable
+from kcontrol.views.meanings import MEANINGS, kafka_source, rule
+from kcontrol.views.rows import rows
+from kcontrol.views.text import SENTENCES
+from tests.views.support import Ask, random_run
+
+ABSTRACT = {"Event", "BrokerRequest"}
+
+
+def test_every_event_has_a_meaning() -> None:
+    """The events in the table are the events that there are."""
+    found = {name for name, kind in inspect.getmembers(events, inspect.isclass) if issubclass(kind, events.Event)}
+    assert set(MEANINGS["events"]) == found - ABSTRACT
+
+
+@pytest.mark.parametrize("table", [PARTITION_TRANSITIONS, REPLICA_TRANSITIONS], ids=lambda table: table.name)
+def test_machines_are_the_tables(table: TransitionTable) -> None:
+    """States, rows and notes of the drawn machine are those of the transition table, in its order."""
+    machine = MEANINGS["machines"][table.name]
+    assert machine["states"] == [str(state) for state in table.states]
+    assert machine["rows"] == [[str(row.source), str(row.target), row.note] for row in table]
+    assert table.source == f"{machine['source']} ({MEANINGS['release']})"
+
+
+def test_every_rule_has_a_meaning() -> None:
+    """Every strategy of the elections, and every rule that a record of any random run names, is in the table."""
+    used = {r.fields["rule"] for seed in range(4) for r in random_run(seed).journal.records if r.kind == "change"}
+    assert set(STRATEGIES) | (used - {""}) <= set(MEANINGS["rules"])
+    assert set(MEANINGS["kinds"]) <= set(SENTENCES)
+
+
+def test_python_and_javascript_say_the_same(ask: Ask) -> None:
+    """The rule and Kafka's source of each record are the same on both sides."""
+    records = [record.plain() for record in random_run(3).journal.records]
+    mine = [[rule(record), kafka_source(record)] for record in records]
+    body = "return given.map((record) => [viewer.ruleOf(record), viewer.sourceOf(record)]);"
+    assert ask(body, rows(records)) == mine
+    assert len({tuple(pair) for pair in mine}) > 15
+
+
+def test_a_learners_own_rule_is_named() -> None:
+    """A rule that is not in the table is shown by its name."""
+    change = next(r for r in random_run(3).journal.records if r.kind == "change" and r.fields["rule"])
+    mine = Record(change.id, "change", None, 0, change.fields | {"rule": "my own"}).plain()
+    assert rule(mine) == "my own"
+    assert kafka_source(mine) == "PartitionStateMachine.scala (2.8)" if mine.fields["machine"] == "partition" else True

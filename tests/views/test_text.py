@@ -1,0 +1,130 @@
+"""Every record, every action and every state can be said in words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import kcontrol
+from kcontrol.runtime.fold import fold
+from kcontrol.runtime.journal import Record, RecordId, read, write
+from kcontrol.sim.acts import ACTIONS
+from kcontrol.views import text
+from tests.views.support import NASTY, cluster, random_run, story
+
+PACKAGE = Path(kcontrol.__file__).parent
+LOGGED = re.compile(r'\.log\(\s*"(\w+)"|_log_move\(\s*driver,\s*thread,\s*"(\w+)"')
+
+
+def kinds_in_source() -> set[str]:
+    """The kinds of records that the package writes, as its text has them."""
+    found = (match for path in PACKAGE.rglob("*.py") for match in LOGGED.finditer(path.read_text(encoding="utf-8")))
+    return {match[1] or match[2] for match in found}
+
+
+def test_every_kind_of_record_has_a_sentence() -> None:
+    """Whatever the package records, `say` has words for, and for nothing else."""
+    assert set(text.SENTENCES) == kinds_in_source()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sentences_of_random_runs(seed: int) -> None:
+    """Every record of a run full of faults is one line that begins with a capital and ends with a full stop."""
+    for line in map(text.say, random_run(seed).journal.records):
+        assert re.fullmatch(r"[A-Z].*[.…]", line), line
+        assert line.isprintable()
+
+
+def test_a_record_is_said_alike_before_and_after_it_was_a_file(tmp_path: Path) -> None:
+    """A sentence and a weight do not depend on whether the fields are values of the package or plain JSON."""
+    records = random_run(11).journal.records
+    write(records, tmp_path / "journal")
+    again = read(tmp_path / "journal")
+    assert text.lines(again) == text.lines(records)
+    assert list(map(text.weight, again)) == list(map(text.weight, records))
+
+
+def test_the_story_in_words() -> None:
+    """The sentences that matter say who did what to what, and with which outcome."""
+    said = [text.say(record) for record in story()]
+    for sentence in (
+        "Broker 2 is killed; ZooKeeper does not know yet.",
+        "ZooKeeper ends the session of broker 2: /brokers/ids/2 is gone.",
+        "ZooKeeper tells broker 3 that /brokers/ids has other children.",
+        "Broker 3 begins to handle BrokerChange.",
+        "Somebody outside acts: create topic orders.",
+    ):
+        assert sentence in said
+    moves = [
+        sentence
+        for sentence in said
+        if re.search(r"^Broker \d moves orders-\d from Offline to Online: leader \d, ISR \[", sentence)
+    ]
+    assert moves
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [((), ""), (("a",), "a"), (("a", "b"), "a and b"), ("abcd", "a, b, c and d"), ("abcde", "a, b, c and 2 more")],
+)
+def test_lists(names: tuple[str, ...], shown: str) -> None:
+    """A long list is cut and counted."""
+    assert text.listed(names) == shown
+
+
+def test_what_cannot_be_printed() -> None:
+    """A topic's name cannot break a line, steer a terminal or fill a page."""
+    record = Record(RecordId(0, 0, 1), "act", None, 0, {"action": ["create_topic", "a\x1b[2J\nb" + "c" * 500]})
+    said = text.say(record)
+    assert said.isprintable()
+    assert len(said) <= text.LONGEST
+
+
+def test_every_action_has_a_label() -> None:
+    """Labels and kinds of actions are the same list, and so are those that go on by themselves."""
+    assert set(text.LABELS) == set(ACTIONS)
+    assert {name for name, kind in ACTIONS.items() if kind.routine} == text.ROUTINE | {"expire", "fire"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_labels_say_what_an_action_is_about(seed: int) -> None:
+    """Two different things that can happen next never have the same label, and no placeholder is left open."""
+    world = random_run(seed, 120)
+    labels = [text.label(action, fold(world.journal.records)) for action in world.actions()]
+    assert len(set(labels)) == len(labels)
+    assert not any("{" in label for label in labels)
+
+
+def test_a_label_names_the_event() -> None:
+    """What a thread would begin, what a broker would hear and what it would receive are named."""
+    world = cluster((1, 2))
+    world.step(("delete", "/controller"))
+    state = fold(world.journal.records)
+    assert text.label(("deliver", 1), state) == "broker 1 hears from ZooKeeper: /controller"
+    world.step(("deliver", 1))
+    assert text.label(("begin", 1, "controller"), fold(world.journal.records)) == "broker 1 begins: Reelect"
+    world.step(("begin", 1, "controller"))
+    assert text.label(("advance", 1, "controller"), fold(world.journal.records)) == "broker 1 goes on: Reelect"
+
+
+def test_summaries() -> None:
+    """One line says who is there, who rules under which epoch, and how many partitions have a leader that lives."""
+    assert text.summary(fold(story()), (1, 2, 3)) == "3 brokers, broker 1 is controller (epoch 2), 3 partitions online"
+    world = cluster()
+    world.step(("kill", 1))
+    said = text.summary(fold(world.journal.records), (1, 2, 3))
+    assert said == "2 of 3 brokers, broker 1 is controller (epoch 1), 2 partitions online, 1 offline"
+    world.step(("expire", 1))
+    assert text.summary(fold(world.journal.records), (1, 2, 3)).startswith("2 of 3 brokers, no controller, ")
+    assert text.summary(fold([])) == "0 brokers, no controller, no partitions"
+
+
+def test_znodes_that_anybody_may_have_written() -> None:
+    """Nonsense in the znodes that a summary reads is no error."""
+    world = cluster(topic=NASTY)
+    for path in ("/controller", "/controller_epoch", f"/brokers/topics/{NASTY}", f"/brokers/topics/{NASTY}/partitions/0/state"):
+        for nonsense in ("nonsense", "", "[]", "null", '{"partitions":7}', '{"brokerid":"x"}'):
+            world.step(("set", path, nonsense))
+            assert text.summary(fold(world.journal.records))

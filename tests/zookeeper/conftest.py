@@ -1,0 +1,54 @@
+"""One real server for the whole run, and a fresh, empty ZooKeeper of either kind for each test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kcontrol.runtime.embedded import EmbeddedZooKeeper
+from kcontrol.runtime.zk_kazoo import KazooZooKeeper
+from kcontrol.runtime.zk_memory import MemoryZooKeeper
+from tests.zookeeper.support import Clock
+
+_CHROOTS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EmbeddedZooKeeper]:
+    """A real ZooKeeper server that all tests share, each below a chroot of its own."""
+    with EmbeddedZooKeeper() as embedded:
+        yield embedded
+
+
+@pytest.fixture
+def chroot() -> str:
+    """A path that no other test uses."""
+    return f"/case-{next(_CHROOTS)}"
+
+
+@pytest.fixture
+def real(server: EmbeddedZooKeeper, chroot: str) -> Iterator[KazooZooKeeper]:
+    """An empty root on the real server."""
+    with KazooZooKeeper(server.hosts, chroot) as zookeeper:
+        yield zookeeper
+
+
+@pytest.fixture(params=["memory", pytest.param("real", marks=pytest.mark.zookeeper)])
+def zookeeper(request: pytest.FixtureRequest) -> Any:
+    """An empty ZooKeeper: once the one in memory, once a real one."""
+    return MemoryZooKeeper(Clock()) if request.param == "memory" else request.getfixturevalue("real")
+
+
+@pytest.fixture
+def client(zookeeper: Any) -> Any:
+    """A session on it."""
+    return zookeeper.connect()
+
+
+@pytest.fixture
+def other(zookeeper: Any) -> Any:
+    """Another session on it."""
+    return zookeeper.connect()

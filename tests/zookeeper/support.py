@@ -1,0 +1,174 @@
+"""Short words for what the tests do to a ZooKeeper, and a wire that can be cut."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kcontrol.effects import Op, Stat, Znode
+from kcontrol.runtime.zookeeper import Client, ConnectionLoss, Written
+
+T = TypeVar("T")
+
+
+class Clock:
+    """A virtual clock that goes on by one millisecond whenever it is read."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000
+
+    def __call__(self) -> int:
+        self.now_ms += 1
+        return self.now_ms
+
+
+def transact(client: Client, *ops: Op) -> Written:
+    """One transaction."""
+    return client.write([ops])[0]
+
+
+def create(client: Client, path: str, data: bytes = b"", **flags: bool) -> Written:
+    """One creation on its own."""
+    return transact(client, Op("create", path, data, **flags))
+
+
+def put(client: Client, path: str, data: bytes = b"", version: int = -1) -> Written:
+    """One set on its own."""
+    return transact(client, Op("set", path, data, version))
+
+
+def delete(client: Client, path: str, version: int = -1) -> Written:
+    """One deletion on its own."""
+    return transact(client, Op("delete", path, version=version))
+
+
+def stat(client: Client, path: str) -> Stat:
+    """The stat of a znode that must be there."""
+    found = client.exists([path], watch=False)[0]
+    assert found is not None
+    return found
+
+
+def node(client: Client, path: str) -> Znode:
+    """A znode that must be there."""
+    found = client.read([path], watch=False)[0]
+    assert found is not None
+    return found
+
+
+def events(zookeeper: Any, client: Client) -> list[tuple[str, str]]:
+    """The (type, path) of every event that has reached the client once all is settled."""
+    zookeeper.settle()
+    return [(event.type, event.path) for event in client.events()]
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """Call again while the connection is lost, as whoever uses a client does; the client itself waits for the next one."""
+    for _ in range(20):
+        with contextlib.suppress(ConnectionLoss):
+            return call()
+    raise AssertionError("The connection is lost again and again.")
+
+
+class Wire:
+    """A loopback port in front of a server, whose connections can be cut at a chosen moment."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._links: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._cut_on: str | None = None
+        self._answers_left = 0
+        self._is_down = False
+        self._start(self._accept)
+
+    @property
+    def hosts(self) -> str:
+        """The address of this end."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def threads(self) -> set[threading.Thread]:
+        """Its threads."""
+        return set(self._threads)
+
+    def cut(self) -> None:
+        """Cut every connection now; new ones are accepted."""
+        links, self._links = self._links, []
+        self._close(*links)
+
+    def cut_before_request(self) -> None:
+        """Cut a connection instead of passing its next request on."""
+        self._cut_on = "request"
+
+    def cut_before_answer(self, after: int = 0) -> None:
+        """Cut a connection instead of passing on the answer that comes `after` so many others."""
+        self._answers_left = after
+        self._cut_on = "answer"
+
+    def down(self) -> None:
+        """Cut, and refuse new connections until `up`."""
+        self._is_down = True
+        self.cut()
+
+    def up(self) -> None:
+        """Accept connections again."""
+        self._is_down = False
+
+    def close(self) -> None:
+        """Cut everything and end every thread."""
+        self.down()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(10)
+            assert not thread.is_alive()
+
+    def _start(self, target: Any, *args: Any) -> None:
+        thread = threading.Thread(target=target, args=args, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            if self._is_down:
+                near.close()
+                continue
+            far = socket.create_connection(("127.0.0.1", self._target))
+            self._links += [near, far]
+            self._start(self._pass_on, near, far, "request")
+            self._start(self._pass_on, far, near, "answer")
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket, kind: str) -> None:
+        with contextlib.suppress(OSError, ValueError), source.makefile("rb") as stream:
+            while header := stream.read(4):
+                frame = header + stream.read(int.from_bytes(header, "big"))
+                if self._is_cut_here(kind):
+                    break
+                sink.sendall(frame)
+        self._close(source, sink)
+
+    def _close(self, *links: socket.socket) -> None:
+        for link in links:
+            with contextlib.suppress(OSError):
+                link.shutdown(socket.SHUT_RDWR)
+            link.close()
+
+    def _is_cut_here(self, kind: str) -> bool:
+        if self._cut_on != kind:
+            return False
+        if kind == "answer" and self._answers_left:
+            self._answers_left -= 1
+            return False
+        self._cut_on = None
+        return True
