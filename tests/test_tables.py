@@ -91,7 +91,7 @@ def test_a_replaced_row_is_in_another_table() -> None:
 
 
 def test_each_strategy_of_election_has_its_row() -> None:
-    """There are Kafka's four, each with the brokers that hear of it. Source: PartitionStateMachine.doElectLeaderForPartitions (2.8)."""
+    """There are Kafka's four, each with the brokers that hear of it. Source: Election.scala (2.8)."""
     assert {name: row.recipients for name, row in STRATEGIES.items()} == {
         "offline": "online replicas",
         "reassign": "target replicas",
@@ -167,7 +167,7 @@ def test_every_state_of_the_controller_belongs_to_an_event() -> None:
     assert {state.value for state in ControllerState} - {"Idle"} <= {state for state, _ in KAFKAS_EVENTS.values()}
 
 
-# Which watch events Kafka's handlers of a path turn into an event. Source: the ZNodeChangeHandlers of KafkaController.scala (2.8).
+# Which watch events Kafka's handlers of a path turn into an event. Source: the ZNodeChangeHandlers in KafkaController.scala (2.8)
 WATCHED = [
     ("NodeCreated", "/controller", "ControllerChange"),
     ("NodeDataChanged", "/controller", "ControllerChange"),
@@ -266,7 +266,7 @@ def logged() -> set[str]:
 
 
 def test_the_fold_knows_every_kind_of_record() -> None:
-    """Each kind that some line of the package logs changes the folded state or stands in the list of those that change nothing."""
+    """Each kind that some line of the package logs changes the folded state or is listed as one that changes nothing."""
     assert set(CHANGES) & CHANGES_NOTHING == set()
     assert set(CHANGES) | CHANGES_NOTHING == logged()
 

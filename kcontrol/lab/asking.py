@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from kcontrol.errors import UserError
@@ -29,5 +30,17 @@ def session(lab: Lab, *, optional: bool) -> Any:
     from kcontrol.pipeline import tables
 
     tables.register(spark, lab.path)
-    lab.closing.callback(stop_spark)
+    if lab not in _asking:
+        _asking.add(lab)
+        lab.closing.callback(_leave, lab)
     return spark
+
+
+_asking: weakref.WeakSet[Lab] = weakref.WeakSet()
+
+
+def _leave(lab: Lab) -> None:
+    """Spark ends with the last lab that has asked it."""
+    _asking.discard(lab)
+    if not _asking:
+        stop_spark()

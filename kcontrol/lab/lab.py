@@ -98,6 +98,7 @@ class Lab(Acts):
 
     def actions(self) -> list[Action]:
         """What can happen next: first what goes on by itself, in the order in which `run` takes it, then the faults on offer."""
+        self._require_open()
         with troubles.zookeeper_answers():
             return self._world.actions()
 
@@ -106,6 +107,7 @@ class Lab(Acts):
 
         Raises UserError, listing what there is, for one that cannot happen.
         """
+        self._require_open()
         chosen = action if action is not None else next(acts.routine(self._world), None)
         if chosen is None:
             raise UserError("The cluster is quiet: nothing goes on by itself; start, kill or change something.")

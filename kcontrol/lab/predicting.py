@@ -113,7 +113,7 @@ class Question:
         import ipywidgets as widgets
 
         button = widgets.Button(
-            description=f"{number}  {text}", tooltip=text, layout=widgets.Layout(width="auto"), style={"text_align": "left"}
+            description=f"{number}  {text}", tooltip=text, layout=widgets.Layout(width="auto")
         )
         button.on_click(lambda _: self.answer(number))
         return button

@@ -29,7 +29,7 @@ class Changes:
 
 
 def shipped(source: Path) -> dict[str, bytes]:
-    """Returns the files that learners get, by relative path: everything below `source` but hidden files and caches.
+    """Returns the files that learners get, by relative path: everything below `source` but hidden files, caches and runs.
 
     Raises:
         WorkspaceProblem: there are none, so the installation is not complete.

@@ -55,7 +55,7 @@ def perform(driver: Driver, thread: Thread, changes: tuple[fx.StateChange | fx.R
 def _write(driver: Driver, thread: Thread, writing: list[fx.StateChange]) -> tuple[fx.Result, ...]:
     transactions = [(_op(change),) for change in writing]
     checked = fence(driver, None)
-    outcome = fencing.write(driver.client, transactions, checked)
+    outcome = fencing.write(driver.client, transactions, checked, thread.waits_for.answered if thread.waits_for else None)
     if outcome.error is not None:
         for ops, result in zip(transactions, outcome.results, strict=True):
             log_write(driver, thread, ops, result, checked)

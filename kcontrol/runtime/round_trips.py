@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kcontrol import effects as fx
 from kcontrol.runtime import commits, fencing
+from kcontrol.runtime.zookeeper import Written
 
 if TYPE_CHECKING:
     from kcontrol.runtime.driver import Driver, Thread
@@ -22,19 +23,24 @@ ROUND_TRIPS = (fx.Exists, fx.Read, fx.Children, fx.Transaction, fx.Writes, fx.Ap
 
 
 class RoundTrip:
-    """The effect that a handler waits for, and the answers to the parts of it that were performed already."""
+    """The effect that a handler waits for, and the answers to the parts of it that were performed already.
 
-    __slots__ = ("effect", "parts", "so_far")
+    `answered` is what a part that has met a connection loss had been answered by then.
+    """
+
+    __slots__ = ("answered", "effect", "parts", "so_far")
 
     def __init__(self, effect: Any, *, pipelined: bool) -> None:
         self.effect = effect
         self.parts = [effect] if pipelined else _split(effect)
         self.so_far: list[Any] = []
+        self.answered: list[Written] = []
 
     def perform(self, driver: Driver, thread: Thread) -> tuple[bool, Any]:
         """Do the next part; return whether that was the last, and then the whole answer."""
         answer = _perform(driver, thread, self.parts[len(self.so_far)])
         self.so_far.append(answer)
+        self.answered = []
         if len(self.so_far) < len(self.parts):
             return False, None
         return True, answer if len(self.parts) == 1 else _join(self.so_far)
@@ -90,7 +96,7 @@ def _note(driver: Driver, thread: Thread, how: str, paths: Any, seen: Any, watch
 
 
 def _write(driver: Driver, thread: Thread, transactions: Any, fence: int) -> tuple[fx.Result, ...]:
-    outcome = fencing.write(driver.client, transactions, fence)
+    outcome = fencing.write(driver.client, transactions, fence, thread.waits_for.answered if thread.waits_for else None)
     for ops, result in zip(transactions, outcome.results, strict=True):
         commits.log_write(driver, thread, ops, result, fence)
     if outcome.error is not None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 PARENT_POLL_S = 1.0
+PR_SET_PDEATHSIG = 1
 
 
 class Guarded:
@@ -113,6 +114,16 @@ def await_end(child: "subprocess.Popen[bytes]", wake: int) -> None:
             os.read(wake, 512)
 
 
+def die_with_watcher() -> None:
+    """Asks Linux to kill this process when the watcher dies, which nobody but a stray SIGKILL should bring about.
+
+    It runs in the child before its program starts. Linux minds which thread was the parent; the watcher has only one.
+    """
+    import ctypes
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def watch(order: dict[str, object]) -> int:
     """Starts the child that the order names, says its pid on stdout, ends it with the parent, returns its exit status."""
     wake, woken = os.pipe()
@@ -124,7 +135,10 @@ def watch(order: dict[str, object]) -> int:
     assert isinstance(command, list)
     try:
         with Path(str(order["log"])).open("ab") as log:
-            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
+            child = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=die_with_watcher if sys.platform == "linux" else None,
+            )  # fmt: skip
     except OSError as problem:
         print(json.dumps({"error": str(problem)}), flush=True)
         return 127

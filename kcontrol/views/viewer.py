@@ -3,15 +3,17 @@
 Traits that travel to the browser (all plain JSON):
 
 * `records`: rows as `views.rows` makes them. They travel whole only when the widget is made or a page is reloaded; what comes
-  later is sent as a message `{"append": rows, "from": index}`, and `count` says how many there should be.
+  later is sent as a message `{"append": rows, "from": index}`, upon which the browser goes to the last record, and `count` says
+  how many there should be.
 * `brokers`, `release`, `world`, `title`: what is looked at. `live`: whether there is anything that can be stepped.
 * `at`: the index of the record that is shown. `asked`: the id of the record whose causes are shown, or an empty list.
-  `details`: whether records that show nothing of their own are listed and stepped through. The browser writes these three too.
+  `details`: whether records that show nothing of their own are listed and stepped through.
 * `actions`: what can happen next, as [action, label, "routine" or "fault"]; `held`: why nothing may be done yet, or "".
 * `busy`, `error`: whether something is being done, and what went wrong with the last thing; `done`: the last wish that was done.
 
 Messages from the browser: `{"do": "step", "n": 3, "action": [...]}` (without an action: what is next), `{"do": "run", "n": 4}`,
-`{"do": "records", "from": 120}` for what it has missed. Everything else happens in the browser alone, without a kernel.
+`{"do": "records", "from": 120}` for what it has missed, `{"do": "show", "at": 7, "asked": [], "details": false}` where the reader is.
+Everything else happens in the browser alone, without a kernel.
 """
 
 from __future__ import annotations
@@ -59,9 +61,9 @@ class Viewer(anywidget.AnyWidget):
     release = traitlets.Unicode("").tag(sync=True)
     world = traitlets.Unicode("").tag(sync=True)
     title = traitlets.Unicode("").tag(sync=True)
-    at = traitlets.Int(0).tag(sync=True)
-    asked: traitlets.List[int] = traitlets.List().tag(sync=True)
-    details = traitlets.Bool(False).tag(sync=True)
+    at = traitlets.Int(0).tag(sync=True, echo_update=False)
+    asked: traitlets.List[int] = traitlets.List().tag(sync=True, echo_update=False)
+    details = traitlets.Bool(False).tag(sync=True, echo_update=False)
     actions: traitlets.List[list[Any]] = traitlets.List().tag(sync=True)
     live = traitlets.Bool(False).tag(sync=True)
     held = traitlets.Unicode("").tag(sync=True)
@@ -250,6 +252,9 @@ class Viewer(anywidget.AnyWidget):
         if wish == "records":
             start = int(message["from"])
             self._send_rows(start, self.records[start:])
+            return
+        if wish == "show":
+            self.set_state({name: message[name] for name in ("at", "asked", "details")})
             return
         try:
             if self.held:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -40,15 +41,14 @@ def notebook(path: Path, cells: Sequence[str]) -> None:
 @contextmanager
 def jupyterlab(source: Path, folder: Path) -> Iterator[str]:
     """Starts JupyterLab on copies of the notebooks in `source` and yields its address, the token included."""
-    log = folder.parent / "server.log"
+    log, own = folder.parent / "server.log", folder.parent / "config"
+    own.mkdir()
+    (own / "jupyter_server_config.json").write_text('{"LabApp": {"expose_app_in_browser": true}}')
+    # Settings that a test changes, such as the theme, are not those of whoever runs it.
+    env = os.environ | {"JUPYTER_CONFIG_PATH": str(own), "JUPYTERLAB_SETTINGS_DIR": str(own / "settings")}
     with log.open("w") as noise:
-        server = subprocess.Popen(
-            [sys.executable, "-c", SERVE, source, folder],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=noise,
-            text=True,
-        )
+        command = [sys.executable, "-c", SERVE, source, folder]
+        server = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=noise, text=True)
     try:
         assert server.stdout is not None
         said = next((line for line in server.stdout if "http" in line), "")
@@ -84,16 +84,17 @@ class Desk:
     def run_all(self) -> None:
         """Runs all cells, once the kernel is there, and waits for a viewer."""
         self.page.wait_for_function("() => document.querySelector('#jp-main-statusbar').innerText.includes('(ipykernel) | Idle')")
-        self.page.get_by_role("menuitem", name="Run", exact=True).click()
-        self.page.get_by_text("Run All Cells", exact=True).click()
+        self.command("notebook:run-all-cells", {})
         self.page.wait_for_selector(".kc[data-at]")
+
+    def command(self, name: str, arguments: dict[str, str]) -> None:
+        """Asks JupyterLab to do what one of its menus does; what takes long is not waited for."""
+        self.page.evaluate("([name, given]) => { window.jupyterapp.commands.execute(name, given); }", [name, arguments])
 
     def use_theme(self, name: str) -> None:
         """Switches JupyterLab's theme."""
-        self.page.get_by_role("menuitem", name="Settings", exact=True).click()
-        self.page.get_by_text("Theme", exact=True).hover()
-        self.page.get_by_role("menuitem", name=name, exact=True).click()
-        self.page.wait_for_selector(f'body[data-jp-theme-light="{str(name.endswith("Light")).lower()}"]')
+        self.command("apputils:change-theme", {"theme": name})
+        self.page.wait_for_selector(f'body[data-jp-theme-light="{str(name.endswith("Light")).lower()}"]', state="attached")
 
     @property
     def cells(self) -> int:

@@ -173,7 +173,7 @@ def _shown(event: Any) -> dict[str, Any]:
 
 def _knowing(version: str, given: Case) -> Bench:
     """A bench whose controller knows what the case gives."""
-    bench = Bench(version, inter_broker_protocol=given.get("ibp"))
+    bench = Bench(version, inter_broker_protocol=given.get("ibp", version).split("-")[0])
     bench.register(given["live"], given.get("shutting_down", ()))
     epoch = given.get("controller_epoch", 1)
     named = {partition(tp): v for tp, v in given.get("partitions", {}).items()}

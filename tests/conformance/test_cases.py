@@ -1,6 +1,7 @@
 """The case file against our controller, and the list of what is still missing."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,40 @@ def test_our_own_cases_hold() -> None:
     """What Kafka's classes were seen doing, or were read to do, beyond the given cases, our controller does too."""
     failures = {result.id: result.actual for result in run(read(OWN)) if not result.ok}
     assert not failures
+
+
+def otherwise(value: Any) -> Any:
+    """A value of the same kind that differs, as near to the leaves as possible."""
+    match value:
+        case bool():
+            return not value
+        case int():
+            return value + 1_000
+        case str():
+            return f"{value}x"
+        case [first, *rest] if isinstance(first, dict):
+            return [otherwise(first), *rest]
+        case list():
+            return [*value, 1_000]
+        case dict() if value:
+            name = next(iter(value))
+            return value | {name: otherwise(value[name])}
+    return 1_000
+
+
+@pytest.mark.parametrize("path", [FILE, OWN], ids=["given", "own"])
+def test_every_expectation_matters(path: Path) -> None:
+    """Whichever key of `then` is given another value, in whichever case that holds, that case fails.
+
+    What must not have been sent is left out: there another value is another thing that was not sent.
+    """
+    for case in read(path):
+        then = case.get("then", {})
+        if case["version"] != "2.8" or case["id"] in not_yet():
+            continue
+        for name in then.keys() - {"requests_exclude"}:
+            (result,) = run([case | {"then": then | {name: otherwise(then[name])}}])
+            assert not result.ok, f"{case['id']} still holds with another {name}"
 
 
 @pytest.mark.parametrize("path", [FILE, OWN], ids=["given", "own"])

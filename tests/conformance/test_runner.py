@@ -89,6 +89,15 @@ def test_what_is_not_known_fails_by_name(
     assert named in str(results[0]["actual"])
 
 
+def test_a_request_that_must_not_be_sent_is_shown_if_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pattern of requests_exclude that matches makes the case fail and shows the request."""
+    sent = SCENARIO | {"then": {"requests_exclude": [{"api": "StopReplica"}, {"api": "LeaderAndIsr", "to": 1}]}}
+    code, results, _ = played(written(tmp_path, sent), capsys)
+    assert code == 1
+    shown = results[0]["actual"]["requests_exclude"]["matched all the same"]  # type: ignore[index]
+    assert [(request["api"], request["to"]) for request in shown] == [("LeaderAndIsr", 1)]
+
+
 def test_only_picks_one_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--only plays the case of that id; an id that is not there is an error of its own."""
     path = written(tmp_path, SCENARIO, SCENARIO | {"id": "own-2"})

@@ -1,4 +1,7 @@
-"""A random run as a program, so that it can be run under several hash seeds: python -m tests.core.one_run SEED"""
+"""A random run as a program, so that it can be run under several hash seeds.
+
+Usage: `python -m tests.core.one_run SEED` writes the journal to standard output.
+"""
 
 import sys
 

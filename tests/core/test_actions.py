@@ -14,7 +14,7 @@ from kcontrol.sim.acts import ACTIONS, form
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
 from kcontrol.znodes import CONTROLLER
-from tests.core.support import ALL_FAULTS, TOPICS, T0, cluster, journal_bytes, of_kind, until, walk
+from tests.core.support import ALL_FAULTS, T0, TOPICS, cluster, journal_bytes, of_kind, until, walk
 from tests.parts import ROOT
 
 

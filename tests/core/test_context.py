@@ -197,13 +197,22 @@ PARTITIONS = st.lists(st.sampled_from(TPS), unique=True, max_size=2).map(tuple)
 ASSIGNED = st.builds(ReplicaAssignment, BROKERS, BROKERS)
 LED = st.builds(LeaderAndIsr, st.sampled_from((-1, 1, 2, 3)), BROKERS)
 LESSONS = st.one_of(
-    st.builds(Learn, st.just("assignments"), st.dictionaries(st.sampled_from(TPS), ASSIGNED, max_size=3), PARTITIONS, st.booleans()),
+    st.builds(
+        Learn, st.just("assignments"), st.dictionaries(st.sampled_from(TPS), ASSIGNED, max_size=3), PARTITIONS, st.booleans()
+    ),
     st.builds(Learn, st.just("leadership"), st.dictionaries(st.sampled_from(TPS), LED, max_size=3), PARTITIONS, st.booleans()),
-    st.builds(Learn, st.just("partition_states"), st.dictionaries(st.sampled_from(TPS), st.sampled_from(PartitionState), max_size=3), PARTITIONS),
+    st.builds(
+        Learn,
+        st.just("partition_states"),
+        st.dictionaries(st.sampled_from(TPS), st.sampled_from(PartitionState), max_size=3),
+        PARTITIONS,
+    ),
     st.builds(Learn, st.just("topics_to_be_deleted"), st.just(("a",)), st.just(()), st.booleans()),
     st.builds(Learn, st.just("topics_to_be_deleted"), st.none(), st.just(("a", "b"))),
 )
-MOVES = st.builds(StateChange, st.sampled_from(TPS), st.just(PartitionState.NEW), st.sampled_from(PartitionState), st.none() | LED)
+MOVES = st.builds(
+    StateChange, st.sampled_from(TPS), st.just(PartitionState.NEW), st.sampled_from(PartitionState), st.none() | LED
+)
 
 
 def counted(ctx: ControllerContext) -> tuple[int, int]:
@@ -229,7 +238,7 @@ def test_the_counts_are_what_a_full_count_finds(steps: list[Learn | StateChange]
 
 
 def test_the_counts_of_a_controller_are_right_all_the_way() -> None:
-    """After every step of random runs the counts of every broker's context are those of a full count, and sometimes above zero."""
+    """After every step of random runs the counts of every context are those of a full count, and sometimes above zero."""
     seen = set()
     for seed in range(5):
         world = cluster(faults=ALL_FAULTS)
@@ -242,7 +251,7 @@ def test_the_counts_of_a_controller_are_right_all_the_way() -> None:
 
 
 def test_whoever_is_not_controller_knows_nothing() -> None:
-    """After every step of random runs only a broker that takes itself for controller, or is suspended, holds any of its memory."""
+    """In random runs only a broker that takes itself for controller, or is suspended, holds any of its memory."""
     for seed in range(10):
         world = cluster()
         for action in walk(world, seed, 60):

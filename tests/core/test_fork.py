@@ -180,7 +180,9 @@ DIFFERENCES: dict[str, Callable[[World], Any]] = {
     "a znode more": lambda w: w.tool.write([(Op("create", "/note"),)]),
     "a watch": forget_a_watch,
     "a registered handler": lambda w: w.processes[1].driver.watched.pop(),
-    "an undelivered watch event": lambda w: w.processes[2].notices.append(Notice(WatchEvent("NodeCreated", CONTROLLER), RecordId(0, 0, 1))),
+    "an undelivered watch event": lambda w: w.processes[2].notices.append(
+        Notice(WatchEvent("NodeCreated", CONTROLLER), RecordId(0, 0, 1))
+    ),
     "a queue": queue_an_event,
     "a channel": drop_a_parcel,
     "a request in flight": lambda w: w.network.in_flight.update({"x": (1, 2)}),

@@ -303,7 +303,7 @@ def test_a_journal_that_cannot_be_written_or_found_says_so(tmp_path: Path) -> No
     records = World().journal.records
     with pytest.raises(UserError, match="cannot be read: No such file"):
         journal.read(tmp_path / "none.jsonl")
-    with pytest.raises(UserError, match="cannot be written .* No such file"):
+    with pytest.raises(UserError, match=r"cannot be written .* No such file"):
         journal.write(records, tmp_path / "none" / "run.jsonl")
     if Path("/dev/full").exists():
         with pytest.raises(UserError, match="cannot be written to /dev/full: No space left"):

@@ -66,9 +66,15 @@ def test_a_fenced_write_answers_as_if_there_were_no_fence(client: MemoryClient) 
     transactions = [(Op("set", "/a"), Op("set", "/a")), (Op("create", "/b"), Op("create", "/a")), (Op("delete", "/none"),)]
     fenced, unfenced = fencing.write(client, transactions, 1), None
     assert fenced.error is None
-    assert [(r.code, r.failed, r.versions) for r in fenced.results] == [("OK", -1, (1, 2)), ("NodeExists", 1, ()), ("NoNode", 0, ())]
+    assert [(r.code, r.failed, r.versions) for r in fenced.results] == [
+        ("OK", -1, (1, 2)),
+        ("NodeExists", 1, ()),
+        ("NoNode", 0, ()),
+    ]
     unfenced = fencing.write(client, transactions, UNFENCED)
-    assert [(r.code, r.failed, len(r.versions)) for r in unfenced.results] == [(r.code, r.failed, len(r.versions)) for r in fenced.results]
+    assert [(r.code, r.failed, len(r.versions)) for r in unfenced.results] == [
+        (r.code, r.failed, len(r.versions)) for r in fenced.results
+    ]
 
 
 def test_a_version_that_is_wrong_tells_the_fence_from_the_write(client: MemoryClient) -> None:

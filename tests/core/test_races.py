@@ -22,6 +22,7 @@ from kcontrol.effects import (
 from kcontrol.model import LeaderAndIsr, TopicPartition
 from kcontrol.runtime.fencing import FenceBroken
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
+from kcontrol.runtime.zookeeper import ConnectionLoss
 from kcontrol.sim.invariants import stored as states
 from kcontrol.sim.snapshot import context
 from kcontrol.sim.world import World
@@ -261,6 +262,31 @@ def test_what_a_lost_connection_swallowed_is_sent_again(before: bool) -> None:
     bench.driver.advance("controller")
     assert [answer.code for answer in answers] == ["OK" if before else "NodeExists"]
     assert len(bench.calls) == 2
+
+
+@pytest.mark.parametrize("fenced", [True, False], ids=["fenced", "unfenced"])
+def test_what_was_answered_before_the_connection_broke_is_not_sent_again(fenced: bool) -> None:
+    """Of a pipeline that broke off in the middle only the rest is sent again, and the handler hears all the answers in order.
+
+    Source: KafkaZkClient.retryRequestsUntilConnected (2.8), which repeats the requests that met a connection loss.
+    """
+    bench = Bench(fenced_writes=fenced)
+    bench.outside(Op("create", CONTROLLER_EPOCH))
+    whole, answers = bench.driver.client.write, []
+
+    def breaks_off(transactions: Any) -> Any:
+        bench.driver.client.write = whole  # type: ignore[method-assign]
+        raise ConnectionLoss(answered=whole(transactions[:2]))
+
+    def creates(ctx: Any) -> Handler:
+        answers.extend((yield Writes(tuple((Op("create", path),) for path in ("/a", "/b", "/c")))))
+
+    bench.driver.client.write = breaks_off  # type: ignore[method-assign]
+    bench.tell(creates)
+    assert bench.go() == 2
+    assert [answer.code for answer in answers] == ["OK", "OK", "OK"]
+    assert [len(call[1]) for call in bench.calls] == [2, 1]
+    assert [record.fields["ops"][0][1] for record in bench.records("write")] == ["/a", "/b", "/c"]
 
 
 def test_a_controller_finds_out_that_it_has_won_after_all() -> None:

@@ -66,7 +66,11 @@ def test_a_row_of_the_replica_table_can_be_swapped_for_one_world() -> None:
 
 def test_the_journal_names_the_strategy_that_decided() -> None:
     """A change that was elected records the strategy under which it was."""
-    [changed] = [r for r in of_kind(after_a_death({"election.offline": last_one}), "change") if r.fields["write"] == "set" and r.fields["machine"] == "partition"]
+    [changed] = [
+        r
+        for r in of_kind(after_a_death({"election.offline": last_one}), "change")
+        if r.fields["write"] == "set" and r.fields["machine"] == "partition"
+    ]
     assert changed.fields["rule"] == "offline"
 
 

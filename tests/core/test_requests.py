@@ -16,7 +16,9 @@ from tests.core.support import T0, T1, U0, cluster, of_kind
 ASSIGNED = ReplicaAssignment((1, 2, 3))
 
 
-def known(*, live: tuple[int, ...] = (1, 2, 3), leaving: tuple[int, ...] = (), deleted: tuple[str, ...] = ()) -> ControllerContext:
+def known(
+    *, live: tuple[int, ...] = (1, 2, 3), leaving: tuple[int, ...] = (), deleted: tuple[str, ...] = ()
+) -> ControllerContext:
     """Controller 1 under epoch 4, with t-0 and t-1 led by 1, and u-0 that nobody has ever led."""
     ctx = ControllerContext(1, KAFKA_2_8)
     for learn in (
@@ -31,7 +33,9 @@ def known(*, live: tuple[int, ...] = (1, 2, 3), leaving: tuple[int, ...] = (), d
     return ctx
 
 
-def add(batch: RequestBatch, ctx: ControllerContext, brokers: tuple[int, ...], leader_epoch: int = 5, *, is_new: bool = False) -> None:
+def add(
+    batch: RequestBatch, ctx: ControllerContext, brokers: tuple[int, ...], leader_epoch: int = 5, *, is_new: bool = False
+) -> None:
     """Tell these brokers about t-0."""
     batch.add_leader_and_isr(ctx, brokers, T0, LeaderAndIsr(1, (1, 2), leader_epoch, 6, 4), ASSIGNED, is_new=is_new)
 
@@ -116,7 +120,9 @@ def test_a_partition_that_was_never_led_is_not_metadata() -> None:
 def test_a_topic_that_is_being_deleted_is_announced_as_gone() -> None:
     """Its partitions have leader -2 and epoch 0 in the metadata, and leader epoch -2 where their replicas are stopped."""
     ctx = known(deleted=("t",))
-    requests = folded(ctx, lambda b: b.add_update_metadata(ctx, (2,), (T0,)), lambda b: b.add_stop_replica(ctx, (3,), T0, delete=False))
+    requests = folded(
+        ctx, lambda b: b.add_update_metadata(ctx, (2,), (T0,)), lambda b: b.add_stop_replica(ctx, (3,), T0, delete=False)
+    )
     told = requests.update_metadata[T0]
     assert (told.leader, told.leader_epoch, told.zk_version) == (-2, 0, 0)
     assert requests.stop_replica[3][T0].leader_epoch == -2
@@ -147,7 +153,9 @@ def test_a_batch_is_handed_over_once() -> None:
 def test_plain_requests_hold_each_value_once() -> None:
     """In JSON the values of a partition stand once, with the positions for each broker; what is empty is left out."""
     ctx = known()
-    plain = folded(ctx, lambda b: add(b, ctx, (2,)), lambda b: add(b, ctx, (3,)), lambda b: add(b, ctx, (1,), is_new=True)).plain()
+    plain = folded(
+        ctx, lambda b: add(b, ctx, (2,)), lambda b: add(b, ctx, (3,)), lambda b: add(b, ctx, (1,), is_new=True)
+    ).plain()
     values = plain["leader_and_isr"]["values"]
     assert [(value["partition"], value["is_new"]) for value in values] == [("t-0", True), ("t-0", False)]
     assert plain["leader_and_isr"]["to"] == {"1": [0], "2": [1], "3": [1]}
@@ -163,8 +171,16 @@ def test_requests_are_sent_after_the_writes_that_they_follow_from() -> None:
     world = cluster()
     world.step(("kill", 3))
     world.run()
-    written = {str(r.fields["subject"]): i for i, r in enumerate(world.journal.records) if r.kind == "change" and r.fields["write"]}
-    sent = {tp: i for i, r in enumerate(world.journal.records) if r.kind == "send" for told in r.fields["requests"].leader_and_isr.values() for tp in told}
+    written = {
+        str(r.fields["subject"]): i for i, r in enumerate(world.journal.records) if r.kind == "change" and r.fields["write"]
+    }
+    sent = {
+        tp: i
+        for i, r in enumerate(world.journal.records)
+        if r.kind == "send"
+        for told in r.fields["requests"].leader_and_isr.values()
+        for tp in told
+    }
     assert written["u-0"] < sent[U0]
     for tp, position in sent.items():
         assert any(at < position for subject, at in written.items() if subject.startswith(str(tp)))
@@ -177,7 +193,10 @@ def test_a_channel_delivers_in_order_and_one_at_a_time() -> None:
     world.run()
     sent = [r for r in of_kind(world, "send") if r.id.node != 1]
     expected = {b: [(r.id, api) for r in sent for api, to in r.fields["requests"].queued() if to == b] for b in (1, 2, 3)}
-    handled = {b: [(r.cause, r.fields["api"]) for r in of_kind(world, "receive") if r.id.node == b and r.cause.node != 1] for b in (1, 2, 3)}
+    handled = {
+        b: [(r.cause, r.fields["api"]) for r in of_kind(world, "receive") if r.id.node == b and r.cause.node != 1]
+        for b in (1, 2, 3)
+    }
     assert handled == expected
 
 

@@ -40,7 +40,9 @@ def both(*first: Any) -> Bench:
 def able(bench: Bench) -> set[tuple[str, str]]:
     """What the two threads could do next."""
     threads = bench.driver.threads.values()
-    return {("begin", t.name) for t in threads if bench.driver.can_begin(t)} | {("advance", t.name) for t in threads if bench.driver.can_advance(t)}
+    return {("begin", t.name) for t in threads if bench.driver.can_begin(t)} | {
+        ("advance", t.name) for t in threads if bench.driver.can_advance(t)
+    }
 
 
 def test_who_gets_the_lock_first_is_a_choice() -> None:
@@ -133,7 +135,9 @@ def test_append_is_a_round_trip_of_its_own() -> None:
 def agrees(bench: Bench) -> bool:
     """Whether the journal of a bench folds to what a snapshot of it would show."""
     processes = {1: Process(bench.driver, "127.0.0.1", 9093)}
-    world: Any = SimpleNamespace(zk=bench.zookeeper, network=Network(), owners={bench.driver.client.session_id: 1}, processes=processes)
+    world: Any = SimpleNamespace(
+        zk=bench.zookeeper, network=Network(), owners={bench.driver.client.session_id: 1}, processes=processes
+    )
     return bool(settled(fold(bench.journal.records)) == settled(snapshot(world)))
 
 

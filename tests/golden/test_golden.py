@@ -166,8 +166,21 @@ def another_winner(ours: dict[str, Any]) -> None:
     znode["ephemeral_owner"] += 1
 
 
-SPOILT = [swap_two_writes, lose_a_write, forget_the_fence, reorder_an_isr, rename_a_transition, lose_a_transition, unfence_a_request,
-          make_nothing_new, lose_a_request, metadata_first, lose_a_znode, another_version, another_winner]  # fmt: skip
+SPOILT = [
+    swap_two_writes,
+    lose_a_write,
+    forget_the_fence,
+    reorder_an_isr,
+    rename_a_transition,
+    lose_a_transition,
+    unfence_a_request,
+    make_nothing_new,
+    lose_a_request,
+    metadata_first,
+    lose_a_znode,
+    another_version,
+    another_winner,
+]
 
 
 @pytest.mark.parametrize("spoil", SPOILT, ids=lambda spoil: spoil.__name__)
@@ -192,7 +205,11 @@ def test_who_wins_is_read_from_the_recording() -> None:
     golden = recorded("controller-killed")
     at, step = next((i, s) for i, s in enumerate(golden["steps"]) if "kill" in s["do"])
     winner = step["znodes"]["/controller"]["ephemeral_owner"]
-    alive = [b for b in golden["brokers"] if b not in ([step["do"]["kill"]] if isinstance(step["do"]["kill"], int) else step["do"]["kill"])]
+    alive = [
+        b
+        for b in golden["brokers"]
+        if b not in ([step["do"]["kill"]] if isinstance(step["do"]["kill"], int) else step["do"]["kill"])
+    ]
     other = next(b for b in alive if b != winner)
     step["znodes"]["/controller"]["ephemeral_owner"] = other
     ours = Player({**golden, "steps": golden["steps"][: at + 1]}).play()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from kcontrol.runtime.watcher import Guarded
@@ -84,6 +85,14 @@ def test_a_fork_that_holds_the_pipe_does_not_save_the_child(tmp_path: Path) -> N
             assert is_running(fork)
         finally:
             kill(fork)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux can do this.")
+def test_the_child_does_not_outlive_a_killed_watcher(tmp_path: Path) -> None:
+    """If somebody kills the small process in between, the child dies too."""
+    with Guarded(["sleep", "600"], log=tmp_path / "log") as child:
+        kill(psutil.Process(child.pid).ppid())
+        assert still_running([child.pid]) == []
 
 
 def test_stop_ends_the_child_and_can_be_called_again(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ FIRST, SECOND, ANNEX = "00-first.ipynb", "01-second.ipynb", "A1-annex.ipynb"
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """The notebooks of one release, with a picture, a hidden file and a cache."""
+    """The notebooks of one release, with a picture, a hidden file, a cache and a run."""
     folder = tmp_path / "notebooks"
     (folder / "pictures").mkdir(parents=True)
     (folder / ".ipynb_checkpoints").mkdir()
-    for name in (FIRST, SECOND, ANNEX, "pictures/broker.svg", ".hidden", f".ipynb_checkpoints/{FIRST}"):
+    (folder / "runs").mkdir()
+    for name in (FIRST, SECOND, ANNEX, "pictures/broker.svg", ".hidden", f".ipynb_checkpoints/{FIRST}", "runs/1.jsonl"):
         (folder / name).write_text(f"{name} of release 1")
     return folder
 
@@ -29,7 +30,7 @@ def folder(tmp_path: Path, source: Path) -> Path:
 
 
 def test_the_first_start_copies_what_readers_need(tmp_path: Path, source: Path) -> None:
-    """Notebooks and pictures are copied, hidden files and caches are not."""
+    """Notebooks and pictures are copied, hidden files, caches and runs are not."""
     wanted = [FIRST, SECOND, ANNEX, "pictures/broker.svg"]
     folder = tmp_path / "new"
     assert prepare(folder, source) == Changes(copied=sorted(wanted))

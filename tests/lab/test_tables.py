@@ -177,7 +177,12 @@ def test_tables_survive_somebody_elses_hand(lab: Lab) -> None:
 def test_text_from_outside_is_escaped_in_html(opened: Callable[..., Lab]) -> None:
     """A topic whose name is markup stays text wherever a notebook shows it."""
     lab = opened(topics={"<img src=x onerror=alert(1)>": [[1, 2]]})
-    shown = [lab.partitions().to_html(), lab.znodes().to_html(), lab.journal().to_html(), lab._repr_mimebundle_()[0]["image/svg+xml"]]
+    shown = [
+        lab.partitions().to_html(),
+        lab.znodes().to_html(),
+        lab.journal().to_html(),
+        lab._repr_mimebundle_()[0]["image/svg+xml"],
+    ]
     assert all("<img" not in html for html in shown)
     assert all("&lt;img" in html for html in shown[:3])
 

@@ -50,8 +50,8 @@ def test_step_does_what_is_first_among_the_actions(lab: Lab) -> None:
 
 def test_step_does_the_action_that_is_named(lab: Lab) -> None:
     """An action is done as it is written, as a tuple or, from a browser, as a list."""
-    assert lab.step(["kill", 3]).brokers().alive[3] == False  # noqa: E712 - a value of numpy
-    assert lab.step(("start", 3)).brokers().alive[3] == True  # noqa: E712
+    assert not lab.step(["kill", 3]).brokers().alive[3]
+    assert lab.run().step(("start", 3)).brokers().alive[3]
 
 
 def test_run_until_a_controller_is_elected(lab: Lab) -> None:
@@ -78,13 +78,15 @@ def test_run_until_a_function_says_so(lab: Lab) -> None:
 
 
 def test_run_until_what_does_not_happen(lab: Lab) -> None:
-    """A cluster that comes to rest first is an error, and so are words that mean nothing; the words that mean something are listed."""
+    """A cluster that comes to rest first is an error; so are words that mean nothing, and those with a meaning are listed."""
     with pytest.raises(UserError) as problem:
         lab.run(until="Reelect")
     assert "Reelect" in refusal(problem)
     with pytest.raises(UserError) as problem:
         lab.run(until="boo")
-    assert "'quiet'" in refusal(problem) and "AlterIsrReceived" in str(problem.value) and "BrokerRequest" not in str(problem.value)
+    assert (
+        "'quiet'" in refusal(problem) and "AlterIsrReceived" in str(problem.value) and "BrokerRequest" not in str(problem.value)
+    )
 
 
 def test_run_event_goes_to_the_end_of_one_handler(lab: Lab) -> None:
@@ -93,8 +95,9 @@ def test_run_event_goes_to_the_end_of_one_handler(lab: Lab) -> None:
     before = len(lab.records)
     lab.run_event(2)
     new = lab.records[before:]
-    assert (new[0].kind, new[-1].kind) == ("begin", "notify") or new[-1].kind == "end"
-    assert {record.id.node for record in new if record.kind not in ("notify", "write")} == {2}
+    own = [record.kind for record in new if record.id.node == 2]
+    assert (own[0], own[-1], own.count("begin")) == ("begin", "end", 1)
+    assert {record.kind for record in new if record.id.node != 2} == {"notify"}
     assert lab.brokers().handling[2] == []
 
 
@@ -155,7 +158,7 @@ def test_a_branch_from_an_earlier_record(lab: Lab) -> None:
     before = str(lab.records[-1].id)
     lab.kill(1).run()
     branch = lab.fork("spared", at=before)
-    assert branch.records == lab.records[: lab.diff(0).shape[0] * 0 + len(branch.records)]
+    assert branch.records == lab.records[: len(branch.records)]
     assert branch.brokers().alive.all() and str(branch.records[-1].id) == before
     assert branch.kill(3).run().brokers().controller[1]
 

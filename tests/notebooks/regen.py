@@ -6,6 +6,7 @@ nothing. With `--check` nothing is written, and the exit status is 1 if somethin
 """
 
 import copy
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -26,15 +27,17 @@ METADATA = {
 }
 
 
-def execute(notebook: NotebookNode) -> NotebookNode:
+def execute(notebook: NotebookNode, env: dict[str, str] | None = None) -> NotebookNode:
     """The notebook with the outputs of a fresh run, in a folder of its own, as it is kept in the repository.
+
+    `env` is the kernel's environment, this process's where none is given.
 
     Raises SystemExit, naming the cell, where one shows an error: a widget's callback that fails does not stop the run.
     """
     fresh = copy.deepcopy(notebook)
     with tempfile.TemporaryDirectory(prefix="kcontrol-notebook-") as folder:
         settings = {"timeout": TIMEOUT_S, "kernel_name": "python3", "store_widget_state": False, "record_timing": False}
-        NotebookClient(fresh, resources={"metadata": {"path": folder}}, **settings).execute()
+        NotebookClient(fresh, resources={"metadata": {"path": folder}}, **settings).execute(env=env or dict(os.environ))
     for number, cell in enumerate(fresh.cells):
         for output in cell.get("outputs", ()):
             if output.output_type == "error":

@@ -28,17 +28,20 @@ def sanitized(text: str) -> str:
 
 
 def compared(outputs: list[Any]) -> list[Any]:
-    """Outputs as they are compared: sanitized, without widget views and numbers of execution."""
+    """Outputs as they are compared: sanitized, without widget views and numbers of execution.
+
+    A column of text is as wide as its longest entry, so blanks in a row count as one.
+    """
     return [_compared(output) for output in outputs]
 
 
 def _compared(value: Any) -> Any:
     match value:
         case str():
-            return sanitized(value)
+            return re.sub(" +", " ", sanitized(value))
         case list():
             return (
-                sanitized("".join(value)) if all(isinstance(item, str) for item in value) else [_compared(item) for item in value]
+                _compared("".join(value)) if all(isinstance(item, str) for item in value) else [_compared(item) for item in value]
             )
         case dict():
             return {key: _compared(item) for key, item in value.items() if key not in (WIDGET_VIEW, "execution_count")}

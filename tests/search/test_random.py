@@ -73,7 +73,13 @@ def test_the_invariants_can_be_broken() -> None:
     """Each invariant has been seen to fail: a leader outside its ISR, and a write under an epoch that no longer rules."""
     broken = set()
     world = cluster()
-    world.step(("set", "/brokers/topics/t/partitions/0/state", '{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[2]}'))
+    world.step(
+        (
+            "set",
+            "/brokers/topics/t/partitions/0/state",
+            '{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[2]}',
+        )
+    )
     broken |= {holds.__name__ for holds in ALWAYS if holds(world)}
     zombie = pasted(until_it_breaks(UNFENCED.fork()))
     broken |= {holds.__name__ for holds in ALWAYS if holds(zombie)}

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
+from kazoo.protocol.serialization import Connect
+from kazoo.protocol.states import Callback
 
 from kcontrol.effects import Op, SessionExpired, WatchEvent
 from kcontrol.errors import UserError
@@ -170,11 +172,12 @@ def test_an_expired_session_does_not_come_back_as_another(near: KazooZooKeeper, 
         client.events()
     with pytest.raises(SessionExpired):
         near.end(client)
-    before = create(watcher, "/b").zxid
     with pytest.raises(SessionExpired):
         create(client, "/c")
     near.settle()
-    assert create(watcher, "/d").zxid == before + 1
+    assert client._kazoo._connection.connection_stopped.wait(30)
+    expiry = stat(watcher, "/").pzxid
+    assert create(watcher, "/d").zxid == expiry + 1
     successor = near.connect()
     assert create(successor, "/a", ephemeral=True).error is None
 
@@ -191,6 +194,24 @@ def test_the_end_is_final_while_the_client_is_busy(real: KazooZooKeeper) -> None
         thread.join(30)
         assert outcome == [SessionExpired]
         assert real.tree() == {}
+
+
+def test_a_session_that_is_taken_over_is_not_taken_back(real: KazooZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the end of a session takes, its own client's connection ends and does not come back in between."""
+    client = real.connect()
+    create(client, "/a", ephemeral=True)
+
+    def take_over_slowly(hosts: list[tuple[str, int]], _patience_s: float, session_id: int, password: bytes) -> int | None:
+        connect = Connect(0, 0, 18_000, session_id, password, False).serialize()
+        with socket.create_connection(hosts[0]) as link:
+            link.sendall(len(connect).to_bytes(4, "big") + connect)
+            assert link.recv(1)
+            assert client._kazoo._connection.connection_stopped.wait(30)
+        return close_session(hosts, 10, session_id, password)
+
+    monkeypatch.setattr("kcontrol.runtime.zk_kazoo.session.close_session", take_over_slowly)
+    assert real.end(client).deleted == ("/a",)
+    assert real.tree() == {}
 
 
 def _read_until_it_fails(client: KazooSession, outcome: list[type[BaseException]]) -> None:
@@ -243,6 +264,23 @@ def test_a_settled_session_has_seen_the_writes_of_all(real: KazooZooKeeper) -> N
         kind = "NodeCreated" if number % 2 == 0 else "NodeDeleted"
         assert events(real, watcher) == [(kind, path) for path in paths]
     assert client.events() == []
+
+
+def test_settling_waits_for_kazoos_callbacks(real: KazooZooKeeper) -> None:
+    """`settle` returns only when kazoo's own thread, however slow, has handed the events over."""
+    watcher, writer = real.connect(), real.connect()
+    watcher.exists(["/a"], watch=True)
+    gate = threading.Event()
+    watcher._handler.dispatch_callback(Callback("slow", gate.wait, ()))
+    create(writer, "/a")
+    settling = threading.Thread(target=real.settle)
+    settling.start()
+    settling.join(0.3)
+    assert settling.is_alive()
+    assert watcher.events() == []
+    gate.set()
+    settling.join(30)
+    assert watcher.events() == [WatchEvent("NodeCreated", "/a")]
 
 
 # ------------------------------------------------------------ chroot

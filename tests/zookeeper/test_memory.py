@@ -130,6 +130,7 @@ def test_a_copy_goes_its_own_way(zookeeper: MemoryZooKeeper, client: MemoryClien
     create(actor, "/p/new")
     create(actor, "/p/too", ephemeral=True)
     delete(actor, "/p/old")
+    delete(actor, "/p/mine")
     put(actor, "/q", b"x")
     create(actor, "/r")
     actor.children(["/p"], watch=True)

@@ -80,6 +80,7 @@ export class Timeline {
     this.reigns = []; // {broker, from, to}: stretches in which /controller named a broker
     this.checkpoints = [{ state: emptyState(), seen: emptySeen() }];
     this.listeners = new Set();
+    this.place = Infinity; // the index that is shown, in all views alike; what is beyond the end is the end
     this.current = null;
     records.forEach((record, index) => this.#index(record, index));
   }
@@ -91,9 +92,15 @@ export class Timeline {
   // Takes in records that begin at index `from`; what is known already is passed over. Returns false where some are missing between.
   append(records, from) {
     if (from > this.length) return false;
+    const grows = from + records.length > this.length;
     for (const record of records.slice(this.length - from)) this.#index(record, this.records.push(record) - 1);
-    for (const listener of this.listeners) listener();
+    if (grows) this.show(Infinity);
     return true;
+  }
+
+  show(index) {
+    this.place = index;
+    for (const listener of this.listeners) listener();
   }
 
   #index(record, index) {

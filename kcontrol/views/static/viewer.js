@@ -15,7 +15,11 @@ const timelines = new WeakMap(); // the model's array of records -> its timeline
 
 export function timelineOf(model) {
   const records = model.get("records");
-  if (!timelines.has(records)) timelines.set(records, new Timeline(records));
+  if (!timelines.has(records)) {
+    const timeline = new Timeline(records);
+    timeline.place = model.get("at") ?? Infinity;
+    timelines.set(records, timeline);
+  }
   return timelines.get(records);
 }
 
@@ -29,6 +33,7 @@ function initialize({ model }) {
     if (message?.append && !timelineOf(model).append(message.append, message.from)) missing();
   };
   model.on("msg:custom", receive);
+  model.on("change:at", () => timelineOf(model).show(model.get("at")));
   missing();
 }
 
@@ -68,6 +73,7 @@ class View {
   }
 
   close() {
+    this.tell();
     this.model.off("change", this.changed);
     this.model.off("change:records", this.renewed);
     this.timeline.listeners.delete(this.changed);
@@ -97,7 +103,7 @@ class View {
   }
 
   get index() {
-    return Math.max(0, Math.min(this.model.get("at") ?? Infinity, this.timeline.length - 1));
+    return Math.max(0, Math.min(this.timeline.place, this.timeline.length - 1));
   }
 
   // Draws the present position. What cannot be drawn is said, and the rest stays usable.
@@ -119,9 +125,19 @@ class View {
   set(values) {
     this.setting = true;
     for (const [name, value] of Object.entries(values)) this.model.set(name, value);
+    if ("at" in values) this.timeline.show(values.at);
     this.setting = false;
-    this.model.save_changes();
     this.draw();
+    this.telling ??= setTimeout(() => this.tell(), 100);
+  }
+
+  // Tells Python where the reader is. Not by saving the traits: their echoes may come back after Python has moved on.
+  tell() {
+    if (this.telling === undefined) return;
+    clearTimeout(this.telling);
+    this.telling = undefined;
+    const [at, asked, details] = ["at", "asked", "details"].map((name) => this.model.get(name));
+    this.model.send({ do: "show", at, asked, details });
   }
 
   to(index) {
@@ -157,6 +173,7 @@ class View {
   // Asks Python to do something; the buttons rest until it has been done.
   wish(what, action) {
     this.asked = Math.max(this.asked, this.model.get("done") ?? 0) + 1;
+    this.tell();
     this.model.send({ do: what, n: this.asked, ...(action ? { action } : {}) });
     this.draw();
   }

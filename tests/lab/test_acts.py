@@ -1,0 +1,226 @@
+"""One method per fault and per operator's act; each refuses what cannot be, in one sentence."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kcontrol import Lab
+from kcontrol.errors import UserError
+from kcontrol.lab.acting import Acts
+from kcontrol.sim.acts import ACTIONS
+from tests.lab.support import refusal
+
+
+def test_every_fault_and_act_has_a_method() -> None:
+    """What does not go on by itself, the end of a session and a timer can each be asked for by name."""
+    wanted = {name for name, kind in ACTIONS.items() if not kind.routine} | {"expire", "fire"}
+    methods = {name for name, value in vars(Acts).items() if inspect.isfunction(value) and not name.startswith("_")}
+    assert methods == wanted
+
+
+ACTS: list[tuple[str, Callable[[Lab], Lab], tuple[Any, ...]]] = [
+    ("start", lambda lab: lab.start(4), ("start", 4)),
+    ("kill", lambda lab: lab.kill(3), ("kill", 3)),
+    ("term", lambda lab: lab.term(3), ("term", 3)),
+    ("freeze", lambda lab: lab.freeze(3), ("freeze", 3)),
+    ("thaw", lambda lab: lab.freeze(3).thaw(3), ("thaw", 3)),
+    ("expire", lambda lab: lab.expire(3), ("expire", 3)),
+    ("shrink", lambda lab: lab.shrink("t-1", 3), ("shrink", 1, "t-1", 3)),
+    ("create_topic", lambda lab: lab.create_topic("u", [[1]]), ("create_topic", "u", [[1]])),
+    ("create", lambda lab: lab.create("/mine", "x"), ("create", "/mine", "x")),
+    ("set", lambda lab: lab.set("/controller_epoch", "5"), ("set", "/controller_epoch", "5")),
+    ("delete", lambda lab: lab.delete("/controller"), ("delete", "/controller")),
+]
+
+
+@pytest.mark.parametrize(("act", "action"), [pytest.param(a, w, id=name) for name, a, w in ACTS])
+def test_an_act_is_one_step(lab: Lab, act: Callable[[Lab], Lab], action: tuple[Any, ...]) -> None:
+    """The method does the action of its name as one step, and returns the lab."""
+    assert act(lab) is lab
+    assert lab._world.done[-1] == action
+
+
+def test_lose_and_duplicate(lab: Lab) -> None:
+    """A request on its way can be lost, which keeps it waiting, and heard twice."""
+    lab.create_topic("u", [[1, 3]]).run(until=lambda it: "1>3" in it.state["channels"])
+    assert lab.lose(1, 3).journal("lose").iloc[-1].receiver == 3
+    assert "1>3" in lab.state["channels"]
+    assert lab.duplicate(1, 3).journal("duplicate").iloc[-1].receiver == 3
+    assert lab.run().partitions().leader["u-0"] == 1
+
+
+def test_a_timer_fires(lab: Lab) -> None:
+    """An armed timer can be made to fire; its event is handled."""
+    timer = next(iter(lab.state["nodes"]["1"]["timers"]))
+    lab.fire(1, timer)
+    assert lab.journal("fire").timer.iloc[-1] == timer
+
+
+def test_shrink_and_return(lab: Lab) -> None:
+    """A follower that lags leaves the ISR, and comes back to its end when it has caught up."""
+    lab.shrink("t-1", 2).run(until=lambda it: it.partitions().isr["t-1"] == [1, 3])
+    assert lab.run().partitions().isr["t-1"] == [1, 3, 2]
+
+
+def test_a_topic_given_by_partition_number(lab: Lab) -> None:
+    """An assignment may be a mapping from partition to replicas."""
+    assert lab.create_topic("u", {0: [2], 3: [1, 2]}).run().partitions().leader.loc[["u-0", "u-3"]].tolist() == [2, 1]
+
+
+def test_topics_and_settings_at_the_start(opened: Callable[..., Lab]) -> None:
+    """Topics that are named at the start are there, and a setting under Kafka's name has its effect."""
+    for allowed, leader in ((False, -1), (True, 3)):
+        lab = opened(topics={"t": [[2, 3]]}, config={"unclean.leader.election.enable": allowed})
+        lab.kill(3).run().kill(2).run().start(3).run()
+        assert lab.partitions().leader["t-0"] == leader
+
+
+REFUSED: list[tuple[Callable[[Lab], object], str]] = [
+    (lambda lab: lab.kill(9), "1, 2 and 3"),
+    (lambda lab: lab.kill("1"), "1, 2 and 3"),
+    (lambda lab: lab.kill(True), "1, 2 and 3"),
+    (lambda lab: lab.start(2), "running already"),
+    (lambda lab: lab.start(-1), "from 0 on"),
+    (lambda lab: lab.start("x"), "from 0 on"),
+    (lambda lab: lab.thaw(2), "can"),
+    (lambda lab: lab.freeze(2).freeze(2), "can"),
+    (lambda lab: lab.expire(9), "can"),
+    (lambda lab: lab.fire(1, "boo"), "auto-leader-rebalance"),
+    (lambda lab: lab.shrink("x-0", 1), "t-0 and t-1"),
+    (lambda lab: lab.shrink("t-0", 2), "those who can: 3"),
+    (lambda lab: lab.lose(1, 2), "none"),
+    (lambda lab: lab.duplicate(1, 2), "none"),
+    (lambda lab: lab.create_topic("t", [[1]]), "already"),
+    (lambda lab: lab.create_topic("", [[1]]), "name"),
+    (lambda lab: lab.create_topic("a/b", [[1]]), "slash"),
+    (lambda lab: lab.create_topic("u", []), "[[1, 2, 3], [2, 3, 1]]"),
+    (lambda lab: lab.create_topic("u", [[]]), "[[1, 2, 3], [2, 3, 1]]"),
+    (lambda lab: lab.create_topic("u", [[1, 1]]), "[[1, 2, 3], [2, 3, 1]]"),
+    (lambda lab: lab.create_topic("u", 3), "[[1, 2, 3], [2, 3, 1]]"),
+    (lambda lab: lab.create("/a/b"), "parent"),
+    (lambda lab: lab.create("/brokers"), "already"),
+    (lambda lab: lab.set("/nope", ""), "/controller"),
+    (lambda lab: lab.delete("/nope"), "/controller"),
+    (lambda lab: lab.delete("/brokers"), "/brokers/ids"),
+    (lambda lab: lab.get("/nope"), "/controller"),
+    (lambda lab: lab.step(("boo", 1)), "('kill', broker)"),
+    (lambda lab: lab.step(("kill",)), "('kill', broker)"),
+    (lambda lab: lab.step(()), "('kill', broker)"),
+    (lambda lab: lab.step("kill"), "lab.actions()"),
+    (lambda lab: lab.step(3), "lab.actions()"),
+    (lambda lab: lab.run_event(1), "can"),
+    (lambda lab: lab.run_event(9), "1, 2 and 3"),
+    (lambda lab: lab.why("boo"), '"leader of t-0"'),
+    (lambda lab: lab.why("leader of u-0"), '"leader of t-0"'),
+    (lambda lab: lab.why(None), "id"),
+    (lambda lab: lab.why("/nope"), '"leader of t-0"'),
+    (lambda lab: lab.diagram("boo"), "'partition' and 'replica'"),
+    (lambda lab: lab.predict("boo"), "writes-to-t-0"),
+    (lambda lab: lab.check("boo", print), "who-leads-next"),
+    (lambda lab: lab.hint("boo"), "who-leads-next"),
+]
+
+
+@pytest.mark.parametrize(("act", "legal"), REFUSED)
+def test_what_cannot_be_is_refused(lab: Lab, act: Callable[[Lab], object], legal: str) -> None:
+    """A refusal is one sentence that says what is possible; afterwards the lab goes on as if nothing had been asked."""
+    with pytest.raises(UserError) as problem:
+        act(lab)
+    assert legal in refusal(problem)
+    lab.run().fork("sound").kill(1).run()
+
+
+MADE_OF: list[tuple[dict[str, Any], str]] = [
+    ({"brokers": 0}, "[3, 2, 1]"),
+    ({"brokers": True}, "[3, 2, 1]"),
+    ({"brokers": []}, "[3, 2, 1]"),
+    ({"brokers": [1, 1]}, "[3, 2, 1]"),
+    ({"brokers": "three"}, "[3, 2, 1]"),
+    ({"brokers": [-1]}, "[3, 2, 1]"),
+    ({"release": "4.0"}, "3.9"),
+    ({"release": "boo"}, "2.8"),
+    ({"world": "boo"}, "'simulated' and 'zookeeper'"),
+    ({"otherwise": "boo"}, "'simulated' and 'zookeeper'"),
+    ({"config": {"boo": 1}}, "unclean.leader.election.enable"),
+    ({"replace": {"boo": print}}, "election.offline"),
+    ({"replace": {"election.offline": 3}}, "function"),
+    ({"topics": {"t": []}}, "[[1, 2, 3], [2, 3, 1]]"),
+]
+
+
+@pytest.mark.parametrize(("settings", "legal"), MADE_OF)
+def test_a_lab_that_cannot_be_made(opened: Callable[..., Lab], settings: dict[str, Any], legal: str) -> None:
+    """What a lab cannot be made of is refused in one sentence that lists what is legal."""
+    with pytest.raises(UserError) as problem:
+        opened(**settings)
+    assert legal in refusal(problem)
+
+
+def test_a_closed_lab_can_be_looked_at(lab: Lab) -> None:
+    """After close nothing can be done, and everything that was done can be seen; closing again does nothing."""
+    lab.close()
+    lab.close()
+    for act in (lambda: lab.kill(1), lab.run, lab.step):
+        with pytest.raises(UserError) as problem:
+            act()
+        assert "closed" in refusal(problem)
+    assert lab.partitions().leader.tolist() == [2, 1] and lab.brokers().alive.all()
+    assert lab.fork("afterwards").kill(1).run().brokers().controller[2]
+
+
+def test_a_lab_is_a_context_manager(folder: object) -> None:
+    """At the end of the block the lab is closed."""
+    with Lab() as lab:
+        lab.kill(1)
+    with pytest.raises(UserError, match="closed"):
+        lab.run()
+
+
+# ---------------------------------------------------------------- a rule of one's own
+
+
+def test_a_replaced_rule_runs_the_real_machine(opened: Callable[..., Lab]) -> None:
+    """The learner's function decides in this lab, and in its branches, and in no other lab."""
+    mine = opened(topics={"t": [[1, 2, 3]]}, replace={"election.offline": lambda assignment, isr, live: 3})
+    assert mine.fork("too").kill(1).run().partitions().leader["t-0"] == 3
+    assert opened(topics={"t": [[1, 2, 3]]}).kill(1).run().partitions().leader["t-0"] == 2
+
+
+def test_a_leader_from_outside_the_isr_stands_alone(opened: Callable[..., Lab]) -> None:
+    """If the learner's rule elects a replica that was not in sync, the ISR is that replica."""
+    mine = opened(topics={"t": [[2, 3]]}, replace={"election.offline": lambda assignment, isr, live: live[0] if live else None})
+    found = mine.kill(3).run().kill(2).run().start(3).run().partitions().loc["t-0"]
+    assert (found.leader, found.isr) == (3, [3])
+
+
+@pytest.mark.parametrize("answer", ["2", 2.0, True, [2]])
+def test_an_answer_that_is_no_broker_stops_the_run(opened: Callable[..., Lab], answer: object) -> None:
+    """A rule that returns something else fails its event; the lab says which rule and why, and can be looked at and branched."""
+    lab = opened(topics={"t": [[1, 2, 3]]}, replace={"election.offline": lambda assignment, isr, live: answer})
+    with pytest.raises(UserError) as problem:
+        lab.kill(1).run()
+    assert "election.offline" in refusal(problem)
+    assert lab.journal("fail").error.tolist() == ["RuleFailed"]
+
+
+def test_a_rule_that_raises_stops_the_run(opened: Callable[..., Lab]) -> None:
+    """What the learner's function raises is named; nothing runs on in circles."""
+    lab = opened(topics={"t": [[1, 2, 3]]}, replace={"election.offline": lambda assignment, isr, live: 1 // 0})
+    with pytest.raises(UserError) as problem:
+        lab.kill(1).run()
+    assert "ZeroDivisionError" in refusal(problem)
+
+
+def test_a_replaced_row_is_drawn(opened: Callable[..., Lab]) -> None:
+    """A row that a learner has replaced is the one that the diagram shows."""
+
+    def my_own_action(ctx: Any, tp: Any, question: Any) -> None:
+        return None
+
+    lab = opened(replace={"partition.(OnlinePartition, OfflinePartition)": my_own_action})
+    assert "my_own_action" in lab.diagram("partition").source
+    assert "my_own_action" not in opened().diagram("partition").source

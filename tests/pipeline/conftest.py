@@ -1,0 +1,31 @@
+"""One Spark session for all tests of a worker, and runs to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcontrol import Lab
+from kcontrol.pipeline.gateway import spark_session, stop_spark
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A Spark session."""
+    yield spark_session()
+    stop_spark()
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a blank and a bracket in its name, and three runs in it."""
+    folder = tmp_path_factory.mktemp("a learner's [runs]") / "runs"
+    Lab(runs=folder, topics={"t": [[2, 3], [1, 2, 3]]}).kill(1).run().start(1).run().save(folder / "failover.jsonl")
+    (first,) = folder.glob("*-simulated.jsonl")
+    first.unlink()
+    deleted = Lab(runs=folder, topics={"my-topic.x": [[1, 2]]}).delete("/controller").run()
+    deleted.fork("by hand").set("/brokers/topics/my-topic.x/partitions/0/state", '{"leader":2,"leader_epoch":7,"isr":[2]}').run()
+    return folder

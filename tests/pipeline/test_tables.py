@@ -1,0 +1,137 @@
+"""Journals on Spark: the same records as in pandas, and who led what."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from kcontrol import Lab, journal
+from kcontrol.errors import UserError
+from kcontrol.lab.subjects import leadership
+from kcontrol.pipeline.sources import journal_files
+from kcontrol.pipeline.tables import journal_table, leadership_table, register
+from kcontrol.runtime.journal import Record
+from tests.lab.support import refusal
+
+COLUMNS = ["run", "id", "at", "node", "incarnation", "seq", "kind", "cause", "fields"]
+
+
+def rows(found: Any) -> pd.DataFrame:
+    """The records of one run in the order of the journal's ids, to be compared."""
+    return found.sort_values(["node", "incarnation", "seq"]).set_index("id")
+
+
+def leaders(records: list[Record]) -> list[tuple[str, int, int, int]]:
+    """Partition, leader, its epoch and the zxid, for each time that a partition got another leader: record by record."""
+    found, held = [], {}
+    partitions = {str(r.fields["subject"]).partition("@")[0] for r in records if r.kind == "change"}
+    for r in records:
+        for tp in partitions:
+            stored = leadership(r, tp) if r.kind in ("change", "write") else None
+            if stored and stored["leader"] != held.get(tp):
+                held[tp] = stored["leader"]
+                found.append((tp, stored["leader"], stored["leader_epoch"], r.fields["zxid"]))
+    return sorted(found)
+
+
+@pytest.mark.spark
+def test_one_run_is_the_same_in_spark_and_in_pandas(spark: Any, runs: Path) -> None:
+    """Every column that both have is equal, record by record, and the rest of each record is its JSON."""
+    for path in sorted(runs.iterdir()):
+        table = journal_table(spark, path).toPandas()
+        moment = Lab.open(path)
+        mine, theirs = rows(table), rows(moment.journal().reset_index())
+        assert list(table.columns) == COLUMNS and set(table.run) == {path.stem}
+        for column in ("node", "incarnation", "seq", "kind", "cause"):
+            assert mine[column].astype("object").where(mine[column].notna(), None).tolist() == [
+                None if pd.isna(value) else value for value in theirs[column]
+            ]
+        assert (mine["at"].astype("datetime64[ms]") == theirs["at"]).all()
+        fields = {str(record.id): record.fields for record in moment.records}
+        assert {id: json.loads(text) for id, text in mine.fields.items()} == fields
+
+
+@pytest.mark.spark
+def test_a_folder_is_all_its_runs(spark: Any, runs: Path) -> None:
+    """A folder's table has every record of every run, each under the name of its file."""
+    counted = {row["run"]: row["count"] for row in journal_table(spark, runs).groupBy("run").count().collect()}
+    assert counted == {path.stem: len(journal.read(path)) for path in runs.iterdir()} and len(counted) == 3
+
+
+@pytest.mark.spark
+def test_the_schema_is_written_down(spark: Any, runs: Path) -> None:
+    """The columns' types do not depend on what is in the files."""
+    assert journal_table(spark, runs).schema.simpleString() == (
+        "struct<run:string,id:string,at:timestamp,node:int,incarnation:int,seq:int,kind:string,cause:string,fields:string>"
+    )
+
+
+@pytest.mark.spark
+def test_leaderships_are_what_zookeeper_was_told(spark: Any, runs: Path) -> None:
+    """Each change of a leader is one row, whoever wrote it, in the order of zxids; a change of the ISR alone is none."""
+    for path in sorted(runs.iterdir()):
+        table = leadership_table(spark, journal_table(spark, path)).collect()
+        found = sorted((row.partition, row.leader, row.leader_epoch, row.zxid) for row in table)
+        assert found == leaders(journal.read(path))
+
+
+@pytest.mark.spark
+def test_tenure_as_the_notebook_asks_for_it(spark: Any, runs: Path) -> None:
+    """The learner's SQL: who led which partition, in turn, and for how long; whoever leads to this day has no end."""
+    path = runs / "failover.jsonl"
+    register(spark, path)
+    found = spark.sql("""
+        SELECT partition, leader, lead(at) OVER (PARTITION BY partition ORDER BY zxid) - at AS led_for
+        FROM leaderships ORDER BY partition, zxid
+    """).toPandas()
+    assert list(zip(found.partition, found.leader, strict=True)) == [("t-0", 2), ("t-1", 1), ("t-1", -1), ("t-1", 2)]
+    assert found.led_for.isna().tolist() == [True, False, False, True]
+    written = [
+        r for r in journal.read(path) if r.kind == "change" and r.fields["write"] and r.fields["subject"].startswith("t-1")
+    ]
+    first, offline, second = (r.at_ms for r in written[:3])
+    assert [int(length.total_seconds() * 1000) for length in found.led_for[1:3]] == [offline - first, second - offline]
+
+
+@pytest.mark.spark
+def test_a_line_that_was_cut_off_is_left_out(spark: Any, runs: Path, tmp_path: Path) -> None:
+    """A run that was killed while it wrote has all its whole records."""
+    path = tmp_path / "cut.jsonl"
+    shutil.copy(min(runs.iterdir()), path)
+    whole = len(journal.read(path))
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 20)
+    assert journal_table(spark, path).count() == whole - 1
+
+
+@pytest.mark.spark
+def test_text_from_outside_is_data(spark: Any, tmp_path: Path) -> None:
+    """A topic whose name is markup, quotes or SQL is a value like any other."""
+    name = "<img src=x onerror=alert(1)> ' OR 1=1 --"
+    lab = Lab(runs=tmp_path, topics={name: [[1, 2]]})
+    assert lab.path is not None
+    register(spark, lab.path)
+    assert [row.partition for row in spark.table("leaderships").collect()] == [f"{name}-0"]
+
+
+@pytest.mark.spark
+def test_a_lab_hands_its_own_run_over(spark: Any, tmp_path: Path) -> None:
+    """`lab.spark()` has this lab's run as it is now, and not the others in the folder."""
+    Lab(1, runs=tmp_path)
+    lab = Lab(1, runs=tmp_path)
+    assert lab.spark().table("journal").count() == len(lab.records)
+    lab.create_topic("t", [[1]]).run()
+    assert lab.spark().table("journal").count() == len(lab.records)
+
+
+@pytest.mark.parametrize("make", [lambda p: p / "nowhere", lambda p: p])
+def test_where_there_is_no_journal(tmp_path: Path, make: Any) -> None:
+    """A path without a journal is refused in one sentence."""
+    with pytest.raises(UserError) as problem:
+        journal_files(make(tmp_path))
+    refusal(problem)
