@@ -45,7 +45,8 @@ def clicks(page: Page, buttons: list[Locator], count: int) -> list[float]:
 
 def say(what: str, times: list[float]) -> None:
     ordered = sorted(times)
-    print(f"{what}: median {statistics.median(ordered):.1f} ms, p95 {ordered[int(len(ordered) * 0.95)]:.1f} ms over {len(ordered)} clicks")
+    p95 = ordered[int(len(ordered) * 0.95)]
+    print(f"{what}: median {statistics.median(ordered):.1f} ms, p95 {p95:.1f} ms over {len(ordered)} clicks")
 
 
 def measure(folder: Path, count: int) -> None:

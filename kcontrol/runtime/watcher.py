@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 PARENT_POLL_S = 1.0
+STOP_TIMEOUT_S = 20.0
 PR_SET_PDEATHSIG = 1
 
 
@@ -51,6 +52,7 @@ class Guarded:
             "grace_s": grace_s,
             "remove": str(remove) if remove else None,
         }
+        self._grace_s = grace_s
         self._watcher = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", __file__, json.dumps(order)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -80,7 +82,11 @@ class Guarded:
         """Ends the child and its group, and returns once they are gone; a second call does nothing."""
         assert self._watcher.stdin is not None
         self._watcher.stdin.close()
-        self._watcher.wait()
+        try:
+            self._watcher.wait(self._grace_s + STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._watcher.kill()
+            self._watcher.wait()
 
     def __enter__(self) -> "Guarded":
         return self

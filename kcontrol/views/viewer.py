@@ -12,7 +12,7 @@ Traits that travel to the browser (all plain JSON):
 * `busy`, `error`: whether something is being done, and what went wrong with the last thing; `done`: the last wish that was done.
 
 Messages from the browser: `{"do": "step", "n": 3, "action": [...]}` (without an action: what is next), `{"do": "run", "n": 4}`,
-`{"do": "records", "from": 120}` for what it has missed, `{"do": "show", "at": 7, "asked": [], "details": false}` where the reader is.
+`{"do": "records", "from": 120}` for what it has missed, `{"do": "show", "at": 7, "asked": [], "details": false}` for where it is.
 Everything else happens in the browser alone, without a kernel.
 """
 

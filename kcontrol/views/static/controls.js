@@ -134,9 +134,9 @@ export function actionBar(act, run) {
     faults.node.hidden = others.length === 0;
     for (const b of [step, go]) enable(b, free && ordinary.length > 0);
     setTitle(step, ordinary.length ? `next: ${ordinary[0][1]}` : "nothing goes on by itself");
-    setText(quiet, scene.busy ? "working …" : ordinary.length ? "" : "quiet: nothing goes on by itself");
+    setText(quiet, scene.busy ? scene.busy : ordinary.length ? "" : "quiet: nothing goes on by itself");
     setClass(node, `kc-bar kc-actions${scene.busy ? " busy" : ""}`);
-    node.setAttribute("aria-busy", String(scene.busy));
+    node.setAttribute("aria-busy", String(Boolean(scene.busy)));
     setText(held, scene.held);
     if (had && !had.isConnected) (faults.node.open ? faults.node.firstChild : step).focus({ preventScroll: true });
   }

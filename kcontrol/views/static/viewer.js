@@ -109,7 +109,8 @@ class View {
   // Draws the present position. What cannot be drawn is said, and the rest stays usable.
   draw() {
     if (!this.timeline.length) return;
-    const shared = { busy: Boolean(this.model.get("busy")) || this.asked > (this.model.get("done") ?? 0) };
+    const waits = this.asked > (this.model.get("done") ?? 0) ? "waiting for the kernel …" : "";
+    const shared = { busy: this.model.get("busy") ? "working …" : waits };
     try {
       const scene = sceneAt(this.model, this.timeline, this.index, shared);
       for (const part of this.panels) part.draw(scene);
@@ -137,7 +138,16 @@ class View {
     clearTimeout(this.telling);
     this.telling = undefined;
     const [at, asked, details] = ["at", "asked", "details"].map((name) => this.model.get(name));
-    this.model.send({ do: "show", at, asked, details });
+    this.#send({ do: "show", at, asked, details });
+  }
+
+  // Without a kernel nobody hears it; the journal can still be read.
+  #send(message) {
+    try {
+      this.model.send(message);
+    } catch (problem) {
+      console.warn(problem);
+    }
   }
 
   to(index) {
@@ -174,7 +184,7 @@ class View {
   wish(what, action) {
     this.asked = Math.max(this.asked, this.model.get("done") ?? 0) + 1;
     this.tell();
-    this.model.send({ do: what, n: this.asked, ...(action ? { action } : {}) });
+    this.#send({ do: what, n: this.asked, ...(action ? { action } : {}) });
     this.draw();
   }
 

@@ -1,0 +1,204 @@
+"""Processes and sessions: how they begin and end, and what is left of them."""
+
+from __future__ import annotations
+
+from kcontrol.effects import Transaction
+from kcontrol.sim.world import World
+from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH
+from tests.core.support import T0, alone, cluster, of_kind, stored, until, waits_for
+
+
+def active(world: World) -> list[int]:
+    """The brokers that take themselves for controller."""
+    return [n for n, p in world.processes.items() if p.driver.controller.is_active]
+
+
+def test_a_broker_that_comes_back_too_early_exits() -> None:
+    """Started again while its last session still lives, a broker finds its registration taken and stops with exit code 1.
+
+    Source: KafkaZkClient.registerBroker (2.8), whose exception ends the start-up.
+    """
+    world = cluster()
+    world.step(("kill", 3))
+    world.step(("start", 3))
+    alone(world, 3, lambda w: 3 not in w.processes)
+    assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "fail")] == [("BrokerStartup", "WriteFailed")]
+    assert [r.fields["exit_code"] for r in of_kind(world, "stop")] == [None, 1]
+    assert "/brokers/ids/3" in world.zk.tree()
+    world.step(("expire", 3))
+    world.step(("start", 3))
+    world.run()
+    assert stored(world)["u-0"] == (1, (1, 3))
+
+
+def test_a_broker_that_exits_closes_its_session() -> None:
+    """A process that gives up by itself leaves no session behind, unlike one that was killed."""
+    world = cluster()
+    world.step(("term", 3))
+    until(world, lambda w: 3 not in w.processes)
+    assert "/brokers/ids/3" not in world.zk.tree()
+    assert world.ghosts == {}
+    world.run()
+    assert stored(world)["u-0"] == (1, (1,))
+    assert [r.fields["exit_code"] for r in of_kind(world, "stop")] == [0]
+
+
+def test_a_killed_broker_is_there_until_its_session_ends() -> None:
+    """After a kill nobody is told anything; its registration goes, and its watch fires, when the session expires."""
+    world = cluster()
+    before = len(world.journal.records)
+    world.step(("kill", 2))
+    assert [r.kind for r in world.journal.records[before:]] == ["stop"]
+    assert "/brokers/ids/2" in world.zk.tree()
+    world.step(("expire", 2))
+    assert "/brokers/ids/2" not in world.zk.tree()
+    assert [(r.fields["to"], r.fields["path"]) for r in of_kind(world, "notify", before)] == [
+        (1, "/brokers/ids/2"),
+        (1, "/brokers/ids"),
+    ]
+
+
+def test_an_expired_controller_hears_of_it_before_anything_else() -> None:
+    """When the session's end is noticed, what waits in the queue is preempted, Expire comes first, and then the registration.
+
+    Source: KafkaController.beforeInitializingSession and afterInitializingSession (2.8).
+    """
+    world = cluster()
+    world.step(("kill", 3))
+    world.step(("expire", 3))
+    while world.processes[1].notices:
+        world.step(("deliver", 1))
+    world.step(("expire", 1))
+    world.step(("renew", 1))
+    waiting = [item.event.name for item in world.processes[1].driver.threads["controller"].queue.waiting]
+    assert ([r.fields["event"].name for r in of_kind(world, "preempt")], waiting) == (["BrokerChange"], ["Expire"])
+    assert ("reconnect", 1) not in world.actions()
+    world.step(("begin", 1, "controller"))
+    assert ("reconnect", 1) in world.actions()
+    world.run()
+    assert len(active(world)) == 1
+    assert stored(world)["u-0"][0] == 1
+
+
+def test_a_broker_under_a_new_session_has_a_later_epoch() -> None:
+    """After an expiry a broker registers anew: the controller sees a bounced broker and tells it everything again."""
+    world = cluster()
+    before = len(world.journal.records)
+    world.step(("expire", 3))
+    world.run()
+    epochs = world.processes[1].driver.controller.live_broker_epochs
+    assert epochs[3] == world.zk.tree()["/brokers/ids/3"].stat.czxid
+    told = [r.fields["api"] for r in of_kind(world, "receive", before) if r.id.node == 3]
+    assert "LeaderAndIsr" in told
+    assert "UpdateMetadata" in told
+
+
+def test_a_frozen_controller_comes_back_deposed() -> None:
+    """Stopped until its session has ended and another one rules, a controller resigns when it goes on."""
+    world = cluster()
+    world.step(("freeze", 1))
+    world.step(("expire", 1))
+    world.run()
+    [winner] = [n for n in active(world) if n != 1]
+    assert sorted(active(world)) == sorted([1, winner])
+    world.step(("thaw", 1))
+    world.run()
+    assert active(world) == [winner]
+    assert world.processes[1].driver.broker.controller_id == winner
+
+
+def test_a_broken_controller_epoch_fails_the_election_and_no_more() -> None:
+    """With text in `/controller_epoch` that is no number each candidate's event fails; repaired, the next election works."""
+    world = cluster()
+    world.step(("set", CONTROLLER_EPOCH, "broken"))
+    world.step(("delete", CONTROLLER))
+    world.run()
+    assert {(r.fields["event"], r.fields["error"]) for r in of_kind(world, "fail")} == {("Reelect", "MalformedZnode")}
+    assert active(world) == []
+    world.step(("set", CONTROLLER_EPOCH, "7"))
+    world.step(("kill", 1))
+    world.run()
+    world.step(("start", 1))
+    world.run()
+    assert active(world) == [1]
+    assert world.processes[1].driver.controller.controller_epoch == 8
+    assert stored(world)["t-0"][0] in (1, 2, 3)
+
+
+def test_the_first_broker_can_die_at_any_point_of_its_start() -> None:
+    """Wherever a broker dies while it starts on an empty ZooKeeper, the next one finishes what it has begun."""
+    points = 0
+    while True:
+        world = World()
+        world.step(("start", 1))
+        for _ in range(points):
+            if not any(action[0] in ("begin", "advance") for action in world.actions()):
+                break
+            world.step(world.actions()[0])
+        ended = not any(action[0] in ("begin", "advance") for action in world.actions())
+        world.step(("kill", 1))
+        world.run()
+        world.step(("start", 2))
+        world.run()
+        assert active(world) == [2], points
+        world.step(("create_topic", "t", ((2,),)))
+        world.run()
+        assert stored(world) == {"t-0": (2, (2,))}, points
+        if ended:
+            return
+        points += 5
+
+
+def test_a_leader_asks_again_when_its_controller_died() -> None:
+    """A leader whose question about its ISR was on its way to a controller that dies puts it to the next one."""
+    world = cluster({"t": ((2, 3),)}, brokers=(1, 2, 3))
+    world.step(("kill", 3))
+    world.run()
+    world.step(("start", 3))
+    until(world, lambda w: bool(w.network.pending(2)))
+    world.step(("ask", 2))
+    world.step(("kill", 1))
+    world.run()
+    assert stored(world) == {"t-0": (2, (2, 3))}
+    assert world.processes[2].driver.broker.hosted[T0].pending_isr == ()
+
+
+def test_a_leader_is_answered_when_its_controller_was_deposed() -> None:
+    """A controller that has lost its fence answers a question about an ISR with an error, and the leader asks the next one.
+
+    Source: KafkaController.processAlterIsr (2.8), whose catch-all includes ControllerMovedException.
+    """
+    world = cluster({"t": ((2, 3),)}, brokers=(1, 2, 3))
+    world.step(("kill", 3))
+    world.run()
+    world.step(("start", 3))
+    until(world, lambda w: bool(w.network.pending(2)))
+    world.step(("ask", 2))
+    world.step(("begin", 1, "controller"))
+    world.step(("delete", CONTROLLER))
+    alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
+    world.step(("advance", 1, "controller"))
+    assert [r.fields["error"] for r in world.last_step if r.kind == "refused"] == ["UNKNOWN_SERVER_ERROR"]
+    world.run()
+    assert stored(world) == {"t-0": (2, (2, 3))}
+
+
+def test_the_registration_and_the_election_are_one_transaction_each() -> None:
+    """A broker's registration is created and filled at once, and `/controller` comes together with its epoch.
+
+    Source: KafkaZkClient.registerBroker and registerControllerAndIncrementControllerEpoch (2.8).
+    """
+    world = World()
+    world.step(("start", 1))
+    while not waits_for(world, 1, Transaction) or CONTROLLER_EPOCH not in world.zk.tree():
+        world.step(world.actions()[0])
+    world.run()
+    together = [
+        [op[:2] for op in r.fields["ops"]]
+        for r in of_kind(world, "write")
+        if len(r.fields["ops"]) > 1 and r.fields["fence"] == -1
+    ]
+    assert together == [
+        [["create", "/brokers/ids/1"], ["set", "/brokers/ids/1"]],
+        [["create", CONTROLLER], ["set", CONTROLLER_EPOCH]],
+    ]
