@@ -2,5 +2,5 @@
 
 
 def next_leader(assignment, isr, live):
-    """The broker that leads next, or None. All three are lists of broker ids; the assignment has the preferred one first."""
+    """The broker that leads next, or None; the assignment has the preferred broker first."""
     # FILL IN (about 3 lines)

@@ -2,7 +2,7 @@
 
 
 def next_leader(assignment, isr, live):
-    """The broker that leads next, or None. All three are lists of broker ids; the assignment has the preferred one first."""
+    """The broker that leads next, or None; the assignment has the preferred broker first."""
     for broker in assignment:
         if broker in isr and broker in live:
             return broker

@@ -69,7 +69,7 @@ class Question:
     def _verdict(self) -> list[str]:
         """What is shown after the answer: the answer, the outcome, the rule."""
         if self.chosen is None:
-            return ["open: choose above, or with .answer(number)"]
+            return ["Open: choose above, or call .answer(number)."]
         judged = "right" if self.is_right else "not so"
         return [
             f"Your answer, {self.chosen}, is {judged}.",
@@ -112,9 +112,8 @@ class Question:
     def _button(self, number: int, text: str) -> Any:
         import ipywidgets as widgets
 
-        button = widgets.Button(
-            description=f"{number}  {text}", tooltip=text, layout=widgets.Layout(width="auto")
-        )
+        layout = widgets.Layout(width="100%", max_width="36em")
+        button = widgets.Button(description=f"{number}  {text}", tooltip=text, layout=layout)
         button.on_click(lambda _: self.answer(number))
         return button
 

@@ -238,9 +238,10 @@ def test_a_new_controller_deletes_isr_notes_before_it_reads_the_states() -> None
     Source: KafkaController.onControllerFailover (2.8).
     """
     world = cluster()
+    world.step(("freeze", 1))
     world.step(("create", f"{ISR_CHANGE_NOTIFICATION}/isr_change_7", "{}"))
     before = len(world.journal.records)
-    world.step(("delete", "/controller"))
+    world.step(("expire", 1))
     world.run()
     order = []
     for record in world.journal.records[before:]:

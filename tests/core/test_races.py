@@ -172,6 +172,24 @@ def test_a_deposed_controller_forgets_everything() -> None:
     assert stored(world) == {"t-0": (2, (2, 3)), "t-1": (3, (3, 2))}
 
 
+def test_of_two_that_register_at_once_one_is_controller() -> None:
+    """Two brokers that both found nobody in charge both try to register: the second looks again, and knows that it has lost.
+
+    Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
+    """
+    world = cluster()
+    world.step(("delete", CONTROLLER))
+    for broker in (2, 3):
+        alone(world, broker, lambda w, n=broker: waits_for(w, n, Transaction))  # type: ignore[misc]
+    world.step(("advance", 2, "controller"))
+    world.step(("advance", 3, "controller"))
+    assert [r.fields["error"] for r in world.last_step if r.kind == "write"] == ["NodeExists"]
+    world.run()
+    assert {n: p.driver.controller.active_controller_id for n, p in world.processes.items()} == {1: 2, 2: 2, 3: 2}
+    assert world.processes[3].driver.controller.controller_epoch == 0
+    assert of_kind(world, "fail") == []
+
+
 def test_writes_ahead_of_a_broken_fence_stay_done() -> None:
     """What a pipeline has written before a check fails is written and journalled, although the handler is told nothing of it."""
     bench = Bench()

@@ -37,7 +37,7 @@ def test_an_open_question_holds_the_viewers_buttons(lab: Lab) -> None:
 def test_a_question_is_open_under_run_all(lab: Lab) -> None:
     """Shown and not answered, it says that it is open, and lists its answers by number."""
     shown = repr(lab.predict("writes-to-t-0"))
-    assert "open" in shown and "  2  No, they go on as before." in shown
+    assert "Open" in shown and "  2  No, they go on as before." in shown
     assert "Rule" not in shown
 
 
@@ -48,7 +48,7 @@ def test_the_right_answer(lab: Lab) -> None:
     shown = repr(question)
     for words in ("Your answer, 2, is right.", "They go on.", "Rule: ", "In Kafka: KafkaApis"):
         assert words in shown
-    assert "open" not in shown
+    assert "Open" not in shown
 
 
 def test_a_wrong_answer_names_its_misconception(lab: Lab) -> None:
@@ -79,7 +79,7 @@ def test_the_form_has_a_button_for_each_option(lab: Lab) -> None:
     """A click is an answer: the buttons go out, and the verdict is shown in the form."""
     question = lab.predict("writes-to-t-0")
     bundle = question._repr_mimebundle_()
-    assert WIDGET_VIEW in bundle and "open" in bundle["text/plain"] and "<ol>" in bundle["text/html"]
+    assert WIDGET_VIEW in bundle and "Open" in bundle["text/plain"] and "<ol>" in bundle["text/html"]
     buttons = [child for child in question.form.children if type(child).__name__ == "Button"]
     assert [button.description[0] for button in buttons] == ["1", "2", "3", "4"]
     buttons[1].click()

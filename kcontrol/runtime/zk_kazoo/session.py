@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from kazoo import exceptions
 from kazoo.client import KazooClient
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.serialization import (
     CheckVersion,
     Create,
@@ -28,7 +28,7 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from kcontrol.effects import Op, SessionExpired, Stat, WatchEvent, Znode
 from kcontrol.errors import UserError
-from kcontrol.runtime.zk_kazoo.wire import Handler, Reply, SetWatches, close_session, error_name, to_stat
+from kcontrol.runtime.zk_kazoo.wire import Reply, SetWatches, close_session, error_name, to_stat
 from kcontrol.runtime.zookeeper import ConnectionLoss, Written, require_op, require_path
 
 RECONNECT_DELAY_S = 0.02
@@ -61,7 +61,7 @@ class KazooSession:
     def __init__(self, hosts: str, chroot: str, session_timeout_ms: int, patience_s: float) -> None:
         self._chroot = chroot
         self._patience_s = patience_s
-        self._handler = Handler()
+        self._handler = SequentialThreadingHandler()
         retry = KazooRetry(max_tries=-1, delay=RECONNECT_DELAY_S, max_delay=1.0, sleep_func=self._handler.sleep_func)
         self._kazoo: Any = KazooClient(
             hosts, timeout=session_timeout_ms / 1000, handler=self._handler, connection_retry=retry, logger=_LOG

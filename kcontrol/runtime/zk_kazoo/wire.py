@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import struct
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,20 +15,6 @@ from kcontrol.effects import Stat
 LARGEST_HANDSHAKE = 1_024  # bytes; what claims to be longer comes from no ZooKeeper
 
 
-class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
-    """kazoo's threads; the one of a connection that is told to stop while it waits ends without a traceback on stderr."""
-
-    def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> threading.Thread:
-        """Start a thread."""
-
-        def run() -> None:
-            with contextlib.suppress(InterruptedError):
-                func(*args, **kwargs)
-
-        thread: threading.Thread = super().spawn(run)
-        return thread
-
-
 class Reply(AsyncResult):  # type: ignore[misc] # kazoo has no types
     """The answer to one request, with the zxid of its own header: kazoo notes that just before `set`, on the same thread.
 
@@ -40,7 +24,7 @@ class Reply(AsyncResult):  # type: ignore[misc] # kazoo has no types
         on_answer: called on kazoo's connection thread with the answer, before any event or answer that comes behind it.
     """
 
-    def __init__(self, handler: Handler, kazoo: Any, on_answer: Callable[[Any], None] | None = None) -> None:
+    def __init__(self, handler: SequentialThreadingHandler, kazoo: Any, on_answer: Callable[[Any], None] | None = None) -> None:
         super().__init__(handler)
         self._kazoo = kazoo
         self._on_answer = on_answer

@@ -90,17 +90,21 @@ export function sentenceBar(askWhy, goTo) {
 // ---------------------------------------------------------------- what can happen next
 
 const SHOWN = 5; // routine actions in sight before the rest goes into a menu
+const GROUPS = ["kill", "start", "term", "freeze", "thaw", "expire", "delete", "create_topic", "lose", "duplicate", "shrink", "fire"];
 
 function menu(className, heading) {
   const count = el("span", "kc-number"), list = el("div", "kc-menu-list");
   const node = el("details", `kc-menu ${className}`, el("summary", "kc-button", heading, count), list);
+  const close = () => {
+    if (list.contains(document.activeElement)) node.firstChild.focus({ preventScroll: true });
+    node.open = false;
+  };
   node.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !node.open) return;
-    node.open = false;
-    node.firstChild.focus();
+    close();
     event.stopPropagation();
   });
-  return { node, list, count };
+  return { node, list, count, close };
 }
 
 // `act(action)` asks for one action, or for the next one if there is none; `run()` for all of them until the cluster is quiet.
@@ -114,11 +118,23 @@ export function actionBar(act, run) {
   node.setAttribute("aria-label", "what can happen next");
 
   function fill(list, actions, free) {
-    keyed(list, actions, ([action]) => JSON.stringify(action), ([action, label]) => button("click_step", label, label, () => act(action)), (b, [, label]) => {
+    const make = ([action, label]) => button("click_step", label, label, () => {
+      more.close();
+      faults.close();
+      act(action);
+    });
+    keyed(list, actions, ([action]) => JSON.stringify(action), make, (b, [, label]) => {
       setText(b, label);
       setTitle(b, label);
       enable(b, free);
     });
+  }
+
+  // One line for each kind of fault, those that are wanted most often first.
+  function fillGroups(list, actions, free) {
+    const rank = (kind) => (GROUPS.includes(kind) ? GROUPS.indexOf(kind) : GROUPS.length);
+    const kinds = [...new Set(actions.map(([action]) => action[0]))].sort((a, b) => rank(a) - rank(b));
+    keyed(list, kinds, String, () => el("div", "kc-group"), (line, kind) => fill(line, actions.filter(([action]) => action[0] === kind), free));
   }
 
   function draw(scene) {
@@ -127,7 +143,7 @@ export function actionBar(act, run) {
     const free = !scene.busy && !scene.held, ordinary = scene.actions.filter((a) => a[2] === "routine"), others = scene.actions.filter((a) => a[2] !== "routine");
     fill(routine, ordinary.slice(0, SHOWN), free);
     fill(more.list, ordinary.slice(SHOWN), free);
-    fill(faults.list, others, free);
+    fillGroups(faults.list, others, free);
     more.node.hidden = ordinary.length <= SHOWN;
     setText(more.count, String(ordinary.length - SHOWN));
     setText(faults.count, String(others.length));

@@ -13,9 +13,9 @@ export function journalPanel(ask, setDetails) {
   const details = el("input");
   details.type = "checkbox";
   details.addEventListener("change", () => setDetails(details.checked));
-  const node = panel("kc-journal-panel", "Journal: click a line to ask why", box);
+  const node = panel("kc-journal-panel", "Journal: click to ask why", box);
   node.firstChild.append(el("label", "kc-details", details, "every record"));
-  let scene = null;
+  let scene = null, top = 0, height = 0; // what is in sight
 
   function make(index) {
     const record = scene.timeline.records[index];
@@ -28,17 +28,24 @@ export function journalPanel(ask, setDetails) {
   }
 
   function drawLines() {
-    const first = Math.max(0, Math.floor(box.scrollTop / HIGH) - 2), count = Math.ceil(box.clientHeight / HIGH) + 4;
-    const rows = scene.columns.slice(first, first + count).map((index, i) => ({ index, top: (first + i) * HIGH }));
-    keyed(sheet, rows, (row) => row.index, (row) => make(row.index), (line, { index, top }) => {
+    const first = Math.max(0, Math.floor(top / HIGH) - 2), count = Math.ceil(height / HIGH) + 4;
+    const rows = scene.columns.slice(first, first + count).map((index, i) => ({ index, y: (first + i) * HIGH }));
+    keyed(sheet, rows, (row) => row.index, (row) => make(row.index), (line, { index, y }) => {
       const weight = scene.timeline.records[index].weight;
       setClass(line, `kc-line${index === scene.index ? " here" : ""}${index > scene.index ? " later" : ""}${scene.why.has(index) ? " why" : ""}${weight > 1 ? " act" : ""}`);
       line.setAttribute("aria-selected", String(index === scene.index));
-      line.style.transform = `translateY(${top}px)`;
+      if (line.y !== y) line.style.transform = `translateY(${(line.y = y)}px)`;
     });
   }
-  box.addEventListener("scroll", () => scene && drawLines());
-  new ResizeObserver(() => scene && draw(scene)).observe(box); // a widget is drawn before it is on the page
+  box.addEventListener("scroll", () => {
+    top = box.scrollTop;
+    if (scene) drawLines();
+  });
+  // A widget is drawn before it is on the page: only then is it known how many lines are in sight.
+  new ResizeObserver(([entry]) => {
+    height = entry.contentRect.height;
+    if (scene) settle();
+  }).observe(box);
 
   function draw(next) {
     if (scene?.columns !== next.columns) {
@@ -48,11 +55,17 @@ export function journalPanel(ask, setDetails) {
     scene = next;
     details.checked = scene.details;
     sheet.style.height = `${scene.columns.length * HIGH}px`;
+  }
+
+  function settle() {
     const at = Math.max(0, lastNotAbove(scene.columns, scene.index)) * HIGH;
-    if (at < box.scrollTop + HIGH || at > box.scrollTop + box.clientHeight - 2 * HIGH) box.scrollTop = Math.max(0, at - 3 * HIGH);
+    if (at < top + HIGH || at > top + height - 2 * HIGH) {
+      top = Math.max(0, Math.min(at - 3 * HIGH, scene.columns.length * HIGH - height));
+      box.scrollTop = top;
+    }
     drawLines();
   }
-  return { node, draw };
+  return { node, draw, settle };
 }
 
 // ---------------------------------------------------------------- why
@@ -74,7 +87,7 @@ export function sourceOf({ kind, fields: f }) {
 
 export function whyPanel(goTo, close) {
   const list = el("ol", "kc-chain");
-  const node = panel("kc-why", "Why: the chain of causes, nearest first", list);
+  const node = panel("kc-why", "Why: causes, nearest first", list);
   node.firstChild.append(button("why", "×", "close the chain of causes", close));
   function make({ record, index }) {
     const link = el("button", "kc-link", el("span", "kc-id", keyOf(record.id)), el("span", "kc-say", record.say));

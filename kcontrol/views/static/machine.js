@@ -8,15 +8,15 @@ const PLACE = { NonExistentPartition: [10, 16], NewPartition: [190, 16], OnlineP
 
 export const shortState = (state) => state.replace("Partition", "").replace("Replica", "");
 
-// The way from one state to another, drawn to the right of its direction so that there and back do not cover each other.
-function way(source, target) {
+// The way from one state to another; where there is one back, each is drawn to the right of its direction.
+function way(source, target, back) {
   const [a, b] = [PLACE[source], PLACE[target]].map(([x, y]) => [x + WIDE / 2, y + HIGH / 2]);
   if (source === target) {
     const below = a[1] > 80 ? 1 : -1, y = a[1] + (below * HIGH) / 2;
-    return `M${a[0] - 16},${y} c-4,${below * 20} 36,${below * 20} 32,${below * 2}`;
+    return `M${a[0] - 14},${y} c-6,${below * 24} 34,${below * 24} 28,${below * 7}`;
   }
   const length = Math.hypot(b[0] - a[0], b[1] - a[1]), [dx, dy] = [(b[0] - a[0]) / length, (b[1] - a[1]) / length];
-  const edge = Math.min(dx ? WIDE / 2 / Math.abs(dx) : Infinity, dy ? HIGH / 2 / Math.abs(dy) : Infinity) + 1, shift = 8;
+  const edge = Math.min(dx ? WIDE / 2 / Math.abs(dx) : Infinity, dy ? HIGH / 2 / Math.abs(dy) : Infinity) + 1, shift = back ? 8 : 0;
   const [x, y] = [-dy * shift, dx * shift];
   return `M${a[0] + dx * edge + x},${a[1] + dy * edge + y} L${b[0] - dx * (edge + 5) + x},${b[1] - dy * (edge + 5) + y}`;
 }
@@ -29,7 +29,8 @@ export function machinePanel() {
   const picture = svg("svg", { viewBox: "0 0 318 174", class: "kc-machine", role: "img" }, svg("defs", {}, marker));
   const edges = new Map(), boxes = new Map(), move = el("p", "kc-move");
   for (const [source, target, note] of rows) {
-    const edge = titled(svg("path", { d: way(source, target), "marker-end": `url(#${head})` }), `${shortState(source)} to ${shortState(target)}: ${note}`);
+    const back = rows.some((row) => row[0] === target && row[1] === source);
+    const edge = titled(svg("path", { d: way(source, target, back), "marker-end": `url(#${head})` }), `${shortState(source)} to ${shortState(target)}: ${note}`);
     edges.set(`${source}>${target}`, edge);
     picture.append(edge);
   }

@@ -74,13 +74,18 @@ export function partitionsPanel() {
   }
   const table = el("table", "", el("thead", "", head), body), box = el("div", "kc-scroll", table, none);
   const node = panel("kc-partitions", "Partitions, as stored", box, legend());
+  let litAt = -1, changed = false;
   const draw = (scene) => {
     none.hidden = scene.partitions.length > 0;
     keyed(body, scene.partitions, (p) => p.path, makeRow, (row, partition) => drawRow(row, partition, scene));
-    const lit = body.querySelector(".lit");
+    changed = litAt !== scene.seen.litAt;
+    litAt = scene.seen.litAt;
+  };
+  const settle = () => {
+    const lit = changed && body.querySelector(".lit");
     if (lit) reveal(box, lit);
   };
-  return { node, draw };
+  return { node, draw, settle };
 }
 
 // Scrolls `box`, and nothing around it, until `item` is in sight.

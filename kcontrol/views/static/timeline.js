@@ -8,7 +8,7 @@ export const keyOf = (id) => id.join(".");
 
 // What a picture shows beside the state: sessions, frozen processes, when each znode was written, what was last.
 function emptySeen() {
-  return { sessions: map(), frozen: map(), stats: map(), lit: [], litAt: -1, moveAt: -1 };
+  return { sessions: map(), frozen: map(), stats: map(), lit: [], litAt: -1, moveAt: -1, shapeAt: -1 };
 }
 
 function copySeen(seen) {
@@ -18,6 +18,7 @@ function copySeen(seen) {
 function noteWrite(seen, index, zxid, ops) {
   seen.lit = ops.map((op) => op[1]);
   seen.litAt = index;
+  if (ops.some(([kind]) => kind !== "set")) seen.shapeAt = index; // since then there are the same znodes
   for (const [kind, path] of ops) {
     if (kind === "delete") delete seen.stats[path];
     else seen.stats[path] = { czxid: kind === "create" ? zxid : seen.stats[path]?.czxid ?? zxid, mzxid: zxid, index };

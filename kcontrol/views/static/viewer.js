@@ -114,6 +114,7 @@ class View {
     try {
       const scene = sceneAt(this.model, this.timeline, this.index, shared);
       for (const part of this.panels) part.draw(scene);
+      for (const part of this.panels) part.settle?.(); // what has to measure comes after all that is written
       this.root.dataset.at = this.index;
     } catch (problem) {
       console.error(problem);

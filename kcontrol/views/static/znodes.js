@@ -6,7 +6,7 @@ import { reveal } from "./partitions.js";
 const CLOSED = new Set(["/config", "/admin", "/consumers", "/cluster", "/feature", "/latest_producer_id_block", "/isr_change_notification", "/log_dir_event_notification"]);
 
 const parentOf = (path) => path.slice(0, path.lastIndexOf("/"));
-const order = (a, b) => a.localeCompare(b, "en", { numeric: true });
+const order = new Intl.Collator("en", { numeric: true }).compare;
 
 // The children of every path, what was deleted just now included, each with the name to show.
 function forest(scene) {
@@ -34,7 +34,7 @@ function entryOf(path, children, scene) {
 export function znodesPanel() {
   const tree = el("ul", "kc-tree"), box = el("div", "kc-scroll", tree), stat = el("div", "kc-stat");
   const node = panel("kc-znodes", "ZooKeeper", box, stat);
-  let chosen = "", scene = null, litAt = -1;
+  let chosen = "", scene = null, litAt = -1, changed = false, shape = "", children = new Map();
 
   function choose(path) {
     chosen = chosen === path ? "" : path;
@@ -73,22 +73,26 @@ export function znodesPanel() {
     const owner = znode && (znode[2] === null ? "nobody" : `broker ${znode[2]}`);
     const zxids = known ? ` · czxid ${known.czxid} · mzxid ${known.mzxid}` : "";
     const count = scene.children.get(path)?.size ?? 0;
-    const line = znode ? `dataVersion ${znode[1]} · ephemeralOwner ${owner}${zxids} · dataLength ${new Blob([znode[0]]).size} · numChildren ${count}` : "it does not exist";
+    const line = znode ? `dataVersion ${znode[1]} · ephemeralOwner ${owner}${zxids} · dataLength ${new TextEncoder().encode(znode[0]).length} · numChildren ${count}` : "it does not exist";
     keyed(stat, [["path", path], ["text", znode?.[0] ?? ""], ["line", line]], ([k]) => k, ([k]) => el("div", `kc-${k === "line" ? "numbers" : k}`), (part, [, t]) => setText(part, t));
   }
 
   function draw(next) {
     scene = next;
     scene.gone = scene.seen.litAt === scene.index ? scene.seen.lit.filter((path) => !scene.state.znodes[path]) : [];
-    scene.children = forest(scene);
-    const top = [...(scene.children.get("") ?? [])].sort(order).map((path) => entryOf(path, scene.children, scene));
+    const now = `${scene.seen.shapeAt} ${scene.gone}`;
+    if (now !== shape) [shape, children] = [now, forest(scene)];
+    scene.children = children;
+    const top = [...(children.get("") ?? [])].sort(order).map((path) => entryOf(path, children, scene));
     keyed(tree, top, (e) => e.path, make, update);
-    if (litAt !== scene.seen.litAt) {
-      const lit = tree.querySelector(".lit > summary");
-      if (lit) reveal(box, lit);
-      litAt = scene.seen.litAt;
-    }
+    changed = litAt !== scene.seen.litAt;
+    litAt = scene.seen.litAt;
     drawStat();
   }
-  return { node, draw };
+
+  function settle() {
+    const lit = changed && tree.querySelector(".lit > summary");
+    if (lit) reveal(box, lit);
+  }
+  return { node, draw, settle };
 }
