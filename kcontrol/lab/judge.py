@@ -14,7 +14,7 @@ from typing import Any
 
 from kcontrol.controller.election import STRATEGIES, Candidates, Elected
 from kcontrol.lab import judging, replacing
-from kcontrol.lab.judging import MEMORY_MB, SECONDS
+from kcontrol.lab.judging import MEMORY_MB, SECONDS, SECONDS_BY_THE_CLOCK
 from kcontrol.sim.acts import routine
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
@@ -36,7 +36,7 @@ def limit() -> None:
     ):
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(what, bounds)
-    signal.alarm(2 * SECONDS)  # if whoever has started this is gone by then, this ends all the same
+    signal.alarm(SECONDS_BY_THE_CLOCK)  # if whoever has started this is gone by then, this ends all the same
 
 
 def try_out(function: Callable[..., Any], exercise: dict[str, Any]) -> list[dict[str, Any]]:

@@ -19,7 +19,8 @@ from typing import Any
 
 import cloudpickle
 
-SECONDS = 5  # of computing; by the clock twice as many
+SECONDS = 5  # of computing
+SECONDS_BY_THE_CLOCK = 20
 MEMORY_MB = 1024
 
 ENDLESS = "Your function does not come to an end, and was stopped: look for a loop that never ends."
@@ -51,7 +52,7 @@ def _run(folder: Path) -> int | None:
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True) as child:
         try:
-            return child.wait(timeout=2 * SECONDS)
+            return child.wait(timeout=SECONDS_BY_THE_CLOCK)
         except subprocess.TimeoutExpired:
             return None
         finally:

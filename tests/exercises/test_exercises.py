@@ -80,6 +80,15 @@ def test_each_listed_wrong_answer_gets_its_own_message(id: str, wrong: dict[str,
     assert first.startswith("Not yet. ") and "You say" in first and "Kafka says" in first
 
 
+def test_the_first_answer_that_differs_is_shown() -> None:
+    """Of several answers that differ, the first one is shown: with its scenario, and with what the function was asked."""
+    verdict = check(WHO, lambda assignment, isr, live: isr[0])
+    assert verdict.text.splitlines()[0] == (
+        "Not yet. A leader dies, and the ISR still names it: when broker 2 is killed, the assignment is [2, 3, 1], "
+        "the ISR [2, 3, 1], and alive are [1, 3]. You say broker 2, Kafka says broker 3."
+    )
+
+
 def last_in_the_assignment(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
     return next((b for b in reversed(assignment) if b in isr and b in live), None)
 

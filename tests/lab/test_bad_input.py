@@ -122,8 +122,8 @@ def test_a_server_that_dies(opened: Callable[..., Lab]) -> None:
         lab.create_topic("t", [[1]]).run()
     assert "ZooKeeper does not answer any more" in refusal(problem)
     assert not lab.journal().empty
-    lab.close()
     assert opened(1, world="zookeeper").brokers().controller[1]
+    lab.close()
 
 
 # ---------------------------------------------------------------- Java

@@ -23,7 +23,10 @@ def test_an_open_question_holds_the_viewers_buttons(lab: Lab) -> None:
     shown, beside = lab._shown, lab.viewer
     assert shown is not None and shown.held == ""
     question = lab.predict("writes-to-t-0")
-    assert lab.held and lab.held in (shown.held, beside.held) and question.waiting == lab.held
+    assert lab.held and lab.held == shown.held == beside.held == question.waiting
+    lab._repr_mimebundle_()
+    shown = lab._shown
+    assert shown is not None and shown.held == lab.held
     before = len(lab.records)
     shown._on_message(shown, {"do": "step", "n": 1, "action": ["kill", 1]}, [])
     assert len(lab.records) == before and "Answer first" in shown.error

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from kcontrol.lab.workspace import shipped
 from tests.notebooks import regen
 from tests.notebooks.sanitizing import RULES, WIDGET_VIEW, compared, rules, sanitized
 from tests.parts import ROOT
@@ -88,6 +89,14 @@ def test_the_stub_is_the_exercises() -> None:
     cells = {cell.id: cell.source for cell in opened().cells}
     stub = (ROOT / "exercises" / "who_leads_next.py").read_text()
     assert stub.endswith(cells["stub"] + "\n")
+
+
+def test_journals_of_runs_are_not_handed_out(tmp_path: Path) -> None:
+    """What running the notebooks in the repository leaves beside them is not copied to learners."""
+    for name in ("00-x.ipynb", "runs/20260101-000000-simulated.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    assert list(shipped(tmp_path)) == ["00-x.ipynb"]
 
 
 # ---------------------------------------------------------------- run
