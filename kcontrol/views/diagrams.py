@@ -64,9 +64,9 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         self.said = (*self.said, line)
 
 
-def _literal(lines: Sequence[str]) -> str:
+def _literal(lines: Sequence[str]) -> Any:
     """Text for Graphviz in which nothing has a meaning of its own: no HTML, entity or escape, one line below the other."""
-    return str(graphviz.nohtml("\\n".join(graphviz.escape(line.replace("&", "&amp;")) for line in lines)))
+    return graphviz.nohtml("\\n".join(graphviz.escape(line.replace("&", "&amp;")) for line in lines))
 
 
 def _diagram(name: str, **graph: str) -> Diagram:

@@ -53,25 +53,36 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def open_desk(lab: str, browser: Browser) -> Iterator[Callable[[str], Desk]]:
-    """Opens a notebook; at the end of a test nothing has gone wrong behind its page, and nobody outside was asked."""
+    """Opens a notebook, or goes back to the page on which it is open."""
     context = browser.new_context(viewport={"width": 1500, "height": 1600})
-    desks: list[Desk] = []
+    desks: dict[str, Desk] = {}
 
     def open_one(name: str) -> Desk:
-        desks.append(Desk(context, lab, name))
-        return desks[-1]
+        if name not in desks:
+            desks[name] = Desk(context, lab, name)
+        return desks[name]
 
     yield open_one
-    found = [(desk.errors, desk.dialogs, desk.strangers) for desk in desks]
     context.close()
-    assert found == [([], [], [])] * len(desks)
 
 
 @pytest.fixture
-def desk(open_desk: Callable[[str], Desk]) -> Desk:
-    """The notebook with a viewer over a world, all cells run."""
-    desk = open_desk("steps.ipynb")
-    desk.run_all()
-    return desk
+def sit_down(open_desk: Callable[[str], Desk]) -> Iterator[Callable[[str], Desk]]:
+    """Opens a notebook and runs all its cells anew; at the end of a test nothing has gone wrong, and no stranger was asked."""
+    used: list[Desk] = []
+
+    def start(name: str) -> Desk:
+        used.append(open_desk(name))
+        used[-1].run_all()
+        return used[-1]
+
+    yield start
+    assert [(desk.errors, desk.dialogs, desk.strangers) for desk in used] == [([], [], [])] * len(used)
+
+
+@pytest.fixture
+def desk(sit_down: Callable[[str], Desk]) -> Desk:
+    """The notebook with a new viewer over a new world."""
+    return sit_down("steps.ipynb")

@@ -82,14 +82,30 @@ class Desk:
         return [url for url in self.requests if not re.match(r"https?://127\.0\.0\.1[:/]|data:|blob:", url)]
 
     def run_all(self) -> None:
-        """Runs all cells, once the kernel is there, and waits for a viewer."""
+        """Runs all cells, once the kernel is there, and waits for a viewer that is not an earlier one."""
         self.page.wait_for_function("() => document.querySelector('#jp-main-statusbar').innerText.includes('(ipykernel) | Idle')")
+        self.page.evaluate("() => document.querySelectorAll('.kc').forEach((old) => old.classList.add('earlier'))")
         self.command("notebook:run-all-cells", {})
+        self.page.wait_for_selector(".kc.earlier", state="detached")
+        self.page.wait_for_selector(".kc[data-at]")
+
+    def reload(self) -> None:
+        """Saves the notebook and loads the page anew; the kernel goes on."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+        self.page.reload()
         self.page.wait_for_selector(".kc[data-at]")
 
     def command(self, name: str, arguments: dict[str, str]) -> None:
         """Asks JupyterLab to do what one of its menus does; what takes long is not waited for."""
         self.page.evaluate("([name, given]) => { window.jupyterapp.commands.execute(name, given); }", [name, arguments])
+
+    def run_cell(self, source: str) -> None:
+        """Writes a line into a new cell at the end and runs it."""
+        self.page.locator(".jp-Notebook .jp-Cell").last.locator(".jp-InputArea-prompt").click()
+        self.command("notebook:insert-cell-below", {})
+        self.page.wait_for_selector(".jp-Notebook .jp-Cell.jp-mod-active .cm-content")
+        self.page.locator(".jp-Notebook .jp-Cell.jp-mod-active .cm-content").fill(source)
+        self.command("notebook:run-cell", {})
 
     def use_theme(self, name: str) -> None:
         """Switches JupyterLab's theme."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kcontrol.views.viewer import Viewer
 from tests.browser.support import Desk
 from tests.views.support import NASTY
 
@@ -29,6 +31,7 @@ def test_stepped_by_mouse(desk: Desk) -> None:
     desk.picture("after-a-death-light")
     desk.use_theme("JupyterLab Dark")
     desk.picture("after-a-death-dark")
+    desk.use_theme("JupyterLab Light")
 
 
 def test_stepped_by_keyboard(desk: Desk) -> None:
@@ -87,17 +90,17 @@ def test_a_topic_named_as_markup(desk: Desk) -> None:
     page = desk.page
     assert page.locator(".kc-partitions td").first.inner_text() == f"{NASTY}-0"
     assert page.locator(".kc-tree .kc-path", has_text=NASTY).count() > 0
-    page.locator(".kc-line", has_text=NASTY).last.click()
+    page.locator('.kc button[data-do="previous_fault"]').click()
+    page.locator(".kc-line.here", has_text=NASTY).click()
     page.wait_for_selector(".kc-chain li")
     assert page.locator(".kc-chain", has_text=NASTY).count() == 1
     assert page.locator(".kc img").count() == 0
     desk.picture("why")
 
 
-def test_stepping_while_the_kernel_works(open_desk: Callable[[str], Desk], lab_folder: Path) -> None:
+def test_stepping_while_the_kernel_works(sit_down: Callable[[str], Desk], lab_folder: Path) -> None:
     """While a cell runs, going back and forth needs no kernel; a click that needs it waits and says so."""
-    desk = open_desk("busy.ipynb")
-    desk.run_all()
+    desk = sit_down("busy.ipynb")
     page, last = desk.page, desk.at()
     page.locator('.kc button[data-do="previous_fault"]').click()
     assert desk.at() < last
@@ -111,19 +114,21 @@ def test_stepping_while_the_kernel_works(open_desk: Callable[[str], Desk], lab_f
     page.wait_for_function("() => document.querySelector('.kc-actions').getAttribute('aria-busy') === 'false'")
 
 
-def test_records_that_come_before_the_picture(open_desk: Callable[[str], Desk]) -> None:
+def test_records_that_come_before_the_picture(sit_down: Callable[[str], Desk]) -> None:
     """What happens between making a viewer and showing it is in the picture, in each of its views and after a reload."""
-    desk = open_desk("late.ipynb")
-    desk.run_all()
+    desk = sit_down("late.ipynb")
     page = desk.page
-    page.wait_for_function("() => document.querySelectorAll('.kc[data-at]').length === 2")
-    places = page.evaluate(
-        "[...document.querySelectorAll('.kc-place')].map((e) => e.textContent.match(/record (\\d+) of (\\d+)/).slice(1))"
-    )
-    assert places[0] == places[1]
-    assert places[0][0] == places[0][1]
+    for reloaded in (False, True):
+        if reloaded:
+            desk.reload()
+        page.wait_for_function("() => document.querySelectorAll('.kc[data-at]').length === 2")
+        places = page.locator(".kc-place").all_inner_texts()
+        assert len(places) == 2
+        assert places[0] == places[1]
+        here, count = re.findall(r"\d+", places[0])[:2]
+        assert here == count
     page.locator('.kc button[data-do="previous_fault"]').first.click()
-    assert page.evaluate("new Set([...document.querySelectorAll('.kc')].map((e) => e.dataset.at)).size") == 1
+    assert len(set(page.evaluate("[...document.querySelectorAll('.kc')].map((e) => e.dataset.at)"))) == 1
 
 
 def test_what_goes_wrong_is_shown(desk: Desk) -> None:
@@ -137,5 +142,38 @@ def test_what_goes_wrong_is_shown(desk: Desk) -> None:
     assert "cannot happen now" in page.locator(".kc-error").inner_text()
     desk.picture("error")
     kill.wait_for(state="detached")
+    page.locator(".kc-faults > summary").click()
     page.get_by_role("button", name="start broker 2", exact=True).click()
     page.wait_for_selector(".kc-error", state="hidden")
+
+
+def test_every_button_has_a_method(desk: Desk) -> None:
+    """Each button names a public method of the viewer, and every method that stands for a button has one."""
+    page = desk.page
+    page.locator(".kc-line").first.click()
+    names = page.evaluate("[...document.querySelectorAll('.kc button')].map((b) => b.dataset.do ?? `nameless: ${b.textContent}`)")
+    assert set(names) == {"previous_fault", "back", "forward", "next_fault", "to", "why", "click_step", "click_run"}
+    assert all(callable(getattr(Viewer, name)) and Viewer.__dict__[name].__doc__ for name in names)
+
+
+def test_python_moves_the_picture(desk: Desk) -> None:
+    """What a cell sets is what every view shows: a place, a chain of causes, a question that holds the buttons."""
+    page = desk.page
+    desk.run_cell("viewer.to(100); viewer.why(100); viewer.held = 'Answer first.'; world.step(('kill', 3))")
+    page.wait_for_selector(".kc-chain li")
+    desk.wait_at(100)
+    assert page.locator(".kc-held").inner_text() == "Answer first."
+    assert page.locator('.kc button[data-do="click_step"]').first.get_attribute("aria-disabled") == "true"
+    desk.run_cell("viewer.refresh(); viewer.held = ''")
+    page.wait_for_function("() => document.querySelector('.kc-sentence').textContent.startsWith('Broker 3 is killed')")
+    page.wait_for_selector('.kc button[data-do="click_step"][aria-disabled="false"]')
+
+
+def test_python_knows_where_the_reader_is(desk: Desk) -> None:
+    """The place to which one has gone by keyboard is the viewer's in the next cell, and in its still picture."""
+    page = desk.page
+    page.locator(".kc").first.focus()
+    page.keyboard.press("Shift+ArrowLeft")
+    here = desk.at()
+    desk.run_cell("print('the reader is at', viewer.at, viewer.line())")
+    page.wait_for_selector(f"text=the reader is at {here} ")

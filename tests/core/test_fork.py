@@ -86,6 +86,21 @@ def test_a_fork_keeps_a_handler_that_waits_for_its_second_part() -> None:
     assert journal_bytes(branch.journal.records) == journal_bytes(world.journal.records)
 
 
+def test_a_fork_keeps_what_a_suspended_handler_has_gathered() -> None:
+    """Between two rounds of an election the requests about the first are still to be sent: the fork sends the same ones."""
+    world = cluster({"t": ((1, 2, 3), (1, 3, 2))}, brokers=(2, 1, 3), followers=False).fork(exact=True)
+    world.step(("kill", 1))
+    until(world, lambda w: waits_for(w, 2, Commit))
+    text = encode_state(dict(states(world))[T0]).decode()
+    world.step(("set", state_path(T0), text))
+    world.step(("advance", 2, "controller"))
+    assert [r.kind for r in world.last_step if r.kind in ("lost", "change")] == ["lost", "change"]
+    branch = world.fork()
+    world.run()
+    branch.run()
+    assert journal_bytes(branch.journal.records) == journal_bytes(world.journal.records)
+
+
 def test_a_world_on_a_real_zookeeper_cannot_be_forked() -> None:
     """A world that was handed a ZooKeeper from outside refuses to fork and has no fingerprint."""
     simulated = World()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kcontrol.effects import Transaction
+from kcontrol.events import AlterIsrReceived, AutoPreferredReplicaLeaderElection, BrokerChange, TopicChange
 from kcontrol.sim.world import World
 from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH
 from tests.core.support import T0, alone, cluster, of_kind, stored, until, waits_for
@@ -202,3 +203,24 @@ def test_the_registration_and_the_election_are_one_transaction_each() -> None:
         [["create", "/brokers/ids/1"], ["set", "/brokers/ids/1"]],
         [["create", CONTROLLER], ["set", CONTROLLER_EPOCH]],
     ]
+
+
+def test_whoever_is_not_controller_leaves_the_controllers_events_alone() -> None:
+    """A broker that does not rule handles none of the controller's events, and tells whoever waits for an answer so.
+
+    Source: the first lines of the process methods in KafkaController.scala (2.8).
+    """
+    world = cluster()
+    driver = world.processes[2].driver
+    for event in (
+        BrokerChange(),
+        TopicChange(),
+        AutoPreferredReplicaLeaderElection(),
+        AlterIsrReceived("2.1-9-AlterIsr", 2, 1, ()),
+    ):
+        driver.enqueue(event, None)
+        world.step(("begin", 2, "controller"))
+        told = [(r.kind, r.fields["body"]["error"]) for r in world.last_step if r.kind == "respond"]
+        assert told == ([("respond", "NOT_CONTROLLER")] if isinstance(event, AlterIsrReceived) else [])
+        assert {r.kind for r in world.last_step} <= {"begin", "respond", "end"}
+    assert world.is_quiet

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import signal
 import subprocess
@@ -23,7 +24,6 @@ from kcontrol.lab.sweeper import MARK
 from tests.infra.processes import is_running, kill, still_running, wait_until_absent
 from tests.parts import ROOT
 
-pytestmark = pytest.mark.slow
 # A proxy that is set on the machine does not lead to this machine's own ports.
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 EVERYTHING = """
@@ -94,11 +94,18 @@ class Lab:
         return Path(next(kernels)[-1]).parent
 
 
+def at_home(home: Path) -> dict[str, str]:
+    """Returns an environment whose home is this empty folder, so that neither old settings nor old signatures count."""
+    home.mkdir(exist_ok=True)
+    ours = ("HOME", "JUPYTER", "IPYTHONDIR", "XDG_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)} | {"HOME": str(home)}
+
+
 @contextlib.contextmanager
 def start(folder: Path, *options: str) -> Iterator[Lab]:
     """A lab on this folder, killed at the end."""
     command = [sys.executable, "-P", "-m", "kcontrol", "lab", "--no-browser", "--dir", str(folder), *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=at_home(folder.parent / "home")) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
@@ -155,11 +162,15 @@ def test_no_news_and_no_update_checks(lab: Lab) -> None:
     assert config["news"] == {"disabled": True}
 
 
+@pytest.mark.slow
 def test_two_starts_at_once_take_two_ports(tmp_path: Path) -> None:
     """Two labs that start at the same moment both answer, each on a port of its own."""
     commands = [[sys.executable, "-P", "-m", "kcontrol", "lab", "--no-browser", "--dir", str(tmp_path / name)] for name in "ab"]
     with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True)) for command in commands]
+        env = at_home(tmp_path / "home")
+        processes = [
+            stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)) for command in commands
+        ]
         for process in processes:
             stack.callback(process.kill)
         addresses = [process.stdout.readline().split()[-1] for process in processes if process.stdout]
@@ -168,6 +179,7 @@ def test_two_starts_at_once_take_two_ports(tmp_path: Path) -> None:
             assert OPENER.open(address, timeout=60).status == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_in_order(number: int, tmp_path: Path) -> None:
     """After SIGTERM or Ctrl-C the server ends by itself, with status 0, and nothing is left."""
@@ -179,6 +191,7 @@ def test_it_ends_in_order(number: int, tmp_path: Path) -> None:
         assert wait_until_absent(runtime)
 
 
+@pytest.mark.slow
 @pytest.mark.zookeeper
 @pytest.mark.spark
 def test_nothing_outlives_a_killed_server(tmp_path: Path) -> None:

@@ -84,6 +84,17 @@ def test_outside_text_stays_text(name: str) -> None:
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= DRAWN
 
 
+def test_a_label_that_is_all_markup() -> None:
+    """What Graphviz would read as one of its HTML labels is shown as it is."""
+    table = TransitionTable(
+        "<b>", PartitionState, "<i>nowhere</i>", [(PartitionState.NEW, PartitionState.ONLINE, "", lambda: 0, "<u>n</u>")]
+    )
+    svg = diagrams.machine(table).svg()
+    assert "&lt;i&gt;nowhere&lt;/i&gt;" in svg
+    assert "&lt;u&gt;n&lt;/u&gt;" in svg
+    assert "&lt;lambda&gt;" in svg
+
+
 def test_dark_paper() -> None:
     """The picture brings its own style for a dark theme, and shows its outline where no picture is shown."""
     bundle = diagrams.machine(PARTITION_TRANSITIONS)._repr_mimebundle_()

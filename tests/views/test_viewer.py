@@ -13,7 +13,7 @@ from kcontrol.runtime.journal import Record, plain
 from kcontrol.sim.acts import routine
 from kcontrol.views.rows import rows
 from kcontrol.views.viewer import Viewer
-from tests.views.support import NASTY, OfWorld, cluster, random_run, story
+from tests.views.support import NASTY, OfWorld, cluster, story
 
 
 class Wire:
@@ -108,12 +108,20 @@ def test_what_can_happen_next(viewer: Viewer) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_what_goes_on_by_itself(seed: int) -> None:
     """In random runs the viewer calls routine what the world itself goes on with, no more and no less, in its order."""
-    world = random_run(seed, 0)
+    world = cluster(seed=seed, followers=False)
+    world.step(("shrink", 1, "orders-0", 2))
+    world.run()
+    world.step(("shrink", 1, "orders-0", 3))
+    world.run()
     viewer, choose = Viewer(OfWorld(world)), random.Random(seed)
-    for _ in range(60):
-        viewer.click_step(choose.choice(world.actions()))
+    viewer.click_step(("term", 1))  # nobody can lead orders-0 in its place, so it asks again after a while
+    timers = set()
+    for _ in range(120):
         mine = [action for action, _, sort in viewer.actions if sort == "routine"]
         assert mine == [plain(action) for action in routine(world)]
+        timers |= {(action[2], sort) for action, _, sort in viewer.actions if action[0] == "fire"}
+        viewer.click_step(choose.choice(mine) if mine and choose.random() < 0.9 else choose.choice(world.actions()))
+    assert {sort for _, sort in timers} == {"routine", "fault"}
 
 
 def test_routine_is_what_run_does(viewer: Viewer) -> None:

@@ -25,7 +25,7 @@ export function walkBar(go) {
     setText(world, scene.world);
     release.hidden = !scene.release;
     world.hidden = !scene.world;
-    setText(place, `record ${scene.index + 1} of ${scene.timeline.length} · ${scene.record?.at_ms ?? 0} ms`);
+    setText(place, scene.record ? `record ${scene.index + 1} of ${scene.timeline.length} · ${scene.record.at_ms} ms` : "no records");
     const last = scene.timeline.length - 1;
     buttons.forEach((b, i) => enable(b, i < 2 ? scene.index > 0 : scene.index < last));
   }

@@ -52,7 +52,8 @@ function drawRow(row, partition, scene) {
     setTitle(square, `broker ${broker}: ${words}${dead ? ", dead" : ""}`);
   });
   const leaderless = value && value.leader === -1;
-  setText(cells[2], value ? `${value.isr.join(" ")}${leaderless ? "  no leader" : ""}` : "new");
+  setText(cells[2], value ? `${leaderless ? "⚠ " : ""}${value.isr.join(" ")}` : "new");
+  setTitle(cells[2], leaderless ? "nobody leads" : "");
   setClass(cells[2], `kc-mono${leaderless ? " kc-alarm" : ""}`);
   setText(cells[3], value ? String(value.leader_epoch) : "–");
   setText(cells[4], value ? String(value.controller_epoch) : "–");
@@ -77,6 +78,9 @@ export function partitionsPanel() {
   let litAt = -1, changed = false;
   const draw = (scene) => {
     none.hidden = scene.partitions.length > 0;
+    table.hidden = !none.hidden;
+    const most = Math.max(3, ...scene.partitions.map((partition) => partition.replicas.length));
+    table.style.setProperty("--replicas", Math.min(most, 6)); // wider than that they are broken into lines
     keyed(body, scene.partitions, (p) => p.path, makeRow, (row, partition) => drawRow(row, partition, scene));
     changed = litAt !== scene.seen.litAt;
     litAt = scene.seen.litAt;

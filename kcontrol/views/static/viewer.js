@@ -39,7 +39,7 @@ function initialize({ model }) {
 
 // Everything that the panels draw from, for one position.
 export function sceneAt(model, timeline, index, shared) {
-  const { state, seen } = timeline.at(index), record = timeline.records[index];
+  const { state, seen } = timeline.at(Math.min(index, timeline.length - 1)), record = timeline.records[index];
   const named = state.znodes["/controller"];
   const brokers = new Set([...(model.get("brokers") ?? []), ...timeline.lives.map((life) => life.broker)]);
   const asked = model.get("asked")?.length ? timeline.byId.get(keyOf(model.get("asked"))) : undefined;
@@ -108,14 +108,13 @@ class View {
 
   // Draws the present position. What cannot be drawn is said, and the rest stays usable.
   draw() {
-    if (!this.timeline.length) return;
+    this.root.dataset.at = this.index;
     const waits = this.asked > (this.model.get("done") ?? 0) ? "waiting for the kernel …" : "";
     const shared = { busy: this.model.get("busy") ? "working …" : waits };
     try {
       const scene = sceneAt(this.model, this.timeline, this.index, shared);
       for (const part of this.panels) part.draw(scene);
       for (const part of this.panels) part.settle?.(); // what has to measure comes after all that is written
-      this.root.dataset.at = this.index;
     } catch (problem) {
       console.error(problem);
       this.panels[2].draw({ error: `Record ${this.index + 1} cannot be shown: ${problem.message}.` });

@@ -1,0 +1,246 @@
+"""A run as one page, without kernel and network: what it draws is what Python says, and its keys do what the methods do."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from kcontrol.runtime.fold import fold
+from kcontrol.runtime.journal import Record, RecordId
+from kcontrol.views import scene
+from kcontrol.views.twin import write_html
+from kcontrol.views.viewer import Viewer
+from tests.views.support import NASTY, cluster, random_run, story
+
+pytestmark = [pytest.mark.chromium, pytest.mark.serial]
+
+Open = Callable[..., Page]
+
+GO = "(at) => { const s = document.querySelector('.kc-slider'); s.value = at; s.dispatchEvent(new Event('input')); }"
+DRAWN = """() => ({
+    partitions: [...document.querySelectorAll('.kc-partitions tbody tr')].map((row) => ({
+        name: row.children[0].textContent,
+        replicas: [...row.querySelectorAll('.kc-rep')].map((r) => [+r.textContent, ...r.className.split(' ').slice(1)]),
+        numbers: [3, 4, 5].map((i) => row.children[i].textContent),
+    })),
+    living: [...document.querySelectorAll('.kc-broker:not(.dead) b')].map((b) => b.textContent),
+    ruler: document.querySelector('.kc-broker.rules b')?.textContent ?? null,
+    counts: [...document.querySelectorAll('.kc-count')].map((c) => +c.textContent),
+    znodes: [...document.querySelectorAll('.kc-tree details:not(.gone) > summary')].map((s) => s.title),
+    sentence: document.querySelector('.kc-sentence').textContent,
+    error: document.querySelector('.kc-error').hidden ? '' : document.querySelector('.kc-error').textContent,
+})"""
+
+
+@pytest.fixture
+def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens a run as a page; at the end nothing has gone wrong in it, and it has asked for nothing but itself."""
+    context, wrong = browser.new_context(viewport={"width": 1200, "height": 1000}), []
+
+    def open_one(records: Sequence[Record], **options: Any) -> Page:
+        path = tmp_path / "run.html"
+        write_html(records, path, **({"title": "A run"} | options))
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: wrong.append(request.url) if request.url != path.as_uri() else None)
+        page.goto(path.as_uri())
+        page.wait_for_selector(".kc[data-at]")
+        return page
+
+    yield open_one
+    context.close()
+    assert wrong == []
+
+
+def go(page: Page, at: int) -> None:
+    """Drags the slider to a record and waits for the picture."""
+    page.evaluate(GO, at)
+    page.wait_for_function("(at) => document.querySelector('.kc').dataset.at === String(at)", arg=at)
+
+
+def expected(records: Sequence[Record], at: int) -> dict[str, Any]:
+    """What the picture of a record should hold, by Python's own fold."""
+    state = fold(records[: at + 1])
+
+    def classes(p: scene.Partition, broker: int) -> list[Any]:
+        standing = "lead" if p.leader == broker else "isr" if broker in p.isr else "out"
+        return [broker, standing] + ([] if str(broker) in state["nodes"] else ["dead"])
+
+    def numbers(p: scene.Partition) -> list[str]:
+        return ["\u2013"] * 3 if p.leader is None else [str(p.leader_epoch), str(p.controller_epoch), str(p.zk_version)]
+
+    ruler = scene.controller(state)
+    rows = [
+        {"name": p.name, "replicas": [classes(p, b) for b in p.replicas], "numbers": numbers(p)} for p in scene.partitions(state)
+    ]
+    known = [str(n) for n in sorted({1, 2, 3} | {r.fields["broker"] for r in records if r.kind == "start"})]
+    living = [f"broker {n}" for n in known if n in state["nodes"]]
+    drawn_ruler = f"broker {ruler[0]}" if ruler and str(ruler[0]) in known else None
+    return {"partitions": rows, "living": living, "ruler": drawn_ruler}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_picture_is_what_python_folds(open_page: Open, seed: int) -> None:
+    """At forty places of a run full of faults: partitions, epochs, versions, the living and the ruler are Python's."""
+    records = list(random_run(seed).journal.records)
+    page, choose = open_page(records), random.Random(seed)
+    for at in [len(records) - 1, 0, *(choose.randrange(len(records)) for _ in range(40))]:
+        go(page, at)
+        drawn = page.evaluate(DRAWN)
+        assert drawn["error"] == ""
+        assert {name: drawn[name] for name in ("partitions", "living", "ruler")} == expected(records, at), f"record {at}"
+        state = fold(records[: at + 1])
+        shown = set(drawn["znodes"])
+        assert shown <= set(state["znodes"])
+        assert {path for path, (text, *_) in state["znodes"].items() if text} <= shown
+
+
+def test_the_machines_counts(open_page: Open) -> None:
+    """The machine counts what the ruling controller believes."""
+    records = list(story())
+    page = open_page(records)
+    for at in range(300, len(records), 97):
+        go(page, at)
+        state = fold(records[: at + 1])
+        ruler = scene.controller(state)
+        node = state["nodes"].get(str(ruler[0])) if ruler else None
+        held = list((node["controller"].get("partition_states", {}) if node else {}).values())
+        names = ["NonExistentPartition", "NewPartition", "OnlinePartition", "OfflinePartition"]
+        assert page.evaluate(DRAWN)["counts"] == [held.count(name) for name in names]
+
+
+def test_keys_do_what_the_methods_do(open_page: Open) -> None:
+    """From any record, each key leads to the record to which the Python method of the same effect leads."""
+    records = list(random_run(5).journal.records)
+    page, viewer, choose = open_page(records), Viewer(records=records), random.Random(5)
+    page.locator(".kc").focus()
+    keys = {
+        "ArrowLeft": viewer.back,
+        "ArrowRight": viewer.forward,
+        "Shift+ArrowLeft": viewer.previous_fault,
+        "Shift+ArrowRight": viewer.next_fault,
+        "Home": lambda: viewer.to(0),
+        "End": lambda: viewer.to(-1),
+    }
+    for _ in range(60):
+        key = choose.choice(
+            [*keys] if choose.random() < 0.3 else ["ArrowLeft", "ArrowRight", "Shift+ArrowLeft", "Shift+ArrowRight"]
+        )
+        page.keyboard.press(key)
+        keys[key]()
+        assert page.locator(".kc").get_attribute("data-at") == str(viewer.at), key
+        assert page.locator(".kc-sentence").inner_text() == viewer.records[viewer.at]["say"]
+
+
+def test_buttons_do_what_the_methods_do(open_page: Open) -> None:
+    """A click on each button of the way leads where the method of its name leads."""
+    records = list(story())
+    page, viewer = open_page(records), Viewer(records=records)
+    for name in [
+        "previous_fault",
+        "back",
+        "back",
+        "previous_fault",
+        "forward",
+        "next_fault",
+        "forward",
+        "forward",
+        "back",
+        "previous_fault",
+    ]:
+        page.locator(f'.kc button[data-do="{name}"]').click()
+        getattr(viewer, name)()
+        assert page.locator(".kc").get_attribute("data-at") == str(viewer.at), name
+    page.locator('.kc-walk button[data-do="to"]').click()
+    assert page.locator(".kc").get_attribute("data-at") == str(len(records) - 1)
+
+
+def test_why(open_page: Open) -> None:
+    """The chain of a record has the links that the method returns, with the rule and Kafka's source; a click goes there."""
+    records = list(story())
+    elected = next(i for i, r in enumerate(records) if r.kind == "change" and r.fields["rule"] == "offline")
+    page, viewer = open_page(records, at=elected), Viewer(records=records)
+    page.locator(".kc-now .kc-button").click()
+    shown = page.locator(".kc-chain .kc-say").all_inner_texts()
+    assert [line.split(maxsplit=2)[2] for line in viewer.why(elected)] == shown
+    assert "offlinePartitionLeaderElection (2.8)" in page.locator(".kc-chain li").first.inner_text()
+    page.locator(".kc-chain .kc-link").last.click()
+    assert page.locator(".kc-sentence").inner_text() == shown[-1]
+    page.locator(".kc-why h4 button").click()
+    assert page.locator(".kc-chain li:visible").count() == 0
+
+
+def test_a_journal_full_of_markup(open_page: Open) -> None:
+    """Topics named as markup, in every panel, and a title that would end the script make no element and raise no dialog."""
+    world = cluster(topic=NASTY)
+    world.step(("kill", 1))
+    world.run()
+    nasty = Record(
+        RecordId(0, 0, 10**6), "act", None, 0, {"action": ["create_topic", f"</script><script>alert(2)</script>{NASTY}"]}
+    )
+    page = open_page([*world.journal.records, nasty], title=f"</title>{NASTY}")
+    assert page.title() == f"</title>{NASTY}"
+    for _ in range(25):
+        page.keyboard.press("ArrowLeft")
+    page.locator(".kc-line", has_text=NASTY).first.click()
+    page.locator(".kc-slider").focus()
+    for key in ("Home", "End"):
+        page.keyboard.press(key)
+    assert page.locator("img, script:not([type=module]), .kc svg foreignObject").count() == 0
+    assert page.locator("script").count() == 1
+
+
+def test_reduced_motion(browser: Browser, tmp_path: Path) -> None:
+    """Whoever wants no motion gets none; everybody else sees the strip slide."""
+    write_html(story(), tmp_path / "run.html", "A run")
+    durations = []
+    for wish in ("reduce", "no-preference"):
+        page = browser.new_page(reduced_motion=wish)
+        page.goto((tmp_path / "run.html").as_uri())
+        durations.append(page.evaluate("getComputedStyle(document.querySelector('.kc-strip')).transitionDuration"))
+        page.close()
+    assert durations[0] == "0s"
+    assert durations[1] != "0s"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_papers(browser: Browser, tmp_path: Path, scheme: Any) -> None:
+    """The page follows the reader's colour scheme: ink and paper differ by far more than the least that can be read."""
+    write_html(story(), tmp_path / "run.html", "A run")
+    page = browser.new_page(color_scheme=scheme)
+    page.goto((tmp_path / "run.html").as_uri())
+    page.wait_for_selector(".kc[data-at]")
+    colours = page.evaluate(
+        "() => { const s = getComputedStyle(document.querySelector('.kc')); return [s.color, s.backgroundColor]; }"
+    )
+    ink, paper = (sum(map(int, colour[4:-1].split(","))) for colour in colours)
+    assert (ink < 200 < 600 < paper) if scheme == "light" else (paper < 200 < 600 < ink)
+    page.close()
+
+
+def test_a_record_that_cannot_be_shown(open_page: Open) -> None:
+    """Of a broken journal what can be shown is shown, and what cannot is said."""
+    broken = Record(RecordId(9, 1, 1), "begin", None, 0, {"thread": "nobody", "event": "Startup"})
+    page = open_page([*story()[:50], broken])
+    assert page.locator(".kc-error").inner_text().startswith("Record 51 cannot be shown: ")
+    page.locator(".kc").focus()
+    page.keyboard.press("Home")
+    assert page.locator(".kc").get_attribute("data-at") == "0"
+
+
+def test_an_empty_journal(open_page: Open, tmp_path: Path, browser: Browser) -> None:
+    """No record at all is said, not an error."""
+    write_html([], tmp_path / "empty.html", "Nothing")
+    page, wrong = browser.new_page(), []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto((tmp_path / "empty.html").as_uri())
+    page.wait_for_selector(".kc-sentence")
+    assert page.locator(".kc-sentence").inner_text() == "Nothing has happened yet."
+    assert wrong == []
+    page.close()

@@ -1,0 +1,268 @@
+"""The two state machines by themselves, on a context of the test's own: refusals, recipients, assignments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcontrol.controller import partition_machine, replica_machine
+from kcontrol.controller.context import apply_learn
+from kcontrol.controller.requests import Requests
+from kcontrol.effects import Handler, Learn, Op
+from kcontrol.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaAssignment, ReplicaState
+from kcontrol.znodes import decode_state, encode_state, partitions_path, state_path
+from tests.core.support import T0, T1, Bench
+
+P, R = PartitionState, ReplicaState
+
+
+class Machines(Bench):
+    """Controller 1 under epoch 1 with brokers 1 to 3 live; t-0 and t-1 are assigned to 1, 2 and 3, and nothing else is known."""
+
+    def __init__(self, *lessons: Learn) -> None:
+        super().__init__()
+        self.learn(
+            Learn("active_controller_id", 1),
+            Learn("controller_epoch", 1),
+            Learn("live_broker_epochs", {1: 11, 2: 12, 3: 13}),
+            Learn("assignments", {tp: ReplicaAssignment((1, 2, 3)) for tp in (T0, T1)}),
+            *lessons,
+        )
+        self.outside(*(Op("create", path) for path in ("/controller_epoch", "/brokers", "/brokers/topics", "/brokers/topics/t")))
+
+    def learn(self, *lessons: Learn) -> None:
+        """What the controller knows besides."""
+        for lesson in lessons:
+            apply_learn(self.driver.controller, lesson)
+
+    def stored(self, tp: Any, value: LeaderAndIsr) -> None:
+        """The state znode of a partition, as somebody has left it, with its parents."""
+        there = self.zookeeper.tree()
+        for path in (partitions_path(tp.topic), f"{partitions_path(tp.topic)}/{tp.partition}", state_path(tp)):
+            if path not in there:
+                self.outside(Op("create", path))
+        self.outside(Op("set", state_path(tp), encode_state(value)))
+
+    def state(self, tp: Any) -> LeaderAndIsr:
+        """What the state znode of a partition says now."""
+        znode = self.zookeeper.tree()[state_path(tp)]
+        return decode_state(znode.data, znode.stat.version)
+
+    def move(self, machine: Any, subjects: Any, target: Any, *rest: Any) -> list[Requests]:
+        """Moves the subjects and returns the batches that were handed over."""
+
+        def moves(ctx: Any) -> Handler:
+            yield from machine.move(ctx, subjects, target, *rest)
+
+        self.tell(moves)
+        self.go()
+        assert self.records("fail") == []
+        return [sent[1] for sent in self.post.sent if sent[0] == "send"]
+
+
+def refused(machines: Machines) -> list[tuple[str, str, str, bool]]:
+    """Subject, source, target and whether the move was illegal, of every refusal."""
+    fields = [record.fields for record in machines.records("refuse")]
+    return [(str(f["subject"]), str(f["source"]), str(f["target"]), f["illegal"]) for f in fields]
+
+
+# ---------------------------------------------------------------- partitions
+
+
+def test_an_illegal_move_is_refused_and_the_rest_goes_on() -> None:
+    """Of two partitions only the one whose move is legal moves; the other one stays and the refusal is journalled as illegal.
+
+    Source: ZkPartitionStateMachine.doHandleStateChanges and logInvalidTransition (2.8).
+    """
+    machines = Machines(Learn("partition_states", {T0: P.ONLINE}))
+    machines.move(partition_machine, (T0, T1), P.NEW)
+    assert refused(machines) == [("t-0", "OnlinePartition", "NewPartition", True)]
+    assert machines.driver.controller.partition_states == {T0: P.ONLINE, T1: P.NEW}
+
+
+def test_moving_nothing_does_nothing() -> None:
+    """Without subjects no batch is sent and no round trip is made."""
+    machines = Machines()
+    assert machines.move(partition_machine, (), P.ONLINE) == []
+    assert machines.move(replica_machine, (), R.ONLINE) == []
+    assert machines.calls == []
+
+
+def test_a_first_leader_is_told_to_its_isr_and_to_nobody_else() -> None:
+    """A replica on a broker that shuts down is no member of the first ISR, and is not told who leads.
+
+    Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
+    """
+    machines = Machines(Learn("partition_states", {T0: P.NEW}), Learn("shutting_down_broker_ids", (1,)))
+    [requests] = machines.move(partition_machine, (T0,), P.ONLINE)
+    assert machines.state(T0)[:2] == (2, (2, 3))
+    assert sorted(requests.leader_and_isr) == [2, 3]
+    assert all(told[T0].is_new for told in requests.leader_and_isr.values())
+    assert requests.update_metadata_to == (1, 2, 3)
+
+
+def test_a_partition_without_a_live_replica_stays_new() -> None:
+    """Nobody alive: the partition stays New, is refused with the reason, nothing is written and nobody is told."""
+    machines = Machines(Learn("partition_states", {T0: P.NEW}), Learn("live_broker_epochs", clear=True))
+    assert machines.move(partition_machine, (T0,), P.ONLINE) == []
+    assert refused(machines) == [("t-0", "NewPartition", "OnlinePartition", False)]
+    assert machines.driver.controller.partition_state(T0) is P.NEW
+    assert machines.calls == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "told"), [("offline", [2, 3]), ("reassign", [1, 2]), ("preferred", [1, 2, 3]), ("controlled_shutdown", [2, 3])]
+)
+def test_each_election_has_its_recipients(strategy: str, told: list[int]) -> None:
+    """Who hears of an election depends on its strategy, and the dead are left out of what is sent.
+
+    Source: the LeaderAndIsr recipients in PartitionLeaderElectionAlgorithms and Election.scala (2.8).
+    """
+    alive = {2: 12, 3: 13} if strategy in ("offline", "controlled_shutdown") else {1: 11, 2: 12, 3: 13}
+    machines = Machines(
+        Learn("partition_states", {T0: P.ONLINE}),
+        Learn("assignments", {T0: ReplicaAssignment((1, 2, 3), removing=(3,))}),
+        Learn("live_broker_epochs", alive, clear=True),
+        Learn("shutting_down_broker_ids", (3,) if strategy == "controlled_shutdown" else ()),
+    )
+    machines.stored(T0, LeaderAndIsr(3, (3, 2, 1), 4, -1, 1))
+    [requests] = machines.move(partition_machine, (T0,), P.ONLINE, strategy)
+    assert sorted(requests.leader_and_isr) == told
+    assert machines.state(T0).leader_epoch == 5
+
+
+def test_a_failed_election_leaves_an_online_partition_online() -> None:
+    """Where the preferred replica is not in sync the partition keeps its leader and its state."""
+    machines = Machines(Learn("partition_states", {T0: P.ONLINE}))
+    machines.stored(T0, LeaderAndIsr(2, (2, 3), 4, -1, 1))
+    machines.move(partition_machine, (T0,), P.ONLINE, "preferred")
+    assert refused(machines) == [("t-0", "OnlinePartition", "OnlinePartition", False)]
+    assert (machines.driver.controller.partition_state(T0), machines.state(T0)[:3]) == (P.ONLINE, (2, (2, 3), 4))
+
+
+def test_an_election_without_a_state_znode_fails() -> None:
+    """A partition that was led and whose state znode is gone cannot be elected; the reason says so."""
+    machines = Machines(Learn("partition_states", {T0: P.OFFLINE}))
+    machines.move(partition_machine, (T0,), P.ONLINE)
+    [refusal] = machines.records("refuse")
+    assert refusal.fields["reason"] == "it has no state znode"
+
+
+def test_unclean_is_asked_only_if_nobody_in_the_isr_is_online() -> None:
+    """With a live member of the ISR the topic's settings are not read; without, they decide.
+
+    Source: ZkPartitionStateMachine.collectUncleanLeaderElectionState (2.8).
+    """
+    for isr, read, leader in (((2, 1), False, 1), ((4,), True, 1)):
+        machines = Machines(Learn("partition_states", {T0: P.OFFLINE}))
+        machines.outside(*(Op("create", path) for path in ("/config", "/config/topics")))
+        machines.outside(Op("create", "/config/topics/t", b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}'))
+        machines.stored(T0, LeaderAndIsr(4, isr, 4, -1, 1))
+        machines.move(partition_machine, (T0,), P.ONLINE)
+        assert (("read", ("/config/topics/t",), False) in machines.calls) == read
+        assert machines.state(T0)[:2] == (leader, isr if not read else (1,))
+
+
+# ---------------------------------------------------------------- replicas
+
+
+def replica(broker_id: int, tp: Any = T0) -> PartitionReplica:
+    """A replica of t-0."""
+    return PartitionReplica(tp, broker_id)
+
+
+LED = Learn("leadership", {T0: LeaderAndIsr(1, (1, 2, 3), 4, 0, 1)})
+
+
+def test_an_illegal_move_of_a_replica_is_refused_and_the_rest_goes_on() -> None:
+    """Of two replicas only the one whose move is legal moves. Source: ZkReplicaStateMachine.doHandleStateChanges (2.8)."""
+    machines = Machines(Learn("replica_states", {replica(2): R.ONLINE, replica(3): R.OFFLINE}))
+    machines.move(replica_machine, (replica(2), replica(3)), R.DELETION_STARTED)
+    assert refused(machines) == [("t-0@2", "OnlineReplica", "ReplicaDeletionStarted", True)]
+    assert dict(machines.driver.controller.replica_states) == {replica(2): R.ONLINE, replica(3): R.DELETION_STARTED}
+
+
+def test_the_leader_cannot_be_a_new_replica() -> None:
+    """Of the new replicas of a partition that is led, the others are told that they are new; the leader is refused."""
+    machines = Machines(LED)
+    [requests] = machines.move(replica_machine, (replica(1), replica(2)), R.NEW)
+    assert refused(machines) == [("t-0@1", "NonExistentReplica", "NewReplica", False)]
+    assert {broker: told[T0].is_new for broker, told in requests.leader_and_isr.items()} == {2: True}
+
+
+def test_a_replica_in_use_is_in_the_assignment() -> None:
+    """A new replica that the assignment does not name is appended to it when it comes into use, and nobody is told."""
+    machines = Machines(Learn("replica_states", {replica(4): R.NEW}), LED)
+    assert machines.move(replica_machine, (replica(4),), R.ONLINE) == []
+    assert machines.driver.controller.assignments[T0].replicas == (1, 2, 3, 4)
+
+
+def test_a_replica_that_comes_back_is_told_who_leads() -> None:
+    """A replica that is online again hears of the leader, and is not called new; without a leader it hears nothing."""
+    machines = Machines(LED, Learn("replica_states", {replica(2): R.OFFLINE, replica(2, T1): R.OFFLINE}))
+    [requests] = machines.move(replica_machine, (replica(2), replica(2, T1)), R.ONLINE)
+    assert {broker: {tp: entry.is_new for tp, entry in told.items()} for broker, told in requests.leader_and_isr.items()} == {
+        2: {T0: False}
+    }
+    assert machines.driver.controller.replica_state(replica(2, T1)) is R.ONLINE
+
+
+def test_a_replica_that_goes_is_stopped_and_leaves_the_isr() -> None:
+    """The others are told the smaller ISR under the next leader epoch, and the replica itself to stop without deleting."""
+    machines = Machines(LED, Learn("replica_states", {replica(3): R.ONLINE}))
+    machines.stored(T0, LeaderAndIsr(1, (1, 2, 3), 4, -1, 1))
+    [requests] = machines.move(replica_machine, (replica(3),), R.OFFLINE)
+    assert machines.state(T0)[:3] == (1, (1, 2), 5)
+    assert {broker: told[T0].isr for broker, told in requests.leader_and_isr.items()} == {1: (1, 2), 2: (1, 2)}
+    assert tuple(requests.stop_replica[3][T0]) == (4, False)
+
+
+def test_the_last_member_stays_in_the_isr() -> None:
+    """A leader that is its ISR's only member and goes leaves leader -1 and the ISR as it was, one leader epoch on.
+
+    Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
+    """
+    machines = Machines(LED, Learn("replica_states", {replica(1): R.ONLINE}))
+    machines.stored(T0, LeaderAndIsr(1, (1,), 4, -1, 1))
+    machines.move(replica_machine, (replica(1),), R.OFFLINE)
+    assert machines.state(T0)[:3] == (-1, (1,), 5)
+
+
+def test_a_replica_outside_the_isr_costs_no_write() -> None:
+    """The others are told again under the same leader epoch, with this controller's epoch, and nothing is written."""
+    machines = Machines(LED, Learn("controller_epoch", 2), Learn("replica_states", {replica(3): R.ONLINE}))
+    machines.stored(T0, LeaderAndIsr(1, (1, 2), 4, -1, 1))
+    [requests] = machines.move(replica_machine, (replica(3),), R.OFFLINE)
+    assert [call for call in machines.calls if call[0] == "write"] == []
+    told = requests.leader_and_isr[1][T0]
+    assert (told.leader_epoch, told.controller_epoch, told.isr) == (4, 2, (1, 2))
+    assert machines.driver.controller.replica_state(replica(3)) is R.OFFLINE
+
+
+def test_a_replica_without_a_state_znode_stays_where_it_is() -> None:
+    """If the partition has leadership in memory and no znode, the replica is stopped but its state does not change."""
+    machines = Machines(LED, Learn("replica_states", {replica(3): R.ONLINE}))
+    [requests] = machines.move(replica_machine, (replica(3),), R.OFFLINE)
+    assert refused(machines) == [("t-0@3", "OnlineReplica", "OfflineReplica", False)]
+    assert machines.driver.controller.replica_state(replica(3)) is R.ONLINE
+    assert 3 in requests.stop_replica
+
+
+def test_a_replica_of_a_partition_that_nobody_led_goes_quietly() -> None:
+    """Without leadership there is no ISR to leave: everybody hears of the partition, and the replica is offline."""
+    machines = Machines(Learn("replica_states", {replica(3): R.ONLINE}))
+    [requests] = machines.move(replica_machine, (replica(3),), R.OFFLINE)
+    assert (requests.leader_and_isr, requests.update_metadata_to, sorted(requests.stop_replica)) == ({}, (1, 2, 3), [3])
+    assert machines.driver.controller.replica_state(replica(3)) is R.OFFLINE
+
+
+def test_a_deleted_replica_is_forgotten() -> None:
+    """Deletion goes from Offline over DeletionStarted, with a StopReplica that deletes, to nothing in state and assignment."""
+    machines = Machines(LED, Learn("replica_states", {replica(3): R.OFFLINE}))
+    [requests] = machines.move(replica_machine, (replica(3),), R.DELETION_STARTED)
+    assert tuple(requests.stop_replica[3][T0]) == (4, True)
+    for target in (R.DELETION_SUCCESSFUL, R.NON_EXISTENT):
+        machines.move(replica_machine, (replica(3),), target)
+    assert replica(3) not in machines.driver.controller.replica_states
+    assert machines.driver.controller.assignments[T0].replicas == (1, 2)
