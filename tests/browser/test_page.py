@@ -244,3 +244,25 @@ def test_an_empty_journal(open_page: Open, tmp_path: Path, browser: Browser) -> 
     assert page.locator(".kc-sentence").inner_text() == "Nothing has happened yet."
     assert wrong == []
     page.close()
+
+
+def test_a_picture_that_was_taken_out_and_put_back(open_page: Open) -> None:
+    """JupyterLab takes out what is far away: put back, the journal and the tree are still where they were."""
+    records = list(story())
+    elected = next(i for i, r in enumerate(records) if r.kind == "change" and r.fields["rule"] == "offline")
+    page = open_page(records, at=elected)
+    in_sight = """() => [
+        ['.kc-journal', '.kc-line.here'], ['.kc-znodes .kc-scroll', '.kc-tree .lit > summary']
+    ].every(([box, item]) => {
+        const outer = document.querySelector(box).getBoundingClientRect();
+        const inner = document.querySelector(item)?.getBoundingClientRect();
+        return inner && inner.height > 0 && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
+    })"""
+    page.wait_for_function(in_sight)
+    page.evaluate("""async () => {
+        const picture = document.querySelector('.kc'), parent = picture.parentNode;
+        picture.remove();
+        await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+        parent.append(picture);
+    }""")
+    page.wait_for_function(in_sight)

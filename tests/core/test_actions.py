@@ -129,20 +129,35 @@ def test_a_refused_write_leaves_forks_possible() -> None:
     assert world.fork().fingerprint() == world.fingerprint()
 
 
-def test_a_frozen_broker_does_nothing() -> None:
-    """Of a process that is stopped no action is offered but its death, its thaw and the end of its session; others go on."""
+@pytest.mark.parametrize("frozen", [1, 3], ids=["the controller", "a leader"])
+def test_a_frozen_broker_does_nothing(frozen: int) -> None:
+    """Of a process that is stopped no action is offered but its death and the end of its session, until it is thawed."""
     world = cluster(faults=ALL_FAULTS)
+    world.step(("freeze", frozen))
+    since = len(world.journal.records)
     world.step(("kill", 2))
     world.step(("expire", 2))
-    world.step(("freeze", 3))
     world.run()
-    mine = {action[0] for action in world.actions() if action[1] == 3}
-    assert mine == {"kill", "expire"}
-    answered = [r for r in of_kind(world, "receive") if r.id.node == 3 and r.at_ms > of_kind(world, "freeze")[0].at_ms]
-    assert answered == []
-    world.step(("thaw", 3))
+    assert {action[0] for action in world.actions() if action[1] == frozen} == {"kill", "expire"}
+    assert [r.kind for r in world.journal.records[since:] if r.id.node == frozen] == []
+    world.step(("thaw", frozen))
     world.run()
     assert world.processes[3].driver.broker.hosted[T0].value.isr == (1, 3)
+
+
+def test_an_answer_waits_for_a_frozen_broker() -> None:
+    """The controller's answer to a leader that has been stopped meanwhile stays in its queue until it is thawed."""
+    world = cluster({"t": ((2, 3),)}, faults=("shrink",))
+    world.step(("shrink", 2, "t-0", 3))
+    world.step(("ask", 2))
+    world.step(("freeze", 2))
+    world.run()
+    held = world.processes[2].driver.broker.hosted[T0]
+    assert (held.value.isr, held.pending_isr) == ((2, 3), (2,))
+    assert [item.event.name for item in world.processes[2].driver.threads["requests"].queue.waiting] == ["AlterIsrResponse"]
+    world.step(("thaw", 2))
+    world.step(("begin", 2, "requests"))
+    assert world.processes[2].driver.broker.hosted[T0].value.isr == (2,)
 
 
 def test_faults_are_offered_only_if_the_settings_say_so() -> None:

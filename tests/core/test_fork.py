@@ -101,6 +101,19 @@ def test_a_fork_keeps_what_a_suspended_handler_has_gathered() -> None:
     assert journal_bytes(branch.journal.records) == journal_bytes(world.journal.records)
 
 
+def test_a_fork_shares_nothing_that_travels_or_waits() -> None:
+    """Requests, questions, watch events, queues, ghosts and timers of the original stay while its fork runs until quiet."""
+    world = cluster()
+    for action in (("kill", 3), ("expire", 3), ("start", 3), ("kill", 2)):
+        world.step(action)
+    until(world, lambda w: bool(w.network.channels))
+    before = (world.fingerprint(), world.snapshot(), journal_bytes(world.journal.records))
+    assert world.network.channels
+    assert world.ghosts
+    world.fork().run()
+    assert (world.fingerprint(), world.snapshot(), journal_bytes(world.journal.records)) == before
+
+
 def test_a_world_on_a_real_zookeeper_cannot_be_forked() -> None:
     """A world that was handed a ZooKeeper from outside refuses to fork and has no fingerprint."""
     simulated = World()

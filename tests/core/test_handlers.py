@@ -24,7 +24,7 @@ from kcontrol.effects import (
 )
 from kcontrol.model import LeaderAndIsr, PartitionState, TopicPartition
 from kcontrol.znodes import ISR_CHANGE_NOTIFICATION, partitions_path, state_path
-from tests.core.support import T0, T1, Bench, cluster, of_kind, stored, until, waits_for
+from tests.core.support import T0, T1, Bench, alone, cluster, of_kind, stored, until, waits_for
 
 NEW, ONLINE, OFFLINE = PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE
 
@@ -118,11 +118,30 @@ def test_only_exists_leaves_a_watch_at_a_missing_znode(path: str) -> None:
     assert left == {Exists: [path], Read: [path] if path == "/there" else [], Children: [path] if path == "/there" else []}
 
 
-def test_watches_without_a_registered_handler_are_dropped() -> None:
-    """A watch event becomes an event of the queue only if a handler of its path, and of its kind, is registered then."""
+def test_handlers_of_paths_are_registered_and_forgotten() -> None:
+    """`Watch` registers the handler of a path, for its data or for its children, and `Unwatch` forgets just that one."""
     bench = Bench()
     bench.do(Watch("/a"), Watch("/b", children=True), Watch("/c"), Unwatch("/c"), Unwatch("/b"))
     assert bench.driver.watched == {("/a", False), ("/b", True)}
+
+
+def test_a_watch_event_of_a_path_without_a_handler_is_dropped() -> None:
+    """A controller that has resigned still has watches at ZooKeeper: what they tell is dropped and becomes no event.
+
+    Source: the handlers that KafkaZkClient.unregisterZNodeChildChangeHandler takes away (2.8).
+    """
+    world = cluster()
+    world.step(("delete", "/controller"))
+    alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
+    world.run()
+    before = len(world.journal.records)
+    world.step(("kill", 3))
+    world.step(("expire", 3))
+    while world.processes[1].notices:
+        world.step(("deliver", 1))
+    mine = [(r.kind, r.fields["path"]) for r in world.journal.records[before:] if r.id.node == 1]
+    assert mine == [("drop", "/brokers/ids/3"), ("drop", "/brokers/ids")]
+    assert world.processes[1].driver.is_quiet
 
 
 # ---------------------------------------------------------------- before 1.1

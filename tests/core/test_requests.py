@@ -11,7 +11,7 @@ from kcontrol.generations import KAFKA_2_8
 from kcontrol.model import LeaderAndIsr, ReplicaAssignment
 from kcontrol.sim.snapshot import context
 from kcontrol.znodes import CONTROLLER
-from tests.core.support import T0, T1, U0, cluster, of_kind
+from tests.core.support import T0, T1, U0, cluster, of_kind, until
 
 ASSIGNED = ReplicaAssignment((1, 2, 3))
 
@@ -198,6 +198,25 @@ def test_a_channel_delivers_in_order_and_one_at_a_time() -> None:
         for b in (1, 2, 3)
     }
     assert handled == expected
+
+
+def test_a_channel_has_one_request_in_flight() -> None:
+    """While a request is being worked on, the next one to the same broker is not delivered; its answer makes room.
+
+    Source: RequestSendThread in ControllerChannelManager.scala (2.8).
+    """
+    world = cluster(followers=False)
+    world.step(("delete", CONTROLLER))
+    until(world, lambda w: any(len(waiting) > 1 for waiting in w.network.channels.values()))
+    network = world.network
+    pair = next(pair for pair, waiting in network.channels.items() if len(waiting) > 1)
+    first, second = list(network.channels[pair])[:2]
+    event: Any = network.request_event(world.processes[pair[0]].driver, pair)
+    assert pair not in network.deliverable()
+    assert network.answered(event.correlation_id) == (pair, first)
+    assert pair in network.deliverable()
+    assert network.channels[pair][0] == second
+    assert network.answered(event.correlation_id) is None
 
 
 def test_requests_for_a_broker_that_bounced_are_thrown_away() -> None:

@@ -130,6 +130,7 @@ def test_an_environment_that_is_not_whole_is_seen(
     assert not bootstrap.is_ready("light")
 
 
+@pytest.mark.slow
 def test_pips_settings_reach_uv(project: Path) -> None:
     """What is set for pip is set for uv under uv's names; what is set for uv already wins."""
     venv.create(project / ".uv", with_pip=True)

@@ -124,7 +124,14 @@ def chromium() -> Iterator[Ask]:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=CHROMIUM)
         page = browser.new_page()
         page.evaluate(load, bundle.script())
-        yield lambda body, given: page.evaluate(f"async (given) => {{ const viewer = window.viewer; {body} }}", given)
+
+        def ask(body: str, given: Any) -> Any:
+            program = (
+                f"async (text) => JSON.stringify(await (async (viewer, given) => {{ {body} }})(window.viewer, JSON.parse(text)))"
+            )
+            return json.loads(page.evaluate(program, json.dumps(given)))
+
+        yield ask
         browser.close()
 
 

@@ -275,10 +275,12 @@ def test_settling_waits_for_kazoos_callbacks(real: KazooZooKeeper) -> None:
     create(writer, "/a")
     settling = threading.Thread(target=real.settle)
     settling.start()
-    settling.join(0.3)
-    assert settling.is_alive()
-    assert watcher.events() == []
-    gate.set()
+    try:
+        settling.join(0.3)
+        assert settling.is_alive()
+        assert watcher.events() == []
+    finally:
+        gate.set()
     settling.join(30)
     assert watcher.events() == [WatchEvent("NodeCreated", "/a")]
 

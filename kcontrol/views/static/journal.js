@@ -57,7 +57,8 @@ export function journalPanel(ask, setDetails) {
     sheet.style.height = `${scene.columns.length * HIGH}px`;
   }
 
-  function settle() {
+  function settle(again) {
+    if (again) box.scrollTop = top;
     const at = Math.max(0, lastNotAbove(scene.columns, scene.index)) * HIGH;
     if (at < top + HIGH || at > top + height - 2 * HIGH) {
       top = Math.max(0, Math.min(at - 3 * HIGH, scene.columns.length * HIGH - height));

@@ -85,8 +85,8 @@ export function partitionsPanel() {
     changed = litAt !== scene.seen.litAt;
     litAt = scene.seen.litAt;
   };
-  const settle = () => {
-    const lit = changed && body.querySelector(".lit");
+  const settle = (again) => {
+    const lit = (changed || again) && body.querySelector(".lit");
     if (lit) reveal(box, lit);
   };
   return { node, draw, settle };

@@ -100,6 +100,8 @@ class View {
     this.root.addEventListener("keydown", (event) => this.#key(event));
     this.host.replaceChildren(this.root);
     this.draw();
+    // JupyterLab takes out what is far away and puts it back later, and then whatever was scrolled is at its beginning.
+    new ResizeObserver(([entry]) => entry.contentRect.width && this.settle(true)).observe(this.root);
   }
 
   get index() {
@@ -114,11 +116,19 @@ class View {
     try {
       const scene = sceneAt(this.model, this.timeline, this.index, shared);
       for (const part of this.panels) part.draw(scene);
-      for (const part of this.panels) part.settle?.(); // what has to measure comes after all that is written
+      this.shown = true;
+      this.settle();
     } catch (problem) {
+      this.shown = false;
       console.error(problem);
       this.panels[2].draw({ error: `Record ${this.index + 1} cannot be shown: ${problem.message}.` });
     }
+  }
+
+  // What has to measure comes after all that is written.
+  settle(again = false) {
+    if (!this.shown) return;
+    for (const part of this.panels) part.settle?.(again);
   }
 
   // ---------------------------------------------------------------- what the Python methods of the same names do

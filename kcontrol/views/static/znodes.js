@@ -90,8 +90,8 @@ export function znodesPanel() {
     drawStat();
   }
 
-  function settle() {
-    const lit = changed && tree.querySelector(".lit > summary");
+  function settle(again) {
+    const lit = (changed || again) && tree.querySelector(".lit > summary");
     if (lit) reveal(box, lit);
   }
   return { node, draw, settle };

@@ -1,0 +1,213 @@
+"""A broker's side: what it obeys, what it refuses, and when a leader asks for another ISR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcontrol.controller.context import apply_learn
+from kcontrol.controller.requests import LeaderAndIsrPartition, StopReplicaPartition, UpdateMetadataPartition
+from kcontrol.effects import Learn
+from kcontrol.events import (
+    AlterIsrResponse,
+    Event,
+    LeaderAndIsrRequest,
+    ReplicaCaughtUp,
+    ReplicaLags,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from kcontrol.model import LeaderAndIsr, TopicPartition
+from kcontrol.replica.context import HostedPartition
+from kcontrol.replica.handlers import handle
+from kcontrol.runtime.journal import RecordId
+from tests.core.support import T0, T1, Bench
+
+LED = LeaderAndIsr(1, (1, 2), 4, 7, 2)
+
+
+class Broker(Bench):
+    """Broker 1 under broker epoch 50, which has seen controller epoch 2 and leads t-0 under leader epoch 4 with ISR [1, 2]."""
+
+    def __init__(self) -> None:
+        super().__init__({"requests": None})
+        self.driver.threads["requests"].handle = handle
+        for field, value in (("broker_epoch", 50), ("controller_epoch", 2), ("controller_id", 9)):
+            apply_learn(self.driver.broker, Learn(field, value))
+        apply_learn(self.driver.broker, Learn("hosted", {T0: HostedPartition(LED, (1, 2, 3))}))
+
+    def hear(self, event: Event) -> Any:
+        """Handles one event; returns what was handed over last, if anything."""
+        self.driver.enqueue(event, None, "requests")
+        self.driver.begin("requests")
+        assert self.records("fail") == []
+        return self.post.sent[-1] if self.post.sent else None
+
+    def request(self, kind: type, partitions: dict[TopicPartition, Any], **header: Any) -> Any:
+        """Hears a request of controller 3, by default with valid epochs, and returns the body of the answer."""
+        head = {
+            "correlation_id": "3.1-1",
+            "request": RecordId(3, 1, 1),
+            "controller_id": 3,
+            "controller_epoch": 2,
+            "broker_epoch": 50,
+        }
+        return self.hear(kind(**{**head, **header}, partitions=partitions))[2]
+
+    def told(self, leader: int, leader_epoch: int, replicas: tuple[int, ...] = (1, 2, 3)) -> LeaderAndIsrPartition:
+        """An entry of LeaderAndIsr."""
+        return LeaderAndIsrPartition(leader, leader_epoch, (leader,), 2, 8, replicas, (), (), False)
+
+
+REQUESTS = [
+    (LeaderAndIsrRequest, {}),
+    (UpdateMetadataRequest, {"live_brokers": (1, 2)}),
+    (StopReplicaRequest, {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "more"), REQUESTS, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_request_of_an_older_controller_is_refused(kind: type, more: dict[str, Any]) -> None:
+    """A controller epoch below the last one seen refuses the whole request; an equal or larger one is obeyed and remembered.
+
+    Source: ReplicaManager.becomeLeaderOrFollower, maybeUpdateMetadataCache and stopReplicas (2.8).
+    """
+    broker = Broker()
+    assert broker.request(kind, {}, controller_epoch=1, **more)["error"] == "STALE_CONTROLLER_EPOCH"
+    assert (broker.driver.broker.controller_epoch, broker.driver.broker.controller_id) == (2, 9)
+    assert broker.request(kind, {}, controller_epoch=2, **more)["error"] == "NONE"
+    assert broker.request(kind, {}, controller_epoch=5, **more)["error"] == "NONE"
+    assert (broker.driver.broker.controller_epoch, broker.driver.broker.controller_id) == (5, 3)
+
+
+@pytest.mark.parametrize(("kind", "more"), REQUESTS, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_request_for_an_earlier_life_is_refused(kind: type, more: dict[str, Any]) -> None:
+    """A broker epoch below the own one is stale; a larger one, or -1 for none, is accepted.
+
+    Source: KafkaApis.isBrokerEpochStale (2.8).
+    """
+    broker = Broker()
+    answers = [broker.request(kind, {}, broker_epoch=epoch, **more)["error"] for epoch in (49, 50, 51, -1)]
+    assert answers == ["STALE_BROKER_EPOCH", "NONE", "NONE", "NONE"]
+
+
+def test_a_leader_epoch_must_be_newer() -> None:
+    """Of a LeaderAndIsr only partitions under a newer leader epoch are taken over; the others have their error.
+
+    Source: ReplicaManager.becomeLeaderOrFollower (2.8).
+    """
+    for leader_epoch, error in ((3, "STALE_CONTROLLER_EPOCH"), (4, "STALE_CONTROLLER_EPOCH"), (5, None)):
+        broker = Broker()
+        answer = broker.request(LeaderAndIsrRequest, {T0: broker.told(2, leader_epoch), T1: broker.told(3, 0)})
+        assert answer == {"error": "NONE", "errors": {T0: error} if error else {}}
+        hosted = broker.driver.broker.hosted
+        assert (hosted[T0].value.leader, hosted[T1].value.leader) == (1 if error else 2, 3)
+
+
+def test_a_broker_hosts_only_what_is_assigned_to_it() -> None:
+    """A partition whose replicas do not include this broker is refused. Source: ReplicaManager.becomeLeaderOrFollower (2.8)."""
+    broker = Broker()
+    answer = broker.request(LeaderAndIsrRequest, {T1: broker.told(2, 0, (2, 3))})
+    assert answer["errors"] == {T1: "UNKNOWN_TOPIC_OR_PARTITION"}
+    assert T1 not in broker.driver.broker.hosted
+
+
+def test_metadata_replaces_what_is_named() -> None:
+    """UpdateMetadata replaces who lives, and the partitions it names; leader -2 makes a broker forget the partition."""
+    broker = Broker()
+    entry = UpdateMetadataPartition(2, 5, (2,), 2, 8, (1, 2), (1,))
+    broker.request(UpdateMetadataRequest, {T0: entry, T1: entry}, live_brokers=(1, 2))
+    assert (set(broker.driver.broker.live_brokers), dict(broker.driver.broker.metadata)) == ({1, 2}, {T0: entry, T1: entry})
+    broker.request(UpdateMetadataRequest, {T0: entry._replace(leader=-2), T1: entry._replace(leader=1)}, live_brokers=(1,))
+    assert (set(broker.driver.broker.live_brokers), {tp: m.leader for tp, m in broker.driver.broker.metadata.items()}) == (
+        {1},
+        {T1: 1},
+    )
+
+
+def test_a_replica_is_stopped_unless_its_leader_epoch_is_old() -> None:
+    """-2, -1 and newer epochs stop it, an equal or older one is fenced, and what is not hosted is stopped already.
+
+    Source: ReplicaManager.stopReplicas (2.8).
+    """
+    for leader_epoch, error in ((3, "FENCED_LEADER_EPOCH"), (4, "FENCED_LEADER_EPOCH"), (5, None), (-1, None), (-2, None)):
+        broker = Broker()
+        entry = StopReplicaPartition(leader_epoch, False)
+        answer = broker.request(StopReplicaRequest, {T0: entry, T1: entry})
+        assert answer["errors"] == ({T0: error} if error else {})
+        assert (T0 in broker.driver.broker.hosted) == (error is not None)
+
+
+# ---------------------------------------------------------------- the leader's side of the ISR
+
+
+def asked(broker: Broker) -> list[Any]:
+    """The ISRs that the leader has asked for."""
+    return [body[T0].isr for what, _, body in broker.post.sent if what == "ask"]
+
+
+def test_a_leader_asks_for_the_larger_isr_once() -> None:
+    """A follower that has caught up is asked for at the end of the ISR; until the answer comes nothing more is asked.
+
+    Source: Partition.expandIsr and isrState.isInflight (2.8).
+    """
+    broker = Broker()
+    for _ in range(2):
+        broker.hear(ReplicaCaughtUp(T0, 3))
+    broker.hear(ReplicaLags(T0, 2))
+    assert asked(broker) == [(1, 2, 3)]
+    assert broker.driver.broker.hosted[T0].pending_isr == (1, 2, 3)
+
+
+def test_a_leader_asks_for_the_smaller_isr() -> None:
+    """A follower that lags is asked out of the ISR; the leader itself, a stranger and what it does not lead are not."""
+    broker = Broker()
+    broker.hear(ReplicaLags(T0, 1))
+    broker.hear(ReplicaLags(T0, 3))
+    broker.hear(ReplicaLags(T1, 2))
+    broker.hear(ReplicaCaughtUp(T0, 2))
+    assert asked(broker) == []
+    broker.hear(ReplicaLags(T0, 2))
+    assert asked(broker) == [(1,)]
+
+
+def test_a_follower_asks_for_nothing() -> None:
+    """A broker that does not lead a partition does not ask for its ISR, whatever it hears."""
+    broker = Broker()
+    apply_learn(broker.driver.broker, Learn("hosted", {T0: HostedPartition(LED._replace(leader=2), (1, 2, 3))}))
+    broker.hear(ReplicaCaughtUp(T0, 3))
+    broker.hear(ReplicaLags(T0, 2))
+    assert asked(broker) == []
+
+
+ANSWERS = {
+    "written": (LED._replace(isr=(1, 2, 3), zk_version=8), (1, 2, 3), ()),
+    "of another leader epoch": (LED._replace(isr=(1, 2, 3), leader_epoch=5), (1, 2), (1, 2, 3)),
+    "INVALID_UPDATE_VERSION": ("INVALID_UPDATE_VERSION", (1, 2), (1, 2, 3)),
+    "FENCED_LEADER_EPOCH": ("FENCED_LEADER_EPOCH", (1, 2), (1, 2, 3)),
+    "UNKNOWN_SERVER_ERROR": ("UNKNOWN_SERVER_ERROR", (1, 2), ()),
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_leader_takes_over_what_the_controller_has_written(answer: str) -> None:
+    """The answer's ISR and version are taken over; after a refusal the old ISR stands, and only an odd error is asked again.
+
+    Source: Partition.handleAlterIsrError and handleAlterIsrUpdate (2.8).
+    """
+    told, isr, pending = ANSWERS[answer]
+    broker = Broker()
+    broker.hear(ReplicaCaughtUp(T0, 3))
+    broker.hear(AlterIsrResponse("NONE", ((T0, told),)))
+    held = broker.driver.broker.hosted[T0]
+    assert (held.value.isr, held.pending_isr) == (isr, pending)
+    assert held.value.zk_version == (8 if answer == "written" else 7)
+
+
+def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
+    """A second answer, or one about a partition that is no longer hosted, leaves the broker as it is."""
+    broker = Broker()
+    for tp in (T0, T1):
+        broker.hear(AlterIsrResponse("NONE", ((tp, LED._replace(isr=(1,))),)))
+    assert dict(broker.driver.broker.hosted) == {T0: HostedPartition(LED, (1, 2, 3))}
