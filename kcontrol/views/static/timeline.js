@@ -1,8 +1,8 @@
 // The journal as it grows: what happened when, what it was because of, and the state after any record.
 
-import { copyState, emptyState, foldInto, map, partitionOf, statePath } from "./fold.js";
+import { copyState, emptyState, entriesOf, foldInto, map, partitionOf, statePath } from "./fold.js";
 
-const EVERY = 64; // records between two checkpoints: at most so many are folded for one step
+const EVERY = 64; // records between two checkpoints at least; where the state has more entries than that, as many as it has
 
 export const keyOf = (id) => id.join(".");
 
@@ -79,7 +79,8 @@ export class Timeline {
     this.from = new Map(); // the other way round
     this.lives = []; // {broker, from, to, frozen}: stretches in which a process was there
     this.reigns = []; // {broker, from, to}: stretches in which /controller named a broker
-    this.checkpoints = [{ state: emptyState(), seen: emptySeen() }];
+    this.checkpoints = [{ index: -1, state: emptyState(), seen: emptySeen() }]; // as kcontrol/runtime/history.py has them
+    this.due = EVERY - 1; // the index after which the next one is made
     this.listeners = new Set();
     this.place = Infinity; // the index that is shown, in all views alike; what is beyond the end is the end
     this.current = null;
@@ -122,9 +123,9 @@ export class Timeline {
   }
 
   #noteLives(record, index) {
-    const f = record.fields;
-    const last = this.lives.findLast((life) => life.broker === f.broker && life.to === null);
-    if (["stop", "freeze", "thaw"].includes(record.kind) && last) last.to = index;
+    const f = record.fields, ends = ["stop", "freeze", "thaw"].includes(record.kind);
+    const last = ends && this.lives.findLast((life) => life.broker === f.broker && life.to === null);
+    if (last) last.to = index;
     if (["start", "freeze", "thaw"].includes(record.kind)) {
       this.lives.push({ broker: f.broker, from: index, to: null, frozen: record.kind === "freeze" });
     }
@@ -140,8 +141,9 @@ export class Timeline {
 
   // The state after record `index`, and what was seen on the way. It is the caller's until the next call.
   at(index) {
-    const ahead = this.current ? index - this.current.index : -1;
-    const position = ahead >= 0 && ahead < EVERY ? this.current : this.#checkpointBefore(index);
+    const checkpoint = this.checkpoints[this.#checkpointBefore(index)];
+    const goesOn = this.current && this.current.index <= index && this.current.index >= checkpoint.index;
+    const position = goesOn ? this.current : { index: checkpoint.index, state: copyState(checkpoint.state), seen: copySeen(checkpoint.seen) };
     this.current = null; // a record that cannot be folded leaves nothing half done behind
     while (position.index < index) this.#advance(position);
     this.current = position;
@@ -149,18 +151,22 @@ export class Timeline {
   }
 
   #checkpointBefore(index) {
-    const number = Math.min(Math.floor((index + 1) / EVERY), this.checkpoints.length - 1);
-    const found = this.checkpoints[number];
-    return { index: number * EVERY - 1, state: copyState(found.state), seen: copySeen(found.seen) };
+    let low = 0, high = this.checkpoints.length;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (this.checkpoints[middle].index <= index) low = middle;
+      else high = middle;
+    }
+    return low;
   }
 
   #advance(position) {
     const index = ++position.index, record = this.records[index];
     foldInto(position.state, record, (id) => this.records[this.byId.get(keyOf(id))].fields.requests);
     see(position.seen, record, index);
-    if ((index + 1) % EVERY === 0 && (index + 1) / EVERY === this.checkpoints.length) {
-      this.checkpoints.push({ state: copyState(position.state), seen: copySeen(position.seen) });
-    }
+    if (index !== this.due) return;
+    this.checkpoints.push({ index, state: copyState(position.state), seen: copySeen(position.seen) });
+    this.due = index + Math.max(EVERY, entriesOf(position.state));
   }
 
   // The chain of causes of a record, nearest first, as indices.
