@@ -30,6 +30,7 @@ from kcontrol.runtime import journal
 from kcontrol.runtime.history import History
 from kcontrol.runtime.journal import Record, RecordId, plain
 from kcontrol.views import bundle, picture, scene, text
+from kcontrol.views.meanings import decided
 from kcontrol.views.rows import about_run, row
 
 AT_ONCE = 5_000  # rows in one message
@@ -175,13 +176,17 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._beside(self._weighing(2), 1)
 
     def why(self, record: int | str | Sequence[int] | None = None) -> list[str]:
-        """Show the chain of causes of a record, and return it as lines, nearest cause first; None closes it."""
+        """Show the chain of causes of a record, and return it as lines, nearest cause first, each with its row, rule and source.
+
+        None closes it.
+        """
         if record is None:
             self.asked = []
             return []
         row = self.records[self._index(record)]
         self.asked = row["id"]
-        return text.lines(journal.why(self._source, RecordId(*row["id"])))
+        chain = [record.plain() for record in journal.why(self._source, RecordId(*row["id"]))]
+        return [" · ".join([*text.lines([record]), *decided(record)]) for record in chain]
 
     def _listed(self) -> list[int]:
         return self._weighing(0 if self.details else 1)

@@ -6,13 +6,14 @@ const EVERY = 64; // records between two checkpoints at least; where the state h
 
 export const keyOf = (id) => id.join(".");
 
-// What a picture shows beside the state: sessions, frozen processes, when each znode was written, what was last.
+// What a picture shows beside the state: sessions, frozen processes, when each znode was written, which requests their receivers
+// have taken, what was last.
 function emptySeen() {
-  return { sessions: map(), frozen: map(), stats: map(), lit: [], litAt: -1, moveAt: -1, shapeAt: -1 };
+  return { sessions: map(), frozen: map(), stats: map(), lit: [], litAt: -1, shapeAt: -1, moves: map(), taken: map() };
 }
 
 function copySeen(seen) {
-  return { ...seen, sessions: map(seen.sessions), frozen: map(seen.frozen), stats: map(seen.stats) };
+  return { ...seen, sessions: map(seen.sessions), frozen: map(seen.frozen), stats: map(seen.stats), moves: map(seen.moves), taken: map(seen.taken) };
 }
 
 function noteWrite(seen, index, zxid, ops) {
@@ -38,11 +39,23 @@ function noteSession(seen, record) {
   }
 }
 
+// Which request of a channel its receiver has taken: it is in flight, at the head of the channel, until it is answered or given up.
+function noteTaken(seen, record) {
+  const f = record.fields;
+  if (record.kind === "receive") seen.taken[`${f.sender}>${record.id[0]}`] = true;
+  else if (record.kind === "answered") delete seen.taken[f.channel];
+  else if (record.kind === "close_channels") for (const receiver of f.to) delete seen.taken[`${record.id[0]}>${receiver}`];
+}
+
+function forget(seen, broker) {
+  for (const pair in seen.taken) if (pair.split(">").includes(String(broker))) delete seen.taken[pair];
+}
+
 function see(seen, record, index) {
   const f = record.fields;
   switch (record.kind) {
     case "open": noteSession(seen, record); break;
-    case "stop": noteSession(seen, record); delete seen.frozen[f.broker]; break;
+    case "stop": noteSession(seen, record); forget(seen, f.broker); delete seen.frozen[f.broker]; break;
     case "freeze": seen.frozen[f.broker] = true; break;
     case "thaw": delete seen.frozen[f.broker]; break;
     case "close":
@@ -52,8 +65,9 @@ function see(seen, record, index) {
     case "write": if (f.error === null) noteWrite(seen, index, f.zxid, f.ops.filter((op) => op[0] !== "check")); break;
     case "change":
       if (f.write) noteWrite(seen, index, f.zxid, [[f.write, statePath(partitionOf(f))]]);
-      if (f.machine === "partition") seen.moveAt = index;
+      seen.moves[f.machine] = index;
       break;
+    default: noteTaken(seen, record);
   }
 }
 
