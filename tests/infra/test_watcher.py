@@ -11,9 +11,12 @@ import pytest
 from kcontrol.runtime.watcher import Guarded
 from tests.infra.processes import is_running, kill, python, still_running, wait_until_absent
 
+# A shell lets what it starts in the background ignore SIGINT, and nohup SIGHUP: this parent hears both all the same.
 PARENT = """
-import sys
+import signal, sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from kcontrol.runtime.watcher import Guarded
 folder = Path(sys.argv[1])
 child = Guarded(["sh", "-c", sys.argv[2]], log=folder / "log", remove=folder)
