@@ -69,7 +69,8 @@ def expire(world: World, n: int) -> None:
     p = world.processes[n]
     p.session = "expired"
     p.notices.clear()
-    end_session(world, n, p.driver.client, p.driver.log("session_lost", None))
+    p.lost = p.driver.log("session_lost", None)
+    end_session(world, n, p.driver.client, p.lost)
 
 
 def end_session(world: World, n: int, client: Client, cause: RecordId | None) -> None:
@@ -77,10 +78,10 @@ def end_session(world: World, n: int, client: Client, cause: RecordId | None) ->
     world.log("close", cause, broker=n, session=client.session_id, deleted=list(closed.deleted), zxid=closed.zxid)
 
 
-def exit_with(world: World, n: int, exit_code: int) -> None:
+def exit_with(world: World, n: int, exit_code: int, because: RecordId | None) -> None:
     """The process gives up by itself and closes its session on the way."""
     p = world.processes.pop(n)
-    cause = world.log("stop", None, broker=n, exit_code=exit_code)
+    cause = world.log("stop", because, broker=n, exit_code=exit_code)
     world.network.forget(n)
     if p.session == "open":
         end_session(world, n, p.driver.client, cause)
@@ -90,7 +91,7 @@ def renew(world: World, n: int) -> None:
     """The client library of a living broker learns that its session is gone; the controller hears of it before anything else."""
     p = world.processes[n]
     p.session = "expiring"
-    record = p.driver.log("renew", None)
+    p.lost = record = p.driver.log("renew", p.lost)
     p.driver.clear("controller", record)
     p.driver.enqueue(Expire(), record)
 
@@ -101,7 +102,7 @@ def reconnect(world: World, n: int) -> None:
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
     world.owners[client.session_id] = n
     p.driver.client, p.session = client, "open"
-    record = p.driver.log("open", None, session=client.session_id)
+    record = p.driver.log("open", p.lost, session=client.session_id)
     p.driver.enqueue(RegisterBrokerAndReelect(p.host, p.port, client.session_id), record)
 
 
