@@ -78,9 +78,20 @@ class Moment:
         at = subjects.position(self.records, to)
         return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._history.at(at))
 
-    def compare(self, other: Moment) -> parting.Parting:
-        """The first record at which two runs part, in words and as a table."""
-        return parting.parting((self.name, other.name), self.records, other.records)
+    def compare(self, one: Moment | str, other: Moment | str | None = None) -> parting.Parting:
+        """The first record at which two runs part, and what differs between them in the end, side by side.
+
+        `compare(other)` takes this run and another one, `compare(one, other)` any two. A branch may be named by its name.
+        Raises UserError, listing the branches, for a name that none has.
+        """
+        (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
+        return parting.parting((a, b), here.records, there.records)
+
+    def _named(self, run: Moment | str) -> tuple[str, Moment]:
+        """A run with what it is called."""
+        if isinstance(run, Moment):
+            return run.name, run
+        raise UserError(f"This run has no branches, so none is called {run!r}: hand over the run itself.")
 
     def save(self, path: str | Path) -> None:
         """Write the whole journal to a file. Raises UserError where that cannot be done."""

@@ -41,7 +41,10 @@ class Ghost(NamedTuple):
 
 @dataclass(slots=True)
 class Process:
-    """`session` is `open`, `expired` (nobody has noticed), or `expiring` (the controller has been told); `lost` is the record why."""
+    """`session` is `open`, `expired` (nobody has noticed), or `expiring` (the controller has been told).
+
+    `lost` is the last record about the end of a session.
+    """
 
     driver: Driver
     host: str

@@ -87,6 +87,46 @@ export function sentenceBar(askWhy, goTo) {
   return { node, draw };
 }
 
+// ---------------------------------------------------------------- branches
+
+function chooser(name, title, first, onChoose) {
+  const select = el("select", "kc-select");
+  select.dataset.do = name;
+  select.setAttribute("aria-label", title);
+  setTitle(select, title);
+  select.addEventListener("change", () => onChoose(select.value));
+  const fill = (names, chosen) => {
+    const options = [...first, ...names.map((branch) => [branch, branch])];
+    keyed(select, options, ([value]) => value, ([value, text]) => Object.assign(el("option", "", text), { value }));
+    select.value = chosen;
+  };
+  return { select, fill };
+}
+
+// Switching between branches, branching off at the record that is shown, and choosing what to compare with.
+export function branchBar(go) {
+  const branches = chooser("click_switch", "the branch that is shown", [], go.switchTo);
+  const others = chooser("click_compare", "the branch to show beside this one", [["", "nothing"]], go.compare);
+  const name = Object.assign(el("input", "kc-field"), { type: "text", placeholder: "name", size: 12, maxLength: 60 });
+  name.setAttribute("aria-label", "name of the new branch");
+  const make = button("click_branch", "⑂ branch here", "branch off after the record that is shown", () => {
+    go.branch(name.value.trim());
+    name.value = "";
+  });
+  name.addEventListener("keydown", (event) => event.key === "Enter" && make.click());
+  const node = el("div", "kc-bar kc-branches", el("label", "kc-pair", "branch ", branches.select), el("label", "kc-pair", "beside it ", others.select), el("span", "kc-pair", make, name));
+  node.setAttribute("role", "toolbar");
+  node.setAttribute("aria-label", "branches");
+  function draw(scene) {
+    node.hidden = scene.branches.length === 0;
+    branches.fill(scene.branches, scene.branch);
+    others.fill(scene.branches.filter((other) => other !== scene.branch), scene.otherName);
+    others.select.disabled = scene.branches.length < 2;
+    enable(make, !scene.busy && !scene.held);
+  }
+  return { node, draw };
+}
+
 // ---------------------------------------------------------------- what can happen next
 
 const SHOWN = 5; // routine actions in sight before the rest goes into a menu

@@ -1,6 +1,6 @@
 // The journal, of which only the lines in sight exist, and the chain of causes of the record that was asked about.
 
-import { button, el, keyed, panel, setClass, setText, setTitle } from "./dom.js";
+import { button, el, enable, keyed, panel, setClass, setText, setTitle } from "./dom.js";
 import { MEANINGS } from "./meanings.js";
 import { keyOf, lastNotAbove } from "./timeline.js";
 
@@ -93,9 +93,12 @@ export function decidedBy(record) {
   return [row, rule && row ? (rule === note ? "" : `rule: ${rule}`) : rule, sourceOf(record)].filter(Boolean);
 }
 
-export function whyPanel(goTo, close) {
+// The chain ends in what somebody did. Where there are branches the run can be played again without that.
+export function whyPanel(goTo, close, without) {
   const list = el("ol", "kc-chain");
   const node = panel("kc-why", "Why: causes, nearest first", list);
+  const spare = button("click_without", "⑂ without this", "play the run again without this, and compare", () => without(root));
+  let root = 0;
   node.firstChild.append(button("why", "×", "close the chain of causes", close));
   function make({ record, index }) {
     const link = el("button", "kc-link", el("span", "kc-id", keyOf(record.id)), el("span", "kc-say", record.say));
@@ -108,6 +111,11 @@ export function whyPanel(goTo, close) {
     node.hidden = scene.chain.length === 0;
     const items = scene.chain.map((index) => ({ index, record: scene.timeline.records[index] }));
     keyed(list, items, (item) => item.index, make, (item, { index }) => setClass(item, index === scene.index ? "here" : ""));
+    const last = items.at(-1)?.record;
+    root = items.at(-1)?.index ?? 0;
+    spare.hidden = !scene.branches.length || !last || last.kind === "run" || (last.kind === "enqueue" && last.fields.event.event === "ReplicaCaughtUp");
+    enable(spare, !scene.busy && !scene.held);
+    if (!spare.hidden && spare.parentNode !== list.lastChild) list.lastChild.append(spare);
   }
   return { node, draw };
 }
