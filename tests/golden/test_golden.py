@@ -246,21 +246,21 @@ def test_words_that_only_order_things_do_nothing() -> None:
 
 def test_the_command_says_what_differs_and_exits_accordingly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line per recording, the count as the last line, and exit status 1 as soon as one of them differs."""
-    good = RECORDINGS / "start-order-321.json"
+    good = RECORDINGS / RELEASES[-1] / "start-order-321.json"
     spoilt = recorded("start-order-321")
     lose_a_znode(spoilt)
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps(spoilt))
     assert main([str(good)]) == 0
-    assert capsys.readouterr().out.splitlines() == [f"{RELEASE}/start-order-321: no difference", "1 passed, 0 failed"]
+    assert capsys.readouterr().out.splitlines() == [f"{RELEASES[-1]}/start-order-321: no difference", "1 passed, 0 failed"]
     assert main([str(good), str(bad)]) == 1
     said = capsys.readouterr().out.splitlines()
-    assert (said[0], said[-1]) == (f"{RELEASE}/start-order-321: no difference", "1 passed, 1 failed")
+    assert (said[0], said[-1]) == (f"{RELEASES[-1]}/start-order-321: no difference", "1 passed, 1 failed")
     assert "/feature should not exist" in said[1]
 
 
 def test_the_command_writes_a_recording_that_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What `--out` holds is a recording of the same format, which the comparison finds equal to the original."""
     out = tmp_path / "ours.json"
-    assert main([str(RECORDINGS / "leader-killed.json"), "--out", str(out)]) == 0
+    assert main([str(RECORDINGS / RELEASES[-1] / "leader-killed.json"), "--out", str(out)]) == 0
     assert compared(recorded("leader-killed"), json.loads(out.read_text())) is None
