@@ -176,6 +176,7 @@ def faults(world: World) -> Iterator[Action]:
         yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.periodic and not p.frozen)
         yield from (("kill", n),) if "kill" in offered else ()
         yield from (("expire", n),) if "expire" in offered and p.session == "open" and n not in world.ghosts else ()
+        yield from ((kind, n) for kind in (("thaw",) if p.frozen else ("term", "freeze")) if kind in offered)
         for tp, held in sorted(p.driver.broker.hosted.items()) if "shrink" in offered else ():
             yield from (("shrink", n, str(tp), b) for b in held.value.isr if _may_shrink(world, n, str(tp), b))
     yield from (("start", n) for n in world.settings.brokers if n not in world.processes and "start" in offered)
