@@ -52,7 +52,7 @@ def _has_notices(world: World, n: int) -> bool:
 
 
 def _in_transit(world: World, sender: int, receiver: int) -> bool:
-    return (sender, receiver) in world.network.deliverable() and exchange.hears(world, receiver) and exchange.hears(world, sender)
+    return (sender, receiver) in world.network.deliverable() and exchange.travels(world, sender, receiver)
 
 
 def _can_ask(world: World, n: int) -> bool:
@@ -155,7 +155,7 @@ def routine(world: World) -> Iterator[Action]:
         elif p.session == "expiring" and lives.expire_has_begun(p.driver):
             yield ("reconnect", n)
     for sender, receiver in world.network.deliverable():
-        if exchange.hears(world, receiver) and exchange.hears(world, sender):
+        if exchange.travels(world, sender, receiver):
             yield ("request", sender, receiver)
     for n, _ in living:
         if exchange.may_ask(world, n):
