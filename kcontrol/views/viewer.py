@@ -290,7 +290,7 @@ class Viewer(anywidget.AnyWidget):
         row = self.records[self._index(record)]
         self.asked = row["id"]
         chain = [record.plain() for record in journal.why(self._source, RecordId(*row["id"]))]
-        return [" · ".join([*text.lines([record]), *decided(record)]) for record in chain]
+        return [" · ".join([*text.lines([record]), *decided(record, self.release)]) for record in chain]
 
     def _listed(self) -> list[int]:
         return self._weighing(0 if self.details else 1)

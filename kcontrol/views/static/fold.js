@@ -23,7 +23,7 @@ export function copy(value, depth) {
   return twin;
 }
 
-const DEEP = { znodes: 1, nodes: 4, channels: 2, questions: 2 }; // how deep a part is changed in place
+const DEEP = { znodes: 1, nodes: 4, channels: 2, questions: 2, logs: 3, acknowledged: 2 }; // how deep a part is changed in place
 
 export function copyState(s) {
   return Object.fromEntries(Object.entries(s).map(([name, part]) => [name, copy(part, DEEP[name])]));
