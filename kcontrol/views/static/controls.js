@@ -2,7 +2,7 @@
 
 import { button, el, enable, keyed, setClass, setText, setTitle, svg, titled } from "./dom.js";
 
-const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "▲", session_lost: "✖", lose: "◆", duplicate: "◆", fire: "◆" };
+const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "▲", session_lost: "✖", lose: "◆", duplicate: "◆", fire: "◆", record_lost: "✖", tail_lost: "✖" };
 
 // ---------------------------------------------------------------- the way through the journal
 
