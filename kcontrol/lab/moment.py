@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import parting, subjects, tables
+from kcontrol.lab import beside, parting, subjects, tables
+from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
 from kcontrol.runtime.fold import Fold
 from kcontrol.runtime.journal import Record
@@ -83,8 +84,16 @@ class Moment:
         at = subjects.position(self.records, to)
         return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}")
 
-    def compare(self, other: Moment) -> parting.Parting:
-        """The first record at which two runs part, in words and as a table."""
+    def compare(self, other: Moment) -> parting.Parting | beside.Beside:
+        """The first record at which two runs part, in words and as a table.
+
+        If one of them is a recording of real brokers, the first difference by the rule of the recordings, and both side by side.
+        Raises UserError where the other one then follows no scenario.
+        """
+        if not isinstance(other, Moment):
+            raise UserError(f"{other!r} is no run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
+        if beside.is_recorded(self.records) or beside.is_recorded(other.records):
+            return beside.beside((self.name, other.name), self.records, other.records)
         return parting.parting((self.name, other.name), self.records, other.records)
 
     def save(self, path: str | Path) -> None:
@@ -130,5 +139,8 @@ class Moment:
 
 
 def open_journal(path: str | Path) -> Moment:
-    """A run that a file holds. Raises UserError where the file is no journal."""
-    return Moment(journal.read(path), Path(path).stem)
+    """A run that a file holds, ours or a recording of real brokers. Raises UserError where the file is neither."""
+    records = recording.load(path) if recording.is_recording(path) else None
+    if records is None:
+        return Moment(journal.read(path), Path(path).stem)
+    return Moment(replay.to_journal(records), f"Kafka {records['release']}, {records['scenario']}")
