@@ -62,15 +62,19 @@ class Moment:
         """One row per request of a controller to a broker, in the order of sending."""
         return tables.requests(self.records, self.state)
 
-    def journal(self, kind: str | None = None) -> pd.DataFrame:
+    def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
         """One row per record, by id; with a kind such as "change" those alone, with a column per field.
 
-        Raises UserError, listing the kinds that there are, for one that the run does not have.
+        With `words="kafka"` there is a column `log` too: the lines that Kafka's release writes to its own logs at this record,
+        empty where it writes none. Raises UserError, listing what there is, for another kind or other words.
         """
+        if words not in (None, "kafka"):
+            raise UserError(f"The journal cannot be had in the words {words!r}; there is 'kafka', the words of Kafka's own logs.")
         kinds = dict.fromkeys(record.kind for record in self.records)
         if kind is not None and kind not in kinds:
             raise UserError(f"The journal has no record of kind {kind!r}; it has {', '.join(sorted(kinds))}.")
-        return tables.journal(self.records, text.say, kind)
+        found = tables.journal(self.records, text.say, kind)
+        return found if words is None else found.assign(log=tables.logged(self.records, kind).set_axis(found.index))
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
         """What differs between the states after two records: one row per znode and per belief of a broker."""

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from kcontrol.runtime.journal import Record
-from kcontrol.views import scene
+from kcontrol.views import kafka_words, scene
 from kcontrol.znodes import broker_path
 
 State = dict[str, Any]
@@ -185,6 +185,12 @@ def journal(records: Iterable[Record], say: Callable[[Record], str], kind: str |
     assert not head.keys() & fields.keys(), "no kind of record has a field of these names"
     narrow = table(map(_journal_row, chosen), head, "id")
     return narrow.assign(**{name: pd.Series(values, narrow.index, _dtype_of(values)) for name, values in fields.items()})
+
+
+def logged(records: Sequence[Record], kind: str | None = None) -> pd.Series[str]:
+    """What Kafka's own logs say of each record, or of those of one kind: lines as in their files, empty where there is none."""
+    lines = zip(records, kafka_words.in_kafkas_words(records), strict=True)
+    return pd.Series(["\n".join(map(str, said)) for record, said in lines if kind in (None, record.kind)], dtype="string")
 
 
 def _dtype_of(values: Sequence[Any]) -> str:
