@@ -12,7 +12,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kcontrol.errors import UserError
-from kcontrol.lab import branching, choosing, exercises, expecting, goals, predicting, replacing, stage, subjects, troubles
+from kcontrol.lab import (
+    beside,
+    branching,
+    choosing,
+    exercises,
+    expecting,
+    goals,
+    parting,
+    predicting,
+    replacing,
+    stage,
+    subjects,
+    troubles,
+)
 from kcontrol.lab.acting import Acts, Assignment
 from kcontrol.lab.moment import Moment, open_journal
 from kcontrol.lab.runs import RunFile
@@ -20,13 +33,13 @@ from kcontrol.lab.saying import Shown, say, show_sentences
 from kcontrol.runtime import journal
 from kcontrol.runtime.journal import Record
 from kcontrol.sim import acts
+from kcontrol.sim.player import Player
 from kcontrol.sim.world import Action, World
 from kcontrol.views import text, zkcli
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kcontrol.lab.parting import Parting
     from kcontrol.transitions import TransitionTable
     from kcontrol.views.viewer import Viewer
 
@@ -220,7 +233,7 @@ class Lab(Acts):
         """
         return self._adopt(self.fork(branching.free_name(name, self._family), at))
 
-    def without(self, record: object) -> Parting:
+    def without(self, record: object) -> parting.Parting:
         """The run played again on a branch without the act or fault that this record goes back to, compared with this one.
 
         Whatever else was done to the cluster is done there too, as far as it is possible. Raises UserError where nobody
@@ -233,7 +246,7 @@ class Lab(Acts):
         if played.impossible:
             say(f"Without it this could not happen: {text.listed(map(text.label, played.impossible), 9)}.")
         own = next(name for name, lab in self._family.items() if lab is self)
-        return self.compare(own, self._adopt(branch).name)
+        return parting.parting((own, self._adopt(branch).name), self.records, branch.records)
 
     def _adopt(self, branch: Lab) -> Lab:
         branch._family = self._family
@@ -243,7 +256,7 @@ class Lab(Acts):
                 lab._beside.look_around()
         return branch
 
-    def _named(self, run: Moment | str) -> tuple[str, Moment]:
+    def _named(self, run: object) -> tuple[str, Moment]:
         if isinstance(run, str) and run not in self._family:
             raise UserError(f"There is no branch {run!r}; the branches are {text.listed(self._family, 30)}.")
         return (run, self._family[run]) if isinstance(run, str) else super()._named(run)
@@ -264,8 +277,29 @@ class Lab(Acts):
 
     @staticmethod
     def open(path: str | Path) -> Moment:
-        """A run that was kept in a file, to look at. Raises UserError where the file is no journal."""
+        """A run that was kept in a file, or a recording of real brokers, to look at. Raises UserError where it is neither."""
         return open_journal(path)
+
+    @classmethod
+    def play(
+        cls,
+        scenario: Moment | Mapping[str, Any] | str | Path,
+        release: str | None = None,
+        seed: int = 7,
+        replace: Mapping[str, Callable[..., Any]] | None = None,
+        *,
+        runs: str | Path | None = "runs",
+    ) -> Self:
+        """A lab in whose simulated world a scenario has been played: that of a recording, or a dict with brokers and steps.
+
+        The release is that of the recording unless another is named; who wins an election is taken from the recording. Raises
+        UserError for what is no scenario, for a step that cannot be done, and for a release that is not played.
+        """
+        played, name = beside.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
+        player = Player(played, release, seed, replacing.checked(replace or {}))
+        lab = object.__new__(cls)
+        lab._take(player.play(), name, ExitStack(), runs)
+        return lab
 
     # ---------------------------------------------------------------- pictures
 

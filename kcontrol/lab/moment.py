@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import parting, subjects, tables
+from kcontrol.lab import beside, parting, subjects, tables
+from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
 from kcontrol.runtime.history import History, State
 from kcontrol.runtime.journal import Record
@@ -57,15 +58,19 @@ class Moment:
         """One row per request of a controller to a broker, in the order of sending."""
         return tables.requests(self.records, self.state)
 
-    def journal(self, kind: str | None = None) -> pd.DataFrame:
+    def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
         """One row per record, by id; with a kind such as "change" those alone, with a column per field.
 
-        Raises UserError, listing the kinds that there are, for one that the run does not have.
+        With `words="kafka"` there is a column `log` too: the lines that Kafka's release writes to its own logs at this record,
+        empty where it writes none. Raises UserError, listing what there is, for another kind or other words.
         """
+        if words not in (None, "kafka"):
+            raise UserError(f"The journal cannot be had in the words {words!r}; there is 'kafka', the words of Kafka's own logs.")
         kinds = dict.fromkeys(record.kind for record in self.records)
         if kind is not None and kind not in kinds:
             raise UserError(f"The journal has no record of kind {kind!r}; it has {', '.join(sorted(kinds))}.")
-        return tables.journal(self.records, text.say, kind)
+        found = tables.journal(self.records, text.say, kind)
+        return found if words is None else found.assign(log=tables.logged(self.records, kind).set_axis(found.index))
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
         """What differs between the states after two records: one row per znode and per belief of a broker."""
@@ -78,20 +83,23 @@ class Moment:
         at = subjects.position(self.records, to)
         return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._history.at(at))
 
-    def compare(self, one: Moment | str, other: Moment | str | None = None) -> parting.Parting:
+    def compare(self, one: Moment | str, other: Moment | str | None = None) -> parting.Parting | beside.Beside:
         """The first record at which two runs part, and what differs between them in the end, side by side.
 
-        `compare(other)` takes this run and another one, `compare(one, other)` any two. A branch may be named by its name.
-        Raises UserError, listing the branches, for a name that none has.
+        `compare(other)` takes this run and another one, `compare(one, other)` any two; a branch may be named by its name. If one
+        of them is a recording of real brokers, it is the first difference by the rule of the recordings. Raises UserError for
+        what is no run, listing the branches, and where one of two runs is a recording and the other follows no scenario.
         """
         (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
+        if beside.is_recorded(here.records) or beside.is_recorded(there.records):
+            return beside.beside((a, b), here.records, there.records)
         return parting.parting((a, b), here.records, there.records)
 
-    def _named(self, run: Moment | str) -> tuple[str, Moment]:
+    def _named(self, run: object) -> tuple[str, Moment]:
         """A run with what it is called."""
         if isinstance(run, Moment):
             return run.name, run
-        raise UserError(f"This run has no branches, so none is called {run!r}: hand over the run itself.")
+        raise UserError(f"{run!r} is no run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
 
     def save(self, path: str | Path) -> None:
         """Write the whole journal to a file. Raises UserError where that cannot be done."""
@@ -136,5 +144,8 @@ class Moment:
 
 
 def open_journal(path: str | Path) -> Moment:
-    """A run that a file holds. Raises UserError where the file is no journal."""
-    return Moment(journal.read(path), Path(path).stem)
+    """A run that a file holds, ours or a recording of real brokers. Raises UserError where the file is neither."""
+    records = recording.load(path) if recording.is_recording(path) else None
+    if records is None:
+        return Moment(journal.read(path), Path(path).stem)
+    return Moment(replay.to_journal(records), f"Kafka {records['release']}, {records['scenario']}")

@@ -75,10 +75,7 @@ class Ghost(NamedTuple):
 
 @dataclass(slots=True)
 class Process:
-    """`session` is `open`, `expired` (nobody has noticed), or `expiring` (the controller has been told).
-
-    `lost` is the last record about the end of a session.
-    """
+    """`session` is `open`, `expired` (nobody has noticed), or `expiring` (the controller knows); `lost` is the record why."""
 
     driver: Driver
     host: str
