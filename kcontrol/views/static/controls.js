@@ -32,6 +32,8 @@ export function walkBar(go) {
   return { node, draw };
 }
 
+const MARKS = 400; // above the slider at most; of more every second one is drawn, or every third
+
 // The slider, with a band that says who ruled when and a mark for every fault and act.
 export function trackBar(go) {
   const slider = el("input", "kc-slider"), reigns = el("div", "kc-reigns"), marks = el("div", "kc-marks");
@@ -48,7 +50,8 @@ export function trackBar(go) {
     slider.setAttribute("aria-valuetext", `record ${scene.index + 1} of ${timeline.length}: ${scene.record?.say ?? ""}`);
     if (known === timeline.length) return;
     known = timeline.length;
-    keyed(marks, timeline.acts, String, (index) => {
+    const every = Math.ceil(timeline.acts.length / MARKS);
+    keyed(marks, timeline.acts.filter((_, i) => i % every === 0), String, (index) => {
       const mark = el("span", `kc-face ${timeline.records[index].kind}`, FACES[timeline.records[index].kind] ?? "◆");
       mark.addEventListener("click", () => go.to(index));
       return mark;
