@@ -112,7 +112,7 @@ export function branchBar(go) {
   const others = chooser("click_compare", "the branch to show beside this one", [["", "nothing"]], go.compare);
   const name = Object.assign(el("input", "kc-field"), { type: "text", placeholder: "name", size: 12, maxLength: 60 });
   name.setAttribute("aria-label", "name of the new branch");
-  const make = button("click_branch", "⑂ branch here", "branch off after the record that is shown", () => {
+  const make = button("click_branch", "branch here", "branch off after the record that is shown", () => {
     go.branch(name.value.trim());
     name.value = "";
   });

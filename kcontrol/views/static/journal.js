@@ -105,7 +105,7 @@ export function decidedBy(record, release) {
 export function whyPanel(goTo, close, without) {
   const list = el("ol", "kc-chain");
   const node = panel("kc-why", "Why: causes, nearest first", list);
-  const spare = button("click_without", "⑂ without this", "play the run again without this, and compare", () => without(root));
+  const spare = button("click_without", "without this", "play the run again without this, and compare", () => without(root));
   let root = 0;
   node.firstChild.append(button("why", "×", "close the chain of causes", close));
   function make({ record, index, release }) {
