@@ -76,6 +76,10 @@ def _session(state: str) -> Callable[..., bool]:
     return possible
 
 
+def _wants_to_exit(world: World, n: int) -> bool:
+    return exchange.hears(world, n) and world.processes[n].driver.exit_code is not None
+
+
 def _is_armed(world: World, n: int, timer: str) -> bool:
     return exchange.hears(world, n) and timer in world.processes[n].driver.timers
 
@@ -97,6 +101,7 @@ ACTIONS: dict[str, Kind] = {
     "reconnect":    Kind(True,  _session("expiring"), lives.reconnect,           "broker"),
     "request":      Kind(True,  _in_transit,          exchange.deliver_request,  "sender, receiver"),
     "ask":          Kind(True,  _can_ask,             exchange.ask,              "broker"),
+    "exit":         Kind(True,  _wants_to_exit,       lives.leave,               "broker"),
     "fetch":        Kind(True,  _can_fetch,           exchange.fetch,            "follower, partition"),
     "expire":       Kind(True,  _has_session,         lives.expire,              "broker"),
     "fire":         Kind(True,  _is_armed,            exchange.fire,             "broker, timer"),
@@ -161,6 +166,9 @@ def routine(world: World) -> Iterator[Action]:
     for n, _ in living:
         if exchange.may_ask(world, n):
             yield ("ask", n)
+    for n, p in living:
+        if p.driver.exit_code is not None:
+            yield ("exit", n)
     if world.settings.followers:
         for follower, tp in exchange.fetches(world):
             yield ("fetch", follower, str(tp))

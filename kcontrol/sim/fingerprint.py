@@ -101,6 +101,7 @@ def _process(p: Process) -> str:
     rest = (
         p.session,
         p.frozen,
+        driver.exit_code,
         [tuple(n.event) for n in p.notices],
         sorted(driver.watched),
         timers,

@@ -80,10 +80,13 @@ def end_session(world: World, n: int, client: Client, cause: RecordId | None) ->
     world.log("close", cause, broker=n, session=client.session_id, deleted=list(closed.deleted), zxid=closed.zxid)
 
 
-def exit_with(world: World, n: int, exit_code: int, because: RecordId | None) -> None:
-    """The process gives up by itself and closes its session on the way."""
+def leave(world: World, n: int) -> None:
+    """The process ends by itself, its start-up having failed or its goodbye been said, and closes its session on the way.
+
+    What it had sent before has been given the time to arrive.
+    """
     p = world.processes.pop(n)
-    cause = world.log("stop", because, broker=n, exit_code=exit_code)
+    cause = world.log("stop", p.driver.exit_cause, broker=n, exit_code=p.driver.exit_code)
     world.network.forget(n)
     if p.session == "open":
         end_session(world, n, p.driver.client, cause)

@@ -103,7 +103,7 @@ def copy_driver(driver: Driver, twin: Driver) -> Driver:
             revive(thread, other, room, pipelined=driver.controller.rules.pipelined)
     twin.watched, twin.timers, twin.parked = driver.watched.copy(), driver.timers.copy(), driver.parked.copy()
     twin.behind, twin.exact, twin.locks = driver.behind.copy(), driver.exact, driver.locks.copy()
-    twin.is_cut_off = driver.is_cut_off
+    twin.is_cut_off, twin.exit_code, twin.exit_cause = driver.is_cut_off, driver.exit_code, driver.exit_cause
     return twin
 
 

@@ -12,7 +12,7 @@ from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client, ZooKeeper
-from kcontrol.sim import acts, causes, exchange, lives, network, process
+from kcontrol.sim import acts, causes, exchange, network, process
 from kcontrol.sim.fingerprint import fingerprint
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Ghost, Notice, Process
@@ -82,7 +82,6 @@ class World:
         self.done.append(action)
         self._since.append(action)
         self._deliver_instantly()
-        self._let_exit()
         self._notify(before)
         self.now_ms += 1
 
@@ -229,12 +228,6 @@ class World:
     def _deliver_instantly(self) -> None:
         while self.settings.instant_requests and (pairs := [p for p in self.network.deliverable() if exchange.hears(self, p[1])]):
             exchange.deliver_request(self, *pairs[0])
-
-    def _let_exit(self) -> None:
-        """A broker whose start-up has failed, or that has said goodbye, exits and closes its session on the way."""
-        for n, p in list(self.processes.items()):
-            if p.driver.exit_code is not None:
-                lives.exit_with(self, n, p.driver.exit_code, p.driver.exit_cause)
 
     def _notify(self, before: int) -> None:
         """Hand over the watch events that this step has caused, each with the record of the write that caused it."""
