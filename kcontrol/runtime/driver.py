@@ -131,6 +131,12 @@ class Driver:
     def can_advance(self, thread: Thread) -> bool:
         return thread.handler is not None and (thread.lock is None or self.locks.get(thread.lock, thread.name) == thread.name)
 
+    def ready(self) -> list[tuple[str, str]]:
+        """What its threads can do now, in their order: each `advance` or `begin`, and the thread."""
+        advancing = {name: self.can_advance(thread) for name, thread in self.threads.items()}
+        can = {name: "advance" if advancing[name] else "begin" if self.can_begin(t) else "" for name, t in self.threads.items()}
+        return [(kind, name) for name, kind in can.items() if kind]
+
     @property
     def is_quiet(self) -> bool:
         return all(thread.handler is None for thread in self.threads.values())

@@ -142,11 +142,7 @@ def routine(world: World) -> Iterator[Action]:
     """What goes on by itself: threads, watch events, requests, questions, fetches, sessions left behind, timers."""
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
     for n, p in living:
-        for name, thread in p.driver.threads.items():
-            if thread.handler is not None and p.driver.can_advance(thread):
-                yield ("advance", n, name)
-            elif thread.queue and p.driver.can_begin(thread):
-                yield ("begin", n, name)
+        yield from ((kind, n, name) for kind, name in p.driver.ready())
     for n, p in living:
         if p.notices:
             yield ("deliver", n)

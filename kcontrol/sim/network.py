@@ -74,6 +74,8 @@ class Network:
 
     def deliverable(self) -> list[tuple[int, int]]:
         """The channels whose first request is not being worked on."""
+        if not self.channels:
+            return []
         busy = set(self.in_flight.values())
         return sorted(pair for pair, parcels in self.channels.items() if parcels and pair not in busy)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,8 +12,8 @@ from kcontrol.controller.handlers import handle as handle_controller_event
 from kcontrol.effects import WatchEvent
 from kcontrol.replica.context import BrokerContext
 from kcontrol.replica.handlers import handle as handle_broker_event
-from kcontrol.runtime.driver import Driver, Handle
-from kcontrol.runtime.journal import RecordId
+from kcontrol.runtime.driver import Driver, Handle, Outbox
+from kcontrol.runtime.journal import Journal, RecordId
 from kcontrol.runtime.revival import revive
 from kcontrol.runtime.zookeeper import Client
 from kcontrol.sim.settings import Settings
@@ -58,14 +59,30 @@ def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, Bro
     return controller, BrokerContext(broker_id, rules, settings.config)
 
 
-def copy_driver(driver: Driver, twin: Driver) -> Driver:
-    """Carry over all that a driver holds. Raises ValueError if a handler is suspended that was not begun to be copied."""
+def copy_driver(
+    driver: Driver, client: Client, journal: Journal, clock: Callable[[], int], outbox: Outbox, *, move: bool = False
+) -> Driver:
+    """A driver in the same state, in other surroundings.
+
+    To `move` means that the twin takes over the suspended handlers, and the contexts that they hold: the driver itself can be
+    looked at and copied as before, but its handlers cannot go on. Raises ValueError if a handler is suspended that was not begun
+    to be copied.
+    """
+    contexts = driver.controller, driver.broker
+    if move:
+        driver.controller, driver.broker = driver.controller.copy(), driver.broker.copy()
+    else:
+        contexts = driver.controller.copy(), driver.broker.copy()
+    handlers = {name: (thread.handle, thread.lock) for name, thread in driver.threads.items()}
+    twin = Driver(driver.node, driver.incarnation, client, journal, clock, outbox, *contexts, handlers)
     for name, thread in driver.threads.items():
         other = twin.threads[name]
         other.queue = thread.queue.copy()
+        if move:
+            thread.context = driver.controller if other.context is twin.controller else driver.broker
         if thread.handler is not None:
             room = "controller" if thread.context is driver.controller else "broker"
-            revive(thread, other, room, pipelined=driver.controller.rules.pipelined)
+            revive(thread, other, room, pipelined=driver.controller.rules.pipelined, handler=thread.handler if move else None)
     twin.watched, twin.timers, twin.parked = driver.watched.copy(), driver.timers.copy(), driver.parked.copy()
     twin.behind, twin.exact, twin.locks = driver.behind.copy(), driver.exact, driver.locks.copy()
     return twin
