@@ -181,5 +181,5 @@ def faults(world: World) -> Iterator[Action]:
     if "create_topic" in offered:
         missing = (t for t in world.settings.topics if hands.lacks_topic(world, t))
         yield from (("create_topic", topic, world.settings.topics[topic]) for topic in missing)
-    if "delete_controller" in offered and world.tool.exists([znodes.CONTROLLER], False) != [None]:
+    if "delete_controller" in offered and world.have(znodes.CONTROLLER) == [True]:
         yield ("delete", znodes.CONTROLLER)

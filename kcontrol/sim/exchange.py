@@ -137,10 +137,11 @@ def answer_event(api: str, body: Any) -> Event:
 
 
 def may_ask(world: World, n: int) -> bool:
-    broker = world.processes[n].driver.broker
     pending = world.network.pending(n)
-    waiting = any(q.asked != -1 for q in world.network.questions.get(n, ()))
-    if not pending or waiting or not hears(world, broker.controller_id):
+    if not pending or len(pending) < len(world.network.questions[n]):
+        return False
+    broker = world.processes[n].driver.broker
+    if not hears(world, broker.controller_id):
         return False
     return all(q.refused_by != (broker.controller_id, broker.controller_epoch) for q in pending)
 

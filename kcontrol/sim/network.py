@@ -46,6 +46,8 @@ class Network:
     in_flight: dict[str, tuple[int, int]] = field(default_factory=dict)  # correlation id -> sender and receiver
 
     def copy(self) -> Network:
+        if not (self.channels or self.questions or self.in_flight):
+            return Network()
         return Network(
             {pair: parcels.copy() for pair, parcels in self.channels.items()},
             {broker: [question.copy() for question in asked] for broker, asked in self.questions.items()},

@@ -12,8 +12,16 @@ from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client
 from kcontrol.sim import acts, fingerprint
 from kcontrol.sim.process import Notice, Process
-from kcontrol.sim.recall import Answer, Memory, Notes, Question, RecallingDriver, Stored, ask_now, told
+from kcontrol.sim.recall import Answer, Memory, Notes, Question, RecallingDriver, Step, Stored, ask_now, told
 from kcontrol.sim.world import Action, World
+
+
+Fired = tuple[tuple[int, WatchEvent], ...]
+
+OWN_STEPS = ("advance", "begin", "deliver", "fire")
+"""The kinds of actions that are one process's own."""
+HANDS = ("create_topic", "delete", "set", "create")
+"""The kinds of actions that are an outside hand's, and change nothing but ZooKeeper."""
 
 
 class QuickWorld(World):
@@ -26,7 +34,10 @@ class QuickWorld(World):
     _stored: Stored
     _own: MemoryZooKeeper | None = None  # what this step changes by itself
     _is_stepping = False
-    _fired: tuple[tuple[int, WatchEvent], ...] = ()
+    is_local = True  # whether this step has reached nobody else but by watch events
+    _fired: Fired = ()
+    _told: Fired = ()  # the watch events of the last step
+    _unheard = 0  # how many records there were before they were told
     _tool_session: int
 
     @classmethod
@@ -59,9 +70,44 @@ class QuickWorld(World):
 
     def step(self, action: Action) -> None:
         """Do one of `actions()`; whether it is one is not looked at."""
-        self._is_stepping = True
-        self._perform(acts.ACTIONS[action[0]].perform, action)
-        self._is_stepping = False
+        key = self._key(action)
+        known = self.memory.steps.get(key) if key else None
+        if known is not None:
+            self._repeat(action, known)
+            return
+        self._is_stepping = self.is_local = True
+        try:
+            self._perform(acts.ACTIONS[action[0]].perform, action)
+        finally:
+            self._is_stepping = False
+        if key and self.is_local:
+            p = self.processes.get(action[1]) if action[0] in OWN_STEPS else None
+            next = cast(RecallingDriver, p.driver).local if p else None
+            if p is not None or action[0] not in OWN_STEPS:
+                self.memory.steps[key] = Step(next, self._stored, self._told, self.journal.records[self._before : self._unheard])
+
+    def _key(self, action: Action) -> Any:
+        """All that a step depends on, as far as the process goes on by itself and nobody else hears of it but by watch events."""
+        if action[0] in HANDS:
+            return str(action), self._stored
+        if action[0] not in OWN_STEPS:
+            return None
+        p = self.processes[action[1]]
+        driver = cast(RecallingDriver, p.driver)
+        return action, driver.local, driver.session_id, tuple([n.event for n in p.notices]), p.session, self._stored
+
+    def _repeat(self, action: Action, known: Step) -> None:
+        """Do what came of the same step before."""
+        if known.next is not None:
+            p = self.processes[action[1]]
+            cast(RecallingDriver, p.driver).local = known.next
+            if action[0] == "deliver":
+                p.notices.popleft()
+        self._stored = known.stored
+        self._before = len(self.journal.records)
+        self.journal.records += known.records
+        self._tell(known.fired)
+        self.done.append(action)
 
     def fingerprint(self) -> str:
         """Equal for worlds of one search with equal futures, however they came about."""
@@ -71,6 +117,10 @@ class QuickWorld(World):
         return self.memory.fingerprint([*parts, *fingerprint.left_and_on_the_way(self.ghosts, self.network)])
 
     # ---------------------------------------------------------------- ZooKeeper
+
+    def have(self, *paths: str) -> list[bool]:
+        nodes = (self._own or self._stored.zk).nodes()
+        return [path in nodes for path in paths]
 
     @property
     def zk(self) -> MemoryZooKeeper:  # type: ignore[override]
@@ -96,13 +146,14 @@ class QuickWorld(World):
         if self._own is not None:
             self._fired = (*self._fired, *self._own.take_events())
             self._stored, self._own = self.memory.stored(self._own, self.owners), None
-        if not self._fired:
-            return
-        for n, p in sorted(self.processes.items()) if self._fired else ():
+        self._unheard, self._told, self._fired = len(self.journal.records), self._fired, ()
+        self._tell(self._told)
+
+    def _tell(self, fired: Fired) -> None:
+        for n, p in sorted(self.processes.items()) if fired else ():
             session = cast(RecallingDriver, p.driver).session_id
-            for event in [event for to, event in self._fired if to == session and p.session == "open"]:
+            for event in [event for to, event in fired if to == session and p.session == "open"]:
                 p.notices.append(Notice(event, self.log("notify", None, to=n, type=event.type, path=event.path)))
-        self._fired = ()
 
     # ---------------------------------------------------------------- drivers
 

@@ -79,6 +79,15 @@ class Question:
     came_of: dict[Any, Outcome]
 
 
+class Step(NamedTuple):
+    """What came of a step: the next state of the process, if it was one's, ZooKeeper's, the watch events and the records."""
+
+    next: Local | None
+    stored: Stored
+    fired: tuple[tuple[int, WatchEvent], ...]
+    records: list[Record]
+
+
 class Notes(Journal):
     """The journal of one call. Only records that correlation ids are made of are numbered, from `count` on."""
 
@@ -171,6 +180,7 @@ class Memory:
         self.now_ms = now_ms
         self._locals: dict[Any, Local] = {}
         self._texts: dict[int, tuple[Any, str]] = {}
+        self.steps: dict[Any, Step] = {}
         self._stored: dict[Any, Stored] = {}
         self._trees: dict[Any, tuple[Mapping[str, Znode], str]] = {}
         self._ranks: dict[Any, str] = {}
@@ -273,6 +283,10 @@ class RecallingDriver:
         return world
 
     @property
+    def exit_code(self) -> int | None:
+        return (self._running or self.local.driver).exit_code
+
+    @property
     def client(self) -> Client:
         return self.world.zk.client(self.session_id)
 
@@ -318,6 +332,8 @@ class RecallingDriver:
             outcome = known
         if outcome is None:
             outcome = self._try(key, op, answers, kept)
+        if outcome.next is None or outcome.handed_over:
+            world.is_local = False
         if outcome.next is None:
             self._run(op, answers)
             return

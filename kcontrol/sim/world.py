@@ -210,6 +210,10 @@ class World:
     def log(self, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
         return self.journal.add(WORLD, 0, kind, cause, self.clock(), fields)
 
+    def have(self, *paths: str) -> list[bool]:
+        """Whether there are znodes at these paths."""
+        return [stat is not None for stat in self.tool.exists(paths, False)]
+
     def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> None:
         """An outside hand writes. Raises UserError where ZooKeeper refuses the first transaction: then nothing has happened."""
         written = self.tool.write(transactions)
