@@ -15,7 +15,6 @@ from kcontrol.sim.process import Notice, Process
 from kcontrol.sim.recall import Answer, Memory, Notes, Question, RecallingDriver, Step, Stored, ask_now, told
 from kcontrol.sim.world import Action, World
 
-
 Fired = tuple[tuple[int, WatchEvent], ...]
 
 OWN_STEPS = ("advance", "begin", "deliver", "fire")
