@@ -70,7 +70,8 @@ def compare(name: str, theirs: Searching, ours: Searching, rounds: int) -> None:
         print(f"{name}, {who}: {states} states, {end}; median {statistics.median(rates):,.0f} states/s, best {max(rates):,.0f}")
     ratios = [mine[2] / peer[2] for peer, mine in rows]
     print(
-        f"{name}: {statistics.median(ratios):.1f} times the sketch (median of {rounds} rounds, {min(ratios):.1f} to {max(ratios):.1f})"
+        f"{name}: {statistics.median(ratios):.1f} times the sketch"
+        f" (median of {rounds} rounds, {min(ratios):.1f} to {max(ratios):.1f})"
     )
 
 

@@ -34,8 +34,9 @@ def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
 
 def create_topic(world: World, topic: str, assignment: Any) -> None:
     """What the topic tool writes: the configuration, then the topic with its replicas, with an id since 2.8."""
-    topic_id = topic_ids.of(topic) if world.settings.rules().topic_ids else None
-    data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id))
+    rules = world.settings.rules()
+    topic_id = topic_ids.of(topic) if rules.topic_ids else None
+    data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id), rules.topic_znode)
     path, config = znodes.topic_config_path(topic), znodes.encode_topic_config({})
     (left_behind,) = world.have(path)
     act = ["create_topic", topic, assignment]
@@ -63,3 +64,13 @@ def set_data(world: World, path: str, text: str) -> None:
 def create(world: World, path: str, text: str) -> None:
     """An outside hand creates a persistent znode."""
     world.write([(Op("create", path, text.encode()),)], ["create", path, text])
+
+
+def is_step(world: World, number: Any, do: Any) -> bool:
+    """Whether this is the number and the text of a scenario's step."""
+    return isinstance(number, int) and isinstance(do, Mapping)
+
+
+def note_step(world: World, number: int, do: Any) -> None:
+    """A step of a scenario begins; nothing happens by that itself."""
+    world.log("scenario", None, step=number, do=do)

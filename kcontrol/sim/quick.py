@@ -10,7 +10,7 @@ from kcontrol.effects import WatchEvent
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client
-from kcontrol.sim import acts, fingerprint
+from kcontrol.sim import acts, fingerprint, process
 from kcontrol.sim.process import Notice, Process
 from kcontrol.sim.recall import Answer, Memory, Notes, Question, RecallingDriver, Step, Stored, ask_now, told
 from kcontrol.sim.world import Action, World
@@ -64,7 +64,7 @@ class QuickWorld(World):
         for n, p in self.processes.items():
             driver = cast(RecallingDriver, p.driver)
             stand_in: Any = RecallingDriver(here, driver.local, driver.session_id)
-            twin.processes[n] = Process(stand_in, p.host, p.port, p.session, p.frozen, deque(p.notices))
+            twin.processes[n] = Process(stand_in, p.host, p.port, p.session, p.frozen, deque(p.notices), p.lost)
         return twin
 
     def step(self, action: Action) -> None:
@@ -179,6 +179,5 @@ class QuickTool:
 
 def start(world: World) -> World:
     """A fork to search from: a quick one, unless threads take turns, whose handlers can only be copied by playing them again."""
-    drivers = [p.driver for p in world.processes.values()]
-    recallable = all(thread.lock is None for driver in drivers for thread in driver.threads.values())
-    return QuickWorld.of(world) if recallable else world.fork(exact=True)
+    locks = [lock for _, _, lock in process.THREADS[world.settings.rules().design] if lock]
+    return world.fork(exact=True) if locks else QuickWorld.of(world)

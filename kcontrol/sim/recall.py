@@ -189,7 +189,7 @@ class Memory:
         """The one state that is equal to this driver's, which may be its own from now on; `contexts` is what its contexts say."""
         contexts = contexts or fingerprint.contexts(driver)
         said = fingerprint.driver(driver, contexts, self._text)
-        key = (driver.node, driver.incarnation, said, driver.exit_code, _count(driver), *_own(driver))
+        key = (driver.node, driver.incarnation, said, driver.exit_code, driver.is_cut_off, _count(driver), *_own(driver))
         found = self._locals.get(key)
         if found is None:
             found = self._locals[key] = Local(driver, short(fingerprint.text(said)), contexts, driver.ready())
@@ -287,6 +287,14 @@ class RecallingDriver:
         return (self._running or self.local.driver).exit_code
 
     @property
+    def is_cut_off(self) -> bool:
+        return self.local.driver.is_cut_off
+
+    @is_cut_off.setter
+    def is_cut_off(self, value: bool) -> None:
+        self._call(("is_cut_off", value), lambda d: setattr(d, "is_cut_off", value))
+
+    @property
     def client(self) -> Client:
         return self.world.zk.client(self.session_id)
 
@@ -301,7 +309,7 @@ class RecallingDriver:
         driver = self.local.driver
         return self.world.journal.add(driver.node, driver.incarnation, kind, cause, self.world.now_ms, fields)
 
-    def enqueue(self, event: Any, cause: RecordId | None, thread: str = "controller", *, noticed: bool = False) -> None:
+    def enqueue(self, event: Any, cause: RecordId | None, thread: str | None = None, *, noticed: bool = False) -> None:
         key = ("enqueue", key_of(event), thread, noticed)
         self._call(key, lambda d: d.enqueue(event, cause, thread, noticed=noticed), event)
 
