@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 FIRST_RELEASE, LAST_RELEASE = "0.8.0", "3.9"
@@ -103,6 +104,7 @@ class Rules:
         return replace(self, **changes)
 
 
+@cache
 def rules(release: str, inter_broker_protocol: str | None = None) -> Rules:
     """The rules in force in `release` ("0.8.1", "2.8", "2.8.2"); the latest row that is not later wins.
 

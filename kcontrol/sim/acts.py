@@ -148,11 +148,7 @@ def routine(world: World) -> Iterator[Action]:
     """What goes on by itself: threads, watch events, requests, questions, fetches, sessions left behind, timers."""
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
     for n, p in living:
-        for name, thread in p.driver.threads.items():
-            if thread.handler is not None and p.driver.can_advance(thread):
-                yield ("advance", n, name)
-            elif thread.queue and p.driver.can_begin(thread):
-                yield ("begin", n, name)
+        yield from ((kind, n, name) for kind, name in p.driver.ready())
     for n, p in living:
         if p.notices:
             yield ("deliver", n)
@@ -195,5 +191,5 @@ def faults(world: World) -> Iterator[Action]:
     if "create_topic" in offered:
         missing = (t for t in world.settings.topics if hands.lacks_topic(world, t))
         yield from (("create_topic", topic, world.settings.topics[topic]) for topic in missing)
-    if "delete_controller" in offered and world.tool.exists([znodes.CONTROLLER], False) != [None]:
+    if "delete_controller" in offered and world.have(znodes.CONTROLLER) == [True]:
         yield ("delete", znodes.CONTROLLER)

@@ -165,10 +165,11 @@ def whom(driver: Driver, question: Question) -> int:
 
 
 def may_ask(world: World, n: int) -> bool:
-    driver = world.processes[n].driver
     pending = world.network.pending(n)
-    waiting = any(q.asked != -1 for q in world.network.questions.get(n, ()))
-    if not pending or waiting or not hears(world, whom(driver, pending[0])):
+    if not pending or len(pending) < len(world.network.questions[n]):
+        return False
+    driver = world.processes[n].driver
+    if not hears(world, whom(driver, pending[0])):
         return False
     return all(q.refused_by != (whom(driver, q), driver.broker.controller_epoch) for q in pending)
 
