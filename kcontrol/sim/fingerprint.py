@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kcontrol.effects import Result, Stat, Znode
 from kcontrol.runtime.driver import Driver, Thread
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
+from kcontrol.sim import data
 from kcontrol.sim.process import Process
 
 if TYPE_CHECKING:
@@ -24,7 +25,19 @@ if TYPE_CHECKING:
 
 TIMESTAMP = re.compile(rb'"timestamp":"\d+"')
 ZXID = re.compile(r"<z(-?\d+)>")
-UNTOLD = {"timestamp_ms", "session", "correlation_id", "request", "partitions_of", "rules", "config", "replace"}
+UNTOLD = {
+    "timestamp_ms",
+    "session",
+    "correlation_id",
+    "request",
+    "partitions_of",
+    "rules",
+    "config",
+    "replace",
+    "keeps_logs",
+    "logs",
+}
+IF_ANY = {"offline_partitions"}  # an empty one goes unsaid
 EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 
 
@@ -54,6 +67,7 @@ def _text(world: World) -> str:
     parts += [f"{n}:{_process(p)}" for n, p in sorted(world.processes.items())]
     parts += [f"ghosts{n}:{len(clients)}" for n, clients in sorted(world.ghosts.items())]
     parts += _network(world)
+    parts += _logs(world) if world.settings.data else []
     return "\n".join(parts)
 
 
@@ -80,6 +94,15 @@ def _network(world: World) -> list[str]:
         if asked
     ]
     return [str(busy), *channels, *questions]
+
+
+def _logs(world: World) -> list[str]:
+    """Every log, and what producers rely on; who waits for an answer counts by the offset that he waits for."""
+    return [
+        f"{n}{tp}{canonical(log._replace(waiting=()))}{[waiting.offset for waiting in log.waiting]}"
+        for n, found in data.replicas(world).items()
+        for tp, log in sorted(found.items())
+    ] + [f"{tp}{canonical(promised)}" for tp, promised in sorted(world.acknowledged.items())]
 
 
 def _told(parcel: Any, receiver: int) -> Any:
@@ -157,7 +180,8 @@ def canonical(value: Any) -> str:
         case Exception():
             return type(value).__name__
     if is_dataclass(value):
-        kept = ((f.name, getattr(value, f.name)) for f in fields(value) if f.name not in UNTOLD)
+        told = ((f.name, getattr(value, f.name)) for f in fields(value) if f.name not in UNTOLD)
+        kept = ((name, v) for name, v in told if v or name not in IF_ANY)
         return (
             type(value).__name__
             + "("

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kcontrol.events import BrokerStartup, Expire, RegisterBrokerAndReelect, Shutdown
+from kcontrol.runtime import logs
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import RecordId
 from kcontrol.runtime.zookeeper import Client
-from kcontrol.sim import process
+from kcontrol.sim import data, process
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import World
@@ -24,6 +25,7 @@ def start(world: World, n: int) -> None:
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
     world.owners[client.session_id] = n
     controller, broker = process.contexts(world.settings, n)
+    data.load(world, n, broker)
     driver = world._driver(n, incarnation, client, controller, broker)
     world.processes[n] = process.Process(driver, HOST, FIRST_PORT + n)
     opened = driver.log("open", cause, session=client.session_id)
@@ -35,6 +37,7 @@ def kill(world: World, n: int) -> None:
     """The process dies at once; ZooKeeper does not know yet, and keeps its session until it expires."""
     record = world.log("stop", None, broker=n, exit_code=None)
     p = world.processes.pop(n)
+    data.keep(world, n, p.driver)
     if p.session == "open":
         world.ghosts.setdefault(n, []).append(process.Ghost(p.driver.client, record))
     world.network.forget(n)
@@ -80,7 +83,9 @@ def end_session(world: World, n: int, client: Client, cause: RecordId | None) ->
 def exit_with(world: World, n: int, exit_code: int) -> None:
     """The process gives up by itself and closes its session on the way."""
     p = world.processes.pop(n)
+    logs.checkpoint(p.driver)
     cause = world.log("stop", None, broker=n, exit_code=exit_code)
+    data.keep(world, n, p.driver)
     world.network.forget(n)
     if p.session == "open":
         end_session(world, n, p.driver.client, cause)
