@@ -67,6 +67,8 @@ class Acts(Moment):
             raise UserError(
                 f"Broker {follower} cannot leave the ISR of {partition}; with leader {found.leader}, those who can: {who}."
             )
+        if "logs" in self.state and not logs.is_behind(self.state, found.leader, partition, follower):
+            raise UserError(f"Broker {follower} has all of {partition}: freeze it and produce something, then it is behind.")
         return self._act("shrink", found.leader, partition, follower)
 
     def lose(self, sender: int, receiver: int) -> Self:

@@ -75,6 +75,12 @@ def read(state: State, partition: str, broker: int | None) -> pd.DataFrame:
     return tables.table(seen, RECORDS).set_axis(pd.Index([record["offset"] for record in seen], name="offset", dtype="int64"))
 
 
+def is_behind(state: State, leader: int, partition: str, follower: int) -> bool:
+    """Whether a follower has less than its leader, as far as that one knows."""
+    held = replicas(state, partition).get(leader, {"followers": [], "records": []})
+    return dict(held["followers"]).get(follower) != len(held["records"])
+
+
 def acks(value: object) -> str:
     """`"1"` or `"all"`. Raises UserError for anything else."""
     if str(value) not in ("1", "all") or isinstance(value, bool):

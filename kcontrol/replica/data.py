@@ -80,6 +80,13 @@ def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
         yield WriteLog(tp, MoveHighWatermark(high_watermark))
 
 
+def position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
+    """What a follower asks with: its end, and its latest epoch; by KIP-101 alone the latter only until it has cut its log."""
+    log = ctx.logs[tp]
+    has_asked = ctx.rules.truncate_to == "leader_epoch" and not log.truncating
+    return log.end_offset, NO_EPOCH if has_asked else log.latest_epoch
+
+
 def answer(ctx: BrokerContext, tp: TopicPartition, offset: int, latest_epoch: int) -> FetchResponse:
     """What a leader answers a follower with this end and this latest epoch: its log is read before the follower's end is noted.
 

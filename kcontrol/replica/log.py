@@ -29,7 +29,10 @@ class Waiting(NamedTuple):
 
 
 class ReplicaLog(NamedTuple):
-    """`leader` is whom this replica follows, or its own broker; `followers` is how far a leader knows each of them to be."""
+    """`leader` is whom this replica follows, or its own broker; `followers` is how far a leader knows each of them to be.
+
+    `truncating` says that a follower has not yet found out where its log and its leader's part (Kafka's fetch state).
+    """
 
     records: tuple[LogRecord, ...] = ()
     epochs: tuple[EpochStart, ...] = ()
@@ -39,6 +42,7 @@ class ReplicaLog(NamedTuple):
     leader_epoch: int = NO_EPOCH
     followers: tuple[tuple[int, int], ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    truncating: bool = False
 
     @property
     def end_offset(self) -> int:
@@ -125,7 +129,7 @@ def _append(log: ReplicaLog, change: Append) -> ReplicaLog:
     for record in change.records:
         epochs = _assign(epochs, record.leader_epoch, record.offset)
     asked = (Waiting(change.records[-1].offset, change.waiting),) if change.waiting else ()
-    return log._replace(records=log.records + change.records, epochs=epochs, waiting=log.waiting + asked)
+    return log._replace(records=log.records + change.records, epochs=epochs, waiting=log.waiting + asked, truncating=False)
 
 
 def _assign(epochs: tuple[EpochStart, ...], leader_epoch: int, start_offset: int) -> tuple[EpochStart, ...]:
@@ -137,10 +141,11 @@ def _assign(epochs: tuple[EpochStart, ...], leader_epoch: int, start_offset: int
 
 
 def _truncate(log: ReplicaLog, change: Truncate) -> ReplicaLog:
-    """Source: Log.truncateTo (2.8)."""
+    """By the common epoch there may be another round. Source: Log.truncateTo (2.8)."""
     records = log.records[: change.offset]
     epochs = tuple(entry for entry in log.epochs if entry.start_offset < len(records))
-    return log._replace(records=records, epochs=epochs, high_watermark=min(log.high_watermark, len(records)))
+    high_watermark, again = min(log.high_watermark, len(records)), log.truncating and change.rule == "common_epoch"
+    return log._replace(records=records, epochs=epochs, high_watermark=high_watermark, truncating=again)
 
 
 def _move(log: ReplicaLog, change: MoveHighWatermark) -> ReplicaLog:
@@ -152,9 +157,10 @@ def _take_role(log: ReplicaLog, change: TakeRole) -> ReplicaLog:
     """A new leader knows nothing of its followers yet, and notes where its epoch begins. Source: Partition.makeLeader (2.8)."""
     now = log._replace(leader=change.leader, leader_epoch=change.leader_epoch)
     if not change.leads:
-        return now._replace(followers=(), waiting=())
+        return now._replace(followers=(), waiting=(), truncating=change.leader != NO_LEADER)
     epochs = _assign(log.epochs, change.leader_epoch, log.end_offset)
-    return now._replace(epochs=epochs, followers=log.followers if log.leader == change.leader else ())
+    followers = log.followers if log.leader == change.leader else ()
+    return now._replace(epochs=epochs, followers=followers, truncating=False)
 
 
 def _note(log: ReplicaLog, change: NoteFollower) -> ReplicaLog:
@@ -180,9 +186,14 @@ def _beyond_the_end(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd
 
 
 def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """The end of the follower's latest epoch, or the start of a later one. Source: OffsetForLeaderEpoch version 0 (KIP-101)."""
+    """The end of the follower's latest epoch, or the start of a later one; asked once by whoever becomes a follower.
+
+    Source: OffsetForLeaderEpoch version 0 (KIP-101).
+    """
+    if leader_epoch == NO_EPOCH:
+        return _beyond_the_end(log, offset, leader_epoch)
     end = log.end_of_epoch(leader_epoch).end_offset
-    return EpochEnd(NO_EPOCH, end) if leader_epoch != NO_EPOCH and end < offset else None
+    return EpochEnd(NO_EPOCH, end) if end < offset else None
 
 
 def _by_common_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:

@@ -35,8 +35,9 @@ EMPTY_LOG: dict[str, Any] = {
     "leader_epoch": -1,
     "followers": [],
     "waiting": [],
+    "truncating": False,
 }
-IN_MEMORY = ("leader", "leader_epoch", "followers", "waiting")
+IN_MEMORY = ("leader", "leader_epoch", "followers", "waiting", "truncating")
 
 
 class Fold:

@@ -102,8 +102,8 @@ def can_fetch(world: World, follower: int, partition: str) -> bool:
 
 def _fetch(world: World, n: int, tp: TopicPartition) -> Fetch | None:
     """The next fetch of a follower whose leader can be spoken to, believes that it leads and, since 2.1, under the same epoch."""
-    held, log = world.processes[n].driver.broker.hosted.get(tp), world.processes[n].driver.broker.logs.get(tp)
-    if held is None or log is None or held.value.leader == n or not hears(world, held.value.leader):
+    held, has_log = world.processes[n].driver.broker.hosted.get(tp), tp in world.processes[n].driver.broker.logs
+    if held is None or not has_log or held.value.leader == n or not hears(world, held.value.leader):
         return None
     broker = world.processes[held.value.leader].driver.broker
     agreed = broker.leads(tp) and (
@@ -111,8 +111,9 @@ def _fetch(world: World, n: int, tp: TopicPartition) -> Fetch | None:
     )
     if not agreed or tp not in broker.logs or not (_is_idle(world, n) and _is_idle(world, broker.broker_id)):
         return None
-    asked = FollowerFetch(tp, n, held.value.leader_epoch, log.end_offset)
-    return Fetch(broker.broker_id, asked, replica.answer(broker, tp, log.end_offset, log.latest_epoch))
+    offset, latest_epoch = replica.position(world.processes[n].driver.broker, tp)
+    asked = FollowerFetch(tp, n, held.value.leader_epoch, offset)
+    return Fetch(broker.broker_id, asked, replica.answer(broker, tp, offset, latest_epoch))
 
 
 def _is_idle(world: World, n: int) -> bool:

@@ -58,7 +58,8 @@ function hosted(entry) {
 }
 
 function emptyLog() {
-  return { records: [], epochs: [], checkpoint: 0, high_watermark: 0, leader: -1, leader_epoch: -1, followers: [], waiting: [] };
+  const inMemory = { leader: -1, leader_epoch: -1, followers: [], waiting: [], truncating: false };
+  return { records: [], epochs: [], checkpoint: 0, high_watermark: 0, ...inMemory };
 }
 
 // ---------------------------------------------------------------- one function for each kind: state, the record's node, fields, record
@@ -70,8 +71,8 @@ function stop(s, n, f) {
   for (const pair of Object.keys(s.channels)) if (pair.split(">")[0] === String(f.broker)) delete s.channels[pair];
   delete s.questions[f.broker];
   for (const log of Object.values(s.logs?.[f.broker] ?? {})) {
-    const { leader, leader_epoch, followers, waiting } = emptyLog();
-    Object.assign(log, { high_watermark: Math.min(log.checkpoint, log.records.length), leader, leader_epoch, followers, waiting });
+    const { records, checkpoint, epochs } = log;
+    Object.assign(log, emptyLog(), { records, checkpoint, epochs, high_watermark: Math.min(checkpoint, records.length) });
   }
 }
 
