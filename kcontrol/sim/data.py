@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.controller.context import apply_learn
 from kcontrol.effects import Learn
-from kcontrol.events import FetchResponse, FollowerFetch, LogDirFailure, Produce
+from kcontrol.events import FetchResponse, FollowerFetch, Produce
 from kcontrol.model import TopicPartition
 from kcontrol.replica import data as replica
 from kcontrol.replica import log as changes
@@ -187,18 +187,6 @@ def lose_tail(world: World, n: int, partition: str, offset: int) -> None:
     cause = world.log("act", None, action=["lose_tail", n, partition, offset])
     removed, now = before.records[offset:], logs.difference(before, after)
     world.log("tail_lost", cause, broker=n, partition=tp, offset=offset, removed=removed, now=now)
-
-
-def holds(world: World, n: int, partition: str) -> bool:
-    return hears(world, n) and TopicPartition.parse(partition) in world.processes[n].driver.broker.hosted
-
-
-def fail_log_dir(world: World, n: int, partition: str) -> None:
-    """The directory with this partition's log cannot be written any more; the broker has others."""
-    driver = world.processes[n].driver
-    cause = world.log("act", None, action=["fail_log_dir", n, partition])
-    driver.enqueue(LogDirFailure((TopicPartition.parse(partition),)), cause, "requests")
-    begin_if_idle(world, n)
 
 
 # ---------------------------------------------------------------- losses

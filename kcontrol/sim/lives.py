@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kcontrol.events import BrokerStartup, Expire, RegisterBrokerAndReelect, Shutdown
+from kcontrol.controller.handlers import every_event
+from kcontrol.events import BrokerStartup, Expire, LogDirFailure, NewSession, RegisterBroker, RegisterBrokerAndReelect, Shutdown
+from kcontrol.generations import LISTENERS
+from kcontrol.model import TopicPartition
 from kcontrol.runtime import logs
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import RecordId
 from kcontrol.runtime.zookeeper import Client
 from kcontrol.sim import data, process
+from kcontrol.sim.exchange import begin_if_idle
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import World
@@ -43,6 +47,23 @@ def kill(world: World, n: int) -> None:
     world.network.forget(n)
 
 
+def holds(world: World, n: int, partition: str) -> bool:
+    """Whether a broker that can be spoken to has a replica of a partition."""
+    p = world.processes.get(n)
+    return p is not None and not p.frozen and TopicPartition.parse(partition) in p.driver.broker.hosted
+
+
+def fail_log_dir(world: World, n: int, partition: str) -> None:
+    """The directory with this partition's log fails, the broker's others do not; before 1.0 that ends the process (KIP-112)."""
+    cause = world.log("act", None, action=["fail_log_dir", n, partition])
+    driver = world.processes[n].driver
+    if driver.broker.rules.outlives_log_dir:
+        driver.enqueue(LogDirFailure((TopicPartition.parse(partition),)), cause)
+        begin_if_idle(world, n)
+    else:
+        kill(world, n)
+
+
 def term(world: World, n: int) -> None:
     """The process is asked to stop, as by SIGTERM: it says goodbye to the controller first."""
     driver = world.processes[n].driver
@@ -70,9 +91,10 @@ def expire(world: World, n: int) -> None:
         end_session(world, n, ghost.client, ghost.record)
         return
     p = world.processes[n]
-    p.session = "expired"
+    p.session, p.driver.is_cut_off = "expired", True
     p.notices.clear()
-    end_session(world, n, p.driver.client, p.driver.log("session_lost", None))
+    p.lost = p.driver.log("session_lost", None)
+    end_session(world, n, p.driver.client, p.lost)
 
 
 def end_session(world: World, n: int, client: Client, cause: RecordId | None) -> None:
@@ -80,11 +102,11 @@ def end_session(world: World, n: int, client: Client, cause: RecordId | None) ->
     world.log("close", cause, broker=n, session=client.session_id, deleted=list(closed.deleted), zxid=closed.zxid)
 
 
-def exit_with(world: World, n: int, exit_code: int) -> None:
+def exit_with(world: World, n: int, exit_code: int, because: RecordId | None) -> None:
     """The process gives up by itself and closes its session on the way."""
     p = world.processes.pop(n)
     logs.checkpoint(p.driver)
-    cause = world.log("stop", None, broker=n, exit_code=exit_code)
+    cause = world.log("stop", because, broker=n, exit_code=exit_code)
     data.keep(world, n, p.driver)
     world.network.forget(n)
     if p.session == "open":
@@ -92,10 +114,21 @@ def exit_with(world: World, n: int, exit_code: int) -> None:
 
 
 def renew(world: World, n: int) -> None:
-    """The client library of a living broker learns that its session is gone; the controller hears of it before anything else."""
+    """The client library of a living broker learns that its session is gone.
+
+    Where there is an event thread it hears of that before anything else. ZkClient says nothing, opens another session at once,
+    and then calls every listener there is.
+    """
     p = world.processes[n]
+    p.lost = record = p.driver.log("renew", p.lost)
+    if p.driver.controller.rules.design == LISTENERS:
+        record = _open(world, n)
+        p.driver.enqueue(NewSession(), record)
+        p.driver.enqueue(RegisterBroker(p.host, p.port), record)
+        for event in every_event(p.driver.watched):
+            p.driver.enqueue(event, record)
+        return
     p.session = "expiring"
-    record = p.driver.log("renew", None)
     p.driver.clear("controller", record)
     p.driver.enqueue(Expire(), record)
 
@@ -103,11 +136,17 @@ def renew(world: World, n: int) -> None:
 def reconnect(world: World, n: int) -> None:
     """Once Expire has begun, the library opens another session; registering under it queues behind Expire."""
     p = world.processes[n]
+    record = _open(world, n)
+    p.driver.enqueue(RegisterBrokerAndReelect(p.host, p.port, p.driver.client.session_id), record)
+
+
+def _open(world: World, n: int) -> RecordId:
+    """Another session for a living process."""
+    p = world.processes[n]
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
     world.owners[client.session_id] = n
-    p.driver.client, p.session = client, "open"
-    record = p.driver.log("open", None, session=client.session_id)
-    p.driver.enqueue(RegisterBrokerAndReelect(p.host, p.port, client.session_id), record)
+    p.driver.client, p.session, p.driver.is_cut_off = client, "open", False
+    return p.driver.log("open", p.lost, session=client.session_id)
 
 
 def expire_has_begun(driver: Driver) -> bool:

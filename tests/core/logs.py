@@ -78,9 +78,9 @@ def lost_by_unclean_election(**settings: Any) -> World:
     return world
 
 
-def committed_and_not_heard_of(rule: str, **settings: Any) -> World:
+def committed_and_not_heard_of(rule: str | None, **settings: Any) -> World:
     """Both followers have record b, which is committed, and have not heard so. The leader dies, and one follows the other."""
-    world = with_logs(rule_changes={"truncate_to": rule}, **settings)
+    world = with_logs(rule_changes={"truncate_to": rule} if rule else {}, **settings)
     produce(world, "a")
     world.run()
     produce(world, "b")

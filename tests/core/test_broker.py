@@ -209,6 +209,15 @@ def test_the_controller_asks_and_moves_the_leader(data: bool) -> None:
     assert stored(world)["t-0"] == (2, (2, 3, 1))
 
 
+def test_before_1_0_a_broker_dies_with_its_directory() -> None:
+    """A storage error halts the process (`Runtime.halt` in ReplicaManager, 0.8.1); its session lives on until it expires."""
+    world = cluster({"t": ((1, 2, 3),)}, brokers=(3, 1, 2), release="0.8.1")
+    world.step(("fail_log_dir", 1, "t-0"))
+    assert (1 in world.processes, 1 in world.ghosts) == (False, True)
+    world.run()
+    assert stored(world)["t-0"][0] == 2
+
+
 # ---------------------------------------------------------------- the leader's side of the ISR
 
 

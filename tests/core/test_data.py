@@ -147,6 +147,25 @@ def test_only_who_is_behind_can_be_left_out() -> None:
     assert (stored(world)["t-0"], acknowledged(world)) == ((1, (1, 3)), ["a", "b"])
 
 
+def test_a_leader_of_0_8_1_writes_its_isr_itself() -> None:
+    """There is no AlterIsr: what is behind leaves by a write of the leader's own, and then the record is committed.
+
+    Source: Partition.updateIsr and maybeShrinkIsr (0.8.1).
+    """
+    world = with_logs(release="0.8.1")
+    world.step(("freeze", 2))
+    produce(world, "a")
+    world.step(("fetch", 3, "t-0"))
+    world.step(("fetch", 3, "t-0"))
+    world.step(("shrink", 1, "t-0", 2))
+    assert acknowledged(world) == []
+    world.step(("advance", 1, "requests"))
+    assert (stored(world)["t-0"], acknowledged(world), of_kind(world, "ask")) == ((1, (1, 3)), ["a"], [])
+    world.step(("thaw", 2))
+    world.run()
+    assert (stored(world)["t-0"], values(world)[2]) == ((1, (1, 3, 2)), "a")
+
+
 def test_a_shrink_that_is_not_written_yet_commits_nothing() -> None:
     """Until the controller has answered, the high watermark counts the follower that is to leave.
 
@@ -271,6 +290,15 @@ def test_a_follower_that_cuts_at_its_high_watermark_loses_what_was_committed(rul
         world.run()
     lost = [(r.fields["value"], r.fields["acks"]) for r in of_kind(world, "record_lost")]
     assert (lost, values(world)[1]) == (([("b", "all")], "a c") if rule == "high_watermark" else ([], "a b c"))
+
+
+@pytest.mark.parametrize("release", ["0.8.1", "2.8"])
+def test_what_each_release_makes_of_a_commit_not_heard_of(release: str) -> None:
+    """The same with nothing changed: 0.8.1 throws the committed record away before it asks its leader, 2.8 keeps it."""
+    world = committed_and_not_heard_of(None, release=release)
+    assert values(world)[3] == {"0.8.1": "a", "2.8": "a b"}[release]
+    world.run()
+    assert values(world)[3] == "a b"
 
 
 @pytest.mark.parametrize("rule", ["high_watermark", "leader_epoch", "common_epoch"])

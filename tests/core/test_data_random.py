@@ -26,7 +26,7 @@ def start(**settings: Any) -> World:
     return with_logs(faults=FAULTS, **settings)
 
 
-CLEAN, ANY = start(), start(config=UNCLEAN)
+CLEAN, ANY, OLD = start(), start(config=UNCLEAN), start(release="0.8.1")
 
 
 def follow(world: World, seed: int, steps: int = STEPS) -> None:
@@ -55,12 +55,18 @@ def test_the_journal_alone_draws_the_logs(seed: int) -> None:
     follow(ANY.fork(), seed)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_journal_alone_draws_the_logs_of_0_8_1(seed: int) -> None:
+    """The same under the rules and with the threads of 0.8.1."""
+    follow(OLD.fork(), seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1_000, 1_200, 20))
 def test_two_hundred_more_runs(first: int) -> None:
     """The same for two hundred more runs."""
     for seed in range(first, first + 20):
-        follow(ANY.fork(), seed)
+        follow((OLD if seed % 4 == 0 else ANY).fork(), seed)
 
 
 def test_a_journal_from_a_file_draws_the_same_logs(tmp_path: Path) -> None:

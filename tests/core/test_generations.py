@@ -20,6 +20,7 @@ CHANGED = {
     "fenced_writes":         ("2.0", False,                "2.1", True),
     "pipelined":             ("1.0", False,                "1.1", True),
     "offline_at_startup":    ("2.2", False,                "2.3", True),
+    "outlives_log_dir":      ("0.11.0", False,             "1.0", True),
     "rejoins_at":            ("1.0", "high_watermark",     "1.1", "leader_epoch_start"),
     "fenced_fetches":        ("2.0", False,                "2.1", True),
     "alter_isr":             ("2.6", False,                "2.7", True),
@@ -84,8 +85,8 @@ def test_what_is_no_release_is_refused(release: str) -> None:
 
 def test_a_world_refuses_a_release_that_it_does_not_play() -> None:
     """The rules of a release may be known before it is played: a world of it is refused with the list of those that are."""
-    with pytest.raises(UserError, match=r"Kafka 0\.8\.1 is not played here yet; there is "):
-        World(Settings(release="0.8.1"))
+    with pytest.raises(UserError, match=r"Kafka 0\.8\.2 is not played here yet; there is "):
+        World(Settings(release="0.8.2"))
     assert World(Settings(release="2.8.2")).settings.rules().fenced_writes
 
 
