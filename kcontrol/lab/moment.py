@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, parting, subjects, tables
+from kcontrol.lab import beside, logs, parting, subjects, tables
 from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
 from kcontrol.runtime.history import History, State
@@ -57,6 +57,20 @@ class Moment:
     def requests(self) -> pd.DataFrame:
         """One row per request of a controller to a broker, in the order of sending."""
         return tables.requests(self.records, self.state)
+
+    def log(self, partition: str) -> pd.DataFrame:
+        """One row per replica of a partition, dead brokers included, one column per offset, with the values of the records.
+
+        Raises UserError where no logs are kept, or for a partition that has none.
+        """
+        return logs.log(self.state, partition)
+
+    def read(self, partition: str, broker: int | None = None) -> pd.DataFrame:
+        """What a consumer sees: the records below the high watermark of the leader, or of the broker that is asked.
+
+        Raises UserError where no logs are kept, or where nobody leads.
+        """
+        return logs.read(self.state, partition, broker)
 
     def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
         """One row per record, by id; with a kind such as "change" those alone, with a column per field.
