@@ -248,13 +248,15 @@ def one_controller(world: World) -> str | None:
 
 
 def cache_equals_znode(world: World) -> str | None:
-    latest: dict[TopicPartition, Record] = {}
+    latest: dict[TopicPartition, StateWrite] = {}
     for write in _writes(reversed(world.journal.records)):
-        latest.setdefault(write.partition, write.record)
+        latest.setdefault(write.partition, write)
+    asked = world.settings.rules().alter_isr
     for n in _rulers(world):
         driver = world.processes[n].driver
         for tp, cached in driver.controller.leadership.items():
-            mine = tp in latest and latest[tp].id[:2] == (n, driver.incarnation)
+            last = latest.get(tp)
+            mine = last is not None and (last.decided or asked) and last.record.id[:2] == (n, driver.incarnation)
             now = _stored(world, tp) if mine else None
             if now and cached[:4] != now[:4]:
                 return f"{tp}: broker {n} takes {cached[:4]} for what it has written, and that is {now[:4]}"
@@ -303,8 +305,8 @@ INVARIANTS: tuple[Invariant, ...] = (
               "AbstractControllerBrokerRequestBatch.sendRequestsToBrokers (2.8)"),
     Invariant("one controller",
               "Nobody works as controller but the broker that /controller names, and that one does while it lives.",
-              "0.8.0", QUIET, frozenset(), rf"{_EPOCH}|{_RULER}", one_controller,
-              "KafkaController.elect, KafkaController.maybeResign (2.8)"),
+              "0.9.0", QUIET, frozenset(), rf"{_EPOCH}|{_RULER}", one_controller,
+              "ZookeeperLeaderElector.LeaderChangeListener.handleDataChange (0.9.0), KafkaController.maybeResign (2.8)"),
     Invariant("cache equals znode", "Of what it was the last to write, the controller remembers what the state znode says.",
               "0.8.0", QUIET, frozenset(), _STATE, cache_equals_znode,
               "ControllerContext.putPartitionLeadershipInfo and its callers (2.8)"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -9,15 +11,31 @@ from hypothesis import strategies as st
 from kcontrol.sim import acts
 from kcontrol.sim.invariants import IN_THE_END, violation
 from kcontrol.sim.reports import report
-from kcontrol.sim.settings import PLAYED
+from kcontrol.sim.settings import PLAYED, Settings
 from kcontrol.sim.world import World
-from tests.core.support import ALL_FAULTS, cluster
+from tests.core.support import ALL_FAULTS, TOPICS
 from tests.search.support import pasted, two_brokers
 
 ROUTINE = 93  # of a hundred steps, those that go on by themselves: with fewer, nothing ever comes to its end
 CHOICES = st.lists(st.integers(0, 99_999), min_size=20, max_size=60)
+RELEASES_OWN = {"0.8.1": {"LeaderChange", "NewSession"}, "2.8": {"Reelect", "AlterIsrReceived"}}
+NAPS = 6  # no broker needs to wait so often for the session of an earlier life
 UNHURRIED = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-QUIET = {release: cluster(release=release, faults=ALL_FAULTS) for release in PLAYED}
+
+
+def quiet(release: str) -> World:
+    """A quiet cluster of three brokers with two topics, and a third one that may be created."""
+    world = World(Settings(release, topics={**TOPICS, "v": ((2, 3), (3, 2, 1))}, faults=ALL_FAULTS))
+    for act in (
+        *(("start", broker) for broker in world.settings.brokers),
+        *(("create_topic", *topic) for topic in TOPICS.items()),
+    ):
+        world.step(act)
+        world.run()
+    return world
+
+
+QUIET = {release: quiet(release) for release in PLAYED}
 
 
 def run(world: World, choices: list[int]) -> None:
@@ -33,9 +51,23 @@ def run(world: World, choices: list[int]) -> None:
         world.step(offered[number // 100 % len(offered)])
         if found := violation(world):
             raise AssertionError(report(world, found))
-    world.run()
-    if found := violation(world, IN_THE_END):
+    for broker in [n for n, p in world.processes.items() if p.frozen]:
+        world.step(("thaw", broker))  # a broker of 0.8.1 may wait for a frozen one for ever
+    if came_to_rest(world) and (found := violation(world, IN_THE_END)):
         raise AssertionError(report(world, found))
+
+
+def came_to_rest(world: World) -> bool:
+    """Goes on until nothing is left to do, or until a broker of 0.8.1 waits for the end of its own session, which is for ever.
+
+    It does so when its session has expired twice in a short time (KAFKA-1387).
+    """
+    naps = 0
+    while (following := next(acts.routine(world), None)) and naps < NAPS:
+        naps += following[0] == "fire" and following[2].startswith("sleep-")
+        world.step(following)
+    assert following is None or world.settings.release == "0.8.1"
+    return following is None
 
 
 @settings(UNHURRIED, max_examples=50)
@@ -53,19 +85,20 @@ def test_what_kafka_promises_holds_in_many_orders(release: str, choices: list[in
     run(QUIET[release].fork(), choices)
 
 
-def test_the_runs_meet_what_matters() -> None:
-    """Fifty runs of this kind hold controllers that took over, elections, ISR changes, lost sessions and resent requests."""
+@pytest.mark.parametrize("release", PLAYED)
+def test_the_runs_meet_what_matters(release: str) -> None:
+    """Fifty runs of this kind, of each release, meet failovers, elections, ISR changes, lost sessions and resent requests."""
     seen: set[str] = set()
     for seed in range(50):
-        world = QUIET["2.8"].fork()
+        world, rng = QUIET[release].fork(), random.Random(seed)
         before = len(world.journal.records)
-        run(world, [(seed * 7919 + step * 104_729) % 100_000 for step in range(60)])
+        run(world, [rng.randrange(100_000) for _ in range(60)])
         records = world.journal.records[before:]
         seen |= {r.kind for r in records}
         seen |= {str(r.fields["rule"]) for r in records if r.kind == "change"}
         seen |= {r.fields["event"] for r in records if r.kind == "begin"}
-    wanted = {"offline", "leaves the ISR", "initialize", "lose", "duplicate", "session_lost", "Reelect", "AlterIsrReceived"}
-    assert wanted - seen == set()
+    wanted = {"offline", "leaves the ISR", "initialize", "lose", "duplicate", "session_lost"}
+    assert wanted | RELEASES_OWN[release] <= seen
 
 
 def test_a_broken_invariant_is_told_as_a_scenario_that_can_be_pasted() -> None:
