@@ -7,11 +7,12 @@ millisecond is one record. Sessions and writes are numbered in their order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
-from kcontrol.pipeline.recording import RECORDED, Recording, long, state_key, text_of
+from kcontrol.pipeline.recording import RECORDED, Recording, Step, long, state_key, text_of
 from kcontrol.pipeline.weaving import Item, Leaderships, is_isr_change, weave
 from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
 from kcontrol.znodes import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, ISR_CHANGE_NOTIFICATION, TOPICS, state_path
@@ -26,7 +27,7 @@ def to_journal(recording: Recording) -> list[Record]:
     replay = Replay(recording)
     for number, step in enumerate(recording["steps"]):
         try:
-            replay.step(number, step)
+            replay.step(number, step, recording["steps"][number + 1 :])
         except (KeyError, ValueError, TypeError, IndexError) as problem:
             raise UserError(f"The recording {recording['scenario']} contradicts itself in step {number}: {problem!r}.") from None
     return replay.journal.records
@@ -45,6 +46,7 @@ class Replay:
         self.opened = self.zxid = 0
         self.believes: dict[int, int] = {}  # broker -> the epoch under which it takes itself for the controller
         self.obeys: dict[int, tuple[int, int]] = {}
+        self.early: dict[int, RecordId] = {}  # requests that arrive after their sender has died
         known = {name: recording.get(name) for name in ("release", "scenario", "brokers", "session_timeout_ms", "unclean")}
         self._log(WORLD, "run", None, journal_version=JOURNAL_VERSION, world=RECORDED, **known)
 
@@ -53,10 +55,10 @@ class Replay:
 
     # ---------------------------------------------------------------- steps
 
-    def step(self, number: int, step: dict[str, Any]) -> None:
+    def step(self, number: int, step: Step, later: Sequence[Step]) -> None:
         self.act = self._log(WORLD, "scenario", None, step=number, do=step["do"])
         self.causes, self.exited = Causes(self.act), step.get("exited", {})
-        for item in weave(step, self.seen):
+        for item in weave(step, self.seen, later):
             PERFORM[item.kind](self, item)
 
     def _start(self, item: Item) -> None:
@@ -222,14 +224,24 @@ class Replay:
     def _request(self, item: Item) -> None:
         r = item.what
         by, to, api = r["by"], r["to"], r["api"]
-        told = ((tp, tuple(entry["isr"])) for tp, entry in r["partitions"].items() if api == "UpdateMetadata")
-        changed = next((record for key in told if (record := self.causes.isr.get(key))), None)
-        sent = self._log(by, "send", changed or self.causes.last.get(by) or self.causes.latest, requests=batch(r))
+        sent = self.early.pop(id(r), None) or self._sent(item)
         received = self._log(to, "receive", sent, api=api, sender=by)
         if api == "LeaderAndIsr":
             self.causes.told |= {(tp, to): received for tp in r["partitions"]}
         self._obey(to, by, r["controller_epoch"], received)
-        self._log(WORLD, "answered", received, channel=f"{by}>{to}", api=api)
+        if by in self.alive:
+            self._log(WORLD, "answered", received, channel=f"{by}>{to}", api=api)
+
+    def _sent(self, item: Item) -> RecordId:
+        r = item.what
+        by, api = r["by"], r["api"]
+        told = ((tp, tuple(entry["isr"])) for tp, entry in r["partitions"].items() if api == "UpdateMetadata")
+        changed = next((record for key in told if (record := self.causes.isr.get(key))), None)
+        cause = changed or self.causes.last.get(by) or self.causes.latest
+        record = self._log(by, "send", cause, requests=batch(r))
+        if item.kind == "sent":
+            self.early[id(r)] = record
+        return record
 
     def _obey(self, n: int, controller: int, epoch: int, cause: RecordId) -> None:
         """A broker takes the sender for the controller unless it has heard of a later epoch."""
@@ -243,7 +255,7 @@ class Replay:
 
 PERFORM = {
     "start": Replay._start, "stop": Replay._stop, "exit": Replay._stop, "freeze": Replay._freeze, "thaw": Replay._freeze,
-    "write": Replay._write, "move": Replay._move, "request": Replay._request,
+    "write": Replay._write, "move": Replay._move, "request": Replay._request, "sent": Replay._sent,
 }  # fmt: skip
 SESSIONS = {"open": Replay._open, "close": Replay._close, "rejected": Replay._rejected}
 
