@@ -92,13 +92,14 @@ class Player:
             self._settle()
 
     def expand(self, topics: dict[str, Any]) -> None:
+        version = self.world.settings.rules().topic_znode
         for topic, added in topics.items():
             (znode,) = self.world.tool.read([topic_path(topic)], False)
             if znode is None:
                 raise UserError(f"There is no topic {topic!r} to expand: create it in an earlier step.")
             stored = decode_topic(znode.data)
             grown = stored.partitions | {int(p): ReplicaAssignment(tuple(replicas)) for p, replicas in added.items()}
-            self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown)).decode()))
+            self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown), version).decode()))
 
     def term(self, brokers: Any) -> None:
         for broker in _list(brokers):
