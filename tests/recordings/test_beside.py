@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,21 @@ def test_words_that_there_are() -> None:
     assert changes["log"].str.contains(r"\[Controller id=1 epoch=1\] Changed").all()
     assert (words[words["kind"] == "receive"]["log"] == "").all()
     assert "'kafka'" in refused(lambda: lab.journal(words="pirate"))
+
+
+@pytest.mark.parametrize("release", ["0.8.1.1", "2.8.2"])
+@pytest.mark.parametrize("scenario", ["leader-killed", "unclean-allowed", "new-topic-first-replica-dead", "controlled-shutdown"])
+def test_our_run_writes_the_log_lines_of_the_real_one(release: str, scenario: str) -> None:
+    """State by state our controller's lines of state-change.log are those of the recording, but for times and order."""
+    lab = Lab.open(in_project(release, scenario))
+    both = [run.journal(words="kafka") for run in (lab, Lab.play(lab, runs=None))]
+    lines = ["\n".join(table[table["kind"].isin(["change", "refuse"])]["log"]).splitlines() for table in both]
+    theirs, ours = (sorted(line.partition("] ")[2] for line in side if "anged" in line) for side in lines)
+    assert len(theirs) > 10
+    assert [ISR.sub("", line) for line in ours] == [ISR.sub("", line) for line in theirs]
+
+
+ISR = re.compile(r"isr=List\([\d, ]*\)|,ISR:[\d,]*")  # whose order is free where several have joined
 
 
 def test_the_outline_escapes_nothing_and_breaks_no_line(folder: Path) -> None:
