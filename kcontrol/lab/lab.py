@@ -239,9 +239,9 @@ class Lab(Acts):
         UserError for what is no scenario, for a step that cannot be done, and for a release that is not played.
         """
         played, name = beside.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
-        player = Player(played, release, seed, replacing.checked(replace or {}))
+        chosen = choosing.played(played, release, seed, replacing.checked(replace or {}))
         lab = object.__new__(cls)
-        lab._take(player.play(), name, ExitStack(), runs)
+        lab._take(Player(played, chosen).play(), name, ExitStack(), runs)
         return lab
 
     # ---------------------------------------------------------------- pictures
