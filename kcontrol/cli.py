@@ -71,6 +71,14 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
+@app.command()
+def metrics(file: Annotated[Path, typer.Argument(help="A journal, as every run leaves one in `runs`.")]) -> None:
+    """Print Kafka's own metrics at the end of a run, as text that Prometheus reads."""
+    from kcontrol.lab.moment import open_journal
+
+    typer.echo(open_journal(file).prometheus(), nl=False)
+
+
 @zk.command()
 def start(
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; a free one where none is given.")] = None,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import parting, subjects, tables
+from kcontrol.lab import parting, statistics, subjects, tables
+from kcontrol.lab.saying import Shown
 from kcontrol.runtime import journal
 from kcontrol.runtime.fold import Fold
 from kcontrol.runtime.journal import Record
@@ -60,6 +61,14 @@ class Moment:
     def requests(self) -> pd.DataFrame:
         """One row per request of a controller to a broker, in the order of sending."""
         return tables.requests(self.records, self.state)
+
+    def statistics(self) -> pd.DataFrame:
+        """Kafka's own metrics of the controller: one row per metric and attribute, one column per broker that runs."""
+        return statistics.table(statistics.statistics(self.records))
+
+    def prometheus(self) -> Shown:
+        """The same as text that Prometheus reads."""
+        return Shown(statistics.exposition(statistics.statistics(self.records), self.name))
 
     def journal(self, kind: str | None = None) -> pd.DataFrame:
         """One row per record, by id; with a kind such as "change" those alone, with a column per field.
