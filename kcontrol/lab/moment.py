@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import parting, statistics, subjects, tables
+from kcontrol.lab import beside, parting, statistics, subjects, tables
 from kcontrol.lab.saying import Shown
+from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
-from kcontrol.runtime.fold import Fold
+from kcontrol.runtime.history import History, State
 from kcontrol.runtime.journal import Record
 from kcontrol.views import text
 
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 class Moment:
     """Read only: `records` are a journal up to one of its records, `name` is what the run is called."""
 
-    def __init__(self, records: Sequence[Record], name: str = "run") -> None:
-        self._records, self.name = records, name
-        self._fold, self._folded = Fold(), 0
+    def __init__(self, records: Sequence[Record], name: str = "run", state: State | None = None) -> None:
+        self._records, self.name, self._state = records, name, state
+        self._history = History(records)
 
     @property
     def records(self) -> Sequence[Record]:
@@ -36,13 +37,9 @@ class Moment:
         return self._records
 
     @property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """What `runtime.fold` makes of the journal: znodes, brokers, channels."""
-        records = self.records
-        for position in range(self._folded, len(records)):
-            self._fold.add(records[position])
-        self._folded = len(records)
-        return self._fold.state
+        return self._history.state if self._state is None else self._state
 
     # ---------------------------------------------------------------- tables
 
@@ -70,30 +67,41 @@ class Moment:
         """The same as text that Prometheus reads."""
         return Shown(statistics.exposition(statistics.statistics(self.records), self.name))
 
-    def journal(self, kind: str | None = None) -> pd.DataFrame:
+    def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
         """One row per record, by id; with a kind such as "change" those alone, with a column per field.
 
-        Raises UserError, listing the kinds that there are, for one that the run does not have.
+        With `words="kafka"` there is a column `log` too: the lines that Kafka's release writes to its own logs at this record,
+        empty where it writes none. Raises UserError, listing what there is, for another kind or other words.
         """
+        if words not in (None, "kafka"):
+            raise UserError(f"The journal cannot be had in the words {words!r}; there is 'kafka', the words of Kafka's own logs.")
         kinds = dict.fromkeys(record.kind for record in self.records)
         if kind is not None and kind not in kinds:
             raise UserError(f"The journal has no record of kind {kind!r}; it has {', '.join(sorted(kinds))}.")
-        return tables.journal(self.records, text.say, kind)
+        found = tables.journal(self.records, text.say, kind)
+        return found if words is None else found.assign(log=tables.logged(self.records, kind).set_axis(found.index))
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
         """What differs between the states after two records: one row per znode and per belief of a broker."""
-        states = [Moment(self.records[: subjects.position(self.records, to) + 1]).state for to in (before, after)]
-        return tables.diff(*states)
+        return tables.diff(*(self._history.at(subjects.position(self.records, to)) for to in (before, after)))
 
     # ---------------------------------------------------------------- other moments
 
     def rewind(self, to: object) -> Moment:
         """The same run after an earlier record: an id such as "2.1.58", or a number in the journal, negative from the end."""
         at = subjects.position(self.records, to)
-        return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}")
+        return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._history.at(at))
 
-    def compare(self, other: Moment) -> parting.Parting:
-        """The first record at which two runs part, in words and as a table."""
+    def compare(self, other: Moment) -> parting.Parting | beside.Beside:
+        """The first record at which two runs part, in words and as a table.
+
+        If one of them is a recording of real brokers, the first difference by the rule of the recordings, and both side by side.
+        Raises UserError where the other one then follows no scenario.
+        """
+        if not isinstance(other, Moment):
+            raise UserError(f"{other!r} is no run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
+        if beside.is_recorded(self.records) or beside.is_recorded(other.records):
+            return beside.beside((self.name, other.name), self.records, other.records)
         return parting.parting((self.name, other.name), self.records, other.records)
 
     def save(self, path: str | Path) -> None:
@@ -139,5 +147,8 @@ class Moment:
 
 
 def open_journal(path: str | Path) -> Moment:
-    """A run that a file holds. Raises UserError where the file is no journal."""
-    return Moment(journal.read(path), Path(path).stem)
+    """A run that a file holds, ours or a recording of real brokers. Raises UserError where the file is neither."""
+    records = recording.load(path) if recording.is_recording(path) else None
+    if records is None:
+        return Moment(journal.read(path), Path(path).stem)
+    return Moment(replay.to_journal(records), f"Kafka {records['release']}, {records['scenario']}")
