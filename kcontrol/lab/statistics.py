@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from kcontrol.controller.handlers import DESIGNS
+from kcontrol.errors import UserError
 from kcontrol.events import ControllerState as S
 from kcontrol.lab import tables
 from kcontrol.releases import is_since
@@ -136,7 +137,12 @@ class Statistic(NamedTuple):
 
 
 def statistics(records: Sequence[Record]) -> list[Statistic]:
-    """Every metric of every broker that runs after these records, by broker; none that the release does not have yet."""
+    """Every metric of every broker that runs after these records, by broker; none that the release does not have yet.
+
+    Raises UserError for a recording of real brokers, which says nothing of what they counted.
+    """
+    if records[0].fields.get("world") == "recorded":
+        raise UserError("A recording says what brokers wrote and not what they counted: ask a run of your own for statistics.")
     release, now_ms = records[0].fields["release"], records[-1].at_ms
     fold, brokers = Fold(), dict[int, _Broker]()
     for record in records:

@@ -16,13 +16,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from kcontrol import Lab
 from kcontrol.config import CONFIGS, BrokerConfig
 from kcontrol.controller.context import full_counts
+from kcontrol.errors import UserError
 from kcontrol.events import ControllerState
 from kcontrol.lab.moment import Moment
 from kcontrol.lab.statistics import GAUGES, STATE_OF, STATES, Statistic, statistics
 from kcontrol.runtime.journal import Record, RecordId
 from kcontrol.sim.settings import Settings
 from kcontrol.views.prometheus import Family, Sample, text
-from tests.parts import SHARED
+from tests.lab.support import refusal
+from tests.parts import ROOT, SHARED
 
 NINE = {
     "activeControllerId", "offlinePartitionCount", "preferredReplicaImbalanceCount", "globalTopicCount", "globalPartitionCount",
@@ -165,6 +167,15 @@ def test_unclean_elections_are_counted() -> None:
     started = next(r.at_ms for r in lab.records if r.kind == "start" and r.fields["broker"] == 1)
     age_ms = lab.records[-1].at_ms - started
     assert value(lab, "UncleanLeaderElectionsPerSec", 1, "MeanRate") == pytest.approx(1_000 / age_ms)
+
+
+def test_a_recording_has_no_statistics() -> None:
+    """What real brokers counted is in no recording: it is refused in a sentence and not shown as noughts."""
+    recorded = Lab.open(ROOT / "tests" / "golden" / "recordings" / "2.8.2" / "leader-killed.json")
+    for ask in (recorded.statistics, recorded.prometheus):
+        with pytest.raises(UserError, match="A recording says what brokers wrote") as problem:
+            ask()
+        refusal(problem)
 
 
 # ---------------------------------------------------------------- Prometheus
