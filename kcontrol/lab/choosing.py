@@ -30,8 +30,8 @@ def settings(
     data: bool = False,
 ) -> Settings:
     """The settings of a run. Raises UserError, listing what is legal, for what is not."""
-    chosen = BrokerConfig()
     try:
+        chosen = BrokerConfig.of(release)
         for key, value in config.items():
             chosen = chosen.but(key, value)
         found = Settings(release, _ids(brokers), seed, chosen, faults=FAULTS, replace=replace, data=data)

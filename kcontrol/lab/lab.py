@@ -7,6 +7,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -24,6 +25,7 @@ from kcontrol.lab import (
     replacing,
     stage,
     subjects,
+    tables,
     troubles,
 )
 from kcontrol.lab.acting import Acts, Assignment
@@ -38,6 +40,7 @@ from kcontrol.sim.world import Action, World
 from kcontrol.views import text, zkcli
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import SparkSession
 
     from kcontrol.transitions import TransitionTable
@@ -195,6 +198,11 @@ class Lab(Acts):
             if lab._beside is not None:
                 lab._beside.look_at(self)
         return self
+
+    def config(self) -> pd.DataFrame:
+        """One row per setting of Kafka's: what these brokers work by, the defaults of all releases, and what it does here."""
+        settings = self._world.settings
+        return tables.config(settings.release, asdict(settings.config))
 
     def get(self, path: str) -> Shown:
         """A znode with the eleven lines of its Stat, as `get -s` of ZooKeeper's own shell prints it."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, logs, parting, subjects, tables
+from kcontrol.lab import beside, logs, parting, statistics, subjects, tables
+from kcontrol.lab.saying import Shown
 from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
 from kcontrol.runtime.history import History, State
@@ -71,6 +72,14 @@ class Moment:
         Raises UserError where no logs are kept, or where nobody leads.
         """
         return logs.read(self.state, partition, broker)
+
+    def statistics(self) -> pd.DataFrame:
+        """Kafka's own metrics of the controller: one row per metric and attribute, one column per broker that runs."""
+        return statistics.table(statistics.statistics(self.records))
+
+    def prometheus(self) -> Shown:
+        """The same as text that Prometheus reads."""
+        return Shown(statistics.exposition(statistics.statistics(self.records), self.name))
 
     def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
         """One row per record, by id; with a kind such as "change" those alone, with a column per field.
