@@ -7,6 +7,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -24,6 +25,7 @@ from kcontrol.lab import (
     replacing,
     stage,
     subjects,
+    tables,
     troubles,
 )
 from kcontrol.lab.acting import Acts, Assignment
@@ -38,6 +40,7 @@ from kcontrol.sim.world import Action, World
 from kcontrol.views import text, zkcli
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import SparkSession
 
     from kcontrol.transitions import TransitionTable
@@ -54,7 +57,8 @@ class Lab(Acts):
     is False. `world` is "simulated" or "zookeeper", a real one of our own or the one that `zookeeper` names as
     host:port[/chroot]; if it cannot be had, the lab says why and takes the world named by `otherwise`. `replace` swaps functions
     of the controller for this lab alone, `config` holds settings of brokers under Kafka's names, `topics` are created at the
-    start. The journal is kept in the folder `runs`, None for nowhere. Raises UserError for whatever of this cannot be.
+    start. With `data` the brokers keep logs, and there is `produce`. The journal is kept in the folder `runs`, None for nowhere.
+    Raises UserError for whatever of this cannot be.
     """
 
     def __init__(
@@ -68,11 +72,12 @@ class Lab(Acts):
         *,
         config: Mapping[str, Any] | None = None,
         topics: Mapping[str, Assignment] | None = None,
+        data: bool = False,
         start: bool = True,
         otherwise: str | None = None,
         runs: str | Path | None = "runs",
     ) -> None:
-        settings = choosing.settings(brokers, release, seed, config or {}, replacing.checked(replace or {}))
+        settings = choosing.settings(brokers, release, seed, config or {}, replacing.checked(replace or {}), bool(data))
         opened = stage.open_stage(settings, "zookeeper" if zookeeper else world, zookeeper, otherwise)
         self._take(opened.world, opened.world.kind, opened.closing, runs)
         self.zookeeper = opened.address
@@ -194,6 +199,11 @@ class Lab(Acts):
                 lab._beside.look_at(self)
         return self
 
+    def config(self) -> pd.DataFrame:
+        """One row per setting of Kafka's: what these brokers work by, the defaults of all releases, and what it does here."""
+        settings = self._world.settings
+        return tables.config(settings.release, asdict(settings.config))
+
     def get(self, path: str) -> Shown:
         """A znode with the eleven lines of its Stat, as `get -s` of ZooKeeper's own shell prints it."""
         with troubles.zookeeper_answers():
@@ -296,9 +306,9 @@ class Lab(Acts):
         UserError for what is no scenario, for a step that cannot be done, and for a release that is not played.
         """
         played, name = beside.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
-        player = Player(played, release, seed, replacing.checked(replace or {}))
+        chosen = choosing.played(played, release, seed, replacing.checked(replace or {}))
         lab = object.__new__(cls)
-        lab._take(player.play(), name, ExitStack(), runs)
+        lab._take(Player(played, chosen).play(), name, ExitStack(), runs)
         return lab
 
     # ---------------------------------------------------------------- pictures

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, parting, subjects, tables
+from kcontrol.lab import beside, logs, parting, statistics, subjects, tables
+from kcontrol.lab.saying import Shown
 from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
 from kcontrol.runtime.history import History, State
@@ -57,6 +58,28 @@ class Moment:
     def requests(self) -> pd.DataFrame:
         """One row per request of a controller to a broker, in the order of sending."""
         return tables.requests(self.records, self.state)
+
+    def log(self, partition: str) -> pd.DataFrame:
+        """One row per replica of a partition, dead brokers included, one column per offset, with the values of the records.
+
+        Raises UserError where no logs are kept, or for a partition that has none.
+        """
+        return logs.log(self.state, partition)
+
+    def read(self, partition: str, broker: int | None = None) -> pd.DataFrame:
+        """What a consumer sees: the records below the high watermark of the leader, or of the broker that is asked.
+
+        Raises UserError where no logs are kept, or where nobody leads.
+        """
+        return logs.read(self.state, partition, broker)
+
+    def statistics(self) -> pd.DataFrame:
+        """Kafka's own metrics of the controller: one row per metric and attribute, one column per broker that runs."""
+        return statistics.table(statistics.statistics(self.records))
+
+    def prometheus(self) -> Shown:
+        """The same as text that Prometheus reads."""
+        return Shown(statistics.exposition(statistics.statistics(self.records), self.name))
 
     def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
         """One row per record, by id; with a kind such as "change" those alone, with a column per field.

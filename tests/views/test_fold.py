@@ -15,6 +15,7 @@ from kcontrol.runtime.fold import Fold, fold
 from kcontrol.runtime.history import DEEP, History, _entries
 from kcontrol.runtime.journal import Record, RecordId, plain
 from kcontrol.views.rows import rows
+from tests.core.logs import lost_by_unclean_election
 from tests.views.support import Ask, cluster, random_run, story
 
 STATES = """
@@ -173,3 +174,15 @@ def test_missing_records_are_noticed(ask: Ask) -> None:
     """
     records = rows(story()[:40])
     assert ask(body, records) == [False, True, 20, [".".join(map(str, r["id"])) for r in records[:20]]]
+
+
+def test_a_run_that_loses_records(ask: Ask) -> None:
+    """Logs, disks and what producers rely on are folded alike, a death, a lost tail and an unclean election included."""
+    world = lost_by_unclean_election()
+    world.step(("kill", 3))
+    world.step(("lose_tail", 3, "t-0", 5))
+    world.step(("produce", 2, "t-0", "<b>8</b>", "all"))
+    world.run()
+    records = list(world.journal.records)
+    at = [*range(0, len(records), 5), len(records) - 1]
+    assert ask(STATES, {"rows": rows(records), "at": at}) == folded(records, at)
