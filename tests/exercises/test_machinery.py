@@ -264,10 +264,12 @@ def test_progress_is_kept_in_the_learners_folder(work: Path) -> None:
     assert exercises.standing(work, WHO) == "open"
     check(WHO, 3)
     assert exercises.standing(work, WHO) == "tried once"
+    exercises.file_of(work, WHO).write_text(solution.replace("b in live", "b != 3"))
+    assert exercises.check_file(work, WHO).text.endswith(f"A hint is in `kcontrol exercises hint {WHO}`.")
     exercises.file_of(work, WHO).write_text(solution)
     assert exercises.check_file(work, WHO).passed
     check(WHO, 3)
-    assert exercises.standing(work, WHO) == "solved" and progress.of(work, WHO)["tries"] == 3
+    assert exercises.standing(work, WHO) == "solved" and progress.of(work, WHO)["tries"] == 4
     assert exercises.standing(work.parent, WHO) == "open"
 
 
