@@ -313,8 +313,8 @@ def test_an_exercise_on_the_shell(work: Path) -> None:
 
 def test_solutions_stay_at_home(work: Path) -> None:
     """The learner's folder holds a stub for every exercise, and nothing else of the exercises."""
-    shipped = {path.name for path in (work / workspace.EXERCISES).rglob("*")}
-    assert shipped == {entry["stub"] for entry in registry().values()}
+    shipped = {path.name: path.read_text() for path in (work / workspace.EXERCISES).rglob("*")}
+    assert shipped == {entry["stub"]: (FOLDER / entry["stub"]).read_text() for entry in registry().values()}
 
 
 @pytest.mark.parametrize(
