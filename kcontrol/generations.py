@@ -54,6 +54,13 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "fenced_writes":          (("0.8.0", False), ("2.1.0", True)),   # every write checks /controller_epoch (KAFKA-6082)
     "pipelined":              (("0.8.0", False), ("1.1.0", True)),   # one round trip per batch, not per path (KAFKA-5501)
     "offline_at_startup":     (("0.8.0", False), ("2.3.0", True)),   # dead replicas leave the ISR at failover (KAFKA-7836)
+    "outlives_log_dir":       (("0.8.0", False), ("1.0.0", True)),   # a broker goes on without one of its directories (KIP-112)
+    "truncate_to":            (("0.8.0", "high_watermark"),          # how far a new follower cuts its log
+                               ("0.11.0", "leader_epoch"),           # (KIP-101)
+                               ("2.0.0", "common_epoch")),           # (KIP-279)
+    "rejoins_at":             (("0.8.0", "high_watermark"),          # up to where a follower must be to enter the ISR
+                               ("1.1.2", "leader_epoch_start")),     # (KAFKA-7128)
+    "fenced_fetches":         (("0.8.0", False), ("2.1.0", True)),   # a fetch names its leader epoch (KIP-320)
 }
 PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     # asked of inter.broker.protocol.version, whose default is the release's
@@ -95,6 +102,10 @@ class Rules:
     fenced_writes: bool
     pipelined: bool
     offline_at_startup: bool
+    outlives_log_dir: bool
+    truncate_to: str
+    rejoins_at: str
+    fenced_fetches: bool
     broker_znode: int
     topic_znode: int
     alter_isr: bool
