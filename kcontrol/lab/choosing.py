@@ -22,14 +22,19 @@ def _ids(brokers: Any) -> tuple[int, ...]:
 
 
 def settings(
-    brokers: Any, release: str, seed: int, config: Mapping[str, Any], replace: Mapping[str, Callable[..., Any]]
+    brokers: Any,
+    release: str,
+    seed: int,
+    config: Mapping[str, Any],
+    replace: Mapping[str, Callable[..., Any]],
+    data: bool = False,
 ) -> Settings:
     """The settings of a run. Raises UserError, listing what is legal, for what is not."""
-    chosen = BrokerConfig()
     try:
+        chosen = BrokerConfig.of(release)
         for key, value in config.items():
             chosen = chosen.but(key, value)
-        found = Settings(release, _ids(brokers), seed, chosen, faults=FAULTS, replace=replace)
+        found = Settings(release, _ids(brokers), seed, chosen, faults=FAULTS, replace=replace, data=data)
         found.rules()
     except ValueError as problem:
         raise UserError(f"{text.clean(str(problem), 600)}.") from None
