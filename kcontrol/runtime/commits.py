@@ -88,13 +88,18 @@ def _log_refusal(driver: Driver, thread: Thread, refusal: fx.Refusal) -> None:
 
 
 def _log_move(driver: Driver, thread: Thread, kind: str, move: Any, **fields: Any) -> None:
-    """A move is caused by the last move of the same partition within the handler, or else by the handler's beginning."""
+    """A move is caused by the last move of the same partition within the handler, or else by the handler's beginning.
+
+    A change from a state to the same one, with nothing written, is no cause of anything.
+    """
     subject = move.subject
     tp = _partition(subject)
     machine = "partition" if tp is subject else "replica"
     cause = thread.changed.get(tp, thread.begun)
     record = driver.log(kind, cause, machine=machine, subject=subject, source=move.source, target=move.target, **fields)
-    thread.changed[tp] = thread.changed[None] = record
+    if kind != "change" or move.source is not move.target or move.write:
+        thread.changed[tp] = record
+    thread.changed[None] = record
 
 
 def log_write(driver: Driver, thread: Thread, ops: tuple[fx.Op, ...], result: fx.Result, checked: int) -> RecordId:

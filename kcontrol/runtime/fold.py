@@ -23,6 +23,7 @@ EMPTY_NODE: dict[str, Any] = {
     "timers": {},
     "parked": {},
     "notices": [],
+    "frozen": False,
 }
 
 
@@ -44,9 +45,9 @@ class Fold:
     """Records in, state out: `Fold().all(records).state`.
 
     `state` has `znodes` (path to [text, zk version, owner's broker id or None]), `nodes` (broker id to its contexts, queues,
-    handlers under way, timers, parked requests and undelivered watch events) and `channels` ("sender>receiver" to what waits).
-    Where brokers keep logs it also has `logs` (broker id to partition to log, those of dead brokers included) and `acknowledged`
-    (partition to what producers rely on).
+    handlers under way, timers, parked requests, undelivered watch events, and whether it is frozen) and `channels`
+    ("sender>receiver" to what waits). Where brokers keep logs it also has `logs` (broker id to partition to log, those of dead
+    brokers included) and `acknowledged` (partition to what producers rely on).
     """
 
     def __init__(self) -> None:
@@ -97,6 +98,9 @@ class Fold:
 
     def _start(self, r: Record) -> None:
         self.state["nodes"][str(r.fields["broker"])] = {name: type(value)() for name, value in EMPTY_NODE.items()}
+
+    def _freeze(self, r: Record) -> None:
+        self.state["nodes"][str(r.fields["broker"])]["frozen"] = r.kind == "freeze"
 
     def _stop(self, r: Record) -> None:
         broker = str(r.fields["broker"])
@@ -259,6 +263,8 @@ CHANGES: dict[str, Callable[[Fold, Record], None]] = {
     "run": Fold._run,
     "start": Fold._start,
     "stop": Fold._stop,
+    "freeze": Fold._freeze,
+    "thaw": Fold._freeze,
     "close": Fold._close,
     "session_lost": Fold._session_lost,
     "notify": Fold._notify,

@@ -15,6 +15,9 @@ PLAYED = ("0.8.1", "2.8")
 
 FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "shrink", "lose", "duplicate", "delete_controller", "produce")
 
+UNSAID = BrokerConfig()
+"""Stands for the defaults of the release, whichever it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -28,7 +31,7 @@ class Settings:
     release: str = "2.8"
     brokers: tuple[int, ...] = (1, 2, 3)
     seed: int = 0
-    config: BrokerConfig = field(default_factory=BrokerConfig)
+    config: BrokerConfig = UNSAID
     topics: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     instant_requests: bool = False
@@ -36,6 +39,10 @@ class Settings:
     data: bool = False
     rule_changes: Mapping[str, Any] = field(default_factory=dict)
     replace: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.config is UNSAID:
+            object.__setattr__(self, "config", BrokerConfig.of(self.release))
 
     def rules(self) -> Rules:
         """The rules of the release with this run's changes. Raises UserError for a release that is not played here."""

@@ -49,6 +49,7 @@ def _node(p: Process) -> dict[str, Any]:
         "timers": _timers(driver),
         "parked": dict(driver.parked),
         "notices": [list(notice.event) for notice in p.notices],
+        "frozen": p.frozen,
     }
 
 

@@ -309,7 +309,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
 # ---------------------------------------------------------------- actions
 
 # What goes on by itself. `expire` and `fire` do so for some subjects only: see `scene.is_left_behind` and `scene.is_periodic`.
-ROUTINE = frozenset({"advance", "begin", "deliver", "renew", "reconnect", "request", "ask", "fetch", "checkpoint"})
+ROUTINE = frozenset({"advance", "begin", "deliver", "renew", "reconnect", "request", "ask", "exit", "fetch", "checkpoint"})
 
 LABELS: dict[str, str] = {
     "advance": "broker {0} goes on",
@@ -319,6 +319,7 @@ LABELS: dict[str, str] = {
     "reconnect": "broker {0} opens another session",
     "request": "broker {1} receives from broker {0}",
     "ask": "broker {0} asks the controller",
+    "exit": "broker {0} exits",
     "fetch": "broker {0} catches up with {1}",
     "checkpoint": "broker {0} writes high watermarks to disk",
     "expire": "the session of broker {0} expires",

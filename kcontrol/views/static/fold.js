@@ -8,7 +8,7 @@ export function emptyState() {
 }
 
 function emptyNode() {
-  return { controller: map(), broker: map(), queues: map(), handling: map(), timers: map(), parked: map(), notices: [] };
+  return { controller: map(), broker: map(), queues: map(), handling: map(), timers: map(), parked: map(), notices: [], frozen: false };
 }
 
 const GONE = new Set(["NonExistentPartition", "NonExistentReplica"]);
@@ -201,6 +201,8 @@ const disarm = (s, n, f) => { delete n.timers[f.timer]; };
 const CHANGES = {
   run, start, stop, close, notify, enqueue, begin, write, change, learn, adopt, send, answered, duplicate, ask, told, arm,
   session_lost: (s, n) => { n.notices.length = 0; },
+  freeze: (s, n, f) => { s.nodes[f.broker].frozen = true; },
+  thaw: (s, n, f) => { s.nodes[f.broker].frozen = false; },
   drop: (s, n) => { n.notices.shift(); },
   end: (s, n, f) => { delete n.handling[f.thread]; },
   preempt: (s, n, f) => { n.queues[f.thread].shift(); },
