@@ -7,9 +7,10 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from operator import index
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
 from kcontrol.lab import choosing, exercises, expecting, goals, predicting, replacing, stage, subjects, troubles
@@ -25,6 +26,7 @@ from kcontrol.views import text, zkcli
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kcontrol.lab.observing import Observed
     from kcontrol.transitions import TransitionTable
     from kcontrol.views.viewer import Viewer
 
@@ -153,7 +155,7 @@ class Lab(Acts):
     def _act(self, *action: Any) -> Self:
         self._require_open()
         try:
-            self._step(tuple(action))
+            self._step(tuple(map(_plain_number, action)))
         finally:
             self._keep()
         return self
@@ -219,6 +221,19 @@ class Lab(Acts):
     def open(path: str | Path) -> Moment:
         """A run that was kept in a file, to look at. Raises UserError where the file is no journal."""
         return open_journal(path)
+
+    @staticmethod
+    def observe(where: str | Lab) -> Observed:
+        """Somebody's cluster, to look at and never to touch: `host:port[/chroot]`, or another lab.
+
+        Nothing is written there and no watch is left. Raises UserError where there is nothing to look at.
+        """
+        from kcontrol.lab import observing
+        from kcontrol.runtime.zk_observe import Observer
+
+        if isinstance(where, Lab) and where.zookeeper is None:
+            return observing.Observed(Observer(where._world.tool), where.name, lambda: where.records[-1].at_ms)
+        return observing.observe(str(where.zookeeper if isinstance(where, Lab) else where))
 
     # ---------------------------------------------------------------- pictures
 
@@ -311,6 +326,11 @@ class Lab(Acts):
 
     def __repr__(self) -> str:
         return f"Kafka {self._world.settings.release}, {self.world} world: {self.summary()}"
+
+
+def _plain_number(word: Any) -> Any:
+    """A number out of a table, which is NumPy's, as Python's."""
+    return index(word) if isinstance(word, SupportsIndex) and not isinstance(word, bool) else word
 
 
 show_sentences()
