@@ -8,6 +8,7 @@ from typing import Any
 
 from kcontrol.effects import Ask, Op
 from kcontrol.errors import UserError
+from kcontrol.generations import EVENT_THREAD
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
@@ -194,7 +195,10 @@ class World:
             (sender, receiver), parcel = answered
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
             event = network.response_event(parcel, receiver, body)
-            if event is not None and sender in self.processes:
+            hears = (
+                sender in self.processes and self.settings.rules().design == EVENT_THREAD
+            )
+            if event is not None and hears:
                 self.processes[sender].driver.enqueue(event, record)
         else:
             exchange.answer_question(self, driver, correlation_id, body, record)
