@@ -291,6 +291,11 @@ class Lab(Acts):
         """Try an answer to an exercise in real scenarios, in a process of its own."""
         return exercises.check(id, answer)
 
+    @staticmethod
+    def incident(id: str) -> Moment:
+        """The run that an exercise asks about, to look into. Raises UserError for an exercise that is unknown, or has no run."""
+        return exercises.incident(id)
+
     def hint(self, id: str) -> Shown:
         """The next hint to an exercise, one at a time."""
         return exercises.hint(id)

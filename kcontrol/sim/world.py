@@ -194,11 +194,9 @@ class World:
         if (answered := self.network.answered(correlation_id)) is not None:
             (sender, receiver), parcel = answered
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
-            event = network.response_event(parcel, receiver, body)
-            hears = (
-                sender in self.processes and self.settings.rules().design == EVENT_THREAD
-            )
-            if event is not None and hears:
+            calls_back = self.settings.rules().design == EVENT_THREAD  # up to 0.8.1 no callback goes with these requests
+            event = network.response_event(parcel, receiver, body) if calls_back else None
+            if event is not None and sender in self.processes:
                 self.processes[sender].driver.enqueue(event, record)
         else:
             exchange.answer_question(self, driver, correlation_id, body, record)
