@@ -1,11 +1,11 @@
-"""Exercise: the move from New to Online. Fill in about 4 lines, then check them with lab.check("begin-a-partition", begin)."""
+"""Exercise: the move from New to Online. Fill in about 4 lines, then check them with lab.check("begin-a-partition", begin).
+
+ctx.replicas(tp) is the assignment, ctx.online_replicas(tp) those of it that are alive, both in its order; the zk version is -1.
+"""
 
 from kcontrol.model import LeaderAndIsr  # noqa: F401
 
 
 def begin(ctx, tp, question):
-    """LeaderAndIsr(leader, isr, leader epoch, zk version, controller epoch) of a new partition, or a text that says why not.
-
-    ctx.replicas(tp) is the assignment, ctx.online_replicas(tp) those of it that are alive, both in its order.
-    """
-    # FILL IN (about 4 lines; the zk version is -1, for nothing is written yet)
+    """LeaderAndIsr(leader, isr, leader epoch, zk version, controller epoch), or a text that says why there is none."""
+    # FILL IN (about 4 lines)
