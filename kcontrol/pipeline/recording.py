@@ -224,7 +224,7 @@ class _Reader:
 
     def _znodes(self) -> dict[str, Any]:
         return {
-            path: {"data": data(path, text), "version": version, "ephemeral_owner": TOOL if owner == 0 else owner}
+            path: {"data": data(path, text), "version": version, "ephemeral_owner": owner}
             for path, (text, version, owner) in self.fold.state["znodes"].items()
         }
 
@@ -256,11 +256,11 @@ READ = frozenset({"open", "close", "write", "change", "refuse", "learn", "send",
 
 def writes(record: Record) -> Iterator[dict[str, Any]]:
     """The writes of one record that happened, and the beginning or end of a session."""
-    f, by = record.fields, record.id.node or TOOL
+    f, by = record.fields, record.id.node if record.id.incarnation else TOOL
     if record.kind == "open":
         yield {"by": by, "op": "open"}
     elif record.kind == "close":
-        yield {"by": f["broker"] or TOOL, "op": "close", "deleted": f["deleted"]}
+        yield {"by": f["broker"], "op": "close", "deleted": f["deleted"]}
     elif record.kind == "write" and f["error"] is None:
         for kind, path, text, version, ephemeral in f["ops"]:
             yield from _write(by, f["fence"], kind, path, text, version, ephemeral)

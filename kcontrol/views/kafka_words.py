@@ -155,9 +155,10 @@ class KafkaWords:
                 epoch = {"new_epoch": text, "zk_version": version or 0}
             self._note_topic(kind, path, text)
         crowned = any(op[0] == "create" and op[1] == CONTROLLER for op in r.fields["ops"])
-        if r.id.node and crowned and (epoch or numbers(self.release) < (2, 1)):
+        by_broker = r.id.incarnation > 0
+        if by_broker and crowned and (epoch or numbers(self.release) < (2, 1)):
             yield from self._line(r, "elected", **epoch)
-        if r.id.node and epoch and epoch["new_epoch"] != "0":
+        if by_broker and epoch and epoch["new_epoch"] != "0":
             yield from self._line(r, "epoch", **epoch)
 
     def _note_topic(self, kind: str, path: str, text: str) -> None:
