@@ -7,5 +7,5 @@ from kcontrol.model import LeaderAndIsr  # noqa: F401
 
 
 def begin(ctx, tp, question):
-    """LeaderAndIsr(leader, isr, leader epoch, zk version, controller epoch), or a text that says why there is none."""
+    """LeaderAndIsr(leader, isr, leader epoch, zk version, controller epoch), or why not."""
     # FILL IN (about 4 lines)

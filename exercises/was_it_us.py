@@ -2,5 +2,5 @@
 
 
 def was_it_us(me, tried_epoch, named, stored_epoch):
-    """Whether this broker has won: /controller names `named`, -1 for nobody, and /controller_epoch holds stored_epoch."""
+    """Whether this broker has won; /controller names `named`, -1 for nobody."""
     # FILL IN (1 line)

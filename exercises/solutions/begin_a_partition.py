@@ -4,7 +4,7 @@ from kcontrol.model import LeaderAndIsr
 
 
 def begin(ctx, tp, question):
-    """LeaderAndIsr(leader, isr, leader epoch, zk version, controller epoch), or a text that says why there is none."""
+    """LeaderAndIsr(leader, isr, leader epoch, zk version, controller epoch), or why not."""
     live = ctx.online_replicas(tp)
     if not live:
         return "none of its replicas is alive"

@@ -29,7 +29,7 @@ METADATA = {
 
 
 def execute(notebook: NotebookNode, env: dict[str, str] | None = None) -> NotebookNode:
-    """The notebook with the outputs of a fresh run, in a folder of its own beside the recordings, as it is kept in the repository.
+    """The notebook with the outputs of a fresh run, in a folder of its own with the recordings, as it is kept here.
 
     `env` is the kernel's environment, this process's where none is given.
 
