@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kcontrol import events
-from kcontrol.controller import context, handlers
+from kcontrol.controller import handlers
 from kcontrol.runtime.journal import Record, RecordId
 from kcontrol.views import watching
 from kcontrol.views.diagrams import Diagram
@@ -43,7 +43,7 @@ STRUCTURE: tuple[tuple[str, str, str], ...] = (
     # part of KafkaController.scala   what it holds                                   where it is here
     ("election triggers",             "who asks for an election of leaders",          "controller/elections_on_request.py"),
     ("object KafkaController",        "constants, types of callbacks",                "config.py, events.py"),
-    ("class KafkaController",         "{fields} fields of its context, all handlers", "controller/"),
+    ("class KafkaController",         "its context and all its handlers",              "controller/"),
     ("ZooKeeper handlers",            "{watched} kinds of news, {paths} paths",       "controller/handlers.py: WATCH_EVENTS"),
     ("ControllerEvent",               "{events} events",                              "events.py, controller/handlers.py: ROWS"),
 )
@@ -53,7 +53,6 @@ STRUCTURE: tuple[tuple[str, str, str], ...] = (
 def structure(records: Sequence[Record], state: State) -> Diagram:
     """The five parts of KafkaController.scala, what each holds, counted from our tables, and where the same is here."""
     counts = {
-        "fields": len(context.ControllerContext.__dataclass_fields__),
         "watched": len(handlers.WATCH_EVENTS),
         "paths": len({path for _, path, _ in handlers.WATCH_EVENTS}),
         "events": len(handlers.ROWS),
@@ -61,8 +60,8 @@ def structure(records: Sequence[Record], state: State) -> Diagram:
     boxes = [Box("file", ("KafkaController.scala", "Kafka 2.8"), "full")]
     arrows = []
     for part, holds, ours in STRUCTURE:
-        boxes += [Box(part, (part, holds.format(**counts))), Box(ours, (f"kcontrol/{ours}",))]
-        arrows += [Arrow("file", part), Arrow(part, ours)]
+        boxes.append(Box(part, (part, holds.format(**counts), f"here: {ours}")))
+        arrows.append(Arrow("file", part))
     return graph("structure", boxes, arrows)
 
 
@@ -79,7 +78,8 @@ def listeners(records: Sequence[Record], state: State) -> Diagram:
         handled = _handled(event)
         happened.setdefault(event.__name__, Box(event.__name__, (event.__name__, handled)))
         known.append(Arrow(path, event.__name__, SHORT[said]))
-    return graph("listeners", [*paths.values(), *happened.values()], known)
+    # Graphviz puts what comes first at the bottom, where parts of a picture are not connected.
+    return graph("listeners", [*reversed(paths.values()), *reversed(happened.values())], reversed(known))
 
 
 def _handled(event: Any) -> str:

@@ -81,7 +81,7 @@ def step_through(page: Page) -> None:
 
 @pytest.mark.parametrize("chapter", CHAPTERS, indirect=True, ids=[Path(name).stem[:2] for name in CHAPTERS])
 def test_a_chapter_from_its_first_cell_to_its_last(chapter: Desk, request: pytest.FixtureRequest) -> None:
-    """Run All goes through without an error; the viewer steps by key and by mouse; nothing asks a stranger; both themes are kept."""
+    """Run All ends without an error, a viewer steps by key and by mouse, and no stranger is asked."""
     page, name = chapter.page, request.node.callspec.id
     to_the_end(chapter)
     assert page.locator(WRONG).all_inner_texts() == []
