@@ -90,6 +90,14 @@ def open_run(
         typer.echo(outline.in_kafkas_words(found) if log else outline.told(found))
 
 
+@app.command()
+def metrics(file: Annotated[Path, typer.Argument(help="A journal, as every run leaves one in `runs`.")]) -> None:
+    """Print Kafka's own metrics at the end of a run, as text that Prometheus reads."""
+    from kcontrol.lab.moment import open_journal
+
+    typer.echo(open_journal(file).prometheus(), nl=False)
+
+
 @zk.command()
 def start(
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; a free one where none is given.")] = None,

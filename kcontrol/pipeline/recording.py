@@ -18,6 +18,7 @@ from kcontrol.errors import UserError
 from kcontrol.model import LeaderAndIsr, TopicPartition
 from kcontrol.runtime.fold import Fold
 from kcontrol.runtime.journal import Record
+from kcontrol.views.kafka_words import NOBODY_LEADS, NOBODY_LEADS_LOGGED_SINCE
 from kcontrol.znodes import CONTROLLER_EPOCH, encode_state, state_path
 
 TOOL = "tool"
@@ -33,7 +34,6 @@ HEAD = ("release", "scenario", "brokers", "session_timeout_ms", "unclean")
 FIELDS_SINCE = {
     "zk_version": "0.10.2", "is_new": "1.0", "offline_replicas": "1.0", "adding_replicas": "2.4", "removing_replicas": "2.4",
 }  # fmt: skip
-NOBODY_LEADS, NOBODY_LEADS_LOGGED_SINCE = "nobody leads it", "1.1"  # a replica's move to Online that old releases do not log
 TYPE_SINCE, DELETE_PER_PARTITION_SINCE = "2.8", "2.6"
 
 MASKS = (
@@ -234,7 +234,7 @@ class _Reader:
             f, node = record.fields, record.id.node
             if record.kind == "learn" and (f["context"], f["field"]) == ("controller", "controller_epoch"):
                 self.epochs[node] = f["put"]
-            elif f.get("rule") == NOBODY_LEADS and since(self.release) < since(NOBODY_LEADS_LOGGED_SINCE):
+            elif f.get("rule") == NOBODY_LEADS and since(self.release) < NOBODY_LEADS_LOGGED_SINCE:
                 continue
             elif record.kind in ("change", "refuse"):
                 move = {"by": node, "epoch": self.epochs[node], "machine": f["machine"], "subject": f["subject"]}

@@ -105,7 +105,8 @@ def _decides(move: dict[str, Any], decision: Decision) -> bool:
         elects = move["from"] != "Online" or decision.moves_leader
         return bool(move["subject"] == decision.partition and move["to"] == "Online" and elects)
     partition, _, broker = move["subject"].rpartition("@")
-    return bool(partition == decision.partition and move["to"] == "Offline" and int(broker) not in value["isr"])
+    is_out = int(broker) not in value["isr"] or value["isr"] == [int(broker)]  # the last member stays
+    return bool(partition == decision.partition and move["to"] == "Offline" and is_out)
 
 
 # ---------------------------------------------------------------- what has to come before

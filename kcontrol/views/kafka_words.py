@@ -19,6 +19,9 @@ from kcontrol.runtime.journal import Record
 from kcontrol.views.text import clean
 from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_topic
 
+NOBODY_LEADS, NOBODY_LEADS_LOGGED_SINCE = "nobody leads it", (1, 1)
+"""The rule of a replica's move to Online that Kafka does not log before this release."""
+
 TABLE = Path(__file__).with_suffix(".tsv")
 """One row per kind of line and release that changed it: kind, since, level, logger, message; without a message there is none."""
 
@@ -96,6 +99,8 @@ class KafkaWords:
 
     def _move(self, r: Record, *, failed: bool) -> Iterator[LogLine]:
         f, value = r.fields, r.fields.get("value")
+        if f.get("rule") == NOBODY_LEADS and numbers(self.release) < NOBODY_LEADS_LOGGED_SINCE:
+            return
         tp, _, replica = f["subject"].rpartition("@") if f["machine"] == "replica" else (f["subject"], "", "")
         facts = {"tp": tp, "replica": replica, "source": f["source"], "target": f["target"]}
         facts |= {"short_source": _old_name(f["source"]), "short_target": _old_name(f["target"])}

@@ -24,10 +24,17 @@ def name(path: Path) -> str:
     return "/".join(path.parts[-3:]).removesuffix(".json")
 
 
-# Where there is no folder beside the project one test of each kind says so.
-EACH = [pytest.param(path, id=name(path)) for path in OURS] + [
-    pytest.param(path, id=name(path), marks=pytest.mark.shared) for path in THEIRS or [SHARED / "golden" / "0" / "none.json"]
-]
+def once(paths: list[Path]) -> list[Path]:
+    """The first of each content."""
+    return list({path.read_bytes(): path for path in reversed(paths)}.values())[::-1]
+
+
+# A recording that is in the project is read there. Where there is no folder beside it one test of each kind says so.
+EACH = (
+    [pytest.param(path, id=name(path)) for path in once(OURS)]
+    + [pytest.param(path, id=name(path), marks=pytest.mark.shared) for path in once(OURS + THEIRS) if path in THEIRS]
+    + ([] if THEIRS else [pytest.param(SHARED / "golden" / "0" / "none.json", id="none", marks=pytest.mark.shared)])
+)
 
 
 @lru_cache(maxsize=1)
