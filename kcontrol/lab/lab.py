@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from operator import index
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
 from kcontrol.lab import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
+    from kcontrol.lab.observing import Observed
     from kcontrol.transitions import TransitionTable
     from kcontrol.views.viewer import Viewer
 
@@ -175,7 +177,7 @@ class Lab(Acts):
     def _act(self, *action: Any) -> Self:
         self._require_open()
         try:
-            self._step(tuple(action))
+            self._step(tuple(map(_plain_number, action)))
         finally:
             self._keep()
         return self
@@ -297,6 +299,19 @@ class Lab(Acts):
         """A run that was kept in a file, or a recording of real brokers, to look at. Raises UserError where it is neither."""
         return open_journal(path)
 
+    @staticmethod
+    def observe(where: str | Lab) -> Observed:
+        """Somebody's cluster, to look at and never to touch: `host:port[/chroot]`, or another lab.
+
+        Nothing is written there and no watch is left. Raises UserError where there is nothing to look at.
+        """
+        from kcontrol.lab import observing
+        from kcontrol.runtime.zk_observe import Observer
+
+        if isinstance(where, Lab) and where.zookeeper is None:
+            return observing.Observed(Observer(where._world.tool), where.name, lambda: where.records[-1].at_ms)
+        return observing.observe(str(where.zookeeper if isinstance(where, Lab) else where))
+
     @classmethod
     def play(
         cls,
@@ -391,6 +406,11 @@ class Lab(Acts):
         """Try an answer to an exercise in real scenarios, in a process of its own."""
         return exercises.check(id, answer)
 
+    @staticmethod
+    def incident(id: str) -> Moment:
+        """The run that an exercise asks about, to look into. Raises UserError for an exercise that is unknown, or has no run."""
+        return exercises.incident(id)
+
     def hint(self, id: str) -> Shown:
         """The next hint to an exercise, one at a time."""
         return exercises.hint(id)
@@ -426,6 +446,11 @@ class Lab(Acts):
 
     def __repr__(self) -> str:
         return f"Kafka {self._world.settings.release}, {self.world} world: {self.summary()}"
+
+
+def _plain_number(word: Any) -> Any:
+    """A number out of a table, which is NumPy's, as Python's."""
+    return index(word) if isinstance(word, SupportsIndex) and not isinstance(word, bool) else word
 
 
 show_sentences()

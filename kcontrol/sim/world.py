@@ -7,6 +7,7 @@ from typing import Any
 
 from kcontrol.effects import Ask, Op
 from kcontrol.errors import UserError
+from kcontrol.generations import EVENT_THREAD
 from kcontrol.model import TopicPartition
 from kcontrol.replica.log import ReplicaLog
 from kcontrol.runtime.driver import Driver
@@ -205,7 +206,8 @@ class World:
         if (answered := self.network.answered(correlation_id)) is not None:
             (sender, receiver), parcel = answered
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
-            event = network.response_event(parcel, receiver, body)
+            calls_back = self.settings.rules().design == EVENT_THREAD  # up to 0.8.1 no callback goes with these requests
+            event = network.response_event(parcel, receiver, body) if calls_back else None
             if event is not None and sender in self.processes:
                 self.processes[sender].driver.enqueue(event, record)
         else:
