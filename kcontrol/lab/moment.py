@@ -11,6 +11,7 @@ import pandas as pd
 
 from kcontrol.errors import UserError
 from kcontrol.lab import parting, subjects, tables
+from kcontrol.lab.studying import Studies
 from kcontrol.runtime import journal
 from kcontrol.runtime.fold import Fold
 from kcontrol.runtime.journal import Record
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kcontrol.transitions import TransitionTable
 
 
-class Moment:
+class Moment(Studies):
     """Read only: `records` are a journal up to one of its records, `name` is what the run is called."""
 
     def __init__(self, records: Sequence[Record], name: str = "run") -> None:
