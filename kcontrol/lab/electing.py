@@ -90,7 +90,7 @@ def _topic_setting(state: scene.State, topic: str, default: bool) -> bool:
 
 def elections() -> pd.DataFrame:
     """One row per kind of election: when it is held, who leads, whose order decides, and who is told."""
-    return tables.table((_row(name) for name in STRATEGIES), ELECTIONS, "election")
+    return tables.Wide(tables.table((_row(name) for name in STRATEGIES), ELECTIONS, "election"))
 
 
 def _row(name: str) -> dict[str, Any]:

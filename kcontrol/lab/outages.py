@@ -26,7 +26,7 @@ def outages(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """The rows of the table, times in milliseconds, a partition at a time."""
+    """The rows of the table, times in milliseconds, those that are over in the order of their ends."""
     leaders: dict[str, int] = {}
     down: dict[str, tuple[int, int]] = {}
     up: set[int] = set()
@@ -35,16 +35,15 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
             up.add(record.fields["broker"])
         elif record.kind in ("stop", "freeze"):
             up.discard(record.fields["broker"])
-        elif record.kind in ("change", "write"):
-            leaders |= {name: stored["leader"] for name, stored in subjects.written(record.plain()).items()}
-        else:
-            continue
-        for partition, leader in leaders.items():
-            if leader in up and partition in down:
-                since, led = down.pop(partition)
-                yield _row(partition, since, led, record.at_ms, leader)
-            elif leader not in up and partition not in down:
-                down[partition] = (record.at_ms, leader)
+        named = {name: stored["leader"] for name, stored in subjects.written(record).items()}
+        leaders |= named
+        thawed = record.fields["broker"] if record.kind == "thaw" else None  # whoever starts leads only once it is named again
+        for partition in [p for p in down if leaders[p] in up and (p in named or leaders[p] == thawed)]:
+            since, led = down.pop(partition)
+            yield _row(partition, since, led, record.at_ms, leaders[partition])
+        if record.kind in ("stop", "freeze", "change", "write"):
+            gone = (p for p, leader in leaders.items() if leader not in up and p not in down)
+            down |= {partition: (record.at_ms, leaders[partition]) for partition in gone}
     for partition, (since, led) in down.items():
         yield _row(partition, since, led)
 

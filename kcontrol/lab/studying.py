@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 HANDLED = {"at": "datetime64[ms]", "kind": "string", "what": "string"}
-SILENT = frozenset({"learn", "receive"})
 
 
 class Studies:
@@ -55,19 +54,22 @@ class Studies:
         """One row per partition and time without a living leader; see `outages.outages`."""
         return outages.outages(self.records)
 
-    def handled(self, event: str, broker: int | None = None) -> pd.DataFrame:
+    def handled(self, event: str, broker: int | None = None, *, memory: bool = False) -> pd.DataFrame:
         """What a handler of an event did, one row per read, write, transition and request, in order.
 
-        It is the last one that did more than read, on the `broker` if one is named. Raises UserError, listing what was handled,
-        if there was none.
+        With `memory` there are rows for what it learnt too. It is the last one that did more than read, on the `broker` if one is
+        named. Raises UserError, listing what was handled, if there was none.
         """
         begins = [r for r in self.records if r.kind == "begin" and broker in (None, r.id.node)]
         stories = [_story(self.records, begin) for begin in begins if _event(begin) == event]
         if not stories:
             names = ", ".join(sorted({_event(r) for r in begins})) or "nothing yet"
             raise UserError(f"No broker has handled {event!r} here; handled was {names}.")
-        shown = next((found for found in reversed(stories) if any(r.kind != "read" for r in found)), stories[-1])
-        return tables.table(({"id": str(r.id), "at": r.at_ms, "kind": r.kind, "what": text.say(r)} for r in shown), HANDLED, "id")
+        story = next((found for found in reversed(stories) if any(r.kind not in ("read", "learn") for r in found)), stories[-1])
+        rows = (
+            {"id": str(r.id), "at": r.at_ms, "kind": r.kind, "what": text.say(r)} for r in story if memory or r.kind != "learn"
+        )
+        return tables.Wide(tables.table(rows, HANDLED, "id"))
 
     @staticmethod
     def elections() -> pd.DataFrame:
@@ -100,7 +102,7 @@ def _event(begin: Record) -> str:
 
 
 def _story(records: Sequence[Record], begin: Record) -> list[Record]:
-    """What one handler did, in order, but for what it learnt and what it put into queues."""
+    """What one handler did, in order, but for what it put into queues."""
     members, found = {begin.id}, list[Record]()
     for record in records[records.index(begin) + 1 :]:
         if record.cause not in members or record.id[:2] != begin.id[:2] or record.kind == "enqueue":
@@ -108,7 +110,7 @@ def _story(records: Sequence[Record], begin: Record) -> list[Record]:
         if record.kind == "end":
             break
         members.add(record.id)
-        found += [] if record.kind in SILENT else [record]
+        found.append(record)
     return found
 
 

@@ -46,6 +46,21 @@ def _typed(values: Any, dtype: str) -> Any:
     return pd.to_datetime(values, unit="ms").astype(dtype) if dtype.startswith("datetime") else values.astype(dtype)
 
 
+class Wide(pd.DataFrame):
+    """A table whose texts are shown whole, however long."""
+
+    @property
+    def _constructor(self) -> Callable[..., Wide]:
+        return Wide
+
+    def _repr_html_(self) -> str:
+        with pd.option_context("display.max_colwidth", None):
+            return str(self.to_html(notebook=True))
+
+    def __repr__(self) -> str:
+        return str(self.to_string())
+
+
 # ---------------------------------------------------------------- partitions
 
 

@@ -68,7 +68,7 @@ def _play(settings: Settings, failures: Sequence[Action]) -> Sequence[Record]:
 def _counted(records: Sequence[Record]) -> Counter[str]:
     found, held = Counter[str](), dict[str, dict[str, Any]]()
     for record in records:
-        for partition, stored in written(record.plain()).items() if record.kind in ("change", "write") else ():
+        for partition, stored in written(record).items():
             before = held.get(partition, stored)
             moved = stored["leader"] not in (-1, before["leader"])
             found["elections"] += moved

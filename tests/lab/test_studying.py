@@ -85,6 +85,14 @@ def test_a_frozen_leader_is_no_leader(four: Lab) -> None:
     assert list(four.outages().leads) == [1]
 
 
+def test_who_starts_again_leads_only_once_it_is_named_again(four: Lab) -> None:
+    """A leader that died and is back before its death was seen leads nothing until the controller names a leader anew."""
+    four.freeze(4).kill(1).expire(1).start(1).run()
+    assert four.partitions().leader["t-0"] == 1 and four.outages().until.isna().all()
+    four.thaw(4).run()
+    assert list(four.outages().leads) == [2]
+
+
 def test_a_goodbye_leaves_no_outage(four: Lab) -> None:
     """A broker that says goodbye hands over what it leads before it goes."""
     four.term(1).run()
@@ -99,6 +107,22 @@ def test_what_a_handler_did(four: Lab) -> None:
     assert done.what.iloc[2] == "Broker 4 moves t-0 from Online to Offline."
     with pytest.raises(UserError, match=r"No broker has handled 'Expire' here; handled was .*BrokerChange"):
         four.handled("Expire")
+
+
+def test_what_a_handler_learnt_is_shown_where_it_is_asked_for(four: Lab) -> None:
+    """A resignation is all memory: without it one line is left."""
+    four.expire(4).run()
+    short, long = four.handled("Expire", 4), four.handled("Expire", 4, memory=True)
+    assert list(short.kind) == ["cancel"] and set(long.kind) == {"cancel", "learn"}
+    assert long.what.iloc[0] == "Broker 4's controller part now holds active controller id -1."
+
+
+def test_long_texts_are_shown_whole(four: Lab) -> None:
+    """Neither the text nor the HTML of a table of steps cuts its sentences."""
+    four.kill(1).run()
+    shown = four.handled("BrokerChange")[["kind", "what"]]
+    assert max(map(len, shown.what)) > 60
+    assert all(what in repr(shown) and what in shown._repr_html_() for what in shown.what)
 
 
 def test_the_handler_that_only_looks_is_passed_over(four: Lab) -> None:
