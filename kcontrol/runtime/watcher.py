@@ -48,6 +48,7 @@ class Guarded:
     ) -> None:
         order = {
             "command": [str(part) for part in command],
+            "parent": os.getpid(),
             "log": str(log),
             "grace_s": grace_s,
             "remove": str(remove) if remove else None,
@@ -106,12 +107,12 @@ def end_group(child: "subprocess.Popen[bytes]", grace_s: float) -> None:
     child.wait()
 
 
-def await_end(child: "subprocess.Popen[bytes]", wake: int) -> None:
+def await_end(child: "subprocess.Popen[bytes]", wake: int, parent: int) -> None:
     """Returns when the child has ended or the parent is gone.
 
-    The pipe tells of the parent's death at once. A fork of the parent may hold the pipe open, so the parent's id counts too.
+    The pipe tells of the parent's death at once. A fork of the parent may hold the pipe open, so the parent's id counts too; it
+    comes from the parent itself, which may be dead before this process has looked.
     """
-    parent = os.getppid()
     while child.poll() is None and os.getppid() == parent:
         readable, _, _ = select.select([0, wake], [], [], PARENT_POLL_S)
         if 0 in readable and not os.read(0, 1):
@@ -150,7 +151,7 @@ def watch(order: dict[str, object]) -> int:
         return 127
     try:
         print(json.dumps({"pid": child.pid}), flush=True)
-        await_end(child, wake)
+        await_end(child, wake, int(str(order["parent"])))
     finally:
         end_group(child, float(str(order["grace_s"])))
         if order["remove"]:

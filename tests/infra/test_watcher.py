@@ -1,5 +1,6 @@
 """A guarded child dies with its parent, however that dies."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from kcontrol.runtime import watcher
 from kcontrol.runtime.watcher import Guarded
 from tests.infra.processes import is_running, kill, python, still_running, wait_until_absent
 
@@ -85,6 +87,16 @@ def test_a_fork_that_holds_the_pipe_does_not_save_the_child(tmp_path: Path) -> N
             assert is_running(fork)
         finally:
             kill(fork)
+
+
+def test_a_parent_that_was_gone_before_the_watcher_looked(tmp_path: Path) -> None:
+    """A watcher whose parent is not the process that ordered it ends the child, though the pipe is open."""
+    order = {"command": ["sleep", "600"], "parent": 1, "log": str(tmp_path / "log"), "grace_s": 0, "remove": None}
+    command = [sys.executable, watcher.__file__, json.dumps(order)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        child = json.loads(process.stdout.readline())["pid"]
+        assert still_running([child]) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Only Linux can do this.")
