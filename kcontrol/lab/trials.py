@@ -51,7 +51,7 @@ def _judged(name: str, rule: Rule, series: Sequence[Sequence[Action]]) -> Counte
         records = _play(Settings(brokers=(CONTROLLER, *BROKERS), replace=replace), failures)
         if failed := next((r for r in records if r.kind == "fail"), None):
             raise UserError(f"The rule {name!r} did not come through: {failed.fields['message']}.")
-        total.update(_counted(records))
+        total.update(counted(records))
     return total
 
 
@@ -65,7 +65,7 @@ def _play(settings: Settings, failures: Sequence[Action]) -> Sequence[Record]:
     return world.journal.records
 
 
-def _counted(records: Sequence[Record]) -> Counter[str]:
+def counted(records: Sequence[Record]) -> Counter[str]:
     found, held = Counter[str](), dict[str, dict[str, Any]]()
     for record in records:
         for partition, stored in written(record).items():
