@@ -6,7 +6,8 @@ ROUND TRIPS (`Exists`, `Read`, `Children`, `Transaction`, `Writes`, `Commit`, `A
 anything may happen between two of them. A `Commit` that writes nothing is instant.
 
 INSTANT effects (`Learn`, `Adopt`, `Watch`, `Unwatch`, `Send`, `Respond`, `Park`, `Arm`, `Cancel`, `Enqueue`, `Ask`, `Exit`) are
-performed within the step, and the handler goes on. `Release` suspends it until it has its lock again.
+performed within the step, and the handler goes on. `Release` suspends it until it has its lock again, `Sleep` until its time has
+come.
 
 Where a release has no pipelined ZooKeeper client (before 1.1) the driver takes one path, transaction or change per round trip.
 """
@@ -240,10 +241,14 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request of this broker to whoever is controller (`AlterIsr`, `ControlledShutdown`); the answer comes as an event."""
+    """A request of this broker to the controller (`AlterIsr`, `ControlledShutdown`); the answer comes as an event.
+
+    It goes to broker `to`, or to whomever the broker takes for the controller.
+    """
 
     api: str
     body: Any
+    to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,15 +297,22 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
+class Sleep:
+    """The thread does nothing for so long, and keeps its lock."""
+
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Enqueue:
-    """Put an event into a queue of this broker; with `clear`, take out and preempt what still waits there."""
+    """Put an event into the queue of a thread, or of the one that is there for it; with `clear`, preempt what waits there."""
 
     event: Any
-    thread: str = "controller"
+    thread: str | None = None
     clear: bool = False
 
 
 RoundTrip = Exists | Read | Children | Transaction | Writes | Commit | Append
-Instant = Learn | Adopt | Watch | Unwatch | Send | Ask | Respond | Park | Arm | Cancel | Release | Enqueue | Exit
+Instant = Learn | Adopt | Watch | Unwatch | Send | Ask | Respond | Park | Arm | Cancel | Release | Sleep | Enqueue | Exit
 Effect = RoundTrip | Instant
 Handler = Generator[Effect, Any, Any]

@@ -84,6 +84,34 @@ class Expire(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderChange(Event):
+    """`/controller` was created, rewritten or deleted: what `LeaderChangeListener` hears. Source: 0.8.1."""
+
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerEpochChange(Event):
+    """`/controller_epoch` was created or rewritten: what `ControllerEpochListener` hears. Source: 0.8.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession(Event):
+    """ZkClient has opened a new session after the old one expired: what the controller's `SessionExpirationListener` hears."""
+
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBroker(Event):
+    """The same, as the broker's `SessionExpireListener` hears it: the broker listens where it did. Source: 0.8.1."""
+
+    host: str
+    port: int
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerChange(Event):
     """The children of `/brokers/ids` changed."""
 

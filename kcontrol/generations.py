@@ -11,17 +11,50 @@ from typing import Any
 
 FIRST_RELEASE, LAST_RELEASE = "0.8.0", "3.9"
 
+LISTENERS = "listeners and one lock"
+EVENT_THREAD = "one event thread"
+
+# What a broker makes sure of at its start, in its order.
+# Source: ZkUtils.setupCommonPaths (0.8.1), ZkData.PersistentZkPaths (2.8).
+ROOT_PATHS_0_8 = (
+    "/consumers", "/brokers/ids", "/brokers/topics", "/config/changes", "/config/topics", "/admin/delete_topics",
+)  # fmt: skip
+ROOT_PATHS_2_8 = (
+    "/consumers", "/brokers/ids", "/brokers/topics", "/config/changes", "/admin/delete_topics", "/brokers/seqid",
+    "/isr_change_notification", "/latest_producer_id_block", "/log_dir_event_notification",
+    "/config/topics", "/config/clients", "/config/users", "/config/brokers", "/config/ips",
+)  # fmt: skip
+
 # fmt: off
 RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     # rule                    since, value ...                       what it decides
+    "design":                 (("0.8.0", LISTENERS), ("0.11.0", EVENT_THREAD)),  # who handles what happens (KAFKA-5028)
+    "registers_first":        (("0.8.0", True), ("0.8.1", False), ("1.1.0", True)),  # a broker at its start, or the election
+    "root_paths":             (("0.8.0", ROOT_PATHS_0_8), ("1.1.0", ROOT_PATHS_2_8)),  # what it makes sure of before
     "offline_order":          (("0.8.0", "isr"), ("0.8.2", "ar")),   # who leads after an offline election (KAFKA-1503)
+    "shutdown_order":         (("0.8.0", "isr"), ("0.10.0", "ar")),  # who leads after a controlled shutdown
+    "unclean":                (("0.8.0", "always"), ("0.8.2", "configured")),  # unclean elections, if there is no other way
     "unclean_default":        (("0.8.0", True), ("0.11.0", False)),  # unclean.leader.election.enable
+    "last_isr_member":        (("0.8.0", "leaves"), ("0.8.2", "stays if clean"), ("1.1.0", "stays")),  # when its broker dies
+    "told_of_smaller_isr":    (("0.8.0", "leader"), ("0.8.2", "remaining replicas")),  # after a broker has died
+    "empty_metadata":         (("0.8.0", "everything"), ("2.2.0", "brokers alone")),  # UpdateMetadata for no partition
+    "metadata_for_nothing":   (("0.8.0", False), ("0.9.0", True)),   # whether UpdateMetadata goes out without any partition
+    "new_replica_reads":      (("0.8.0", "znode"), ("1.1.0", "cache")),  # where it is looked up who leads its partition
+    "unled_replica":          (("0.8.0", "stays"), ("1.1.0", "goes")),   # when its broker dies before anybody has led
+    "rereads_assignment":     (("0.8.0", True), ("0.11.0", False)),  # a new partition's replicas are read once more
+    "stop_replica_batched":   (("0.8.0", False), ("2.3.0", True)),   # one request for all replicas, not one for each
+    "broker_epochs":          (("0.8.0", False), ("2.2.0", True)),   # a restart between two reads is seen (KAFKA-7235)
+    "old_leader_epoch":       (("0.8.0", "StaleLeaderEpoch"), ("0.9.0", "STALE_CONTROLLER_EPOCH")),  # a broker's answer to one
+    "outlives_session":       (("0.8.0", True), ("1.1.0", False)),   # what is under way goes on under the next session
+    "waits_for_fetch":        (("0.8.0", True), ("1.1.0", False)),   # a follower cannot leave a leader that is frozen
     "fenced_writes":          (("0.8.0", False), ("2.1.0", True)),   # every write checks /controller_epoch (KAFKA-6082)
     "pipelined":              (("0.8.0", False), ("1.1.0", True)),   # one round trip per batch, not per path (KAFKA-5501)
     "offline_at_startup":     (("0.8.0", False), ("2.3.0", True)),   # dead replicas leave the ISR at failover (KAFKA-7836)
 }
 PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     # asked of inter.broker.protocol.version, whose default is the release's
+    "broker_znode":           (("0.8.0", 1), ("0.9.0", 2), ("0.10.0", 3), ("0.10.2", 4), ("2.7", 5)),  # its format
+    "topic_znode":            (("0.8.0", 1), ("2.4", 2), ("2.8", 3)),  # its format (KIP-455, KIP-516)
     "alter_isr":              (("0.8.0", False), ("2.7", True)),     # leaders ask the controller for ISR changes (KIP-497)
     "topic_ids":              (("0.8.0", False), ("2.8", True)),     # topics carry an id (KIP-516)
     "features":               (("0.8.0", False), ("2.7", True)),     # /feature and broker registration version 5 (KIP-584)
@@ -35,11 +68,30 @@ class Rules:
 
     release: str
     inter_broker_protocol: str
+    design: str
+    registers_first: bool
+    root_paths: tuple[str, ...]
     offline_order: str
+    shutdown_order: str
+    unclean: str
     unclean_default: bool
+    last_isr_member: str
+    told_of_smaller_isr: str
+    empty_metadata: str
+    metadata_for_nothing: bool
+    new_replica_reads: str
+    unled_replica: str
+    rereads_assignment: bool
+    stop_replica_batched: bool
+    broker_epochs: bool
+    old_leader_epoch: str
+    outlives_session: bool
+    waits_for_fetch: bool
     fenced_writes: bool
     pipelined: bool
     offline_at_startup: bool
+    broker_znode: int
+    topic_znode: int
     alter_isr: bool
     topic_ids: bool
     features: bool

@@ -1,26 +1,38 @@
-"""How a broker makes itself known: one transaction that creates its ephemeral znode and fills it.
+"""How a broker makes itself known in ZooKeeper.
 
-Source: KafkaZkClient.registerBroker and CheckedEphemeral (2.8).
+Source: KafkaZkClient.registerBroker and CheckedEphemeral (2.8); ZkUtils.registerBrokerInZk (0.8.1).
 """
 
 from __future__ import annotations
 
-from kcontrol.effects import Exists, Handler, Op, Result, Transaction
-from kcontrol.znodes import BrokerEndpoint, broker_path, encode_broker
+from kcontrol.effects import Exists, Handler, Op, Read, Result, Sleep, Transaction
+from kcontrol.generations import Rules
+from kcontrol.znodes import BrokerEndpoint, broker_path, decode_broker, encode_broker, parent
 
 
 class WriteFailed(Exception):
     """ZooKeeper has refused a write for a reason that no race explains."""
 
 
-def register(broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0) -> Handler:
+def ensure(path: str, data: bytes = b"") -> Handler:
+    """Create a persistent znode with its parents, unless it is there. Return whether it was created."""
+    result: Result = yield Transaction((Op("create", path, data),))
+    if result.code == "NoNode":
+        yield from ensure(parent(path))
+        result = yield Transaction((Op("create", path, data),))
+    if result.code not in ("OK", "NodeExists"):
+        raise WriteFailed(f"creating {path} failed with {result.code}")
+    return result.is_ok
+
+
+def register(rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0) -> Handler:
     """Create and set `/brokers/ids/<id>` in one transaction, so that a fresh registration has data version 1.
 
     A znode that `session` holds already is left as it is. Raises WriteFailed if another session holds it, as after a restart
     within the session timeout.
     """
     path = broker_path(broker_id)
-    data = encode_broker(endpoint, timestamp_ms)
+    data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)
     result: Result = yield Transaction((Op("create", path, ephemeral=True), Op("set", path, data, version=0)))
     if result.code == "NodeExists" and session:
         (stat,) = yield Exists((path,))
@@ -28,3 +40,26 @@ def register(broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, sessio
             return
     if not result.is_ok:
         raise WriteFailed(f"registering {path} failed with {result.code}: the session of an earlier life still holds it")
+
+
+def register_patiently(
+    rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session_timeout_ms: int
+) -> Handler:
+    """Create `/brokers/ids/<id>`; one that describes this very broker is waited out, a session timeout at a time.
+
+    Raises WriteFailed if it describes another one. Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
+    """
+    path = broker_path(broker_id)
+    data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)
+    while True:
+        result: Result = yield Transaction((Op("create", path, data, ephemeral=True),))
+        if result.is_ok:
+            return
+        (znode,) = yield Read((path,))
+        if znode is None:
+            continue
+        if znode.data == data:  # the connection was lost after the znode had been created
+            return
+        if decode_broker(znode.data) != endpoint:
+            raise WriteFailed(f"{path} is taken by a broker that listens somewhere else")
+        yield Sleep(session_timeout_ms)

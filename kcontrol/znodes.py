@@ -29,13 +29,6 @@ PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
 ISR_CHANGE_NOTIFICATION = "/isr_change_notification"
 LOG_DIR_EVENT_NOTIFICATION = "/log_dir_event_notification"
 
-# What a broker makes sure of at its start, in its order. Source: ZkData.PersistentZkPaths (2.8).
-PERSISTENT_PATHS = (
-    "/consumers", BROKER_IDS, TOPICS, "/config/changes", DELETE_TOPICS, "/brokers/seqid", ISR_CHANGE_NOTIFICATION,
-    PRODUCER_ID_BLOCK, LOG_DIR_EVENT_NOTIFICATION,
-    "/config/topics", "/config/clients", "/config/users", "/config/brokers", "/config/ips",
-)  # fmt: skip
-
 
 def broker_path(broker_id: int) -> str:
     return f"{BROKER_IDS}/{broker_id}"
@@ -139,18 +132,22 @@ class TopicZnode(NamedTuple):
     topic_id: str | None = None
 
 
-def encode_topic(topic: TopicZnode) -> bytes:
-    """Version 3 of the topic znode; a partition is named among adding or removing only if it has some.
+def encode_topic(topic: TopicZnode, version: int = 3) -> bytes:
+    """The topic znode in one of its formats: 1 has replicas alone, 2 what is added and removed as well, 3 an id too.
 
-    The order of the keys is that of the hash maps that Kafka fills.
+    A partition is named among adding or removing only if it has some. The order of the keys is that of the hash maps that Kafka
+    fills.
     """
     rows = {str(p): a for p, a in sorted(topic.partitions.items())}
-    value: dict[str, Any] = {"partitions": in_hash_order({p: a.replicas for p, a in rows.items()})}
+    replicas = in_hash_order({p: a.replicas for p, a in rows.items()})
+    if version == 1:
+        return encode({"version": 1, "partitions": replicas})
+    value: dict[str, Any] = {"partitions": replicas}
     if topic.topic_id:
         value["topic_id"] = topic.topic_id
     value["adding_replicas"] = in_hash_order({p: a.adding for p, a in rows.items() if a.adding})
     value["removing_replicas"] = in_hash_order({p: a.removing for p, a in rows.items() if a.removing})
-    return encode(value | {"version": 3})
+    return encode(value | {"version": version})
 
 
 def decode_topic(data: bytes) -> TopicZnode:
@@ -194,18 +191,23 @@ class BrokerEndpoint(NamedTuple):
     port: int
 
 
-def encode_broker(endpoint: BrokerEndpoint, timestamp_ms: int) -> bytes:
-    """Version 5 of a broker's registration, with one PLAINTEXT listener."""
-    return encode({
+def encode_broker(endpoint: BrokerEndpoint, timestamp_ms: int, version: int = 5) -> bytes:
+    """A broker's registration with one PLAINTEXT listener, in one of its formats; each names what the one before does not.
+
+    Source: Broker.scala and ZkUtils.registerBrokerInZk (0.8.1), BrokerIdZNode.encode (2.8).
+    """
+    value = {
         "features": {},
         "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
         "endpoints": [f"PLAINTEXT://{endpoint.host}:{endpoint.port}"],
         "jmx_port": -1,
         "port": endpoint.port,
         "host": endpoint.host,
-        "version": 5,
+        "version": version,
         "timestamp": str(timestamp_ms),
-    })  # fmt: skip
+    }
+    since = {"endpoints": 2, "listener_security_protocol_map": 4, "features": 5}
+    return encode({key: held for key, held in value.items() if version >= since.get(key, 1)})
 
 
 def decode_broker(data: bytes) -> BrokerEndpoint:

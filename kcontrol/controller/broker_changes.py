@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover import bring_online, delete_all, read_brokers
+from kcontrol.controller.failover import bring_online, delete_all, listen_to_modifications, read_brokers
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
-from kcontrol.effects import Children, Exists, Handler, Learn, Read, Unwatch, Watch
+from kcontrol.effects import Children, Handler, Learn, Read, Unwatch
 from kcontrol.events import (
     BrokerChange,
     BrokerModifications,
@@ -29,7 +29,7 @@ Brokers = tuple[int, ...]
 
 def broker_change(ctx: ControllerContext, event: BrokerChange) -> Handler:
     """Compare who is registered with who is known: the new first, then the bounced, then the dead."""
-    registered, epochs = yield from read_brokers()
+    registered, epochs = yield from read_brokers(ctx)
     known = ctx.live_broker_epochs
     new = tuple(b for b in epochs if b not in known)
     bounced = tuple(b for b in epochs if b in known and epochs[b] > known[b])
@@ -67,9 +67,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     yield from update_metadata(ctx, brokers, led)
     yield from replica_machine.move(ctx, ctx.replicas_on(brokers), ReplicaState.ONLINE)
     yield from bring_online(ctx)
-    for broker_id in brokers:
-        yield Watch(broker_path(broker_id))
-        yield Exists((broker_path(broker_id),), watch=True)
+    yield from listen_to_modifications(brokers)
 
 
 def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:

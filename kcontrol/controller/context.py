@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kcontrol.config import BrokerConfig
 from kcontrol.effects import Learn, StateChange
-from kcontrol.generations import Rules
+from kcontrol.generations import LISTENERS, Rules
 from kcontrol.model import (
     LeaderAndIsr,
     PartitionReplica,
@@ -71,6 +71,8 @@ class ControllerContext:
     partition_states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: ReplicaStates = field(default_factory=ReplicaStates)
     topics_to_be_deleted: AbstractSet[str] = field(default_factory=set)
+    has_channels: bool = False  # where listeners share one lock, whoever has a channel manager is active
+    machines_started: bool = False
     offline_partition_count: int = 0  # kept by `apply_learn` and `apply_change`, as the next one is
     preferred_replica_imbalance_count: int = 0
 
@@ -78,7 +80,7 @@ class ControllerContext:
 
     @property
     def is_active(self) -> bool:
-        return self.active_controller_id == self.broker_id
+        return self.has_channels if self.rules.design == LISTENERS else self.active_controller_id == self.broker_id
 
     @property
     def live_broker_ids(self) -> tuple[int, ...]:

@@ -59,27 +59,34 @@ def preferred(c: Candidates) -> Elected | None:
 
 
 def controlled_shutdown(c: Candidates) -> Elected | None:
-    """The first live in-sync replica that is not leaving; whoever leaves is taken out of the ISR."""
+    """The first in-sync replica that is not leaving, and lives; whoever leaves is taken out of the ISR.
+
+    In the order of the ISR nobody asks whether it lives.
+    """
     staying = tuple(b for b in c.isr if b not in c.leaving)
-    order = staying if c.order == "isr" else c.assignment
+    if c.order == "isr":
+        return Elected(staying[0], staying) if staying else None
     live = (*c.live, *c.leaving)
-    return next((Elected(b, staying) for b in order if b in live and b in staying), None)
+    return next((Elected(b, staying) for b in c.assignment if b in live and b in staying), None)
 
 
 class Strategy(NamedTuple):
-    """One row: a rule, who is sent LeaderAndIsr afterwards, and what it is for."""
+    """One row: a rule, who is sent LeaderAndIsr afterwards, what is thrown before 1.1 if nobody can lead, and what it is for."""
 
     name: str
     rule: Callable[[Candidates], Elected | None]
     recipients: str
+    error: str
     note: str
 
 
+NO_REPLICA, FAILED = "NoReplicaOnlineException", "StateChangeFailedException"
+
 # fmt: off
 STRATEGIES = {row.name: row for row in (
-    Strategy("offline",             offline,             "online replicas",            "its leader is gone"),
-    Strategy("reassign",            reassign,            "target replicas",            "its leader is no target replica"),
-    Strategy("preferred",           preferred,           "all replicas",               "the first replica should lead again"),
-    Strategy("controlled_shutdown", controlled_shutdown, "online or leaving replicas", "its leader says goodbye"),
+    Strategy("offline",             offline,             "online replicas",            NO_REPLICA, "its leader is gone"),
+    Strategy("reassign",            reassign,            "target replicas",            NO_REPLICA, "its leader is no target"),
+    Strategy("preferred",           preferred,           "all replicas",               FAILED,     "the first one should lead"),
+    Strategy("controlled_shutdown", controlled_shutdown, "online or leaving replicas", FAILED,     "its leader says goodbye"),
 )}
 # fmt: on

@@ -20,6 +20,7 @@ from kcontrol.events import (
     TopicUncleanLeaderElectionEnable,
     UncleanLeaderElectionEnable,
 )
+from kcontrol.generations import EVENT_THREAD
 from kcontrol.model import PartitionState, TopicPartition
 from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, MalformedZnode, decode_partition_list
 
@@ -83,12 +84,13 @@ def on_replica_election(
     unclean = election_type == "UNCLEAN" and trigger == "AdminClientTriggered"
     strategy = "preferred" if election_type == "PREFERRED" else "offline"
     elected = partition_machine.move(ctx, partitions, PartitionState.ONLINE, strategy, allow_unclean=unclean)
-    return (yield from afterwards(elected, _clear_request() if trigger == "ZkTriggered" else _nothing()))
+    return (yield from afterwards(elected, _clear_request(ctx) if trigger == "ZkTriggered" else _nothing()))
 
 
-def _clear_request() -> Handler:
+def _clear_request(ctx: ControllerContext) -> Handler:
     yield Writes(((Op("delete", PREFERRED_REPLICA_ELECTION),),))
-    yield Enqueue(ReplicaLeaderElection())
+    if ctx.rules.design == EVENT_THREAD:
+        yield Enqueue(ReplicaLeaderElection())
 
 
 def _nothing() -> Handler:
@@ -110,6 +112,11 @@ def _is_misplaced(ctx: ControllerContext, tp: TopicPartition) -> bool:
 # ---------------------------------------------------------------- the automatic kind
 
 
+def start_rebalancing(ctx: ControllerContext) -> Handler:
+    """At failover: the first look comes soon."""
+    yield from arm_rebalance(ctx, FIRST_REBALANCE_MS)
+
+
 def arm_rebalance(ctx: ControllerContext, delay_ms: int) -> Handler:
     """Look again after this time, if the broker is configured to."""
     if ctx.config.auto_leader_rebalance_enable:
@@ -123,11 +130,19 @@ def auto_preferred_replica_leader_election(ctx: ControllerContext, event: AutoPr
 
 
 def _rebalance(ctx: ControllerContext) -> Handler:
+    for broker_id, misplaced in misplaced_by_broker(ctx).items():
+        ready = [tp for tp in misplaced if _can_lead(ctx, tp, broker_id)]
+        yield from on_replica_election(ctx, ready, "PREFERRED", "AutoTriggered")
+
+
+def misplaced_by_broker(ctx: ControllerContext) -> dict[int, list[TopicPartition]]:
+    """What each broker should lead and does not, if it is more than the configured share of what prefers it."""
+    found = {}
     for broker_id, preferred in sorted(_by_preferred_leader(ctx).items()):
         misplaced = [tp for tp in preferred if tp in ctx.leadership and ctx.leadership[tp].leader != broker_id]
         if len(misplaced) / len(preferred) > ctx.config.leader_imbalance_per_broker_percentage / 100:
-            ready = [tp for tp in misplaced if _can_lead(ctx, tp, broker_id)]
-            yield from on_replica_election(ctx, ready, "PREFERRED", "AutoTriggered")
+            found[broker_id] = misplaced
+    return found
 
 
 def _by_preferred_leader(ctx: ControllerContext) -> dict[int, list[TopicPartition]]:

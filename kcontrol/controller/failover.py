@@ -1,4 +1,4 @@
-"""What a broker does once it has become controller, in Kafka's order.
+"""What a broker does once it has become controller, step by step; `orders` says in which order.
 
 Source: KafkaController.onControllerFailover and initializeControllerContext (2.8); ReplicaStateMachine.startup and
 PartitionStateMachine.startup (2.8).
@@ -6,12 +6,13 @@ PartitionStateMachine.startup (2.8).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.requests import update_metadata
 from kcontrol.effects import Children, Exists, Handler, Learn, Op, Read, Transaction, Watch, Writes
+from kcontrol.generations import EVENT_THREAD, LISTENERS
 from kcontrol.model import PartitionState, ReplicaState, TopicPartition
 from kcontrol.znodes import (
     BROKER_IDS,
@@ -31,23 +32,52 @@ from kcontrol.znodes import (
     topic_path,
 )
 
+UNKNOWN_BROKER_EPOCH = -1
 
-def failover(ctx: ControllerContext) -> Handler:
-    """Listen, clean up, read everything, tell the brokers, start both machines. Elections that were asked for come last."""
-    yield from _enable_features(ctx)
+
+def listen(ctx: ControllerContext) -> Handler:
+    """Register what the controller alone listens to; the two requests through znodes are looked for at once."""
     for path in (BROKER_IDS, TOPICS, DELETE_TOPICS, LOG_DIR_EVENT_NOTIFICATION, ISR_CHANGE_NOTIFICATION):
         yield Watch(path, children=True)
-    for path in (PREFERRED_REPLICA_ELECTION, REASSIGN_PARTITIONS):
+    yield from listen_to_requests(ctx)
+
+
+def listen_to_requests(ctx: ControllerContext) -> Handler:
+    """Reassignments and preferred elections are asked for through znodes."""
+    paths = (REASSIGN_PARTITIONS, PREFERRED_REPLICA_ELECTION)
+    for path in paths if ctx.rules.design == LISTENERS else reversed(paths):
         yield Watch(path)
         yield Exists((path,), watch=True)
+
+
+def delete_notifications(ctx: ControllerContext) -> Handler:
+    """What brokers have announced is deleted unread: everything is read afresh anyway."""
     for path in (LOG_DIR_EVENT_NOTIFICATION, ISR_CHANGE_NOTIFICATION):
         yield from delete_children(path)
-    yield from _initialize_context(ctx)
+
+
+def listen_to_deletions(ctx: ControllerContext) -> Handler:
     yield Children((DELETE_TOPICS,), watch=True)
+
+
+def tell_brokers(ctx: ControllerContext) -> Handler:
+    """UpdateMetadata to everybody: without partitions, or with all of them, as the release has it."""
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids)
-    yield from _start_replica_machine(ctx)
-    yield from _start_partition_machine(ctx)
+
+
+def listen_to_reassignments(ctx: ControllerContext) -> Handler:
     yield Exists((REASSIGN_PARTITIONS,), watch=True)
+
+
+def listen_to_children(path: str) -> Callable[[ControllerContext], Handler]:
+    """A step that subscribes to the children of `path`. Source: ZkClient.subscribeChildChanges (0.3)."""
+
+    def step(ctx: ControllerContext) -> Handler:
+        yield Watch(path, children=True)
+        yield Exists((path,), watch=True)
+        yield Children((path,), watch=True)
+
+    return step
 
 
 def delete_children(path: str) -> Handler:
@@ -62,7 +92,7 @@ def delete_all(paths: tuple[str, ...]) -> Handler:
     yield Writes(tuple((Op("delete", path),) for path in paths))
 
 
-def _enable_features(ctx: ControllerContext) -> Handler:
+def enable_features(ctx: ControllerContext) -> Handler:
     """Create `/feature` if nobody has. Source: KafkaController.enableFeatureVersioning (2.8)."""
     if not ctx.rules.features:
         return
@@ -72,7 +102,7 @@ def _enable_features(ctx: ControllerContext) -> Handler:
         yield Read((FEATURE,))
 
 
-def _initialize_context(ctx: ControllerContext) -> Handler:
+def initialize_context(ctx: ControllerContext) -> Handler:
     """Brokers, topics, assignments, leadership: everything from ZooKeeper, nothing from before."""
     yield from learn_brokers(ctx)
     (names,) = yield Children((TOPICS,), watch=True)
@@ -81,41 +111,66 @@ def _initialize_context(ctx: ControllerContext) -> Handler:
     yield from learn_topics(ctx, names or ())
     yield Learn("leadership", clear=True)
     yield Learn("shutting_down_broker_ids", clear=True)
-    for broker_id in ctx.live_or_shutting_down_broker_ids:
+    if ctx.rules.design == EVENT_THREAD:
+        yield from listen_to_modifications(ctx.live_or_shutting_down_broker_ids)
+    yield from refresh_leadership(ctx, ctx.assignments)
+    if ctx.rules.design == LISTENERS:
+        yield Learn("has_channels", True)
+
+
+def listen_to_modifications(brokers: Iterable[int]) -> Handler:
+    """A broker whose registration is rewritten listens somewhere else."""
+    for broker_id in brokers:
         yield Watch(broker_path(broker_id))
         yield Exists((broker_path(broker_id),), watch=True)
-    yield from refresh_leadership(ctx, ctx.assignments)
 
 
 def learn_brokers(ctx: ControllerContext) -> Handler:
     """Replace what is known of brokers by what is registered now."""
-    brokers, epochs = yield from read_brokers()
+    brokers, epochs = yield from read_brokers(ctx)
     yield Learn("live_brokers", brokers, clear=True)
     yield Learn("live_broker_epochs", epochs, clear=True)
 
 
-def read_brokers() -> Handler:
-    """Return endpoints and epochs by broker id. A broker's epoch is the czxid of its registration."""
+def read_brokers(ctx: ControllerContext) -> Handler:
+    """Return endpoints and epochs by broker id: what is registered now."""
     (names,) = yield Children((BROKER_IDS,), watch=True)
-    ids = sorted(int(name) for name in names or ())
+    return (yield from read_registrations(ctx, sorted(int(name) for name in names or ())))
+
+
+def read_registrations(ctx: ControllerContext, ids: Sequence[int]) -> Handler:
+    """Return the same of these brokers. A broker's epoch is the czxid of its registration, since there are broker epochs."""
     znodes = (yield Read(tuple(map(broker_path, ids)))) if ids else ()
     found = {broker: znode for broker, znode in zip(ids, znodes, strict=True) if znode}
-    return {b: decode_broker(z.data) for b, z in found.items()}, {b: z.stat.czxid for b, z in found.items()}
+    epochs = {b: z.stat.czxid if ctx.rules.broker_epochs else UNKNOWN_BROKER_EPOCH for b, z in found.items()}
+    return {b: decode_broker(z.data) for b, z in found.items()}, epochs
 
 
 def learn_topics(ctx: ControllerContext, topics: Iterable[str]) -> Handler:
-    """Listen to these topics and add their assignments and ids to what is known; return the partitions."""
+    """Add assignments and ids of these topics to what is known, and return the partitions.
+
+    The event thread listens to each topic from now on; where there are listeners, they are subscribed later.
+    """
     topics = tuple(topics)
-    for topic in topics:
+    listens = ctx.rules.design == EVENT_THREAD
+    for topic in topics if listens else ():
         yield Watch(topic_path(topic))
     if not topics:
         return ()
-    znodes = yield Read(tuple(map(topic_path, topics)), watch=True)
+    znodes = yield Read(tuple(map(topic_path, topics)), watch=listens)
     found = {topic: decode_topic(znode.data) for topic, znode in zip(topics, znodes, strict=True) if znode}
     assignments = {TopicPartition(t, p): a for t, value in found.items() for p, a in sorted(value.partitions.items())}
-    yield Learn("topic_ids", {topic: value.topic_id for topic, value in found.items() if value.topic_id})
+    if any(value.topic_id for value in found.values()) or listens:
+        yield Learn("topic_ids", {topic: value.topic_id for topic, value in found.items() if value.topic_id})
     yield Learn("assignments", assignments)
     return tuple(assignments)
+
+
+def listen_to_topics(ctx: ControllerContext, topics: Iterable[str] | None = None) -> Handler:
+    """Subscribe to the data of these topics, or of all that are known."""
+    for topic in sorted(ctx.all_topics) if topics is None else topics:
+        yield Watch(topic_path(topic))
+        yield Exists((topic_path(topic),), watch=True)
 
 
 def refresh_leadership(ctx: ControllerContext, partitions: Iterable[TopicPartition]) -> Handler:
@@ -128,7 +183,7 @@ def refresh_leadership(ctx: ControllerContext, partitions: Iterable[TopicPartiti
     yield Learn("leadership", values)
 
 
-def _start_replica_machine(ctx: ControllerContext) -> Handler:
+def start_replica_machine(ctx: ControllerContext) -> Handler:
     """First states without side effects; then the online replicas are told who leads and, since 2.3, the dead leave the ISR."""
     everything = ctx.replicas_of(ctx.assignments)
     online = [r for r in everything if ctx.is_replica_online(r.broker_id, r.topic_partition)]
@@ -136,12 +191,14 @@ def _start_replica_machine(ctx: ControllerContext) -> Handler:
     states = dict.fromkeys(online, ReplicaState.ONLINE) | dict.fromkeys(offline, ReplicaState.DELETION_INELIGIBLE)
     if states:
         yield Learn("replica_states", states)
+    if ctx.rules.design == LISTENERS:
+        yield Learn("machines_started", True)
     yield from replica_machine.move(ctx, online, ReplicaState.ONLINE)
     if ctx.rules.offline_at_startup:
         yield from replica_machine.move(ctx, offline, ReplicaState.OFFLINE)
 
 
-def _start_partition_machine(ctx: ControllerContext) -> Handler:
+def start_partition_machine(ctx: ControllerContext) -> Handler:
     """New without leadership, Online with a live leader, Offline otherwise; then whoever is not Online is tried."""
     if ctx.assignments:
         yield Learn("partition_states", {tp: _first_state(ctx, tp) for tp in ctx.assignments})

@@ -6,19 +6,20 @@ Source: ControllerEventManager's process in KafkaController.scala and the ZNodeC
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from kcontrol import events as e
 from kcontrol.controller import broker_changes as brokers
 from kcontrol.controller import controlled_shutdown as goodbye
 from kcontrol.controller import elections_on_request as asked
+from kcontrol.controller import elector, leadership, listeners
 from kcontrol.controller import isr_changes as isr
-from kcontrol.controller import leadership
 from kcontrol.controller import topic_changes as topics
 from kcontrol.controller.context import ControllerContext
 from kcontrol.effects import ControllerMoved, Exists, Handler, Respond
 from kcontrol.events import ControllerState as S
+from kcontrol.generations import EVENT_THREAD, LISTENERS
 from kcontrol.znodes import REASSIGN_PARTITIONS
 
 
@@ -79,19 +80,70 @@ WATCH_EVENTS: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     ("NodeChildrenChanged", r"/isr_change_notification",           e.IsrChangeNotification),
     ("NodeChildrenChanged", r"/log_dir_event_notification",        e.LogDirEventNotification),
 )
+
+LISTENER_ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Handler]], ...] = (
+    # event                               state                                    active?  handler
+    (e.BrokerStartup,                      S.CONTROLLER_CHANGE,                     False, elector.broker_startup),
+    (e.LeaderChange,                       S.CONTROLLER_CHANGE,                     False, elector.leader_change),
+    (e.ControllerEpochChange,              S.CONTROLLER_CHANGE,                     False, elector.controller_epoch_change),
+    (e.NewSession,                         S.CONTROLLER_CHANGE,                     False, elector.new_session),
+    (e.RegisterBroker,                     S.IDLE,                                  False, elector.register_broker),
+    (e.BrokerChange,                       S.BROKER_CHANGE,                         False, listeners.broker_change),
+    (e.TopicChange,                        S.TOPIC_CHANGE,                          False, listeners.topic_change),
+    (e.PartitionModifications,             S.TOPIC_CHANGE,                          False, listeners.partition_modifications),
+    (e.ControlledShutdown,                 S.CONTROLLED_SHUTDOWN,                   False, listeners.controlled_shutdown),
+    (e.ReplicaLeaderElection,              S.MANUAL_LEADER_BALANCE,                 False, listeners.replica_leader_election),
+    (e.AutoPreferredReplicaLeaderElection, S.AUTO_LEADER_BALANCE,                   False,
+                                                                        listeners.auto_preferred_replica_leader_election),
+    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          False, listen_again(REASSIGN_PARTITIONS)),
+)
+
+LISTENED: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
+    # to its      path                                   event
+    ("data",      r"/controller",                        e.LeaderChange),
+    ("data",      r"/controller_epoch",                  e.ControllerEpochChange),
+    ("children",  r"/brokers/ids",                       e.BrokerChange),
+    ("children",  r"/brokers/topics",                    e.TopicChange),
+    ("data",      r"/brokers/topics/(?P<topic>[^/]+)",   e.PartitionModifications),
+    ("data",      r"/admin/reassign_partitions",         e.ZkPartitionReassignment),
+    ("data",      r"/admin/preferred_replica_election",  e.ReplicaLeaderElection),
+)
+LISTENS_FOR: dict[str, tuple[str, ...]] = {
+    # a listener to the   is called after
+    "data":              ("NodeCreated", "NodeDeleted", "NodeDataChanged"),
+    "children":          ("NodeCreated", "NodeDeleted", "NodeChildrenChanged"),
+}
 # fmt: on
 
 HANDLERS = {event: Row(state, only_if_active, handler) for event, state, only_if_active, handler in ROWS}
+LISTENER_HANDLERS = {event: Row(state, only_if_active, handler) for event, state, only_if_active, handler in LISTENER_ROWS}
+DESIGNS = {EVENT_THREAD: HANDLERS, LISTENERS: LISTENER_HANDLERS}
 
-_PATTERNS = tuple((said, re.compile(pattern), event) for said, pattern, event in WATCH_EVENTS)
+_PATTERNS = {
+    EVENT_THREAD: tuple((said, re.compile(pattern), event) for said, pattern, event in WATCH_EVENTS),
+    LISTENERS: tuple((said, re.compile(pattern), event) for to, pattern, event in LISTENED for said in LISTENS_FOR[to]),
+}
 
 
-def event_of(said: str, path: str) -> e.Event | None:
+def event_of(said: str, path: str, design: str = EVENT_THREAD) -> e.Event | None:
     """The event that a watch event stands for, or None where Kafka's handler for that path does not care."""
-    for kind, pattern, event in _PATTERNS:
+    for kind, pattern, event in _PATTERNS[design]:
         if kind == said and (match := pattern.fullmatch(path)):
             return event(**{name: int(text) if name == "broker_id" else text for name, text in match.groupdict().items()})
     return None
+
+
+def listens(said: str, path: str, design: str, watched: Collection[tuple[str, bool]]) -> bool:
+    """Whether a handler of this path, and of this kind, is registered: `watched` holds path and whether it is about children."""
+    if design == EVENT_THREAD:
+        return (path, said == "NodeChildrenChanged") in watched
+    return any((path, to == "children") in watched for to, after in LISTENS_FOR.items() if said in after)
+
+
+def every_event(watched: Collection[tuple[str, bool]]) -> list[e.Event]:
+    """What ZkClient calls after a new session: every listener that is subscribed. Source: ZkClient.fireAllEvents (0.3)."""
+    said = [("NodeChildrenChanged" if children else "NodeDataChanged", path) for path, children in sorted(watched)]
+    return [event for kind, path in said if (event := event_of(kind, path, LISTENERS))]
 
 
 def not_controller(event: e.Event) -> dict[str, Any]:
@@ -114,7 +166,7 @@ def handle(ctx: ControllerContext, event: e.Event) -> Handler:
 
     Raises NotImplementedError, by name, for an event that has no handler here yet.
     """
-    row = HANDLERS.get(type(event))
+    row = DESIGNS[ctx.rules.design].get(type(event))
     if row is None:
         raise NotImplementedError(f"{event.name} has no handler here yet; docs/omissions.md says so")
     if row.only_if_active and not ctx.is_active:

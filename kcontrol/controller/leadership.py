@@ -10,10 +10,8 @@ from collections.abc import Generator
 from typing import Any
 
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.elections_on_request import FIRST_REBALANCE_MS, arm_rebalance, pending_preferred_elections
-from kcontrol.controller.failover import failover
+from kcontrol.controller.orders import resign, take_over
 from kcontrol.effects import (
-    Cancel,
     ControllerMoved,
     Effect,
     Exists,
@@ -23,7 +21,6 @@ from kcontrol.effects import (
     Read,
     Result,
     Transaction,
-    Unwatch,
     Watch,
     Writes,
     Znode,
@@ -31,28 +28,14 @@ from kcontrol.effects import (
 from kcontrol.events import ControllerChange, Expire, Reelect, RegisterBrokerAndReelect, Startup
 from kcontrol.registration import WriteFailed, register
 from kcontrol.znodes import (
-    BROKER_IDS,
     CONTROLLER,
     CONTROLLER_EPOCH,
-    DELETE_TOPICS,
-    ISR_CHANGE_NOTIFICATION,
-    LOG_DIR_EVENT_NOTIFICATION,
-    PREFERRED_REPLICA_ELECTION,
-    REASSIGN_PARTITIONS,
-    TOPICS,
     BrokerEndpoint,
-    broker_path,
     decode_controller,
     decode_controller_epoch,
     encode_controller,
     encode_controller_epoch,
-    topic_path,
 )
-
-FORGOTTEN_AT_RESIGNATION = (
-    "live_brokers", "live_broker_epochs", "shutting_down_broker_ids", "offline_dirs", "all_topics", "topic_ids",
-    "assignments", "leadership", "partition_states", "replica_states", "topics_to_be_deleted",
-)  # fmt: skip
 
 
 def startup(ctx: ControllerContext, event: Startup) -> Handler:
@@ -81,7 +64,7 @@ def expire(ctx: ControllerContext, event: Expire) -> Handler:
 
 def register_and_reelect(ctx: ControllerContext, event: RegisterBrokerAndReelect) -> Handler:
     """Under a new session: register anew, which gives a new broker epoch, and compete again."""
-    yield from register(ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms, event.session)
+    yield from register(ctx.rules, ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms, event.session)
     yield from maybe_resign(ctx)
     yield from elect(ctx, event.timestamp_ms)
 
@@ -103,9 +86,7 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
         return
     try:
         yield from _register(ctx, timestamp_ms)
-        yield from failover(ctx)
-        yield from pending_preferred_elections(ctx)
-        yield from arm_rebalance(ctx, FIRST_REBALANCE_MS)
+        yield from take_over(ctx)
     except ControllerMoved:
         yield from maybe_resign(ctx)
     except Exception:
@@ -125,24 +106,6 @@ def trigger_controller_move(ctx: ControllerContext) -> Handler:
         yield Writes(((Op("delete", CONTROLLER),),), fence=fence)
     except ControllerMoved:
         return  # it was deleted and taken in the meantime, which is as good
-
-
-def resign(ctx: ControllerContext) -> Handler:
-    """Stop listening, forget everything. `/controller` is still listened to."""
-    for path in (ISR_CHANGE_NOTIFICATION, LOG_DIR_EVENT_NOTIFICATION):
-        yield Unwatch(path, children=True)
-    yield Cancel("auto-leader-rebalance")
-    for path in (REASSIGN_PARTITIONS, PREFERRED_REPLICA_ELECTION, *map(broker_path, sorted(ctx.live_brokers))):
-        yield Unwatch(path)
-    for topic in sorted(ctx.all_topics):
-        yield Unwatch(topic_path(topic))
-    for path in (TOPICS, DELETE_TOPICS, BROKER_IDS):
-        yield Unwatch(path, children=True)
-    for name in FORGOTTEN_AT_RESIGNATION:
-        if getattr(ctx, name):
-            yield Learn(name, clear=True)
-    yield Learn("controller_epoch", 0)
-    yield Learn("controller_epoch_zk_version", 0)
 
 
 # ---------------------------------------------------------------- the election itself

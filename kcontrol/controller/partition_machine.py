@@ -11,10 +11,20 @@ from typing import Any, NamedTuple
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.election import STRATEGIES, Candidates, Elected
 from kcontrol.controller.requests import RequestBatch
-from kcontrol.effects import Commit, Committed, Effect, Op, Read, Refusal, StateChange, Writes, Znode
+from kcontrol.effects import Commit, Committed, Effect, Learn, Op, Read, Refusal, StateChange, Writes, Znode
+from kcontrol.generations import LISTENERS
 from kcontrol.model import LeaderAndIsr, PartitionState, TopicPartition
 from kcontrol.transitions import Transition, TransitionTable
-from kcontrol.znodes import decode_state, decode_topic_config, partition_path, partitions_path, state_path, topic_config_path
+from kcontrol.znodes import (
+    decode_state,
+    decode_topic,
+    decode_topic_config,
+    partition_path,
+    partitions_path,
+    state_path,
+    topic_config_path,
+    topic_path,
+)
 
 NON_EXISTENT, NEW, ONLINE, OFFLINE = PartitionState
 
@@ -60,7 +70,8 @@ def elect(ctx: ControllerContext, tp: TopicPartition, question: Question) -> Lea
         return f"its state znode was written by controller epoch {stored.controller_epoch}, ours is {ctx.controller_epoch}"
     chosen = _choose(ctx, tp, question, stored)
     if chosen is None:
-        return f"no leader can be elected by strategy {question.strategy}"
+        thrown = "" if ctx.rules.pipelined else f"{STRATEGIES[question.strategy].error}: "
+        return f"{thrown}no leader can be elected by strategy {question.strategy}"
     return stored.decided(chosen.leader, chosen.isr)._replace(controller_epoch=ctx.controller_epoch)
 
 
@@ -75,7 +86,7 @@ def _choose(ctx: ControllerContext, tp: TopicPartition, question: Question, stor
             leaving=tuple(sorted(ctx.shutting_down_broker_ids)),
             target=assignment.target,
             unclean=question.unclean,
-            order=ctx.rules.offline_order,
+            order=ctx.rules.shutdown_order if question.strategy == "controlled_shutdown" else ctx.rules.offline_order,
         )
     )
     return chosen
@@ -116,19 +127,42 @@ def move(
     subjects = tuple(subjects)
     if not subjects:
         return moved
+    if ctx.rules.design == LISTENERS and not ctx.machines_started:
+        return Moved({}, dict.fromkeys(subjects, "the machine has not started"))
     batch = RequestBatch()
+    for together in (subjects,) if ctx.rules.pipelined else zip(subjects):
+        yield from _move(ctx, batch, together, target, Question(strategy, unclean=allow_unclean), moved)
+    yield from batch.send(ctx)
+    return moved
+
+
+def _move(
+    ctx: ControllerContext,
+    batch: RequestBatch,
+    subjects: tuple[TopicPartition, ...],
+    target: PartitionState,
+    question: Question,
+    moved: Moved,
+) -> Generator[Effect, Any, None]:
     phases = _by_phase(ctx, subjects, target)
     if refused := phases.get(""):
         yield Commit(tuple(Refusal(tp, ctx.partition_state(tp), target, "no such transition", True) for tp in refused))
         moved.failed.update((tp, "illegal transition") for tp in refused)
     if marked := phases.get("memory"):
+        if target is NEW and ctx.rules.rereads_assignment:
+            yield from _reread(marked)
         yield Commit(tuple(StateChange(tp, ctx.partition_state(tp), target) for tp in marked))
     if new := phases.get("create"):
         yield from _create(ctx, batch, new, target, moved)
     if waiting := phases.get("elect"):
-        yield from _elect(ctx, batch, waiting, target, Question(strategy, unclean=allow_unclean), moved)
-    yield from batch.send(ctx)
-    return moved
+        yield from _elect(ctx, batch, waiting, target, question, moved)
+
+
+def _reread(partitions: list[TopicPartition]) -> Generator[Effect, Any, None]:
+    """Source: PartitionStateMachine.assignReplicasToPartitions (0.8.1)."""
+    znodes: tuple[Znode | None, ...] = yield Read(tuple(topic_path(tp.topic) for tp in partitions))
+    stored = {tp: decode_topic(znode.data).partitions for tp, znode in zip(partitions, znodes, strict=True) if znode}
+    yield Learn("assignments", {tp: numbered[tp.partition] for tp, numbered in stored.items() if tp.partition in numbered})
 
 
 def _row(ctx: ControllerContext, source: PartitionState, target: PartitionState) -> Transition | None:
@@ -152,6 +186,8 @@ def _decide(
     ctx: ControllerContext, tp: TopicPartition, target: PartitionState, question: Question, write: Any
 ) -> StateChange | Refusal:
     source = ctx.partition_state(tp)
+    if question.strategy == "preferred" and ctx.rules.design == LISTENERS and _is_led_as_preferred(ctx, tp):
+        return StateChange(tp, source, target, rule="not needed")
     row = _row(ctx, source, target)
     assert row is not None, "the phases hold legal moves only"
     value = row.action(ctx, tp, question)
@@ -159,6 +195,12 @@ def _decide(
         return Refusal(tp, source, target, value)
     unclean = value is not None and question.stored is not None and value.leader not in question.stored.isr
     return StateChange(tp, source, target, value, write, "unclean" if unclean else question.strategy)
+
+
+def _is_led_as_preferred(ctx: ControllerContext, tp: TopicPartition) -> bool:
+    """Source: PreferredReplicaPartitionLeaderSelector and LeaderElectionNotNeededException (0.8.1)."""
+    cached = ctx.leadership.get(tp)
+    return cached is not None and cached.leader == ctx.replicas(tp)[0]
 
 
 def _create(
@@ -237,7 +279,7 @@ def _unclean(
     if question.strategy != "offline":
         return frozenset()
     hopeless = [tp for tp, value in stored.items() if not any(ctx.is_replica_online(b, tp) for b in value.isr)]
-    if not hopeless or question.unclean:
+    if not hopeless or question.unclean or ctx.rules.unclean == "always":
         return frozenset(hopeless)
     topics = tuple(dict.fromkeys(tp.topic for tp in hopeless))
     znodes: tuple[Znode | None, ...] = yield Read(tuple(map(topic_config_path, topics)))

@@ -11,7 +11,8 @@ from typing import Any
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.requests import RequestBatch
 from kcontrol.effects import Commit, Committed, Effect, Learn, Read, Refusal, StateChange, Znode
-from kcontrol.model import NO_LEADER, LeaderAndIsr, PartitionReplica, ReplicaAssignment, ReplicaState
+from kcontrol.generations import LISTENERS
+from kcontrol.model import NO_LEADER, LeaderAndIsr, PartitionReplica, ReplicaAssignment, ReplicaState, TopicPartition
 from kcontrol.transitions import TransitionTable
 from kcontrol.znodes import decode_state, state_path
 
@@ -36,9 +37,10 @@ def mark(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target
 def introduce(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
     """A new replica of a partition that is led already is told so; the leader itself cannot be new."""
     plan: list[StateChange | Refusal] = []
+    known = ctx.leadership if ctx.rules.new_replica_reads == "cache" else (yield from _stored(replicas))
     for replica in replicas:
         tp, source = replica.topic_partition, ctx.replica_state(replica)
-        value = ctx.leadership.get(tp)
+        value = known.get(tp)
         if value and value.leader == replica.broker_id:
             plan.append(Refusal(replica, source, target, "it is the leader of the partition already"))
             continue
@@ -46,6 +48,13 @@ def introduce(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, t
             batch.add_leader_and_isr(ctx, (replica.broker_id,), tp, value, ctx.assignments[tp], is_new=True)
         plan.append(StateChange(replica, source, target))
     yield Commit(tuple(plan))
+
+
+def _stored(replicas: Replicas) -> Generator[Effect, Any, dict[TopicPartition, LeaderAndIsr]]:
+    """Who leads the partitions of these replicas, as the state znodes say."""
+    partitions = tuple(r.topic_partition for r in replicas)
+    znodes: tuple[Znode | None, ...] = yield Read(tuple(map(state_path, partitions)))
+    return {tp: decode_state(z.data, z.stat.version) for tp, z in zip(partitions, znodes, strict=True) if z}
 
 
 def settle(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
@@ -77,6 +86,9 @@ def retire(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, targ
     led = [r for r in replicas if r.topic_partition in ctx.leadership]
     yield from _leave_isr(ctx, batch, led, target)
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
+    if unled and ctx.rules.unled_replica == "stays":
+        yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in unled))
+        return
     for replica in unled:
         batch.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (replica.topic_partition,))
     if unled:
@@ -133,9 +145,12 @@ def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: R
         by_broker.setdefault(replica.broker_id, []).append(replica)
     if not by_broker:
         return
+    if ctx.rules.design == LISTENERS and not ctx.machines_started:
+        return
     batch = RequestBatch()
-    for _, replicas in sorted(by_broker.items()):
-        for action, group in _by_action(ctx, replicas, target).items():
+    groups = [replicas for _, replicas in sorted(by_broker.items())]
+    for together in groups if ctx.rules.pipelined else [[r] for replicas in groups for r in replicas]:
+        for action, group in _by_action(ctx, together, target).items():
             if action is not None:
                 yield from action(ctx, batch, group, target)
             else:
@@ -170,14 +185,15 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
             tp = replica.topic_partition
             if not ctx.is_queued_for_deletion(tp.topic):
                 others = tuple(b for b in ctx.replicas(tp) if b != replica.broker_id)
-                batch.add_leader_and_isr(ctx, others, tp, value, ctx.assignments[tp], is_new=False)
+                told = (value.leader,) if ctx.rules.told_of_smaller_isr == "leader" else others
+                batch.add_leader_and_isr(ctx, told, tp, value, ctx.assignments[tp], is_new=False)
         todo = [r for r in answer.lost if isinstance(r, PartitionReplica)]
 
 
 def _without(
     ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState, znode: Znode | None
 ) -> StateChange | Refusal | None:
-    """The partition's ISR without this replica; a last member stays in it, and a leader that goes leaves -1 behind."""
+    """The partition's ISR without this replica; a leader that goes leaves -1 behind, and a last member stays, since 1.1."""
     source = ctx.replica_state(replica)
     if znode is None:
         queued = ctx.is_queued_for_deletion(replica.topic)
@@ -189,5 +205,6 @@ def _without(
     if replica.broker_id not in stored.isr:
         return StateChange(replica, source, target, value, None, "not in the ISR")
     leader = NO_LEADER if stored.leader == replica.broker_id else stored.leader
-    isr = stored.isr if len(stored.isr) == 1 else tuple(b for b in stored.isr if b != replica.broker_id)
+    stays = len(stored.isr) == 1 and ctx.rules.last_isr_member != "leaves"
+    isr = stored.isr if stays else tuple(b for b in stored.isr if b != replica.broker_id)
     return StateChange(replica, source, target, value.decided(leader, isr), "set", "leaves the ISR")

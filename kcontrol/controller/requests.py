@@ -5,8 +5,8 @@ Source: ControllerBrokerRequestBatch in ControllerChannelManager.scala (2.8).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from kcontrol.controller.context import ControllerContext
@@ -87,6 +87,13 @@ class Requests:
             plain["stop_replica"] = {"to": stopped}
         return plain
 
+    def one_stop_each(self) -> Iterator[Requests]:
+        """The same without StopReplica, then a StopReplica for each replica."""
+        yield replace(self, stop_replica={})
+        alone = replace(self, leader_and_isr={}, update_metadata_to=(), update_metadata={})
+        for broker, stopped in self.stop_replica.items():
+            yield from (replace(alone, stop_replica={broker: {tp: entry}}) for tp, entry in stopped.items())
+
     def queued(self) -> list[tuple[str, int]]:
         """Each request as (api, broker), in the order of sending."""
         return [
@@ -127,9 +134,13 @@ class RequestBatch:
         self.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))
 
     def add_update_metadata(self, ctx: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Tell `brokers` about those of `partitions` whose leadership is known; the brokers of a batch share all partitions."""
+        """Tell `brokers` about those of `partitions` whose leadership is known; the brokers of a batch share all partitions.
+
+        No partition means every one that is led, or none, as the release has it.
+        """
         self.update_metadata_to.update(b for b in brokers if b >= 0)
-        for tp in partitions:
+        everything = ctx.leadership if ctx.rules.empty_metadata == "everything" else ()
+        for tp in tuple(partitions) or everything:
             value = ctx.leadership.get(tp)
             if value is None:
                 continue
@@ -157,12 +168,13 @@ class RequestBatch:
         """The requests of this batch, to the brokers that are live or shutting down."""
         epochs = ctx.live_broker_epochs
         known = ctx.live_or_shutting_down_broker_ids
+        told = self.update_metadata_to if self.update_metadata or ctx.rules.metadata_for_nothing else ()
         return Requests(
             ctx.broker_id,
             ctx.controller_epoch,
             {b: epochs[b] for b in known},
             {b: self.leader_and_isr[b] for b in sorted(self.leader_and_isr) if b in epochs},
-            tuple(b for b in sorted(self.update_metadata_to) if b in epochs),
+            tuple(b for b in sorted(told) if b in epochs),
             self.update_metadata,
             known,
             {b: self.stop_replica[b] for b in sorted(self.stop_replica) if b in epochs},
@@ -172,8 +184,9 @@ class RequestBatch:
         """Fold and hand over what has been gathered, if there is anything for a broker that is there."""
         requests = self.fold(ctx)
         self.leader_and_isr, self.update_metadata_to, self.update_metadata, self.stop_replica = {}, set(), {}, {}
-        if requests.queued():
-            yield Send(requests)
+        for message in (requests,) if ctx.rules.stop_replica_batched else requests.one_stop_each():
+            if message.queued():
+                yield Send(message)
 
 
 def update_metadata(

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from kcontrol import events
-from kcontrol.effects import Adopt, Ask, Handler, Learn, Respond
+from kcontrol.effects import Adopt, Ask, Handler, Learn, Op, Respond, Result, Transaction
 from kcontrol.model import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_EPOCH, LeaderAndIsr, TopicPartition
 from kcontrol.replica.context import BrokerContext, HostedPartition
 from kcontrol.replica.shutdown import controlled_shutdown_response, shut_down
 from kcontrol.replica.startup import startup
+from kcontrol.znodes import encode_state, state_path
 
 
 def _refused(ctx: BrokerContext, event: Any) -> str:
@@ -46,7 +47,7 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
 def _rejects(ctx: BrokerContext, tp: TopicPartition, told: Any) -> str | None:
     held = ctx.hosted.get(tp)
     if held is not None and told.leader_epoch <= held.value.leader_epoch:
-        return "STALE_CONTROLLER_EPOCH"
+        return ctx.rules.old_leader_epoch
     return None if ctx.broker_id in told.replicas else "UNKNOWN_TOPIC_OR_PARTITION"
 
 
@@ -104,7 +105,22 @@ def _ask_for(ctx: BrokerContext, tp: TopicPartition, held: HostedPartition, isr:
     if held.pending_isr:
         return
     yield Learn("hosted", {tp: held._replace(pending_isr=isr)}, context="broker")
-    yield Ask("AlterIsr", {tp: held.value._replace(isr=isr)})
+    if ctx.rules.alter_isr:
+        yield Ask("AlterIsr", {tp: held.value._replace(isr=isr)})
+    else:
+        yield from _write_isr(ctx, tp, held.value._replace(isr=isr))
+
+
+def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
+    """Write the ISR over the version last seen; a lost race leaves the old one standing until a newer LeaderAndIsr.
+
+    Kafka tries again with every fetch, over the same version, and fails again. Source: Partition.updateIsr (0.8.1).
+    """
+    result: Result = yield Transaction((Op("set", state_path(tp), encode_state(value), value.zk_version),))
+    held = ctx.hosted.get(tp)
+    if result.is_ok and held is not None and held.value.leader_epoch == value.leader_epoch:
+        written = value._replace(zk_version=result.versions[0] or 0)
+        yield Learn("hosted", {tp: held._replace(value=written, pending_isr=())}, context="broker")
 
 
 def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:

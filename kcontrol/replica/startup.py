@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from kcontrol.effects import Enqueue, Exists, Handler, Learn, Op, Read, Result, Transaction
 from kcontrol.events import BrokerStartup, Startup
-from kcontrol.registration import WriteFailed, register
+from kcontrol.registration import ensure, register
 from kcontrol.replica.context import BrokerContext
 from kcontrol.znodes import (
     CLUSTER_ID,
-    PERSISTENT_PATHS,
     PRODUCER_ID_BLOCK,
     BrokerEndpoint,
     broker_path,
     decode_producer_id_block_end,
     encode_cluster_id,
     encode_producer_id_block,
-    parent,
 )
 
 PRODUCER_IDS_PER_BLOCK = 1_000
@@ -26,32 +24,21 @@ PRODUCER_IDS_PER_BLOCK = 1_000
 
 def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
     """Root paths, cluster id, registration; then the controller module starts, and the broker takes its first producer ids."""
-    for path in PERSISTENT_PATHS:
-        yield from _ensure(path)
+    for path in ctx.rules.root_paths:
+        yield from ensure(path)
     yield from _cluster_id(event.cluster_id)
-    yield from register(ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms)
+    yield from register(ctx.rules, ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms)
     (stat,) = yield Exists((broker_path(ctx.broker_id),))
     yield Learn("broker_epoch", stat.czxid if stat else -1, context="broker")
     yield Enqueue(Startup())
     yield from _producer_id_block(ctx.broker_id)
 
 
-def _ensure(path: str, data: bytes = b"") -> Handler:
-    """Create a persistent znode with its parents, unless it is there. Return whether it was created."""
-    result: Result = yield Transaction((Op("create", path, data),))
-    if result.code == "NoNode":
-        yield from _ensure(parent(path))
-        result = yield Transaction((Op("create", path, data),))
-    if result.code not in ("OK", "NodeExists"):
-        raise WriteFailed(f"creating {path} failed with {result.code}")
-    return result.is_ok
-
-
 def _cluster_id(cluster_id: str) -> Handler:
     """The first broker of a cluster names it."""
     (znode,) = yield Read((CLUSTER_ID,))
     if znode is None:
-        yield from _ensure(CLUSTER_ID, encode_cluster_id(cluster_id))
+        yield from ensure(CLUSTER_ID, encode_cluster_id(cluster_id))
 
 
 def _producer_id_block(broker_id: int) -> Handler:

@@ -6,7 +6,7 @@ next. The same driver works on the in-memory ZooKeeper and on a real one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -29,7 +29,7 @@ class Outbox(Protocol):
 
     def send(self, driver: Driver, requests: Any, record: RecordId) -> None: ...
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None: ...
-    def ask(self, driver: Driver, api: str, body: Any, record: RecordId) -> None: ...
+    def ask(self, driver: Driver, question: fx.Ask, record: RecordId) -> None: ...
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None: ...
     def append(self, driver: Driver, partition: Any, records: Any) -> Any: ...
 
@@ -65,6 +65,11 @@ class Thread:
     begun_with: Begun | None = None
     changed: dict[Any, RecordId] = field(default_factory=dict)  # the last move of each partition within this handler
 
+    @property
+    def sleeps_until(self) -> str:
+        """The name of the timer that ends this thread's sleep."""
+        return f"sleep-{self.name}"
+
 
 class Timer:
     """A timer that is armed: when it fires, which thread gets which event, and the record that armed it."""
@@ -88,19 +93,21 @@ class Driver:
         outbox: Outbox,
         controller: ControllerContext,
         broker: BrokerContext,
-        handlers: dict[str, tuple[Handle, str | None]],
+        threads: Iterable[Thread],
+        route: Callable[[Event], str],
     ) -> None:
         self.node, self.incarnation, self.client = node, incarnation, client
         self.journal, self.clock, self.outbox = journal, clock, outbox
         self.controller, self.broker = controller, broker
-        contexts = {"controller": controller}
-        self.threads = {name: Thread(name, contexts.get(name, broker), handle, lock) for name, (handle, lock) in handlers.items()}
+        self.threads = {thread.name: thread for thread in threads}
+        self.route = route
         self.locks: dict[str, str] = {}
         self.watched: set[tuple[str, bool]] = set()
         self.timers: dict[str, Timer] = {}
         self.parked: dict[str, str] = {}
         self.behind: dict[Any, HostedPartition] = {}  # what this broker leads and not everybody has caught up with
         self.exit_code: int | None = None  # once the process wants to stop
+        self.is_cut_off = False  # whether its session has ended and its client library has not opened another one yet
         self.exact = False  # whether suspended handlers keep what a fingerprint needs
 
     # ---------------------------------------------------------------- journal and queues
@@ -108,8 +115,12 @@ class Driver:
     def log(self, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
 
-    def enqueue(self, event: Event, cause: RecordId | None, thread: str = "controller", *, noticed: bool = False) -> RecordId:
-        """Put an event into a queue; `noticed` says that it is the next undelivered watch event."""
+    def enqueue(self, event: Event, cause: RecordId | None, thread: str | None = None, *, noticed: bool = False) -> RecordId:
+        """Put an event into the queue of a thread, or of the one that is there for it.
+
+        `noticed` says that it is the next undelivered watch event.
+        """
+        thread = thread or self.route(event)
         if hasattr(event, "timestamp_ms"):
             event = replace(event, timestamp_ms=self.clock())  # type: ignore[call-arg]
         record = self.log("enqueue", cause, thread=thread, event=event, noticed=noticed)
@@ -129,7 +140,14 @@ class Driver:
         return thread.handler is None and bool(thread.queue) and (thread.lock is None or thread.lock not in self.locks)
 
     def can_advance(self, thread: Thread) -> bool:
-        return thread.handler is not None and (thread.lock is None or self.locks.get(thread.lock, thread.name) == thread.name)
+        """Whether a suspended handler can go on: it does not sleep, wait for a new session, or wait for another to let go."""
+        if (
+            thread.handler is None
+            or thread.sleeps_until in self.timers
+            or (self.is_cut_off and self.controller.rules.outlives_session)
+        ):
+            return False
+        return thread.lock is None or self.locks.get(thread.lock, thread.name) == thread.name
 
     @property
     def is_quiet(self) -> bool:
@@ -177,7 +195,10 @@ class Driver:
             thread.waits_for = RoundTrip(effect, pipelined=self.controller.rules.pipelined)
             if isinstance(effect, fx.Release) and thread.lock:
                 self.locks.pop(thread.lock, None)
+                thread.begun_with = None  # others may now change the context under it: it cannot be told again what it was told
                 self.log("release", thread.begun, thread=thread.name)
+            elif isinstance(effect, fx.Sleep):
+                self._arm(thread, fx.Arm(thread.sleeps_until, effect.delay_ms, None))
         except StopIteration:
             self._end(thread, None)
         except Exception as error:  # Kafka logs whatever an event throws and goes on: so does a broker here
@@ -222,6 +243,8 @@ class Driver:
         if effect.field == "hosted":
             self._look_behind({**dict.fromkeys(effect.remove), **(effect.put or {})})
         gone = tuple(b for b, epoch in before.items() if self.controller.live_broker_epochs.get(b) != epoch)
+        if effect.field == "has_channels" and not effect.put:
+            gone = self.controller.live_or_shutting_down_broker_ids
         if gone:
             self.outbox.close_channels(self, gone)
 
@@ -251,7 +274,7 @@ class Driver:
 
     def _ask(self, thread: Thread, effect: fx.Ask) -> None:
         record = self.log("ask", thread.begun, api=effect.api, body=effect.body)
-        self.outbox.ask(self, effect.api, effect.body, record)
+        self.outbox.ask(self, effect, record)
 
     def _answer(self, thread: Thread, effect: fx.Respond) -> None:
         self._respond(effect.correlation_id, effect.body, thread.begun)
@@ -267,8 +290,9 @@ class Driver:
 
     def _arm(self, thread: Thread, effect: fx.Arm) -> None:
         at_ms = self.clock() + effect.delay_ms
-        record = self.log("arm", thread.begun, timer=effect.timer, thread=thread.name, fires_at_ms=at_ms, event=effect.event)
-        self.timers[effect.timer] = Timer(at_ms, thread.name, effect.event, record, periodic=effect.periodic)
+        name = self.route(effect.event) if effect.event else thread.name
+        record = self.log("arm", thread.begun, timer=effect.timer, thread=name, fires_at_ms=at_ms, event=effect.event)
+        self.timers[effect.timer] = Timer(at_ms, name, effect.event, record, periodic=effect.periodic)
 
     def _cancel(self, thread: Thread, effect: fx.Cancel) -> None:
         if self.timers.pop(effect.timer, None):
@@ -278,15 +302,17 @@ class Driver:
         self.exit_code = effect.exit_code
 
     def _enqueue(self, thread: Thread, effect: fx.Enqueue) -> None:
+        name = effect.thread or self.route(effect.event)
         if effect.clear:
-            self.clear(effect.thread, thread.begun)
-        self.enqueue(effect.event, thread.begun, effect.thread)
+            self.clear(name, thread.begun)
+        self.enqueue(effect.event, thread.begun, name)
 
     def fire(self, timer: str) -> None:
-        """The time of a timer has come. Raises KeyError if it is not armed."""
+        """The time of a timer has come: its event is queued, or who slept goes on. Raises KeyError if it is not armed."""
         due = self.timers.pop(timer)
         record = self.log("fire", due.record, timer=timer)
-        self.enqueue(due.event, record, due.thread)
+        if due.event:
+            self.enqueue(due.event, record, due.thread)
 
 
 PERFORM: dict[type, Callable[[Driver, Thread, Any], Any]] = {

@@ -19,7 +19,7 @@ def is_instant(effect: fx.Effect) -> bool:
     return not isinstance(effect, ROUND_TRIPS)
 
 
-ROUND_TRIPS = (fx.Exists, fx.Read, fx.Children, fx.Transaction, fx.Writes, fx.Append, fx.Release)
+ROUND_TRIPS = (fx.Exists, fx.Read, fx.Children, fx.Transaction, fx.Writes, fx.Append, fx.Release, fx.Sleep)
 
 
 class RoundTrip:
@@ -88,7 +88,7 @@ def _perform(driver: Driver, thread: Thread, effect: Any) -> Any:
             answer = driver.outbox.append(driver, partition, records)
             driver.log("append", thread.begun, partition=partition, records=[list(r) for r in records], answer=answer)
             return answer
-    return None  # a Release: the lock is back
+    return None  # a Release or a Sleep: the lock is back, the time is over
 
 
 def _note(driver: Driver, thread: Thread, how: str, paths: Any, seen: Any, watch: bool) -> None:

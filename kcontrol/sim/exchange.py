@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kcontrol.controller.handlers import event_of
+from kcontrol.controller.handlers import event_of, listens
 from kcontrol.events import (
     AlterIsrReceived,
     AlterIsrResponse,
@@ -18,6 +18,7 @@ from kcontrol.events import (
 from kcontrol.model import TopicPartition
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import RecordId
+from kcontrol.sim.network import Question
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import World
@@ -45,8 +46,8 @@ def deliver(world: World, n: int) -> None:
     p = world.processes[n]
     notice = p.notices.popleft()
     said, path = notice.event
-    listens = (path, said == "NodeChildrenChanged") in p.driver.watched
-    event = event_of(said, path) if listens else None
+    design = p.driver.controller.rules.design
+    event = event_of(said, path, design) if listens(said, path, design, p.driver.watched) else None
     if event is None:
         p.driver.log("drop", notice.record, type=said, path=path)
     else:
@@ -91,9 +92,9 @@ def ask(world: World, n: int) -> None:
     """What a broker wants to know goes to whom it takes for the controller, all of one kind in one request."""
     driver = world.processes[n].driver
     pending = world.network.pending(n)
-    target = driver.broker.controller_id
+    target = whom(driver, pending[0])
     correlation_id = f"{n}.{driver.incarnation}-{pending[0].record.seq}-{pending[0].api}"
-    together = [question for question in pending if question.api == pending[0].api]
+    together = [question for question in pending if (question.api, question.to) == (pending[0].api, pending[0].to)]
     body: dict[Any, Any] = {}
     for question in together:
         question.asked, question.correlation_id, question.refused_by = target, correlation_id, None
@@ -136,13 +137,18 @@ def answer_event(api: str, body: Any) -> Event:
     return ControlledShutdownResponse(body["error"], tuple(body["partitions"]))
 
 
+def whom(driver: Driver, question: Question) -> int:
+    """The broker that a question goes to."""
+    return driver.broker.controller_id if question.to is None else question.to
+
+
 def may_ask(world: World, n: int) -> bool:
-    broker = world.processes[n].driver.broker
+    driver = world.processes[n].driver
     pending = world.network.pending(n)
     waiting = any(q.asked != -1 for q in world.network.questions.get(n, ()))
-    if not pending or waiting or not hears(world, broker.controller_id):
+    if not pending or waiting or not hears(world, whom(driver, pending[0])):
         return False
-    return all(q.refused_by != (broker.controller_id, broker.controller_epoch) for q in pending)
+    return all(q.refused_by != (whom(driver, q), driver.broker.controller_epoch) for q in pending)
 
 
 def fetch(world: World, follower: int, partition: str) -> None:

@@ -35,8 +35,9 @@ def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
 
 def create_topic(world: World, topic: str, assignment: Any) -> None:
     """What the topic tool writes: the configuration, then the topic with its replicas, with an id since 2.8."""
-    topic_id = topic_ids.of(topic) if world.settings.rules().topic_ids else None
-    data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id))
+    rules = world.settings.rules()
+    topic_id = topic_ids.of(topic) if rules.topic_ids else None
+    data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id), rules.topic_znode)
     path, config = znodes.topic_config_path(topic), znodes.encode_topic_config({})
     (left_behind,) = world.tool.exists([path], False)
     act = ["create_topic", topic, assignment]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kcontrol.events import BrokerStartup, Expire, RegisterBrokerAndReelect, Shutdown
+from kcontrol.controller.handlers import every_event
+from kcontrol.events import BrokerStartup, Expire, NewSession, RegisterBroker, RegisterBrokerAndReelect, Shutdown
+from kcontrol.generations import LISTENERS
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import RecordId
 from kcontrol.runtime.zookeeper import Client
@@ -67,7 +69,7 @@ def expire(world: World, n: int) -> None:
         end_session(world, n, ghost.client, ghost.record)
         return
     p = world.processes[n]
-    p.session = "expired"
+    p.session, p.driver.is_cut_off = "expired", True
     p.notices.clear()
     end_session(world, n, p.driver.client, p.driver.log("session_lost", None))
 
@@ -87,10 +89,21 @@ def exit_with(world: World, n: int, exit_code: int) -> None:
 
 
 def renew(world: World, n: int) -> None:
-    """The client library of a living broker learns that its session is gone; the controller hears of it before anything else."""
+    """The client library of a living broker learns that its session is gone.
+
+    Where there is an event thread it hears of that before anything else. ZkClient says nothing, opens another session at once,
+    and then calls every listener there is.
+    """
     p = world.processes[n]
-    p.session = "expiring"
     record = p.driver.log("renew", None)
+    if p.driver.controller.rules.design == LISTENERS:
+        record = _open(world, n)
+        p.driver.enqueue(NewSession(), record)
+        p.driver.enqueue(RegisterBroker(p.host, p.port), record)
+        for event in every_event(p.driver.watched):
+            p.driver.enqueue(event, record)
+        return
+    p.session = "expiring"
     p.driver.clear("controller", record)
     p.driver.enqueue(Expire(), record)
 
@@ -98,11 +111,17 @@ def renew(world: World, n: int) -> None:
 def reconnect(world: World, n: int) -> None:
     """Once Expire has begun, the library opens another session; registering under it queues behind Expire."""
     p = world.processes[n]
+    record = _open(world, n)
+    p.driver.enqueue(RegisterBrokerAndReelect(p.host, p.port, p.driver.client.session_id), record)
+
+
+def _open(world: World, n: int) -> RecordId:
+    """Another session for a living process."""
+    p = world.processes[n]
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
     world.owners[client.session_id] = n
-    p.driver.client, p.session = client, "open"
-    record = p.driver.log("open", None, session=client.session_id)
-    p.driver.enqueue(RegisterBrokerAndReelect(p.host, p.port, client.session_id), record)
+    p.driver.client, p.session, p.driver.is_cut_off = client, "open", False
+    return p.driver.log("open", None, session=client.session_id)
 
 
 def expire_has_begun(driver: Driver) -> bool:

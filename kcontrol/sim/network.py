@@ -24,17 +24,21 @@ class Parcel(NamedTuple):
 
 @dataclass(slots=True)
 class Question:
-    """What a broker asks the controller; `asked` is who is working on it, `refused_by` who said that it is not the controller."""
+    """What a broker asks the controller, or broker `to`.
+
+    `asked` is who is working on it, `refused_by` who said that it is not the controller.
+    """
 
     api: str
     body: Any
     record: RecordId
+    to: int | None = None
     correlation_id: str = ""
     asked: int = -1
     refused_by: tuple[int, int] | None = None
 
     def copy(self) -> Question:
-        return Question(self.api, self.body, self.record, self.correlation_id, self.asked, self.refused_by)
+        return Question(self.api, self.body, self.record, self.to, self.correlation_id, self.asked, self.refused_by)
 
 
 @dataclass(slots=True)

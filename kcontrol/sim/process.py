@@ -3,26 +3,60 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kcontrol import events
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.handlers import handle as handle_controller_event
 from kcontrol.effects import WatchEvent
+from kcontrol.generations import EVENT_THREAD, LISTENERS, Rules
 from kcontrol.replica.context import BrokerContext
+from kcontrol.replica.handlers import HANDLERS as BROKER_HANDLERS
 from kcontrol.replica.handlers import handle as handle_broker_event
-from kcontrol.runtime.driver import Driver, Handle
+from kcontrol.runtime.driver import Driver, Handle, Thread
 from kcontrol.runtime.journal import RecordId
 from kcontrol.runtime.revival import revive
 from kcontrol.runtime.zookeeper import Client
 from kcontrol.sim.settings import Settings
 
-THREADS: dict[str, tuple[Handle, str | None]] = {
-    # thread       handles with             and shares the lock
-    "main":       (handle_broker_event, None),
-    "controller": (handle_controller_event, None),
-    "requests":   (handle_broker_event, None),
-}  # fmt: skip
+LOCK = "controllerLock"
+
+# fmt: off
+THREADS: dict[str, tuple[tuple[str, str, str | None], ...]] = {
+    # design          thread, the room whose handlers it runs, and the lock that it shares
+    LISTENERS:    (("main",                "controller", LOCK),
+                   ("zk-events",           "controller", LOCK),
+                   ("controlled-shutdown", "controller", LOCK),
+                   ("scheduler",           "controller", LOCK),
+                   ("requests",            "broker",     None)),
+    EVENT_THREAD: (("main",                "broker",     None),
+                   ("controller",          "controller", None),
+                   ("requests",            "broker",     None)),
+}
+ROUTES: dict[str, tuple[str, dict[type[events.Event], str]]] = {
+    # design: the thread that hears of everything, but for these events
+    LISTENERS:    ("zk-events",  {events.ControlledShutdown: "controlled-shutdown",
+                                  events.AutoPreferredReplicaLeaderElection: "scheduler"}),
+    EVENT_THREAD: ("controller", {}),
+}
+# fmt: on
+
+HANDLE: dict[str, Handle] = {"controller": handle_controller_event, "broker": handle_broker_event}
+
+
+def threads(rules: Rules, controller: ControllerContext, broker: BrokerContext) -> list[Thread]:
+    """The threads of a broker, as the design of its release has them."""
+    contexts = {"controller": controller, "broker": broker}
+    return [Thread(name, contexts[room], HANDLE[room], lock) for name, room, lock in THREADS[rules.design]]
+
+
+def route(rules: Rules) -> Callable[[events.Event], str]:
+    """Which thread hears of an event."""
+    usual, others = ROUTES[rules.design]
+    of_broker = dict.fromkeys(BROKER_HANDLERS, "requests") | {events.BrokerStartup: "main"}
+    return lambda event: others.get(type(event)) or of_broker.get(type(event)) or usual
 
 
 class Notice(NamedTuple):
@@ -68,10 +102,10 @@ def copy_driver(driver: Driver, twin: Driver) -> Driver:
             revive(thread, other, room, pipelined=driver.controller.rules.pipelined)
     twin.watched, twin.timers, twin.parked = driver.watched.copy(), driver.timers.copy(), driver.parked.copy()
     twin.behind, twin.exact, twin.locks = driver.behind.copy(), driver.exact, driver.locks.copy()
+    twin.is_cut_off = driver.is_cut_off
     return twin
 
 
 def can_be_copied(driver: Driver) -> bool:
-    """Whether no handler is suspended, or those that are were begun to be copied and share their context with nobody."""
-    suspended = [thread for thread in driver.threads.values() if thread.handler is not None]
-    return all(thread.begun_with is not None and thread.lock is None for thread in suspended)
+    """Whether no handler is suspended, or those that are were begun to be copied and have let nobody in between."""
+    return all(thread.begun_with is not None for thread in driver.threads.values() if thread.handler is not None)

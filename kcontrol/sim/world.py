@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from kcontrol.effects import Op
+from kcontrol.effects import Ask, Op
 from kcontrol.errors import UserError
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
@@ -95,8 +95,9 @@ class World:
             self.step(following)
         raise RuntimeError(f"the cluster was not quiet after {limit} steps")
 
-    def run_event(self, broker: int, thread: str = "controller") -> None:
-        """Take the next event of a thread and go on with it, and nothing else, to the end of its handler."""
+    def run_event(self, broker: int, thread: str | None = None) -> None:
+        """Take the next event of a thread, of the controller's if none is named, and go on with it alone to its handler's end."""
+        thread = thread or process.ROUTES[self.settings.rules().design][0]
         self.step(("begin", broker, thread))
         while self.processes[broker].driver.threads[thread].handler is not None:
             self.step(("advance", broker, thread))
@@ -168,8 +169,8 @@ class World:
         return Process(driver, p.host, p.port, p.session, p.frozen, p.notices.copy())
 
     def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any) -> Driver:
-        handlers = process.THREADS
-        driver = Driver(node, incarnation, client, self.journal, lambda: self.clock(), self, controller, broker, handlers)
+        threads, route = process.threads(controller.rules, controller, broker), process.route(controller.rules)
+        driver = Driver(node, incarnation, client, self.journal, lambda: self.clock(), self, controller, broker, threads, route)
         driver.exact = self.exact
         return driver
 
@@ -183,8 +184,9 @@ class World:
         if closed:
             driver.log("close_channels", self.journal.records[-1].id, to=closed)  # what the driver has just learnt
 
-    def ask(self, driver: Driver, api: str, body: Any, record: RecordId) -> None:
-        self.network.questions.setdefault(driver.node, []).append(network.Question(api, body, record))
+    def ask(self, driver: Driver, question: Ask, record: RecordId) -> None:
+        asked = network.Question(question.api, question.body, record, question.to)
+        self.network.questions.setdefault(driver.node, []).append(asked)
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         """An answer reaches whoever has asked: the controller that sent a request, or the broker that had a question."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from kcontrol import events, znodes
 from kcontrol.effects import Op
+from kcontrol.generations import LISTENERS
 from kcontrol.model import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kcontrol.sim import topic_ids
 from kcontrol.sim.process import Process
@@ -69,9 +70,12 @@ def start(stage: Stage, broker: int) -> None:
 
 def broker_bounce(stage: Stage, broker: int) -> None:
     """The znode goes and comes at once, by the same living process."""
-    path = znodes.broker_path(broker)
+    path, data = znodes.broker_path(broker), _registration(stage, broker)
     stage.write_as(broker, (Op("delete", path),))
-    stage.write_as(broker, (Op("create", path, ephemeral=True), Op("set", path, _registration(stage, broker), version=0)))
+    if stage.rules.design == LISTENERS:
+        stage.write_as(broker, (Op("create", path, data, ephemeral=True),))
+    else:
+        stage.write_as(broker, (Op("create", path, ephemeral=True), Op("set", path, data, version=0)))
 
 
 def change_broker_endpoint(stage: Stage, broker: int) -> None:
@@ -82,7 +86,7 @@ def change_broker_endpoint(stage: Stage, broker: int) -> None:
 
 def _registration(stage: Stage, broker: int) -> bytes:
     p: Process = stage.world.processes[broker]
-    return znodes.encode_broker(BrokerEndpoint(p.host, p.port), stage.world.clock())
+    return znodes.encode_broker(BrokerEndpoint(p.host, p.port), stage.world.clock(), stage.rules.broker_znode)
 
 
 def session_expired(stage: Stage, broker: int) -> None:
@@ -98,6 +102,8 @@ def session_callbacks(stage: Stage, broker: int) -> None:
     if broker in stage.cut_off:
         stage.cut_off.discard(broker)
         stage.step(("renew", broker))
+    elif stage.rules.design == LISTENERS:
+        driver.enqueue(events.NewSession(), None)
     else:
         driver.clear(THREAD, None)
         driver.enqueue(events.Expire(), None)
@@ -139,8 +145,9 @@ def set_controller_epoch(stage: Stage, epoch: int) -> None:
 
 def topic_znode(stage: Stage, topic: str, assigned: dict[int, ReplicaAssignment]) -> bytes:
     """The text of a topic znode, with the topic's id where the release has them."""
-    has_id = stage.world.settings.rules().topic_ids
-    return znodes.encode_topic(TopicZnode(assigned, topic_ids.of(topic) if has_id else None))
+    return znodes.encode_topic(
+        TopicZnode(assigned, topic_ids.of(topic) if stage.rules.topic_ids else None), stage.rules.topic_znode
+    )
 
 
 def _assigned(given: Any) -> dict[int, ReplicaAssignment]:

@@ -11,11 +11,11 @@ from kcontrol.config import BrokerConfig
 from kcontrol.controller.context import ControllerContext, ReplicaStates
 from kcontrol.effects import Op
 from kcontrol.events import Event
-from kcontrol.generations import rules
+from kcontrol.generations import LISTENERS, rules
 from kcontrol.model import TopicPartition
 from kcontrol.replica.context import BrokerContext
 from kcontrol.replica.handlers import handle as handle_broker_event
-from kcontrol.runtime.driver import Driver
+from kcontrol.runtime.driver import Driver, Thread
 from kcontrol.runtime.journal import Journal, Record
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.znodes import BrokerEndpoint, parent
@@ -44,7 +44,7 @@ class Outbox:
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
         """There are none."""
 
-    def ask(self, driver: Driver, api: str, body: Any, record: Any) -> None:
+    def ask(self, driver: Driver, question: Any, record: Any) -> None:
         """There is nobody to ask."""
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: Any) -> None:
@@ -78,7 +78,11 @@ class Bench:
             self.outbox,
             self.controller,
             self.broker,
-            {"controller": (lambda ctx, event: event.tell(ctx), None), "requests": (handle_broker_event, None)},
+            [
+                Thread("controller", self.controller, lambda ctx, event: event.tell(ctx)),
+                Thread("requests", self.broker, handle_broker_event),
+            ],
+            lambda event: "controller",
         )
 
     # ---------------------------------------------------------------- before
@@ -95,6 +99,8 @@ class Bench:
         """This broker is the controller, of this epoch."""
         self.put("/controller_epoch", str(controller_epoch).encode(), controller_epoch)
         self.know(active_controller_id=self.controller.broker_id)
+        if self.controller.rules.design == LISTENERS:
+            self.know(has_channels=True, machines_started=True)
         self.know(controller_epoch=controller_epoch, controller_epoch_zk_version=controller_epoch)
 
     def know(self, **fields: Any) -> None:

@@ -13,7 +13,7 @@ from kcontrol.runtime.journal import Record
 from tests.conformance import requests
 from tests.conformance.callers import results
 from tests.conformance.kinds_memory import COUNTS, field_of
-from tests.conformance.stage import THREAD, Stage
+from tests.conformance.stage import Stage
 from tests.conformance.values import CannotPlay, in_order_of, look_up, partition, pick, replica, short_state
 
 # ---------------------------------------------------------------- ZooKeeper
@@ -197,13 +197,13 @@ def failovers(stage: Stage, expected: Mapping[Any, int]) -> Any:
 
 def preempted(stage: Stage, expected: Mapping[Any, list[str]]) -> Any:
     """What was taken out of a broker's queue, in order."""
-    taken = [r for r in stage.records("preempt") if r.fields["thread"] == THREAD]
+    taken = [r for r in stage.records("preempt") if r.fields["thread"] in stage.threads]
     return {broker: [r.fields["event"].name for r in taken if r.id.node == int(broker)] for broker in expected}
 
 
 def processed_include(stage: Stage, expected: Mapping[Any, list[str]]) -> Any:
     """Of the events named, those that a broker has begun to handle."""
-    begun = [r for r in stage.records("begin") if r.fields["thread"] == THREAD]
+    begun = [r for r in stage.records("begin") if r.fields["thread"] in stage.threads]
     by_broker = {broker: {r.fields["event"] for r in begun if r.id.node == int(broker)} for broker in expected}
     return {broker: [name for name in named if name in by_broker[broker]] for broker, named in expected.items()}
 

@@ -14,17 +14,21 @@ from kcontrol import effects as fx
 from kcontrol import znodes
 from kcontrol.config import BrokerConfig
 from kcontrol.effects import Op, Znode
-from kcontrol.events import RegisterBrokerAndReelect
+from kcontrol.events import BrokerStartup, RegisterBrokerAndReelect
+from kcontrol.generations import LISTENERS
 from kcontrol.model import PartitionReplica, TopicPartition
 from kcontrol.runtime.driver import Driver, Thread
 from kcontrol.runtime.journal import Record
+from kcontrol.sim.process import THREADS
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
+from kcontrol.znodes import BrokerEndpoint
 from tests.conformance.values import CannotPlay, look_up
 
 Case = dict[str, Any]
 
 THREAD = "controller"
+CONTROLLERS_THREADS = {design: tuple(name for name, room, _ in rows if room == THREAD) for design, rows in THREADS.items()}
 STEPS_LIMIT = 50_000
 
 CONFIG: dict[str, tuple[str, Any]] = {
@@ -50,6 +54,8 @@ class Stage:
     def __init__(self, case: Case) -> None:
         self.given = given = case["given"]
         self.world = World(_settings(case["version"], given))
+        self.rules = self.world.settings.rules()
+        self.threads = CONTROLLERS_THREADS[self.rules.design]
         self.unstarted: set[int] = set()
         self.cut_off: set[int] = set()  # their session has ended and their client library has not noticed
         self.surplus_callbacks: set[int] = (
@@ -106,11 +112,21 @@ class Stage:
         self.unstarted.add(broker)
         self.step(("start", broker))
         main = self.driver(broker).threads["main"]
-        while main.queue or main.handler is not None:
+        if self.rules.design == LISTENERS:
+            self._register_early(broker, main.queue.waiting[0].event)
+        while self.rules.design != LISTENERS and (main.queue or main.handler is not None):
             self.step(("advance" if main.handler is not None else "begin", broker, "main"))
         if broker not in self.world.processes:
             raise CannotPlay(f"broker {broker} could not register")
         self.note_epochs()
+
+    def _register_early(self, broker: int, event: BrokerStartup) -> None:
+        """Where the election comes first, the registration that would follow it is made here; the broker will find its own."""
+        for path in self.rules.root_paths:
+            if self.read(path) is None:
+                self.create(path)
+        data = znodes.encode_broker(BrokerEndpoint(event.host, event.port), event.timestamp_ms, self.rules.broker_znode)
+        self.write_as(broker, (Op("create", znodes.broker_path(broker), data, ephemeral=True),))
 
     def step(self, action: tuple[Any, ...]) -> None:
         """One action of the world; the watch events that it causes are queued at once."""
@@ -132,7 +148,7 @@ class Stage:
             if action is None:
                 return
             if action[0] == "advance":
-                self._spring_traps(self.driver(action[1]).threads[THREAD])
+                self._spring_traps(self.driver(action[1]).threads[action[2]])
             self.step(action)
         raise CannotPlay(f"the cluster was not quiet after {STEPS_LIMIT} steps")
 
@@ -140,14 +156,14 @@ class Stage:
         if self.held:
             return
         for n, p in sorted(self.world.processes.items()):
-            thread = p.driver.threads[THREAD]
             if n in self.unstarted or n in self.cut_off:
                 continue
-            if thread.handler is not None:
-                yield ("advance", n, THREAD)
-            elif thread.queue:
-                yield ("begin", n, THREAD)
-            elif p.session == "expiring":
+            for thread in (p.driver.threads[name] for name in self.threads):
+                if p.driver.can_advance(thread):
+                    yield ("advance", n, thread.name)
+                elif p.driver.can_begin(thread):
+                    yield ("begin", n, thread.name)
+            if p.session == "expiring":
                 yield ("reconnect", n)
             elif n in self.surplus_callbacks:
                 self.surplus_callbacks.discard(n)

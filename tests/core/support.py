@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcontrol.controller.context import ControllerContext
-from kcontrol.effects import Handler, Op
+from kcontrol.effects import Ask, Handler, Op
 from kcontrol.events import Event
 from kcontrol.generations import KAFKA_2_8
 from kcontrol.model import TopicPartition
 from kcontrol.replica.context import BrokerContext
-from kcontrol.runtime.driver import Driver
+from kcontrol.runtime.driver import Driver, Thread
 from kcontrol.runtime.journal import Journal, Record, RecordId, to_line
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Written
@@ -166,8 +166,8 @@ class Post:
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
         self.sent.append(("close_channels", brokers))
 
-    def ask(self, driver: Driver, api: str, body: Any, record: RecordId) -> None:
-        self.sent.append(("ask", api, body))
+    def ask(self, driver: Driver, question: Ask, record: RecordId) -> None:
+        self.sent.append(("ask", question.api, question.body))
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         self.sent.append(("respond", correlation_id, body))
@@ -204,8 +204,11 @@ class Bench:
         self.stories: dict[str, Story] = {}
         rules = KAFKA_2_8.but(**rule_changes)
         contexts = ControllerContext(1, rules), BrokerContext(1, rules)
-        handlers = {name: (self._handle, lock) for name, lock in (threads or {"controller": None}).items()}
-        self.driver = Driver(1, 1, Spy(client, self.calls), self.journal, lambda: self.now_ms, self.post, *contexts, handlers)
+        rooms = {"controller": contexts[0]}
+        named = (threads or {"controller": None}).items()
+        made = [Thread(name, rooms.get(name, contexts[1]), self._handle, lock) for name, lock in named]
+        spy, first = Spy(client, self.calls), made[0].name
+        self.driver = Driver(1, 1, spy, self.journal, lambda: self.now_ms, self.post, *contexts, made, lambda event: first)
 
     def _handle(self, ctx: Any, event: Tell) -> Handler:
         return self.stories[event.story](ctx)

@@ -1,0 +1,110 @@
+"""How a broker competes for `/controller` where listeners share one lock: `ZookeeperLeaderElector`, with its weaknesses.
+
+Source: ZookeeperLeaderElector.scala, KafkaController.scala (SessionExpirationListener, startup) and KafkaServer.scala (0.8.1).
+"""
+
+from __future__ import annotations
+
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.controller_epoch import read_controller_epoch
+from kcontrol.controller.orders import resign, take_over
+from kcontrol.effects import Exists, Handler, Learn, Op, Read, Release, Result, Sleep, Transaction, Watch
+from kcontrol.events import BrokerStartup, ControllerEpochChange, LeaderChange, NewSession, RegisterBroker
+from kcontrol.registration import ensure, register_patiently
+from kcontrol.znodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    BrokerEndpoint,
+    MalformedZnode,
+    decode_controller,
+    encode_controller,
+)
+
+
+def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
+    """Root paths, then the election and all that follows if it is won, and only then the registration."""
+    for path in ctx.rules.root_paths:
+        yield from ensure(path)
+    yield Watch(CONTROLLER_EPOCH)
+    yield from read_controller_epoch(ctx)
+    yield Watch(CONTROLLER)
+    yield Exists((CONTROLLER,), watch=True)
+    yield from elect(ctx, event.timestamp_ms)
+    yield Release()
+    yield from _register(ctx, event.host, event.port, event.timestamp_ms)
+
+
+def _register(ctx: ControllerContext, host: str, port: int, timestamp_ms: int) -> Handler:
+    timeout_ms = ctx.config.zookeeper_session_timeout_ms
+    yield from register_patiently(ctx.rules, ctx.broker_id, BrokerEndpoint(host, port), timestamp_ms, timeout_ms)
+
+
+def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
+    """Create `/controller` and take over, or learn who was first.
+
+    Whatever fails on the way gives `/controller` up again, without a resignation: listeners, machines and channels stay.
+    """
+    try:
+        if (yield from _create(ctx, timestamp_ms)):
+            yield Learn("active_controller_id", ctx.broker_id)
+            yield from take_over(ctx)
+    except Exception:
+        yield Learn("active_controller_id", -1)
+        yield Transaction((Op("delete", CONTROLLER),))
+
+
+def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
+    """Return whether `/controller` is ours. One that we left behind in an earlier session is waited out."""
+    data = encode_controller(ctx.broker_id, timestamp_ms)
+    while True:
+        result: Result = yield Transaction((Op("create", CONTROLLER, data, ephemeral=True),))
+        if result.is_ok:
+            return True
+        (znode,) = yield Read((CONTROLLER,), watch=True)
+        if znode is None:
+            continue
+        if znode.data == data:  # the connection was lost after the znode had been created
+            return True
+        leader_id = _leader_id(znode.data)
+        if leader_id != ctx.broker_id:
+            yield Learn("active_controller_id", leader_id)
+            return False
+        yield Sleep(ctx.config.zookeeper_session_timeout_ms)
+
+
+def _leader_id(data: bytes) -> int:
+    """Who is named, in JSON or in the older form of a bare number. Source: KafkaController.parseControllerId (0.8.1)."""
+    try:
+        return decode_controller(data)
+    except MalformedZnode:
+        if data.strip().isdigit():
+            return int(data)
+        raise
+
+
+def leader_change(ctx: ControllerContext, event: LeaderChange) -> Handler:
+    """`/controller` names somebody: remember him, and go on as before, even if he is another one. Deleted: compete."""
+    yield Exists((CONTROLLER,), watch=True)
+    (znode,) = yield Read((CONTROLLER,), watch=True)
+    if znode is not None:
+        yield Learn("active_controller_id", _leader_id(znode.data))
+        return
+    if ctx.active_controller_id == ctx.broker_id:
+        yield from resign(ctx)
+    yield from elect(ctx, event.timestamp_ms)
+
+
+def controller_epoch_change(ctx: ControllerContext, event: ControllerEpochChange) -> Handler:
+    """Every broker follows the epoch, the controller too, whoever has written it."""
+    yield from read_controller_epoch(ctx)
+
+
+def new_session(ctx: ControllerContext, event: NewSession) -> Handler:
+    """Resign whatever `/controller` says, and compete again."""
+    yield from resign(ctx)
+    yield from elect(ctx, event.timestamp_ms)
+
+
+def register_broker(ctx: ControllerContext, event: RegisterBroker) -> Handler:
+    """The registration went with the session: make another."""
+    yield from _register(ctx, event.host, event.port, event.timestamp_ms)

@@ -1,0 +1,175 @@
+"""What listeners do about brokers, topics and requests where they share one lock.
+
+ZkClient sets the watch of a path anew and reads it before it calls the listener, so each of these begins with that.
+Source: ReplicaStateMachine.BrokerChangeListener, PartitionStateMachine.TopicChangeListener and AddPartitionsListener,
+PreferredReplicaElectionListener, KafkaController.onBrokerStartup, onBrokerFailure, shutdownBroker,
+checkAndTriggerPartitionRebalance (0.8.1); ZkClient.fireChildChangedEvents and fireDataChangedEvents (ZkClient 0.3).
+"""
+
+from __future__ import annotations
+
+from kcontrol.controller import partition_machine, replica_machine
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.elections_on_request import misplaced_by_broker, on_replica_election, partitions_in_znode
+from kcontrol.controller.failover import bring_online, learn_topics, listen_to_topics, read_registrations
+from kcontrol.controller.requests import RequestBatch, update_metadata
+from kcontrol.controller.topic_changes import on_new_partition_creation
+from kcontrol.effects import Children, Exists, Handler, Learn, Read, Release, Respond
+from kcontrol.events import (
+    AutoPreferredReplicaLeaderElection,
+    BrokerChange,
+    ControlledShutdown,
+    PartitionModifications,
+    ReplicaLeaderElection,
+    TopicChange,
+)
+from kcontrol.model import PartitionReplica, PartitionState, ReplicaState, TopicPartition
+from kcontrol.znodes import BROKER_IDS, PREFERRED_REPLICA_ELECTION, TOPICS, decode_topic, topic_path
+
+Brokers = tuple[int, ...]
+
+
+def children_of(path: str) -> Handler:
+    """Watch `path` again and return its children."""
+    yield Exists((path,), watch=True)
+    (names,) = yield Children((path,), watch=True)
+    return names or ()
+
+
+def data_of(path: str) -> Handler:
+    """Watch `path` again and return its znode, or None if it is gone."""
+    yield Exists((path,), watch=True)
+    (znode,) = yield Read((path,), watch=True)
+    return znode
+
+
+# ---------------------------------------------------------------- brokers
+
+
+def broker_change(ctx: ControllerContext, event: BrokerChange) -> Handler:
+    """Compare the ids that are registered with those that are known; who came back in between is not noticed."""
+    ids = sorted(int(name) for name in (yield from children_of(BROKER_IDS)))
+    if not ctx.machines_started:
+        return
+    new = tuple(b for b in ids if b not in ctx.live_broker_epochs)
+    dead = tuple(b for b in sorted(ctx.live_broker_epochs) if b not in ids)
+    yield from read_registrations(ctx, new)
+    brokers, epochs = yield from read_registrations(ctx, ids)
+    yield Learn("live_brokers", brokers, clear=True)
+    yield Learn("live_broker_epochs", epochs, clear=True)
+    if new:
+        yield from on_broker_startup(ctx, new)
+    if dead:
+        yield from on_broker_failure(ctx, dead)
+
+
+def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
+    """They learn everything, the others nothing; whatever waited for them is tried again."""
+    yield from update_metadata(ctx, brokers)
+    yield from replica_machine.move(ctx, ctx.replicas_on(brokers), ReplicaState.ONLINE)
+    yield from bring_online(ctx)
+
+
+def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
+    """The partitions that they led go Offline and look for a leader; then their replicas leave the ISRs."""
+    if any(b in ctx.shutting_down_broker_ids for b in brokers):
+        yield Learn("shutting_down_broker_ids", remove=brokers)
+    leaderless = tuple(tp for tp, value in ctx.leadership.items() if value.leader in brokers)
+    yield from partition_machine.move(ctx, leaderless, PartitionState.OFFLINE)
+    yield from bring_online(ctx)
+    yield from replica_machine.move(ctx, ctx.replicas_on(brokers), ReplicaState.OFFLINE)
+
+
+# ---------------------------------------------------------------- topics
+
+
+def topic_change(ctx: ControllerContext, event: TopicChange) -> Handler:
+    """New topics get their first leaders; of vanished ones the assignments are forgotten, and nothing else."""
+    now = yield from children_of(TOPICS)
+    if not ctx.machines_started:
+        return
+    new = tuple(t for t in now if t not in ctx.all_topics)
+    gone = tuple(t for t in sorted(ctx.all_topics) if t not in now)
+    yield Learn("all_topics", now, clear=True)
+    partitions = yield from learn_topics(ctx, new)
+    if gone:
+        yield Learn("assignments", remove=tuple(tp for tp in ctx.assignments if tp.topic in gone))
+    if new:
+        yield from listen_to_topics(ctx, new)
+        yield from on_new_partition_creation(ctx, partitions)
+
+
+def partition_modifications(ctx: ControllerContext, event: PartitionModifications) -> Handler:
+    """Partitions that the topic znode has gained are created. They are known once they are New."""
+    znode = yield from data_of(topic_path(event.topic))
+    if znode is None:
+        return
+    (stored,) = yield Read((topic_path(event.topic),))
+    numbered = decode_topic(stored.data).partitions if stored else {}
+    added = {TopicPartition(event.topic, number): replicas for number, replicas in sorted(numbered.items())}
+    added = {tp: replicas for tp, replicas in added.items() if tp not in ctx.assignments}
+    if added and ctx.machines_started:
+        yield Learn("assignments", added)
+        yield from on_new_partition_creation(ctx, added)
+
+
+# ---------------------------------------------------------------- elections on request
+
+
+def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
+    """Elect what the znode names and delete it, even on a broker that has resigned and can no longer elect.
+
+    Raises LookupError after that for a partition that is not known, and then leaves the znode where it is.
+    """
+    znode = yield from data_of(PREFERRED_REPLICA_ELECTION)
+    if znode is None:
+        return
+    partitions = partitions_in_znode(znode)
+    if unknown := [str(tp) for tp in partitions if tp not in ctx.leadership]:
+        yield from partition_machine.move(ctx, partitions, PartitionState.ONLINE, "preferred")
+        raise LookupError(f"nothing is known of {', '.join(unknown)}")
+    yield from on_replica_election(ctx, partitions, "PREFERRED", "ZkTriggered")
+
+
+def auto_preferred_replica_leader_election(ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection) -> Handler:
+    """For every broker that leads too few of the partitions that prefer it: elect one by one, letting go of the lock."""
+    if not ctx.is_active:
+        return
+    for broker_id, misplaced in misplaced_by_broker(ctx).items():
+        for tp in misplaced:
+            yield Release()
+            if broker_id in ctx.live_broker_ids and tp.topic in ctx.all_topics:
+                yield from on_replica_election(ctx, (tp,), "PREFERRED", "AutoTriggered")
+
+
+# ---------------------------------------------------------------- controlled shutdown
+
+
+def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Handler:
+    """Partition by partition, each under the lock anew, so that others may come in between. Answer with what it still leads."""
+    broker_id = event.broker_id
+    error = "BrokerNotAvailableException" if broker_id not in ctx.live_broker_epochs else None
+    error = error if ctx.is_active else "ControllerMovedException"
+    if error:
+        yield Respond(event.correlation_id, {"error": error, "partitions": {}})
+        return
+    yield Learn("shutting_down_broker_ids", (broker_id,))
+    yield Release()
+    for tp in [tp for tp, assignment in ctx.assignments.items() if broker_id in assignment.replicas]:
+        yield Release()
+        if (cached := ctx.leadership.get(tp)) is None:
+            continue
+        if cached.leader == broker_id:
+            yield from partition_machine.move(ctx, (tp,), PartitionState.ONLINE, "controlled_shutdown")
+        else:
+            yield from _stop(ctx, tp, broker_id)
+    yield Release()
+    led = [tp for tp, value in ctx.leadership.items() if value.leader == broker_id and len(ctx.replicas(tp)) > 1]
+    yield Respond(event.correlation_id, {"error": "NONE", "partitions": dict.fromkeys(led, "NONE")})
+
+
+def _stop(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> Handler:
+    batch = RequestBatch()
+    batch.add_stop_replica(ctx, (broker_id,), tp, delete=False)
+    yield from batch.send(ctx)
+    yield from replica_machine.move(ctx, (PartitionReplica(tp, broker_id),), ReplicaState.OFFLINE)

@@ -1,0 +1,153 @@
+"""In which order a broker takes over as controller, and in which it gives up: one column for each design.
+
+Source: KafkaController.onControllerFailover and onControllerResignation (0.8.1, 2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kcontrol.controller import failover as f
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.controller_epoch import increment_controller_epoch
+from kcontrol.controller.elections_on_request import pending_preferred_elections, start_rebalancing
+from kcontrol.effects import Cancel, Handler, Learn, Unwatch
+from kcontrol.generations import EVENT_THREAD, LISTENERS
+from kcontrol.znodes import (
+    BROKER_IDS,
+    DELETE_TOPICS,
+    ISR_CHANGE_NOTIFICATION,
+    LOG_DIR_EVENT_NOTIFICATION,
+    PREFERRED_REPLICA_ELECTION,
+    REASSIGN_PARTITIONS,
+    TOPICS,
+    broker_path,
+    topic_path,
+)
+
+Step = Callable[[ControllerContext], Handler]
+
+FORGOTTEN_AT_RESIGNATION = (
+    "live_brokers", "live_broker_epochs", "shutting_down_broker_ids", "offline_dirs", "all_topics", "topic_ids",
+    "assignments", "leadership", "partition_states", "replica_states", "topics_to_be_deleted",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- the steps of giving up
+
+
+def stop_listening(path: str, *, children: bool = False) -> Step:
+    """A step that forgets the handler of a path; the watch at ZooKeeper stays until it fires."""
+
+    def step(ctx: ControllerContext) -> Handler:
+        yield Unwatch(path, children)
+
+    return step
+
+
+def stop_listening_to_each_broker(ctx: ControllerContext) -> Handler:
+    for broker_id in sorted(ctx.live_brokers):
+        yield Unwatch(broker_path(broker_id))
+
+
+def stop_listening_to_each_topic(ctx: ControllerContext) -> Handler:
+    for topic in sorted(ctx.all_topics):
+        yield Unwatch(topic_path(topic))
+
+
+def stop_rebalancing(ctx: ControllerContext) -> Handler:
+    yield Cancel("auto-leader-rebalance")
+
+
+def forget(*names: str) -> Step:
+    """A step that empties these fields of the context."""
+
+    def step(ctx: ControllerContext) -> Handler:
+        for name in names:
+            if getattr(ctx, name):
+                yield Learn(name, clear=True)
+
+    return step
+
+
+def stop_machines(ctx: ControllerContext) -> Handler:
+    """From now on both machines refuse to move anything. They were never started on a broker that has not led."""
+    if ctx.machines_started:
+        yield Learn("machines_started", False)
+    yield from forget("partition_states", "replica_states")(ctx)
+
+
+def close_channels(ctx: ControllerContext) -> Handler:
+    """Without channels a broker is no longer active, whatever `/controller` says."""
+    if ctx.has_channels:
+        yield Learn("has_channels", False)
+
+
+def reset_epochs(ctx: ControllerContext) -> Handler:
+    yield Learn("controller_epoch", 0)
+    yield Learn("controller_epoch_zk_version", 0)
+
+
+# fmt: off
+FAILOVER: dict[str, tuple[Step, ...]] = {
+    LISTENERS: (
+        increment_controller_epoch,
+        f.listen_to_requests,
+        f.listen_to_children(TOPICS),
+        f.listen_to_children(BROKER_IDS),
+        f.initialize_context,
+        f.start_replica_machine,
+        f.start_partition_machine,
+        f.listen_to_topics,
+        pending_preferred_elections,
+        f.tell_brokers,
+        start_rebalancing,
+    ),
+    EVENT_THREAD: (
+        f.enable_features,
+        f.listen,
+        f.delete_notifications,
+        f.initialize_context,
+        f.listen_to_deletions,
+        f.tell_brokers,
+        f.start_replica_machine,
+        f.start_partition_machine,
+        f.listen_to_reassignments,
+        pending_preferred_elections,
+        start_rebalancing,
+    ),
+}
+RESIGNATION: dict[str, tuple[Step, ...]] = {
+    LISTENERS: (
+        stop_machines,
+        stop_rebalancing,
+        close_channels,
+    ),
+    EVENT_THREAD: (
+        stop_listening(ISR_CHANGE_NOTIFICATION, children=True),
+        stop_listening(REASSIGN_PARTITIONS),
+        stop_listening(PREFERRED_REPLICA_ELECTION),
+        stop_listening(LOG_DIR_EVENT_NOTIFICATION, children=True),
+        stop_listening_to_each_broker,
+        stop_rebalancing,
+        stop_listening(TOPICS, children=True),
+        stop_listening_to_each_topic,
+        stop_listening(DELETE_TOPICS, children=True),
+        stop_listening(BROKER_IDS, children=True),
+        forget(*FORGOTTEN_AT_RESIGNATION),
+        reset_epochs,
+    ),
+}
+# fmt: on
+
+
+def take_over(ctx: ControllerContext) -> Handler:
+    """Every step of becoming controller, after the election."""
+    for step in FAILOVER[ctx.rules.design]:
+        yield from step(ctx)
+
+
+def resign(ctx: ControllerContext) -> Handler:
+    """Every step of ceasing to be controller. `/controller` is still listened to."""
+    for step in RESIGNATION[ctx.rules.design]:
+        yield from step(ctx)
