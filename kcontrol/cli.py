@@ -14,6 +14,8 @@ app = typer.Typer(
 )  # fmt: skip
 zk = typer.Typer(help="A real ZooKeeper: start one, read one.", no_args_is_help=True)
 app.add_typer(zk, name="zk")
+tasks = typer.Typer(help="Exercises on the shell: start, check, hint, reset.", no_args_is_help=True)
+app.add_typer(tasks, name="exercises")
 
 Folder = Annotated[
     Path | None, typer.Option("--dir", help="Your own folder; `work` in the project's folder where none is given.")
@@ -28,6 +30,13 @@ Server = Annotated[
         show_default=False,
     ),
 ]
+Exercise = Annotated[str, typer.Argument(help="Its id, as `kcontrol exercises list` shows it.", show_default=False)]
+
+
+def _own(folder: Path | None) -> Path:
+    from kcontrol.lab import workspace
+
+    return (folder or workspace.PROJECT / "work").expanduser().resolve()
 
 
 @app.command()
@@ -47,7 +56,7 @@ def reset(chapter: Annotated[str, typer.Argument(help="Its number, such as 0 or 
     """Bring one notebook back as it was shipped, keeping yours beside it."""
     from kcontrol.lab import workspace
 
-    path, kept = workspace.reset((folder or workspace.PROJECT / "work").expanduser().resolve(), chapter)
+    path, kept = workspace.reset(_own(folder), chapter)
     typer.echo(f"{path} is as it was shipped." + (f" Yours is now {kept.name}." if kept else ""))
 
 
@@ -94,6 +103,61 @@ def get(
         raise UserError("Say which ZooKeeper to read: --zookeeper host:port, or KCONTROL_ZOOKEEPER in the environment.")
     znode = read_znode(zookeeper, path)
     typer.echo(format_stat(znode.data, znode.stat) if stat else format_data(znode.data))
+
+
+@tasks.command("list")
+def list_exercises(
+    chapter: Annotated[str | None, typer.Option(help="Those of one chapter alone, such as 0 or A1.")] = None,
+    folder: Folder = None,
+) -> None:
+    """List the exercises: id, chapter, verb, minutes, title, and how far you have come."""
+    from kcontrol.lab.exercises import registry, standing
+
+    chapters = sorted({str(entry["chapter"]) for entry in registry().values()}, key=lambda name: (len(name), name))
+    if chapter is not None and chapter.lstrip("0") not in [name.lstrip("0") for name in chapters]:
+        raise UserError(f"There are no exercises of a chapter {chapter!r}; there are some of {', '.join(chapters)}.")
+    for id, entry in registry().items():
+        if chapter is None or str(entry["chapter"]).lstrip("0") == chapter.lstrip("0"):
+            about = f"{entry['chapter']!s:>2}  {entry['verb']:9}{entry['minutes']:3} min  {standing(_own(folder), id):15}"
+            typer.echo(f"{id:30}{about}{entry['title']}")
+
+
+@tasks.command("start")
+def start_exercise(id: Exercise, folder: Folder = None) -> None:
+    """Bring the stub of an exercise into your folder, and say what is to be done."""
+    from kcontrol.lab.exercises import exercise, start
+
+    path = start(_own(folder), id)
+    typer.echo(f"{exercise(id)['title']} {exercise(id)['text']}")
+    typer.echo(f"Write into {path}, then: kcontrol exercises check {id}")
+
+
+@tasks.command("check")
+def check_exercise(id: Exercise, folder: Folder = None) -> None:
+    """Judge what your file says; the exit status is 0 if it is solved."""
+    from kcontrol.lab.exercises import check_file
+
+    verdict = check_file(_own(folder), id)
+    typer.echo(verdict.text)
+    if not verdict.passed:
+        raise typer.Exit(1)
+
+
+@tasks.command("hint")
+def hint_exercise(id: Exercise, folder: Folder = None) -> None:
+    """Give the next hint."""
+    from kcontrol.lab.exercises import hint
+
+    typer.echo(hint(id, _own(folder)))
+
+
+@tasks.command("reset")
+def reset_exercise(id: Exercise, folder: Folder = None) -> None:
+    """Bring one stub back as it was shipped, keeping yours beside it."""
+    from kcontrol.lab.exercises import reset as bring_back
+
+    path, kept = bring_back(_own(folder), id)
+    typer.echo(f"{path} is as it was shipped." + (f" Yours is now {kept.name}." if kept else ""))
 
 
 def main() -> int:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
 from functools import cache
 from html import escape
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from kcontrol.errors import UserError
-from kcontrol.lab import judging
+from kcontrol.lab import judging, progress, workspace
 from kcontrol.lab.saying import Shown
-from kcontrol.lab.workspace import PROJECT
 
-FOLDER = PROJECT / "exercises"
-
-_hints_given: Counter[str] = Counter()
+FOLDER = workspace.PROJECT / "exercises"
+HERE = object()  # the folder that this process works in
 
 
 @cache
-def registry() -> dict[str, dict[str, Any]]:
-    """Every exercise by its id, in the order of the chapters, as the file has it."""
-    entries = tomllib.loads((FOLDER / "exercises.toml").read_text(encoding="utf-8"))["exercise"]
-    return {entry["id"]: entry for entry in entries}
+def registry(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
+    """Every exercise by its id, in the order of the chapters, as the file has it, with the `folder` that its files lie in."""
+    entries = tomllib.loads((folder / "exercises.toml").read_text(encoding="utf-8"))["exercise"]
+    return {entry["id"]: {"wrong": [], "folder": str(folder)} | entry for entry in entries}
 
 
 def exercise(id: str) -> dict[str, Any]:
@@ -32,12 +30,12 @@ def exercise(id: str) -> dict[str, Any]:
     return registry()[id]
 
 
-def hint(id: str) -> Shown:
-    """The next hint, one at a time; after the last one they begin anew."""
-    hints = exercise(id)["hints"]
-    number = _hints_given[id] % len(hints)
-    _hints_given[id] += 1
-    return Shown(f"Hint {number + 1} of {len(hints)}: {hints[number]}")
+def hint(id: str, folder: Any = HERE) -> Shown:
+    """The next hint, one at a time; after the last one they begin anew. Raises UserError for an unknown id."""
+    hints, place = exercise(id)["hints"], progress.folder() if folder is HERE else folder
+    given = progress.of(place, id)["hints"]
+    progress.note(place, id, hints=given + 1)
+    return Shown(f"Hint {given % len(hints) + 1} of {len(hints)}: {hints[given % len(hints)]}")
 
 
 class Verdict(NamedTuple):
@@ -54,48 +52,74 @@ class Verdict(NamedTuple):
         return "".join(f"<p>{escape(line)}</p>" for line in self.text.splitlines())
 
 
-def check(id: str, answer: object) -> Verdict:
-    """Judge an answer to an exercise in its scenarios; whatever the answer does, this returns.
+def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
+    """Judge an answer to an exercise; whatever the answer does, this returns. Progress is kept in the learner's `folder`.
 
     Raises UserError, listing the ids, for an exercise that does not exist.
     """
-    entry = exercise(id)
-    if not callable(answer):
-        return Verdict(
-            False, f"An answer to {id!r} is a function, not {answer!r:.60}: hand it over by its name, without calling it."
-        )
-    report = judging.judge(answer, entry)
-    if problem := report.get("problem"):
+    said = judged(exercise(id), answer)
+    place = progress.folder() if folder is HERE else folder
+    known = progress.of(place, id)
+    if said.text != exercise(id)["open"]:
+        progress.note(place, id, tries=known["tries"] + 1, solved=known["solved"] or said.passed)
+    return said
+
+
+def judged(entry: dict[str, Any], answer: object) -> Verdict:
+    """What `check` says about an answer to this exercise, without a trace left."""
+    return verdict(entry, judging.judge(answer, entry))
+
+
+def verdict(entry: dict[str, Any], found: dict[str, Any]) -> Verdict:
+    """What the process that has judged an answer found, in words; see `judge.reports`."""
+    if problem := found.get("problem"):
         return Verdict(False, problem)
-    asked = report["asked"]
-    if all(case["yours"] is None for case in asked):
+    if found.get("open"):
         return Verdict(False, entry["open"])
-    if all(case["yours"] == case["right"] for case in asked):
-        return Verdict(True, f"Solved, in {len(entry['scenario'])} scenarios. {entry['solved']}\nIn Kafka: {entry['source']}")
-    return _not_yet(entry, asked)
+    if found["passed"]:
+        count = len(entry.get("scenario", ()))
+        solved = f"Solved, in {count} scenarios." if count > 1 else "Solved."
+        return Verdict(True, f"{' '.join(filter(None, (solved, found['remark'], entry['solved'])))}\nIn Kafka: {entry['source']}")
+    first = next(case for case in found["cases"] if not case["is_right"])
+    wrong = None if found.get("known") is None else entry["wrong"][found["known"]]
+    advice = wrong["message"] if wrong else f'A hint is in lab.hint("{entry["id"]}").'
+    return Verdict(False, f"Not yet. {first['text']}\n{advice}", wrong["misconception"] if wrong else None)
 
 
-def _not_yet(entry: dict[str, Any], asked: list[dict[str, Any]]) -> Verdict:
-    """The first answer that differs from Kafka's, and the misconception whose answers are the same throughout."""
-    first = next(case for case in asked if case["yours"] != case["right"])
-    where = f"{first['scenario']}: when {first['when']}, the assignment is {first['assignment']}, the ISR {first['isr']}, "
-    answers = f"and alive are {first['live']}. You say {_leader(first['yours'])}, Kafka says {_leader(first['right'])}."
-    yours = [case["yours"] for case in asked]
-    known = next((w for w in entry["wrong"] if [rule_of(w)(*_arguments(case)) for case in asked] == yours), None)
-    advice = known["message"] if known else f'A hint is in lab.hint("{entry["id"]}").'
-    return Verdict(False, f"Not yet. {where}{answers}\n{advice}", known["misconception"] if known else None)
+# ---------------------------------------------------------------- the learner's files
 
 
-def _arguments(case: dict[str, Any]) -> tuple[list[int], list[int], list[int]]:
-    return list(case["assignment"]), list(case["isr"]), list(case["live"])
+def file_of(folder: Path, id: str) -> Path:
+    """Where the learner's answer to an exercise is. Raises UserError for an unknown id."""
+    return folder / workspace.EXERCISES / str(exercise(id)["stub"])
 
 
-def _leader(broker: int | None) -> str:
-    return "nobody" if broker is None else f"broker {broker}"
+def start(folder: Path, id: str) -> Path:
+    """Bring the stub of an exercise into the learner's folder, unless a file of that name is there; return its path."""
+    path = file_of(folder, id)
+    if not path.exists():
+        workspace.restore(folder, path.relative_to(folder).as_posix())
+    return path
 
 
-def rule_of(wrong: dict[str, Any]) -> Any:
-    """A listed wrong answer as a function; its text is ours."""
-    scope: dict[str, Any] = {}
-    exec(f"def rule(assignment, isr, live):\n    {wrong['code']}", scope)  # noqa: S102 - the text comes with the package
-    return scope["rule"]
+def check_file(folder: Path, id: str) -> Verdict:
+    """Judge what the learner's file for an exercise defines. Raises UserError where there is no such file."""
+    path = file_of(folder, id)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise UserError(f"There is no answer in {path}: `kcontrol exercises start {id}` brings the stub.") from None
+    return check(id, judging.Text(text, path.name), folder)
+
+
+def reset(folder: Path, id: str) -> tuple[Path, Path | None]:
+    """Bring the stub of an exercise back; return its path and where the learner's version went, if there was one."""
+    return workspace.restore(folder, file_of(folder, id).relative_to(folder).as_posix())
+
+
+def standing(folder: Path | None, id: str) -> str:
+    """How far a learner has come with an exercise, in a few words."""
+    known = progress.of(folder, id)
+    if known["solved"]:
+        return "solved"
+    return f"tried {known['tries']} times" if known["tries"] > 1 else "tried once" if known["tries"] else "open"

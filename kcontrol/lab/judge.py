@@ -4,124 +4,115 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import pickle
 import resource
 import signal
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kcontrol.controller.election import STRATEGIES, Candidates, Elected
-from kcontrol.lab import judging, replacing
-from kcontrol.lab.judging import MEMORY_MB, SECONDS, SECONDS_BY_THE_CLOCK
-from kcontrol.sim.acts import routine
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
+import psutil
 
-WHEN = {"kill": "broker {} is killed", "start": "broker {} starts", "create_topic": "topic {} is created"}
+from kcontrol.errors import UserError
+from kcontrol.lab import answers, judging, replacing
+from kcontrol.lab.checks import MEMORY_MB, Broken, Entry, Mark, evaluate, short
+from kcontrol.lab.judging import FILE_MB, SECONDS, SECONDS_BY_THE_CLOCK
+from kcontrol.lab.kinds import kind_of
 
-
-class Broken(Exception):
-    """The learner's function has raised: its text is one sentence about it."""
+MEGABYTE = 1024 * 1024
 
 
-def limit() -> None:
-    """Bound what this process may use; not every system knows every bound."""
-    megabytes = MEMORY_MB * 1024 * 1024
+def limit(seconds: int) -> None:
+    """Bound what this process may use from now on, `seconds` of computing; not every system knows every bound."""
+    memory = psutil.Process().memory_info().vms + MEMORY_MB * MEGABYTE
+    until = math.ceil(time.process_time()) + seconds
     for what, bounds in (
-        (resource.RLIMIT_AS, (megabytes, megabytes)),
-        (resource.RLIMIT_CPU, (SECONDS, SECONDS + 1)),
+        (resource.RLIMIT_AS, (memory, memory)),
+        (resource.RLIMIT_CPU, (until, until + 1)),
+        (resource.RLIMIT_FSIZE, (FILE_MB * MEGABYTE, FILE_MB * MEGABYTE)),
         (resource.RLIMIT_CORE, (0, 0)),
     ):
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(what, bounds)
-    signal.alarm(SECONDS_BY_THE_CLOCK)  # if whoever has started this is gone by then, this ends all the same
 
 
-def try_out(function: Callable[..., Any], exercise: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every question that the machine asks in the scenarios, with the function's answer and Kafka's.
-
-    The function takes part in the machine; where it differs, Kafka's answer goes on, so that every learner is asked the same.
-    """
-    strategy = exercise["replaces"].removeprefix("election.")
-    asked: list[dict[str, Any]] = []
-    for scenario in exercise["scenario"]:
-        place = {"scenario": scenario["title"], "when": ""}
-
-        def rule(c: Candidates, place: dict[str, str] = place) -> Elected | None:
-            right = STRATEGIES[strategy].rule(c)
-            yours = _ask(function, c)
-            names = dict(zip(("assignment", "isr", "live"), replacing.question(c), strict=True))
-            asked.append(place | names | {"yours": yours, "right": right.leader if right else None})
-            return right
-
-        play(scenario, {exercise["replaces"]: rule}, place)
-    return asked
-
-
-def _ask(function: Callable[..., Any], c: Candidates) -> int | None:
+def examine(entry: Entry, answer: object, mark: Mark | None = None) -> dict[str, Any]:
+    """`problem`, a sentence; or `open`; or `cases`, of which `passed` says whether all are right, with a `remark`."""
+    if answer is None or answer is ... or (isinstance(answer, list | tuple | dict | str) and not answer):
+        return {"open": True}
+    kind = kind_of(entry)
+    if not kind.accepts(answer):
+        return {"problem": f"An answer to {entry['id']!r} is {kind.wanted}; this is {short(answer)}."}
     try:
-        return replacing.ask(function, c)
-    except replacing.WrongAnswer as error:
-        raise Broken(f"Your function gave no answer: {error}.") from None
-    except MemoryError:
-        raise Broken(f"Your function needs more than {MEMORY_MB} MB of memory: keep less.") from None
-    except RecursionError:
-        raise Broken("Your function calls itself without end: look for what should stop the recursion.") from None
-    except Exception as error:
-        assignment, isr, live = replacing.question(c)
-        problem = replacing.described(error)
-        raise Broken(
-            f"Your function raised {problem}, when asked about assignment {assignment}, ISR {isr}, alive {live}."
-        ) from None
-
-
-def play(scenario: dict[str, Any], replace: dict[str, Callable[..., Any]], place: dict[str, str]) -> None:
-    """Start the brokers one after the other, then do what the scenario says; `place` is kept up to date, for what the rule notes.
-
-    Raises Broken where the function has raised: the machine has noted that as a failed event and would go on.
-    """
-    world = World(Settings(brokers=tuple(scenario["brokers"]), seed=7, replace=replace))
-    acts = [act for broker in scenario["brokers"] for act in (["start", broker], ["run"])] + scenario["acts"]
-    for act in acts:
-        if act[0] == "run":
-            _run(world)
-        else:
-            world.step(tuple(act))
-            place["when"] = WHEN[act[0]].format(act[1])
-
-
-def _run(world: World) -> None:
-    while following := next(routine(world), None):
-        world.step(following)
-        failed = next((r for r in world.last_step if r.kind == "fail"), None)
-        if failed is not None:
-            raise Broken(failed.fields["message"])
-
-
-def report(folder: Path) -> dict[str, Any]:
-    """The verdict's material; see `judging.judge`."""
-    exercise = json.loads((folder / "exercise.json").read_text())
-    sys.path.append(str(Path.cwd()))  # modules beside the notebook
-    try:
-        function = pickle.loads((folder / "function").read_bytes())  # noqa: S301 - the learner's own, in a process of its own
-    except Exception as error:
-        return {"problem": judging.UNPORTABLE.format(judging.first_line(error))}
-    try:
-        return {"asked": try_out(function, exercise)}
+        marked = (mark or kind.prepare(entry))(answer)
     except Broken as problem:
         return {"problem": str(problem)}
+    except Exception as error:  # what an answer is made of can raise when it is looked at
+        return {"problem": f"Your answer cannot be judged: {replacing.described(error)}."}
+    if all(case.yours is None for case in marked.cases):
+        return {"open": True}
+    cases = [case._asdict() | {"is_right": case.is_right} for case in marked.cases]
+    return {"passed": all(case.is_right for case in marked.cases), "cases": cases, "remark": marked.remark}
+
+
+def known(entry: Entry, answer: object, found: dict[str, Any], mark: Mark) -> int | None:
+    """Which of the listed wrong answers this one is: the number of the first whose `when` is so, or whose cases are the same."""
+    yours = [case["yours"] for case in found["cases"]]
+    for number, listed in enumerate(entry["wrong"]):
+        if "when" in listed:
+            same = bool(evaluate(listed["when"], answer=answer, yours=yours))
+        else:
+            other = examine(entry, answers.wrong(entry, listed), mark).get("cases", ())
+            same = [case["yours"] for case in other] == yours
+        if same:
+            return number
+    return None
+
+
+def reports(folder: Path) -> Iterator[dict[str, Any]]:
+    """What `examine` says; and, for a wrong answer, the same with `known`, its number among the listed ones or None."""
+    entry = json.loads((folder / "exercise.json").read_text())
+    mark: Mark = kind_of(entry).prepare(entry)
+    limit(entry.get("seconds", SECONDS))
+    sys.path.append(str(Path.cwd()))  # modules beside the notebook
+    try:
+        answer = _answer(folder, entry)
+    except UserError as problem:
+        yield {"problem": str(problem)}
+        return
+    except Exception as error:
+        yield {"problem": judging.UNPORTABLE.format(judging.first_line(error))}
+        return
+    found = examine(entry, answer, mark)
+    yield found
+    if found.get("passed") is False:
+        yield found | {"known": known(entry, answer, found, mark)}
+
+
+def _answer(folder: Path, entry: Entry) -> Any:
+    """The answer that has travelled. Raises UserError for a file that holds none, and whatever unpacking raises."""
+    if not (folder / "answer.json").exists():
+        return pickle.loads((folder / "answer").read_bytes())  # noqa: S301 - the learner's own, in a process of its own
+    text, path = json.loads((folder / "answer.json").read_text())
+    try:
+        return answers.answer_in(text, path, answers.stub_slot(entry).name)
+    except UserError as problem:
+        raise UserError(f"{path}: {problem}") from None
+    except Exception as error:
+        raise UserError(f"{path} raised {replacing.described(error)}.") from None
 
 
 def main() -> None:
     """Judge what lies in the folder that is named on the command line."""
     folder = Path(sys.argv[1])
-    limit()
-    found = report(folder)
-    unfinished = folder / "report.json.part"
-    unfinished.write_text(json.dumps(found))
-    unfinished.rename(folder / "report.json")
+    signal.alarm(SECONDS_BY_THE_CLOCK)  # if whoever has started this is gone by then, this ends all the same
+    for found in reports(folder):
+        unfinished = folder / "report.json.part"
+        unfinished.write_text(json.dumps(found))
+        unfinished.rename(folder / "report.json")
 
 
 if __name__ == "__main__":

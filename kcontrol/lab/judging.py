@@ -1,7 +1,7 @@
-"""A learner's function is tried in a process of its own, which may do what it likes: nothing of it reaches this one.
+"""A learner's answer is tried in a process of its own, which may do what it likes: nothing of it reaches this one.
 
-The function travels by cloudpickle. The process is a fresh Python with bounds on memory, computing time and time by the clock;
-what it finds out comes back in a file.
+The answer travels by cloudpickle, or as the text of a file. The process is a fresh Python with bounds on memory, files, computing
+time and time by the clock; what it finds out comes back in a file.
 """
 
 from __future__ import annotations
@@ -13,31 +13,39 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cloudpickle
 
 SECONDS = 5  # of computing
-SECONDS_BY_THE_CLOCK = 20
-MEMORY_MB = 1024
+SECONDS_BY_THE_CLOCK = 30
+FILE_MB = 16
 
-ENDLESS = "Your function does not come to an end, and was stopped: look for a loop that never ends."
-UNPORTABLE = "Your function cannot be taken into another process ({}): use its arguments and nothing from outside."
-VANISHED = "Your function ended its process instead of returning an answer: return a broker's id or None."
+ENDLESS = "Your answer does not come to an end, and was stopped: look for a loop that never ends."
+UNPORTABLE = "Your answer cannot be taken into another process ({}): use nothing in it that comes from outside."
+VANISHED = "Your function ended its process instead of returning an answer."
 
 
-def judge(function: Callable[..., Any], exercise: dict[str, Any]) -> dict[str, Any]:
-    """Either `problem`, a sentence, or `asked`: each question in turn, with the function's answer and Kafka's."""
-    try:
-        packed = cloudpickle.dumps(function)
-    except Exception as error:  # a function can refer to anything, and anything can refuse to be pickled
-        return {"problem": UNPORTABLE.format(first_line(error))}
+class Text(NamedTuple):
+    """An answer as the text of a learner's file, which is run in the other process only."""
+
+    text: str
+    path: str
+
+
+def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
+    """The last of `judge.reports`, or `problem`, a sentence about an answer that cannot be judged."""
     with tempfile.TemporaryDirectory(prefix="kcontrol-check-") as name:
         folder = Path(name)
-        (folder / "function").write_bytes(packed)
-        (folder / "exercise.json").write_text(json.dumps(exercise))
+        if isinstance(answer, Text):
+            (folder / "answer.json").write_text(json.dumps(answer))
+        else:
+            try:
+                (folder / "answer").write_bytes(cloudpickle.dumps(answer))
+            except Exception as error:  # an answer can refer to anything, and anything can refuse to be pickled
+                return {"problem": UNPORTABLE.format(first_line(error))}
+        (folder / "exercise.json").write_text(json.dumps(entry))
         status = _run(folder)
         try:
             report: dict[str, Any] = json.loads((folder / "report.json").read_text())
@@ -50,7 +58,8 @@ def _run(folder: Path) -> int | None:
     """The exit status of the child; None where it had to be ended."""
     command = [sys.executable, "-P", "-m", "kcontrol.lab.judge", str(folder)]
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True) as child:
+    single = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # threads of numpy take address space, which is bounded
+    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True, env=single) as child:
         try:
             return child.wait(timeout=SECONDS_BY_THE_CLOCK)
         except subprocess.TimeoutExpired:
@@ -66,7 +75,7 @@ def _end(status: int | None) -> str:
         return ENDLESS
     if status < 0:
         name = signal.Signals(-status).name
-        return f"The process of your function died ({name}): look for a recursion that never ends, or for too much memory."
+        return f"The process of your answer died ({name}): look for a recursion that never ends, or for too much memory."
     return VANISHED
 
 

@@ -13,6 +13,7 @@ from kcontrol.errors import UserError
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 STATE = Path(".kcontrol") / "shipped.json"
+EXERCISES = "exercises"
 
 
 class WorkspaceProblem(UserError):
@@ -31,6 +32,8 @@ class Changes:
 def shipped(source: Path) -> dict[str, bytes]:
     """Returns the files that learners get, by relative path: everything below `source` but hidden files, caches and runs.
 
+    The stubs in the folder `exercises` beside `source` go into a folder of that name; the solutions below it stay.
+
     Raises:
         WorkspaceProblem: there are none, so the installation is not complete.
     """
@@ -43,7 +46,8 @@ def shipped(source: Path) -> dict[str, bytes]:
     }
     if not files:
         raise WorkspaceProblem(f"There are no notebooks in {source}: start from a complete copy of the project.")
-    return files
+    stubs = sorted((source.parent / EXERCISES).glob("*.py"))
+    return files | {f"{EXERCISES}/{path.name}": path.read_bytes() for path in stubs}
 
 
 def digest(content: bytes) -> str:
@@ -127,7 +131,16 @@ def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> t
     Raises:
         WorkspaceProblem: there is no such chapter, or the folder cannot be written.
     """
-    name = chapter_file(chapter, source)
+    return restore(folder, chapter_file(chapter, source), source)
+
+
+def restore(folder: Path, name: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
+    """Brings one file back as it was shipped; returns its path and where the learner's version went, if there was one.
+
+    Raises:
+        WorkspaceProblem: the folder cannot be written.
+        KeyError: there is no such file.
+    """
     content = shipped(source)[name]
     path = folder / name
     backup: Path | None = None

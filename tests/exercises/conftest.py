@@ -1,0 +1,32 @@
+"""A bound for what a test calls and nobody has written."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+class TooLong(Exception):
+    """What was called has not come to an end."""
+
+
+@pytest.fixture
+def at_most() -> Callable[..., Any]:
+    """Calls a function, and raises TooLong after that many seconds of computing."""
+
+    def call(seconds: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        def stop(*_: Any) -> None:
+            raise TooLong
+
+        before = signal.signal(signal.SIGVTALRM, stop)
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        try:
+            return function(*arguments)
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, before)
+
+    return call

@@ -1,0 +1,3 @@
+"""An exercise for the tests."""
+
+answer = None

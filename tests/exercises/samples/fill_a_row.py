@@ -1,0 +1,7 @@
+"""An exercise for the tests."""
+
+from kcontrol.model import LeaderAndIsr  # noqa: F401
+
+
+def first_leader(ctx, tp, question):
+    """Its first leadership, or why there is none."""

@@ -1,0 +1,343 @@
+"""Whatever is handed over as an answer: there is one verdict in words, nothing is harmed, and progress is kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import psutil
+import pytest
+
+from kcontrol import Lab
+from kcontrol.errors import UserError
+from kcontrol.lab import exercises, progress, workspace
+from kcontrol.lab.checks import Broken, comparable
+from kcontrol.lab.exercises import FOLDER, Verdict, check, exercise, registry
+from kcontrol.lab.judge import examine
+from tests.infra.test_cli import assert_one_sentence, kcontrol
+from tests.lab.support import is_one_sentence
+
+Rule = Callable[..., Any]
+WHO = "who-leads-next"
+PARTITIONS = "/brokers/topics/t/partitions"
+PARTITION = f"{PARTITIONS}/0"
+SAMPLES = registry(Path(__file__).parent / "samples")
+
+
+def children() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def test_the_first_answer_that_differs_is_shown() -> None:
+    """Of several answers that differ, the first one is shown: with its scenario, and with what the function was asked."""
+    verdict = check(WHO, lambda assignment, isr, live: isr[0])
+    assert verdict.text.splitlines()[0] == (
+        "Not yet. A leader dies, and the ISR still names it: when broker 2 is killed, the assignment is [2, 3, 1], "
+        "the ISR [2, 3, 1], and alive are [1, 3]. You say broker 2, Kafka says broker 3."
+    )
+
+
+def with_a_loop(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    for broker in assignment:
+        if broker in live and broker in isr:
+            return broker
+    return None
+
+
+def with_sets_and_a_spoilt_argument(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    good = set(isr) & set(live)
+    found = [broker for broker in assignment if broker in good]
+    assignment.clear()
+    isr.clear()
+    live.clear()
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("rule", [with_a_loop, with_sets_and_a_spoilt_argument])
+def test_other_right_rules_pass(rule: Rule) -> None:
+    """What is judged is the answers, not how they are found."""
+    assert check(WHO, rule).passed
+
+
+def test_the_questions_are_those_of_real_scenarios() -> None:
+    """The machine asks about dead members of the ISR, about an ISR in another order, and about nobody who qualifies."""
+    asked: list[tuple[list[int], list[int], list[int]]] = []
+
+    def noting(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+        asked.append((assignment, isr, live))
+        return with_a_loop(assignment, isr, live)
+
+    found = examine(exercise(WHO), noting)
+    assert found["passed"] and len(asked) == len(found["cases"]) >= 8
+    assert any(set(isr) - set(live) for _, isr, live in asked)
+    assert any(isr != [b for b in assignment if b in isr] for assignment, isr, _ in asked)
+    assert any(case["right"] is None and live for case, (_, _, live) in zip(found["cases"], asked, strict=True))
+
+
+# ---------------------------------------------------------------- what answers can do
+
+
+def endless(assignment: Any, isr: Any, live: Any) -> Any:
+    while True:
+        pass
+
+
+def asleep(assignment: Any, isr: Any, live: Any) -> Any:
+    time.sleep(3_600)
+
+
+def raises(assignment: Any, isr: Any, live: Any) -> Any:
+    return assignment[99]
+
+
+def of_the_wrong_type(assignment: Any, isr: Any, live: Any) -> Any:
+    return str(assignment[0])
+
+
+def leaves(assignment: Any, isr: Any, live: Any) -> Any:
+    os._exit(0)
+
+
+def exits(assignment: Any, isr: Any, live: Any) -> Any:
+    sys.exit()
+
+
+def greedy(assignment: Any, isr: Any, live: Any) -> Any:
+    return len(bytearray(5 << 30))
+
+
+def recursive(assignment: Any, isr: Any, live: Any) -> Any:
+    return recursive(assignment, isr, live)
+
+
+def takes_nothing() -> Any:
+    return 1
+
+
+def writes_without_end(assignment: Any, isr: Any, live: Any) -> Any:
+    with tempfile.TemporaryFile() as file:
+        while True:
+            file.write(bytes(1_000_000))
+
+
+def talkative(assignment: Any, isr: Any, live: Any) -> Any:
+    print("x" * 1_000_000)
+    sys.stderr.write("y" * 1_000_000)
+    raise ValueError("two\nlines")
+
+
+HARM: list[tuple[Rule, str]] = [
+    (endless, "does not come to an end"),
+    (raises, "IndexError"),
+    (of_the_wrong_type, "a str"),
+    (leaves, "ended its process"),
+    (exits, "ended its process"),
+    (greedy, "1024 MB"),
+    (recursive, "calls itself"),
+    (takes_nothing, "TypeError"),
+    (talkative, "two lines"),
+    (writes_without_end, "OSError"),
+]
+
+
+@pytest.mark.parametrize(("rule", "words"), HARM)
+def test_whatever_an_answer_does_there_is_a_sentence(rule: Rule, words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The answer is tried in a process of its own: here nothing happens but one sentence, and no process is left."""
+    before = children()
+    verdict = check(WHO, rule)
+    assert not verdict.passed and words in verdict.text and is_one_sentence(verdict.text), verdict.text
+    assert children() <= before
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_an_answer_that_sleeps_is_stopped() -> None:
+    """Time by the clock is bounded too."""
+    before = children()
+    assert "does not come to an end" in check(WHO, asleep).text
+    assert children() <= before
+
+
+def test_an_answer_that_cannot_travel() -> None:
+    """What refers to something that belongs to this process alone is refused in one sentence."""
+    import threading
+
+    lock = threading.Lock()
+    verdict = check(WHO, lambda assignment, isr, live: lock and assignment[0])
+    assert not verdict.passed and "comes from outside" in verdict.text and is_one_sentence(verdict.text)
+
+
+@pytest.mark.parametrize("answer", [3, "next_leader", [1]])
+def test_an_answer_that_is_no_function(answer: object) -> None:
+    """What cannot be called is refused in one sentence."""
+    verdict = check(WHO, answer)
+    assert not verdict.passed and "a function" in verdict.text and is_one_sentence(verdict.text)
+
+
+def test_a_verdict_is_shown_as_text() -> None:
+    """In a notebook a verdict is its words, escaped."""
+    verdict = Verdict(False, "a <b>\nsecond line")
+    assert repr(verdict) == "a <b>\nsecond line" and verdict._repr_html_() == "<p>a &lt;b&gt;</p><p>second line</p>"
+
+
+# ---------------------------------------------------------------- answers that are no functions
+
+
+@pytest.mark.parametrize(
+    ("id", "answer", "words"),
+    [
+        ("reach-epoch-3", [("kill", 7)], "Act 1 cannot be done"),
+        ("reach-epoch-3", [("set", "/controller_epoch", "3")], "may not be used here; what may is kill, start"),
+        ("reach-epoch-3", [()], "may not be used"),
+        ("reach-epoch-3", "kill 1", "a list of acts"),
+        ("reach-epoch-3", [7], "may not be used"),
+        ("read-an-epoch", print, "a value"),
+        ("read-an-epoch", object(), "cannot be compared"),
+        ("a-check-of-its-own", "two", "a number"),
+        ("state-an-invariant", lambda moment: 1 / 0, "ZeroDivisionError"),
+        ("fill-a-function", lambda: 1, "TypeError"),
+    ],
+)
+def test_answers_that_cannot_be_judged(id: str, answer: object, words: str) -> None:
+    """What is of the wrong sort, or cannot be done, is refused in a sentence that says what is wanted."""
+    problem = examine(SAMPLES[id], answer)["problem"]
+    assert words in problem and problem.endswith(".") and "\n" not in problem
+
+
+@pytest.mark.parametrize(
+    ("id", "answer", "words"),
+    [
+        ("order-the-writes", [PARTITION, PARTITIONS], "2 of them belong there; 3 are wanted"),
+        ("order-the-writes", [PARTITIONS, f"{PARTITION}/state", PARTITION], "number 2 of your list is the first that"),
+        ("read-an-epoch", True, "You say True"),
+        ("reach-epoch-3", [("kill", 2), ("start", 2)] * 2 + [("kill", 1)], "You need 5 acts: 4 have to be enough"),
+        ("reach-epoch-3", [("kill", 2)], "After your 1 acts the controller epoch is 1; the goal is 3"),
+    ],
+)
+def test_wrong_values_are_told_without_the_right_one(id: str, answer: object, words: str) -> None:
+    """A wrong value shows how far it is right and not what would be right."""
+    found = examine(SAMPLES[id], answer)
+    assert found["passed"] is False
+    assert words in next(case["text"] for case in found["cases"] if not case["is_right"])
+
+
+def test_more_acts_than_needed_pass_with_a_remark() -> None:
+    """Who reaches the goal by a longer way has solved it, and is told the fewest acts that are known."""
+    found = examine(SAMPLES["reach-epoch-3"], [("kill", 2), ("kill", 1), ("start", 1), ("start", 2)])
+    assert not found["passed"]
+    found = examine(SAMPLES["reach-epoch-3"], [("kill", 1), ("run",), ("start", 1), ("kill", 2), ("start", 2)])
+    assert found["passed"] and found["remark"] == "You needed 4 acts; it can be done in 3."
+
+
+def test_values_of_every_library_are_compared_alike() -> None:
+    """Tables, numbers of numpy, sets and tuples count as what they hold; missing is None; True is not 1."""
+    frame = pd.DataFrame({"a": pd.Series([1, None], ["x", "y"], "Int64")})
+    assert comparable(frame) == {"x": {"a": 1}, "y": {"a": None}}
+    assert comparable(frame.a.dropna().to_numpy()) == [1] == comparable({1.0})
+    assert comparable((pd.Timedelta(seconds=2), pd.NaT, {2, 1})) == [2000, None, [1, 2]]
+    with pytest.raises(Broken, match="of type object"):
+        comparable([object()])
+
+
+# ---------------------------------------------------------------- progress, and the shell
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A learner's folder, in which this process works."""
+    workspace.prepare(tmp_path / "work")
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+def test_progress_is_kept_in_the_learners_folder(work: Path) -> None:
+    """Tries are counted, solved stays solved, and an answer that is not begun is no try; another folder knows nothing of it."""
+    solution = "def next_leader(a, isr, live):\n    return next((b for b in a if b in isr and b in live), None)\n"
+    assert exercises.standing(work, WHO) == "open"
+    check(WHO, None)
+    assert exercises.standing(work, WHO) == "open"
+    check(WHO, 3)
+    assert exercises.standing(work, WHO) == "tried once"
+    exercises.file_of(work, WHO).write_text(solution)
+    assert exercises.check_file(work, WHO).passed
+    check(WHO, 3)
+    assert exercises.standing(work, WHO) == "solved" and progress.of(work, WHO)["tries"] == 3
+    assert exercises.standing(work.parent, WHO) == "open"
+
+
+def test_progress_that_cannot_be_read_is_none(work: Path) -> None:
+    """A broken file costs the progress and nothing else."""
+    (work / progress.FILE).write_text('{"who-leads-next": {"tries": "many", "solved": 1}, "x": 3}')
+    assert exercises.standing(work, WHO) == "open"
+    (work / progress.FILE).write_text("{broken")
+    assert exercises.hint(WHO).startswith("Hint 1 of 3: ") and exercises.hint(WHO).startswith("Hint 2 of 3: ")
+
+
+def test_hints_come_one_at_a_time_and_begin_anew(work: Path) -> None:
+    """From Python and on the shell it is the same row of hints, and the lab's own call is the same."""
+    lab = Lab(brokers=1, runs=None)
+    said = [lab.hint(WHO), kcontrol("exercises", "hint", WHO, "--dir", str(work)).stdout.strip(), lab.hint(WHO), lab.hint(WHO)]
+    assert [hint[:9] for hint in said] == ["Hint 1 of", "Hint 2 of", "Hint 3 of", "Hint 1 of"]
+    assert [hint.partition(": ")[2] for hint in said[:3]] == exercise(WHO)["hints"]
+
+
+def test_an_exercise_on_the_shell(work: Path) -> None:
+    """Start, check, reset and list do what they say; the status of a check says whether it is solved."""
+    folder = ("--dir", str(work))
+    file = exercises.file_of(work, WHO)
+    file.unlink()
+    started = kcontrol("exercises", "start", WHO, *folder)
+    assert started.returncode == 0 and str(file) in started.stdout and exercise(WHO)["text"] in started.stdout
+    assert file.read_bytes() == (FOLDER / exercise(WHO)["stub"]).read_bytes()
+    tried = kcontrol("exercises", "check", WHO, *folder)
+    assert (tried.returncode, tried.stdout) == (1, exercise(WHO)["open"] + "\n")
+    mine = (FOLDER / exercise(WHO)["solution"]).read_text()
+    file.write_text(mine)
+    assert kcontrol("exercises", "start", WHO, *folder).returncode == 0 and file.read_text() == mine
+    solved = kcontrol("exercises", "check", WHO, *folder)
+    assert solved.returncode == 0 and solved.stdout.startswith("Solved, in 6 scenarios.")
+    line = next(line for line in kcontrol("exercises", "list", *folder).stdout.splitlines() if line.startswith(WHO))
+    assert " 0  Fill " in line and "3 min" in line and "solved" in line
+    brought = kcontrol("exercises", "reset", WHO, *folder)
+    assert brought.returncode == 0 and "who_leads_next.kept-1.py" in brought.stdout
+    assert file.with_name("who_leads_next.kept-1.py").read_text() == mine
+
+
+def test_solutions_stay_at_home(work: Path) -> None:
+    """The learner's folder holds a stub for every exercise, and nothing else of the exercises."""
+    shipped = {path.name for path in (work / workspace.EXERCISES).rglob("*")}
+    assert shipped == {entry["stub"] for entry in registry().values()}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def next_leader(:", "no Python"),
+        ("x = 1", "does not define next_leader"),
+        ("import os", "no answer in it"),
+        ("raise ValueError('x')\nnext_leader = 1", "ValueError: x"),
+        ("while True: pass\nnext_leader = 1", "does not come to an end"),
+        ("next_leader = 3", "a function"),
+    ],
+)
+def test_a_file_that_holds_no_answer(work: Path, text: str, words: str) -> None:
+    """Whatever stands in the learner's file, the shell says one sentence."""
+    exercises.file_of(work, WHO).write_text(text)
+    said = exercises.check_file(work, WHO)
+    assert not said.passed and words in said.text and is_one_sentence(said.text), said.text
+
+
+def test_names_that_nothing_has(work: Path) -> None:
+    """An unknown exercise, an unknown chapter and a file that is not there are one sentence with what there is."""
+    assert_one_sentence(kcontrol("exercises", "check", "who", "--dir", str(work)), "no exercise 'who'", WHO)
+    assert_one_sentence(kcontrol("exercises", "list", "--chapter", "99", "--dir", str(work)), "no exercises of a chapter '99'")
+    exercises.file_of(work, WHO).unlink()
+    assert_one_sentence(kcontrol("exercises", "check", WHO, "--dir", str(work)), f"exercises start {WHO}")
+    with pytest.raises(UserError, match="there are who-leads-next"):
+        exercises.hint("x")
