@@ -1,0 +1,12 @@
+"""Solution: the check first, then the write's own code."""
+
+
+def meaning(check, write):
+    """What the two codes of a transaction [check /controller_epoch, write] mean: "written", "moved", "retry" or "failed"."""
+    if check == "BADVERSION":
+        return "moved"
+    if check == "OK" and write == "OK":
+        return "written"
+    if check == "OK" and write == "BADVERSION":
+        return "retry"
+    return "failed"
