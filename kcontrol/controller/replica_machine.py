@@ -18,6 +18,8 @@ from kcontrol.znodes import decode_state, state_path
 
 NEW, ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE, NON_EXISTENT = ReplicaState
 
+NOBODY_LEADS = "nobody leads it"  # a replica comes Online all the same; before 1.1 Kafka does not log that
+
 Steps = Generator[Effect, Any, None]
 Replicas = list[PartitionReplica]
 
@@ -73,7 +75,8 @@ def resume(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, targ
         tp = replica.topic_partition
         if value := ctx.leadership.get(tp):
             batch.add_leader_and_isr(ctx, (replica.broker_id,), tp, value, ctx.assignments[tp], is_new=False)
-    yield _commit(ctx, replicas, target)
+    rules = {r: "" if r.topic_partition in ctx.leadership else NOBODY_LEADS for r in replicas}
+    yield Commit(tuple(StateChange(r, ctx.replica_state(r), target, rule=rule) for r, rule in rules.items()))
 
 
 def retire(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:

@@ -13,7 +13,7 @@ from kcontrol.errors import UserError
 from kcontrol.lab import parting, subjects, tables
 from kcontrol.lab.studying import Studies
 from kcontrol.runtime import journal
-from kcontrol.runtime.fold import Fold
+from kcontrol.runtime.history import History, State
 from kcontrol.runtime.journal import Record
 from kcontrol.views import text
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class Moment(Studies):
     """Read only: `records` are a journal up to one of its records, `name` is what the run is called."""
 
-    def __init__(self, records: Sequence[Record], name: str = "run") -> None:
-        self._records, self.name = records, name
-        self._fold, self._folded = Fold(), 0
+    def __init__(self, records: Sequence[Record], name: str = "run", state: State | None = None) -> None:
+        self._records, self.name, self._state = records, name, state
+        self._history = History(records)
 
     @property
     def records(self) -> Sequence[Record]:
@@ -36,13 +36,9 @@ class Moment(Studies):
         return self._records
 
     @property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """What `runtime.fold` makes of the journal: znodes, brokers, channels."""
-        records = self.records
-        for position in range(self._folded, len(records)):
-            self._fold.add(records[position])
-        self._folded = len(records)
-        return self._fold.state
+        return self._history.state if self._state is None else self._state
 
     # ---------------------------------------------------------------- tables
 
@@ -74,15 +70,14 @@ class Moment(Studies):
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
         """What differs between the states after two records: one row per znode and per belief of a broker."""
-        states = [Moment(self.records[: subjects.position(self.records, to) + 1]).state for to in (before, after)]
-        return tables.diff(*states)
+        return tables.diff(*(self._history.at(subjects.position(self.records, to)) for to in (before, after)))
 
     # ---------------------------------------------------------------- other moments
 
     def rewind(self, to: object) -> Moment:
         """The same run after an earlier record: an id such as "2.1.58", or a number in the journal, negative from the end."""
         at = subjects.position(self.records, to)
-        return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}")
+        return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._history.at(at))
 
     def compare(self, other: Moment) -> parting.Parting:
         """The first record at which two runs part, in words and as a table."""

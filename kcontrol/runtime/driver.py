@@ -108,6 +108,7 @@ class Driver:
         self.behind: dict[Any, HostedPartition] = {}  # what this broker leads and not everybody has caught up with
         self.exit_code: int | None = None  # once the process wants to stop
         self.is_cut_off = False  # whether its session has ended and its client library has not opened another one yet
+        self.exit_cause: RecordId | None = None
         self.exact = False  # whether suspended handlers keep what a fingerprint needs
 
     # ---------------------------------------------------------------- journal and queues
@@ -207,7 +208,7 @@ class Driver:
     def _end(self, thread: Thread, error: Exception | None) -> None:
         if error is not None:
             if thread.name == "main":
-                self.exit_code = 1
+                self.exit_code, self.exit_cause = 1, thread.begun
             self.log(
                 "fail", thread.begun, thread=thread.name, event=thread.event.name, error=type(error).__name__, message=str(error)
             )
@@ -299,7 +300,7 @@ class Driver:
             self.log("cancel", thread.begun, timer=effect.timer)
 
     def _exit(self, thread: Thread, effect: fx.Exit) -> None:
-        self.exit_code = effect.exit_code
+        self.exit_code, self.exit_cause = effect.exit_code, thread.begun
 
     def _enqueue(self, thread: Thread, effect: fx.Enqueue) -> None:
         name = effect.thread or self.route(effect.event)

@@ -52,7 +52,7 @@ def _has_notices(world: World, n: int) -> bool:
 
 
 def _in_transit(world: World, sender: int, receiver: int) -> bool:
-    return (sender, receiver) in world.network.deliverable() and exchange.hears(world, receiver) and exchange.hears(world, sender)
+    return (sender, receiver) in world.network.deliverable() and exchange.travels(world, sender, receiver)
 
 
 def _can_ask(world: World, n: int) -> bool:
@@ -155,7 +155,7 @@ def routine(world: World) -> Iterator[Action]:
         elif p.session == "expiring" and lives.expire_has_begun(p.driver):
             yield ("reconnect", n)
     for sender, receiver in world.network.deliverable():
-        if exchange.hears(world, receiver) and exchange.hears(world, sender):
+        if exchange.travels(world, sender, receiver):
             yield ("request", sender, receiver)
     for n, _ in living:
         if exchange.may_ask(world, n):
@@ -176,6 +176,7 @@ def faults(world: World) -> Iterator[Action]:
         yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.periodic and not p.frozen)
         yield from (("kill", n),) if "kill" in offered else ()
         yield from (("expire", n),) if "expire" in offered and p.session == "open" and n not in world.ghosts else ()
+        yield from ((kind, n) for kind in (("thaw",) if p.frozen else ("term", "freeze")) if kind in offered)
         for tp, held in sorted(p.driver.broker.hosted.items()) if "shrink" in offered else ():
             yield from (("shrink", n, str(tp), b) for b in held.value.isr if _may_shrink(world, n, str(tp), b))
     yield from (("start", n) for n in world.settings.brokers if n not in world.processes and "start" in offered)

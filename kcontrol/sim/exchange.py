@@ -57,6 +57,28 @@ def deliver(world: World, n: int) -> None:
 # ---------------------------------------------------------------- requests and questions
 
 
+def travels(world: World, sender: int, receiver: int) -> bool:
+    """Whether the first request of this channel can be handled now by its receiver."""
+    return hears(world, receiver) and hears(world, sender) and not _waits_for_fetch(world, sender, receiver)
+
+
+def _waits_for_fetch(world: World, sender: int, receiver: int) -> bool:
+    """Whether the request would take a partition away from a leader that is frozen: until 1.1 a fetch under way is waited for.
+
+    All requests behind it wait too. Source: AbstractFetcherThread.removePartitions and SimpleConsumer (0.8.1); seen on brokers.
+    """
+    driver = world.processes[receiver].driver
+    parcel = world.network.channels[sender, receiver][0]
+    if not driver.controller.rules.waits_for_fetch or parcel.api != "LeaderAndIsr":
+        return False
+    for tp, told in parcel.requests.leader_and_isr[receiver].items():
+        held = driver.broker.hosted.get(tp)
+        leader = world.processes.get(held.value.leader) if held and held.value.leader != receiver else None
+        if held and leader is not None and leader.frozen and told.leader_epoch > held.value.leader_epoch:
+            return True
+    return False
+
+
 def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
     """Let a thread take its next event at once, if it is idle and its process is not frozen."""
     driver = world.processes[n].driver

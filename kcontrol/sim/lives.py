@@ -71,7 +71,8 @@ def expire(world: World, n: int) -> None:
     p = world.processes[n]
     p.session, p.driver.is_cut_off = "expired", True
     p.notices.clear()
-    end_session(world, n, p.driver.client, p.driver.log("session_lost", None))
+    p.lost = p.driver.log("session_lost", None)
+    end_session(world, n, p.driver.client, p.lost)
 
 
 def end_session(world: World, n: int, client: Client, cause: RecordId | None) -> None:
@@ -79,10 +80,10 @@ def end_session(world: World, n: int, client: Client, cause: RecordId | None) ->
     world.log("close", cause, broker=n, session=client.session_id, deleted=list(closed.deleted), zxid=closed.zxid)
 
 
-def exit_with(world: World, n: int, exit_code: int) -> None:
+def exit_with(world: World, n: int, exit_code: int, because: RecordId | None) -> None:
     """The process gives up by itself and closes its session on the way."""
     p = world.processes.pop(n)
-    cause = world.log("stop", None, broker=n, exit_code=exit_code)
+    cause = world.log("stop", because, broker=n, exit_code=exit_code)
     world.network.forget(n)
     if p.session == "open":
         end_session(world, n, p.driver.client, cause)
@@ -95,7 +96,7 @@ def renew(world: World, n: int) -> None:
     and then calls every listener there is.
     """
     p = world.processes[n]
-    record = p.driver.log("renew", None)
+    p.lost = record = p.driver.log("renew", p.lost)
     if p.driver.controller.rules.design == LISTENERS:
         record = _open(world, n)
         p.driver.enqueue(NewSession(), record)
@@ -121,7 +122,7 @@ def _open(world: World, n: int) -> RecordId:
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
     world.owners[client.session_id] = n
     p.driver.client, p.session, p.driver.is_cut_off = client, "open", False
-    return p.driver.log("open", None, session=client.session_id)
+    return p.driver.log("open", p.lost, session=client.session_id)
 
 
 def expire_has_begun(driver: Driver) -> bool:

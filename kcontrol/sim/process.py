@@ -75,7 +75,7 @@ class Ghost(NamedTuple):
 
 @dataclass(slots=True)
 class Process:
-    """`session` is `open`, `expired` (nobody has noticed), or `expiring` (the controller has been told)."""
+    """`session` is `open`, `expired` (nobody has noticed), or `expiring` (the controller has been told); `lost` is the record why."""
 
     driver: Driver
     host: str
@@ -83,6 +83,7 @@ class Process:
     session: str = "open"
     frozen: bool = False
     notices: deque[Notice] = field(default_factory=deque)
+    lost: RecordId | None = None
 
 
 def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, BrokerContext]:

@@ -166,7 +166,7 @@ class World:
             old.node, old.incarnation, zk.client(old.client.session_id), old.controller.copy(), old.broker.copy()
         )
         process.copy_driver(old, driver)
-        return Process(driver, p.host, p.port, p.session, p.frozen, p.notices.copy())
+        return Process(driver, p.host, p.port, p.session, p.frozen, p.notices.copy(), p.lost)
 
     def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any) -> Driver:
         threads, route = process.threads(controller.rules, controller, broker), process.route(controller.rules)
@@ -234,7 +234,7 @@ class World:
         """A broker whose start-up has failed, or that has said goodbye, exits and closes its session on the way."""
         for n, p in list(self.processes.items()):
             if p.driver.exit_code is not None:
-                lives.exit_with(self, n, p.driver.exit_code)
+                lives.exit_with(self, n, p.driver.exit_code, p.driver.exit_cause)
 
     def _notify(self, before: int) -> None:
         """Hand over the watch events that this step has caused, each with the record of the write that caused it."""

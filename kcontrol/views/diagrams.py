@@ -14,7 +14,7 @@ from kcontrol.runtime import journal
 from kcontrol.runtime.journal import Record, RecordId
 from kcontrol.transitions import Transition, TransitionTable
 from kcontrol.views import dot, text
-from kcontrol.views.meanings import kafka_source, rule
+from kcontrol.views.meanings import decided
 
 # Graphviz writes colours as attributes, which a style sheet overrides: in a dark theme what is dark becomes light.
 STYLE = """<style>
@@ -97,21 +97,15 @@ def _decider(row: Transition) -> str:
     return "" if name == "mark" else name
 
 
-def _because(record: Record) -> str:
-    found = rule(record)
-    return f"rule: {found}" if found and record.kind == "change" else found
-
-
 def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
-    """The chain of causes of a record, from the first cause down, each link with its rule and where Kafka has it.
+    """The chain of causes of a record, from the first cause down, each link with its row or rule and where Kafka has it.
 
     Raises KeyError for an id that is not among the records.
     """
     diagram = _diagram("why", rankdir="TB", nodesep="0.2", ranksep="0.25")
     chain = [record.plain() for record in reversed(journal.why(records, id))]
     for record in chain:
-        decided = [found for found in (_because(record), kafka_source(record)) if found]
-        words = [f"{record.id}  {text.say(record)}", *decided]
+        words = [f"{record.id}  {text.say(record)}", *decided(record)]
         lines = [part for line in words for part in textwrap.wrap(line, WRAP, break_long_words=False)]
         diagram.add_node(str(record.id), lines, tooltip=" ".join(words), css="current" if record is chain[-1] else "")
     for earlier, later in pairwise(chain):

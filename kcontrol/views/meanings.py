@@ -31,6 +31,23 @@ def note(machine: str, source: str, target: str) -> str:
     return next((str(row[2]) for row in rows if row[:2] == [source, target]), "")
 
 
+def row_of(record: Record) -> str:
+    """The row of the table that a move went by, with what it means; empty for records that are no move."""
+    fields = record.fields
+    if record.kind != "change":
+        return ""
+    source, target = str(fields["source"]), str(fields["target"])
+    return f"{source} -> {target}: {note(fields['machine'], source, target)}"
+
+
+def decided(record: Record) -> list[str]:
+    """What stands behind a record, as far as there is any: the row of the table, the rule, and where Kafka has it."""
+    row, why, where = row_of(record), rule(record), kafka_source(record)
+    if row.endswith(f": {why}"):
+        why = ""
+    return [found for found in (row, f"rule: {why}" if why and row else why, where) if found]
+
+
 def kafka_source(record: Record) -> str:
     """Where Kafka does what this record says, with the release; empty for what Kafka has no part in."""
     fields = record.fields
@@ -38,6 +55,6 @@ def kafka_source(record: Record) -> str:
     if record.kind == "begin":
         found = MEANINGS["events"].get(fields["event"], ["", ""])[1]
     elif record.kind == "change":
-        entry = MEANINGS["rules"].get(fields["rule"])
-        found = entry[1] if entry else MEANINGS["machines"][fields["machine"]]["source"]
+        entry, machine = MEANINGS["rules"].get(fields["rule"]), MEANINGS["machines"][fields["machine"]]
+        found = entry[1] if entry else f"{machine['method']} in {machine['source']}"
     return f"{found} ({MEANINGS['release']})" if found else ""

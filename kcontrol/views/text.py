@@ -304,7 +304,9 @@ def summary(state: dict[str, Any], brokers: Iterable[int] = ()) -> str:
     controller = scene.controller(state)
     rules = f"broker {controller[0]} is controller (epoch {controller[1]})" if controller else "no controller"
     states = [scene.condition(p, state) for p in scene.partitions(state)]
-    numbers = [f"{states.count(name)} {name}" for name in ("online", "offline", "new") if name in states]
-    if not states:
+    numbers = [(states.count(name), name) for name in ("online", "offline", "new") if name in states]
+    if not numbers:
         return f"{count}, {rules}, no partitions"
-    return f"{count}, {rules}, {', '.join(numbers).replace(' ', ' partition' + 's' * (len(states) != 1) + ' ', 1)}"
+    (first, name), *others = numbers
+    partitions = ", ".join([f"{first} partition{'s' * (first != 1)} {name}", *(f"{number} {other}" for number, other in others)])
+    return f"{count}, {rules}, {partitions}"

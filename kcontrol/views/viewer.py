@@ -27,9 +27,10 @@ import traitlets
 
 from kcontrol.errors import UserError
 from kcontrol.runtime import journal
-from kcontrol.runtime.fold import Fold, fold
+from kcontrol.runtime.history import History
 from kcontrol.runtime.journal import Record, RecordId, plain
 from kcontrol.views import bundle, picture, scene, text
+from kcontrol.views.meanings import decided
 from kcontrol.views.rows import about_run, row
 
 AT_ONCE = 5_000  # rows in one message
@@ -73,7 +74,7 @@ class Viewer(anywidget.AnyWidget):
 
     def __init__(self, stepper: Stepper | None = None, *, records: Iterable[Record] = (), title: str = "") -> None:
         self._stepper, self._held = stepper, list(records)
-        self._fold, self._folded = Fold(), 0
+        self._history, self._folded = History(self._source), 0
         self._sessions: dict[int, tuple[int, bool]] = {}
         rows = [row(record) for record in self._source]
         self._take_in()
@@ -112,7 +113,7 @@ class Viewer(anywidget.AnyWidget):
         return rows
 
     def _start_anew(self) -> None:
-        self._fold, self._folded, self._sessions = Fold(), 0, {}
+        self._history, self._folded, self._sessions = History(self._source), 0, {}
         rows = [row(record) for record in self._source]
         with self.hold_sync():
             self.records, self.asked = rows, []
@@ -121,9 +122,8 @@ class Viewer(anywidget.AnyWidget):
         self._take_in()
 
     def _take_in(self) -> None:
-        """Fold what is new, and remember whose sessions are open."""
+        """Remember whose sessions are open."""
         for record in self._source[self._folded :]:
-            self._fold.add(record)
             fields = record.fields
             if record.kind == "open":
                 self._sessions[fields["session"]] = (record.id.node, True)
@@ -142,7 +142,7 @@ class Viewer(anywidget.AnyWidget):
         """What can happen next, labelled, and told apart: what goes on by itself and what somebody does."""
         if self._stepper is None:
             return []
-        state = self._fold.state
+        state = self._history.state
         return [[plain(action), text.label(action, state), self._sort_of(action)] for action in self._stepper.actions()]
 
     def _sort_of(self, action: Sequence[Any]) -> str:
@@ -150,7 +150,7 @@ class Viewer(anywidget.AnyWidget):
         if action[0] == "expire":
             by_itself = scene.is_left_behind(self._sessions, action[1])
         elif action[0] == "fire":
-            by_itself = not scene.is_periodic(self._fold.state, *action[1:])
+            by_itself = not scene.is_periodic(self._history.state, *action[1:])
         return "routine" if by_itself else "fault"
 
     # ---------------------------------------------------------------- the way through the journal
@@ -176,13 +176,17 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._beside(self._weighing(2), 1)
 
     def why(self, record: int | str | Sequence[int] | None = None) -> list[str]:
-        """Show the chain of causes of a record, and return it as lines, nearest cause first; None closes it."""
+        """Show the chain of causes of a record, and return it as lines, nearest cause first, each with its row, rule and source.
+
+        None closes it.
+        """
         if record is None:
             self.asked = []
             return []
         row = self.records[self._index(record)]
         self.asked = row["id"]
-        return text.lines(journal.why(self._source, RecordId(*row["id"])))
+        chain = [record.plain() for record in journal.why(self._source, RecordId(*row["id"]))]
+        return [" · ".join([*text.lines([record]), *decided(record)]) for record in chain]
 
     def _listed(self) -> list[int]:
         return self._weighing(0 if self.details else 1)
@@ -272,8 +276,8 @@ class Viewer(anywidget.AnyWidget):
     def state(self) -> dict[str, Any]:
         """The folded state at the record that is shown."""
         if self.at >= len(self.records) - 1:
-            return self._fold.state
-        return fold(self._source[: self.at + 1])
+            return self._history.state
+        return self._history.at(self.at)
 
     def line(self) -> str:
         """The state in one line, and where in the journal it is."""

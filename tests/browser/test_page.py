@@ -167,9 +167,13 @@ def test_why(open_page: Open) -> None:
     elected = next(i for i, r in enumerate(records) if r.kind == "change" and r.fields["rule"] == "offline")
     page, viewer = open_page(records, at=elected), Viewer(records=records)
     page.locator(".kc-now .kc-button").click()
+    lines = [line.split(" · ") for line in viewer.why(elected)]
     shown = page.locator(".kc-chain .kc-say").all_inner_texts()
-    assert [line.split(maxsplit=2)[2] for line in viewer.why(elected)] == shown
-    assert "offlinePartitionLeaderElection (2.8)" in page.locator(".kc-chain li").first.inner_text()
+    assert [words[0].split(maxsplit=2)[2] for words in lines] == shown
+    assert page.locator(".kc-chain small").all_inner_texts() == [part for words in lines for part in words[1:]]
+    assert (
+        "offlinePartitionLeaderElection in PartitionStateMachine.scala (2.8)" in page.locator(".kc-chain li").first.inner_text()
+    )
     page.locator(".kc-chain .kc-link").last.click()
     assert page.locator(".kc-sentence").inner_text() == shown[-1]
     page.locator(".kc-why h4 button").click()

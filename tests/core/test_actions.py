@@ -131,14 +131,14 @@ def test_a_refused_write_leaves_forks_possible() -> None:
 
 @pytest.mark.parametrize("frozen", [1, 3], ids=["the controller", "a leader"])
 def test_a_frozen_broker_does_nothing(frozen: int) -> None:
-    """Of a process that is stopped no action is offered but its death and the end of its session, until it is thawed."""
+    """Of a process that is stopped nothing is offered but its death, the end of its session, and that it goes on."""
     world = cluster(faults=ALL_FAULTS)
     world.step(("freeze", frozen))
     since = len(world.journal.records)
     world.step(("kill", 2))
     world.step(("expire", 2))
     world.run()
-    assert {action[0] for action in world.actions() if action[1] == frozen} == {"kill", "expire"}
+    assert {action[0] for action in world.actions() if action[1] == frozen} == {"kill", "expire", "thaw"}
     assert [r.kind for r in world.journal.records[since:] if r.id.node == frozen] == []
     world.step(("thaw", frozen))
     world.run()
@@ -162,8 +162,9 @@ def test_an_answer_waits_for_a_frozen_broker() -> None:
 
 def test_faults_are_offered_only_if_the_settings_say_so() -> None:
     """`actions()` of a cluster offers the faults of its settings and no other, though each can be asked for."""
-    for fault in ("kill", "expire", "shrink"):
+    for fault in ("kill", "expire", "term", "freeze", "shrink"):
         assert {action[0] for action in cluster(faults=(fault,)).actions()} - {"fire"} == {fault}
+    assert ("thaw", 2) not in cluster(faults=("freeze", "thaw")).actions()
     world = cluster(faults=("start", "create_topic", "delete_controller"))
     assert {action[0] for action in world.actions()} - {"fire"} == {"delete"}
     world.step(("kill", 2))

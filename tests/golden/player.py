@@ -50,8 +50,8 @@ class Player:
         return {
             "do": step["do"],
             "writes": list(recording.writes(records)),
-            "transitions": list(recording.transitions(records, self.epochs)),
-            "requests": list(recording.requests(records, self.sent)),
+            "transitions": list(recording.transitions(records, self.epochs, self.world.settings.rules())),
+            "requests": list(recording.requests(records, self.sent, self.world.settings.rules())),
             "znodes": recording.znodes(self.world),
         }
 
@@ -103,11 +103,12 @@ class Player:
             self._settle()
 
     def expand(self, topics: dict[str, Any]) -> None:
+        version = self.world.settings.rules().topic_znode
         for topic, added in topics.items():
             (znode,) = self.world.tool.read([topic_path(topic)], False)
             stored = decode_topic(znode.data)
             grown = stored.partitions | {int(p): ReplicaAssignment(tuple(replicas)) for p, replicas in added.items()}
-            self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown)).decode()))
+            self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown), version).decode()))
 
     def term(self, brokers: Any) -> None:
         for broker in _list(brokers):

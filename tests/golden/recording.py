@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from kcontrol.controller.replica_machine import NOBODY_LEADS
+from kcontrol.generations import LISTENERS, Rules
 from kcontrol.model import PartitionReplica
 from kcontrol.runtime.journal import Record, plain
 from kcontrol.sim.world import WORLD, World
@@ -65,12 +67,17 @@ def short(state: Any) -> str:
     return name if name.startswith("ReplicaDeletion") else name.removesuffix("Partition").removesuffix("Replica")
 
 
-def transitions(records: Iterable[Record], epochs: dict[int, int]) -> Iterator[dict[str, Any]]:
-    """Every move that a controller carried out, or refused. `epochs` is kept up to date with what each controller believes."""
+def transitions(records: Iterable[Record], epochs: dict[int, int], rules: Rules) -> Iterator[dict[str, Any]]:
+    """Every move that a controller logged as carried out, or refused.
+
+    `epochs` is kept up to date with what each controller believes.
+    """
     for record in records:
         fields, node = record.fields, record.id.node
         if record.kind == "learn" and (fields["context"], fields["field"]) == ("controller", "controller_epoch"):
             epochs[node] = fields["put"]
+        elif rules.design == LISTENERS and fields.get("rule") == NOBODY_LEADS:
+            continue
         elif record.kind in ("change", "refuse"):
             failed = {"failed": True} if record.kind == "refuse" else {}
             move = {"machine": fields["machine"], "subject": str(fields["subject"])}
@@ -84,13 +91,29 @@ def transitions(records: Iterable[Record], epochs: dict[int, int]) -> Iterator[d
             }
 
 
-def requests(records: Iterable[Record], sent: dict[Any, Any]) -> Iterator[dict[str, Any]]:
-    """Every request as its receiver handled it. `sent` holds the batches by the id of their record."""
+OLD_FIELDS = ("leader", "leader_epoch", "isr", "controller_epoch", "replicas")
+
+
+def requests(records: Iterable[Record], sent: dict[Any, Any], rules: Rules) -> Iterator[dict[str, Any]]:
+    """Every request as its receiver handled it, with the fields of its protocol's version.
+
+    `sent` holds the batches by the id of their record.
+    """
     for record in records:
         if record.kind == "send":
             sent[record.id] = record.fields["requests"]
         elif record.kind == "receive":
-            yield {"by": record.fields["sender"], "to": record.id.node, **_request(sent[record.cause], record)}
+            told = _request(sent[record.cause], record)
+            yield {"by": record.fields["sender"], "to": record.id.node, **(_old(told) if rules.design == LISTENERS else told)}
+
+
+def _old(request: dict[str, Any]) -> dict[str, Any]:
+    """The same as version 0 has it: fewer fields, and StopReplica says once whether to delete."""
+    partitions = request["partitions"]
+    kept = {tp: {name: entry[name] for name in OLD_FIELDS if name in entry} for tp, entry in partitions.items()}
+    old = {name: value for name, value in request.items() if name != "type"} | {"partitions": kept}
+    deletes = {entry["delete"] for entry in partitions.values() if "delete" in entry}
+    return old | ({"delete": deletes.pop()} if deletes else {})
 
 
 def _request(batch: Any, record: Record) -> dict[str, Any]:

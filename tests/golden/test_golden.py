@@ -1,4 +1,4 @@
-"""Our controller against recordings of real brokers of Kafka 2.8.2: writes, transitions, requests and znodes.
+"""Our controller against recordings of real brokers of two releases: writes, transitions, requests and znodes.
 
 The recordings in `recordings/` were made with official Kafka brokers; `not_yet.txt` lists those that still differ, so that the
 list can only shrink.
@@ -20,9 +20,9 @@ from tests.golden.compare import Compare, Difference
 from tests.golden.player import STEPS, Player
 
 HERE = Path(__file__).resolve().parent
-RELEASE = "2.8.2"
-RECORDINGS = HERE / "recordings" / RELEASE
-SCENARIOS = sorted(path.stem for path in RECORDINGS.glob("*.json"))
+RECORDINGS = HERE / "recordings"
+RELEASES = ("0.8.1.1", "2.8.2")
+RECORDED = sorted(f"{release}/{path.stem}" for release in RELEASES for path in (RECORDINGS / release).glob("*.json"))
 MUST_AGREE = ("start-order-321", "leader-killed", "controller-killed", "controller-znode-deleted", "controller-znode-overwritten",
               "cluster-restarted")  # fmt: skip
 
@@ -34,9 +34,9 @@ def not_yet() -> dict[str, str]:
     return dict(re.split(r"\s+", line, maxsplit=1) for line in lines)  # type: ignore[arg-type]
 
 
-def recorded(scenario: str) -> dict[str, Any]:
-    """One recording."""
-    golden: dict[str, Any] = json.loads((RECORDINGS / f"{scenario}.json").read_text())
+def recorded(name: str) -> dict[str, Any]:
+    """One recording, by release and scenario; without a release it is of the latest one."""
+    golden: dict[str, Any] = json.loads((RECORDINGS / f"{name if '/' in name else f'{RELEASES[-1]}/{name}'}.json").read_text())
     return golden
 
 
@@ -55,11 +55,11 @@ def compared(golden: dict[str, Any], ours: dict[str, Any]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_our_controller_does_what_kafkas_did(scenario: str) -> None:
+@pytest.mark.parametrize("name", RECORDED)
+def test_our_controller_does_what_kafkas_did(name: str) -> None:
     """Played by our brokers a recording shows no difference, unless not_yet.txt lists it; one that it lists does differ."""
-    found, _ = difference(recorded(scenario))
-    if f"{RELEASE}/{scenario}" in not_yet():
+    found, _ = difference(recorded(name))
+    if name in not_yet():
         assert found is not None, "it agrees now: take it out of not_yet.txt"
     else:
         assert found is None, found
@@ -69,15 +69,21 @@ def test_the_list_of_what_differs_names_recordings_with_reasons() -> None:
     """Each line of not_yet.txt is a recording that is there, with a reason; none of those that must agree is among them."""
     assert {name for name in not_yet() if not (HERE / "recordings" / f"{name}.json").is_file()} == set()
     assert all(reason.strip() for reason in not_yet().values())
-    assert {f"{RELEASE}/{scenario}" for scenario in MUST_AGREE} & set(not_yet()) == set()
+    agreeing = {f"{release}/{scenario}" for release in RELEASES for scenario in MUST_AGREE}
+    assert agreeing <= set(RECORDED)
+    assert agreeing & set(not_yet()) == set()
 
 
 @pytest.mark.shared
 def test_the_recordings_here_are_those_that_were_handed_over(shared: Path) -> None:
     """Recordings and scenarios in the project are, file by file and byte by byte, those of ../shared/golden."""
-    theirs = {path.name: path.read_bytes() for path in (shared / "golden" / RELEASE).glob("*.json")}
-    theirs |= {path.name: path.read_bytes() for path in (shared / "golden" / "scenarios").glob("*.yaml")}
-    ours = {path.name: path.read_bytes() for path in RECORDINGS.iterdir()}
+    theirs = {
+        f"{release}/{path.name}": path.read_bytes()
+        for release in RELEASES
+        for path in (shared / "golden" / release).glob("*.json")
+    }
+    theirs |= {f"{RELEASES[-1]}/{path.name}": path.read_bytes() for path in (shared / "golden" / "scenarios").glob("*.yaml")}
+    ours = {f"{release}/{path.name}": path.read_bytes() for release in RELEASES for path in (RECORDINGS / release).iterdir()}
     assert sorted(ours) == sorted(theirs)
     assert [name for name in ours if ours[name] != theirs[name]] == []
 
@@ -240,21 +246,21 @@ def test_words_that_only_order_things_do_nothing() -> None:
 
 def test_the_command_says_what_differs_and_exits_accordingly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line per recording, the count as the last line, and exit status 1 as soon as one of them differs."""
-    good = RECORDINGS / "start-order-321.json"
+    good = RECORDINGS / RELEASES[-1] / "start-order-321.json"
     spoilt = recorded("start-order-321")
     lose_a_znode(spoilt)
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps(spoilt))
     assert main([str(good)]) == 0
-    assert capsys.readouterr().out.splitlines() == [f"{RELEASE}/start-order-321: no difference", "1 passed, 0 failed"]
+    assert capsys.readouterr().out.splitlines() == [f"{RELEASES[-1]}/start-order-321: no difference", "1 passed, 0 failed"]
     assert main([str(good), str(bad)]) == 1
     said = capsys.readouterr().out.splitlines()
-    assert (said[0], said[-1]) == (f"{RELEASE}/start-order-321: no difference", "1 passed, 1 failed")
+    assert (said[0], said[-1]) == (f"{RELEASES[-1]}/start-order-321: no difference", "1 passed, 1 failed")
     assert "/feature should not exist" in said[1]
 
 
 def test_the_command_writes_a_recording_that_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What `--out` holds is a recording of the same format, which the comparison finds equal to the original."""
     out = tmp_path / "ours.json"
-    assert main([str(RECORDINGS / "leader-killed.json"), "--out", str(out)]) == 0
+    assert main([str(RECORDINGS / RELEASES[-1] / "leader-killed.json"), "--out", str(out)]) == 0
     assert compared(recorded("leader-killed"), json.loads(out.read_text())) is None

@@ -62,8 +62,9 @@ def test_the_chain_of_causes() -> None:
     assert "Broker 2 is killed" in links[0]
     assert "ends the session of broker 2" in links[1]
     assert "rule: the leader is gone: a live replica of the ISR takes over" in links[-1]
-    assert "PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection (2.8)" in links[-1]
-    assert any("KafkaController.processBrokerChange (2.8)" in line for line in links)
+    assert "offlinePartitionLeaderElection in PartitionStateMachine.scala (2.8)" in links[-1]
+    assert "OfflinePartition -> OnlinePartition: a replica takes over" in links[-1]
+    assert any("processBrokerChange in KafkaController.scala (2.8)" in line for line in links)
     ids = [line.split()[0] for line in links]
     assert outline[len(links) :] == [f"{a} -> {b}" for a, b in pairwise(ids)]
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kcontrol.runtime.fold import Fold
+from kcontrol.runtime.fold import Fold, fold
+from kcontrol.runtime.history import DEEP, History, _entries
 from kcontrol.runtime.journal import Record, RecordId, plain
 from kcontrol.views.rows import rows
 from tests.views.support import Ask, random_run, story
@@ -15,6 +20,12 @@ from tests.views.support import Ask, random_run, story
 STATES = """
     const timeline = viewer.timelineOf({ get: () => given.rows });
     return given.at.map((index) => JSON.parse(JSON.stringify(timeline.at(index).state)));
+"""
+
+
+CHECKPOINTS = """
+    const states = given.at.map((index) => JSON.parse(JSON.stringify(timeline.at(index).state)));
+    return [timeline.checkpoints.length, states];
 """
 
 
@@ -43,6 +54,50 @@ def test_going_back_and_forth_is_the_same_as_going_on(ask: Ask) -> None:
     last = len(records) - 1
     at = [last, 0, 63, 64, 65, 62, 128, 127, 500, 499, 498, last - 70, last, 64, 63]
     assert ask(STATES, {"rows": rows(records), "at": at}) == folded(records, at)
+
+
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_from_a_checkpoint_as_from_the_beginning(data: st.DataObject) -> None:
+    """At any place of any run, asked for in any order, with checkpoints as dense as may be, a history says what a fold says.
+
+    What it has said stays as it was, while the journal grows.
+    """
+    records = list(random_run(data.draw(st.integers(0, 3)), 120).journal.records)
+    growing = records[: data.draw(st.integers(1, len(records)))]
+    history = History(growing, every=data.draw(st.integers(1, 40)))
+    places = data.draw(st.lists(st.integers(0, len(records) - 1), min_size=1, max_size=8))
+    said = []
+    for at in places:
+        growing += records[len(growing) : at + 1]
+        said.append(history.at(at))
+        if data.draw(st.booleans()):
+            growing += records[len(growing) : len(growing) + 50]
+            assert history.state == fold(growing)
+    assert said == [fold(records[: at + 1]) for at in places]
+
+
+def test_checkpoints_are_no_larger_than_the_journal() -> None:
+    """Between two checkpoints lie as many records as the first of them has entries; without them all is folded anew."""
+    records = list(random_run(5, 1500).journal.records)
+    history = History(records, every=10)
+    assert history.state == fold(records)
+    sizes = [sum(_entries(part, DEEP[name]) for name, part in c.state.items()) for c in history._checkpoints]
+    gaps = [later - sooner for sooner, later in pairwise(history._places)]
+    assert len(gaps) > 5
+    assert all(gap >= max(10, size) for gap, size in zip(gaps, sizes, strict=False))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_javascripts_checkpoints(ask: Ask, seed: int) -> None:
+    """At random places, in random order, the state folded from a checkpoint is the state folded from the beginning."""
+    records = list(random_run(seed, 1200).journal.records)
+    choose = random.Random(seed)
+    at = [choose.randrange(len(records)) for _ in range(25)]
+    body = f"const timeline = viewer.timelineOf({{ get: () => given.rows }}); timeline.at({len(records) - 1}); {CHECKPOINTS}"
+    count, states = ask(body, {"rows": rows(records), "at": at})
+    assert count > 4
+    assert states == folded(records, at)
 
 
 def test_a_run_full_of_odd_names(ask: Ask) -> None:

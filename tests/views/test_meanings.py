@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 
@@ -12,7 +13,7 @@ from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
 from kcontrol.runtime.journal import Record
 from kcontrol.transitions import TransitionTable
-from kcontrol.views.meanings import MEANINGS, kafka_source, rule
+from kcontrol.views.meanings import MEANINGS, decided, kafka_source, rule
 from kcontrol.views.rows import rows
 from kcontrol.views.text import SENTENCES
 from tests.views.support import Ask, random_run
@@ -43,12 +44,19 @@ def test_every_rule_has_a_meaning() -> None:
 
 
 def test_python_and_javascript_say_the_same(ask: Ask) -> None:
-    """The rule and Kafka's source of each record are the same on both sides."""
+    """The row, the rule and Kafka's source of each record are the same on both sides."""
     records = [record.plain() for record in random_run(3).journal.records]
-    mine = [[rule(record), kafka_source(record)] for record in records]
-    body = "return given.map((record) => [viewer.ruleOf(record), viewer.sourceOf(record)]);"
-    assert ask(body, rows(records)) == mine
-    assert len({tuple(pair) for pair in mine}) > 15
+    mine = [decided(record) for record in records]
+    assert ask("return given.map(viewer.decidedBy);", rows(records)) == mine
+    assert len({tuple(words) for words in mine}) > 15
+
+
+def test_where_kafka_has_it_is_a_file_and_a_method() -> None:
+    """Every source names what it is in which file of Kafka's, and there is one for each event, each rule and each machine."""
+    machines = [f"{machine['method']} in {machine['source']}" for machine in MEANINGS["machines"].values()]
+    entries = [*MEANINGS["events"].values(), *MEANINGS["rules"].values()]
+    for where in [*MEANINGS["kinds"].values(), *machines, *(entry[1] for entry in entries)]:
+        assert re.fullmatch(r"[\w ]+ in \w+\.scala( and \w+\.scala)?", where), where
 
 
 def test_a_learners_own_rule_is_named() -> None:
@@ -56,4 +64,4 @@ def test_a_learners_own_rule_is_named() -> None:
     change = next(r for r in random_run(3).journal.records if r.kind == "change" and r.fields["rule"])
     mine = Record(change.id, "change", None, 0, change.fields | {"rule": "my own"}).plain()
     assert rule(mine) == "my own"
-    assert kafka_source(mine) == "PartitionStateMachine.scala (2.8)" if mine.fields["machine"] == "partition" else True
+    assert kafka_source(mine) == f"doHandleStateChanges in {mine.fields['machine'].capitalize()}StateMachine.scala (2.8)"

@@ -121,6 +121,15 @@ def test_summaries() -> None:
     assert text.summary(fold([])) == "0 brokers, no controller, no partitions"
 
 
+def test_a_summary_counts_in_english() -> None:
+    """One partition is a partition and two are partitions, whatever is said of the others."""
+    world, ends = cluster(), ["3 partitions online", "2 partitions online, 1 offline", "1 partition online, 2 offline"]
+    for broker, said in zip((0, 1, 2), ends, strict=True):
+        if broker:
+            world.step(("kill", broker))
+        assert text.summary(fold(world.journal.records)).endswith(f", {said}")
+
+
 def test_znodes_that_anybody_may_have_written() -> None:
     """Nonsense in the znodes that a summary reads is no error."""
     world = cluster(topic=NASTY)

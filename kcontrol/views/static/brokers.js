@@ -88,31 +88,64 @@ export function brokersPanel() {
 
 // ---------------------------------------------------------------- requests under way
 
-function underWay(scene) {
-  const rows = Object.entries(scene.state.channels).map(([pair, waiting]) => {
-    const [sender, receiver] = pair.split(">");
-    return { key: pair, label: `${sender} → ${receiver}`, items: waiting.map((w) => w[1]), dead: !scene.state.nodes[receiver], what: `broker ${sender} to broker ${receiver}` };
+const byNumber = new Intl.Collator("en", { numeric: true }).compare;
+
+// A line for each channel: what its receiver has taken and not answered, and what waits behind it. A channel has one in flight.
+function channels(scene) {
+  return Object.entries(scene.state.channels).map(([pair, parcels]) => {
+    const [sender, receiver] = pair.split(">"), taken = scene.seen.taken[pair] ? 1 : 0, gone = !scene.state.nodes[receiver];
+    const items = parcels.map(([id, api], i) => ({ id, api, key: `${id} ${api} ${i}` }));
+    const what = `broker ${sender} to broker ${receiver}${gone ? ", who is not there to hear it" : ""}`;
+    return { key: pair, label: `${sender} → ${receiver}`, flies: items.slice(0, taken), waits: items.slice(taken), gone, what };
   });
-  for (const [broker, asked] of Object.entries(scene.state.questions)) {
-    rows.push({ key: `?${broker}`, label: `${broker} → ♛`, items: asked.map((q) => q.api), what: `broker ${broker} asks the controller` });
-  }
-  return rows.sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-export function channelsPanel() {
+// What brokers ask the controller, which is under way until it is answered.
+function questions(scene) {
+  return Object.entries(scene.state.questions).map(([broker, asked]) => {
+    const waits = asked.map(({ record, api }, i) => ({ id: record, api, key: `${record} ${i}` }));
+    return { key: `?${broker}`, label: `${broker} → ♛`, flies: [], waits, gone: false, what: `broker ${broker} asks the controller` };
+  });
+}
+
+export function channelsPanel(goTo) {
   const list = el("div"), none = el("p", "kc-dim", "none");
-  const node = panel("kc-channels", "Requests under way", list, none);
-  const draw = (scene) => {
-    const rows = underWay(scene);
-    none.hidden = rows.length > 0;
-    keyed(list, rows, (row) => row.key, () => el("div", "kc-thread", el("span", "kc-label"), el("span", "kc-chips")), (line, row) => {
-      setText(line.firstChild, row.label);
-      setTitle(line, `${row.what}: ${row.items.join(", ")}${row.dead ? "; nobody is there to hear it" : ""}`);
-      setClass(line, `kc-thread${row.dead ? " dead" : ""}`);
-      const shown = row.items.slice(0, MOST).map((text, i) => ({ text, i }));
-      if (row.items.length > MOST) shown.push({ text: `+${row.items.length - MOST}`, i: MOST });
-      keyed(line.lastChild, shown, (chip) => chip.i, () => el("span", "kc-chip"), (chip, { text }) => setText(chip, text));
+  const head = el("div", "kc-channel kc-dim", el("span", "", "from → to"), el("span", "", "in flight"), el("span", "", "waits"));
+  const node = panel("kc-channels", "Requests under way", head, list, none);
+  let scene = null;
+
+  function makeChip({ id, api }) {
+    const chip = el("button", "", api);
+    chip.type = "button";
+    chip.dataset.do = "to";
+    chip.addEventListener("click", () => goTo(scene.timeline.byId.get(id)));
+    return chip;
+  }
+
+  function fill(cell, items, className, words) {
+    const shown = items.slice(0, MOST), rest = items.length - shown.length;
+    keyed(cell.firstChild, shown, (item) => item.key, makeChip, (chip, { id }) => {
+      setClass(chip, `kc-chip ${className}`);
+      setTitle(chip, `${words}: ${scene.timeline.records[scene.timeline.byId.get(id)].say}`);
     });
-  };
+    setText(cell.lastChild, rest ? `+${rest}` : "");
+  }
+
+  const makeLine = () => el("div", "", el("span", "kc-label"), ...[1, 2].map(() => el("span", "kc-chips", el("span", "kc-chips"), el("span", "kc-dim"))));
+
+  function draw(next) {
+    scene = next;
+    const lines = [...channels(scene), ...questions(scene)].sort((a, b) => byNumber(a.key, b.key));
+    none.hidden = lines.length > 0;
+    head.hidden = !none.hidden;
+    keyed(list, lines, (line) => line.key, makeLine, (node, line) => {
+      const [label, flies, waits] = node.children;
+      setText(label, line.label);
+      setTitle(label, line.what);
+      setClass(node, `kc-channel${line.gone ? " dead" : ""}`);
+      fill(flies, line.flies, "now", `${line.what}: taken, not answered yet`);
+      fill(waits, line.waits, "", `${line.what}: waits`);
+    });
+  }
   return { node, draw };
 }

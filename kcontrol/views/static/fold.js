@@ -23,8 +23,20 @@ export function copy(value, depth) {
   return twin;
 }
 
+const DEEP = { znodes: 1, nodes: 4, channels: 2, questions: 2 }; // how deep a part is changed in place
+
 export function copyState(s) {
-  return { znodes: copy(s.znodes, 1), nodes: copy(s.nodes, 4), channels: copy(s.channels, 2), questions: copy(s.questions, 2) };
+  return Object.fromEntries(Object.entries(s).map(([name, part]) => [name, copy(part, DEEP[name])]));
+}
+
+// How many entries a copy of a state has.
+export function entriesOf(s) {
+  const count = (value, depth) => {
+    if (depth === 0 || value === null || typeof value !== "object") return 0;
+    const items = Object.values(value);
+    return items.length + (Array.isArray(value) ? 0 : items.reduce((sum, item) => sum + count(item, depth - 1), 0));
+  };
+  return Object.entries(s).reduce((sum, [name, part]) => sum + count(part, DEEP[name]), 0);
 }
 
 // By code point, as Python compares text.

@@ -82,8 +82,15 @@ export function ruleOf({ kind, fields: f }) {
 export function sourceOf({ kind, fields: f }) {
   let found = MEANINGS.kinds[kind] ?? "";
   if (kind === "begin") found = MEANINGS.events[f.event]?.[1] ?? "";
-  if (kind === "change") found = MEANINGS.rules[f.rule]?.[1] ?? MEANINGS.machines[f.machine].source;
+  if (kind === "change") found = MEANINGS.rules[f.rule]?.[1] ?? `${MEANINGS.machines[f.machine].method} in ${MEANINGS.machines[f.machine].source}`;
   return found && `${found} (${MEANINGS.release})`;
+}
+
+export function decidedBy(record) {
+  const { kind, fields: f } = record, rule = ruleOf(record);
+  const note = kind === "change" ? MEANINGS.machines[f.machine].rows.find((row) => row[0] === f.source && row[1] === f.target)?.[2] ?? "" : "";
+  const row = kind === "change" ? `${f.source} -> ${f.target}: ${note}` : "";
+  return [row, rule && row ? (rule === note ? "" : `rule: ${rule}`) : rule, sourceOf(record)].filter(Boolean);
 }
 
 export function whyPanel(goTo, close) {
@@ -95,8 +102,7 @@ export function whyPanel(goTo, close) {
     link.type = "button";
     link.dataset.do = "to";
     link.addEventListener("click", () => goTo(index));
-    const decided = [ruleOf(record), sourceOf(record)].filter(Boolean).join(" · ");
-    return el("li", "", link, ...(decided ? [el("small", "", decided)] : []));
+    return el("li", "", link, ...decidedBy(record).map((words) => el("small", "", words)));
   }
   function draw(scene) {
     node.hidden = scene.chain.length === 0;

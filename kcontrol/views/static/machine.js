@@ -1,59 +1,78 @@
-// The partition state machine of whoever rules: how many partitions are in each state, and the last move.
+// Both state machines of whoever rules, drawn from their tables: how many are in each state, and the last move.
 
-import { panel, setClass, setText, svg, titled, el } from "./dom.js";
+import { el, panel, setClass, setText, svg, titled } from "./dom.js";
 import { MEANINGS } from "./meanings.js";
 
-const WIDE = 118, HIGH = 40;
-const PLACE = { NonExistentPartition: [10, 16], NewPartition: [190, 16], OnlinePartition: [190, 104], OfflinePartition: [10, 104] };
+const WIDE = 106, HIGH = 38, ACROSS = 146, DOWN = 78, MARGIN = 6;
+
+// Column and row of every state. What is nearly the same in both machines is at nearly the same place.
+const PLACE = {
+  NonExistentPartition: [0, 0], NewPartition: [1, 0], OnlinePartition: [2, 0], OfflinePartition: [1, 1],
+  NonExistentReplica: [0, 0], NewReplica: [1, 0], OnlineReplica: [2, 0], OfflineReplica: [1, 1],
+  ReplicaDeletionSuccessful: [0, 2], ReplicaDeletionStarted: [1, 2], ReplicaDeletionIneligible: [2, 2],
+};
 
 export const shortState = (state) => state.replace("Partition", "").replace("Replica", "");
 
+const cornerOf = (state) => PLACE[state].map((place, i) => MARGIN + place * [ACROSS, DOWN][i] + (i ? 12 : 0));
+
 // The way from one state to another; where there is one back, each is drawn to the right of its direction.
 function way(source, target, back) {
-  const [a, b] = [PLACE[source], PLACE[target]].map(([x, y]) => [x + WIDE / 2, y + HIGH / 2]);
+  const [a, b] = [source, target].map(cornerOf).map(([x, y]) => [x + WIDE / 2, y + HIGH / 2]);
   if (source === target) {
-    const below = a[1] > 80 ? 1 : -1, y = a[1] + (below * HIGH) / 2;
-    return `M${a[0] - 14},${y} c-6,${below * 24} 34,${below * 24} 28,${below * 7}`;
+    const above = PLACE[source][1] === 0, side = a[0] + (above ? 0 : -WIDE / 2), y = a[1] - (above ? HIGH / 2 : 0);
+    return above ? `M${side - 12},${y} c-4,-20 28,-20 24,-5` : `M${side},${y - 8} c-20,-4 -20,24 -5,18`;
   }
   const length = Math.hypot(b[0] - a[0], b[1] - a[1]), [dx, dy] = [(b[0] - a[0]) / length, (b[1] - a[1]) / length];
-  const edge = Math.min(dx ? WIDE / 2 / Math.abs(dx) : Infinity, dy ? HIGH / 2 / Math.abs(dy) : Infinity) + 1, shift = back ? 8 : 0;
+  const edge = Math.min(dx ? WIDE / 2 / Math.abs(dx) : Infinity, dy ? HIGH / 2 / Math.abs(dy) : Infinity) + 1, shift = back ? 7 : 0;
   const [x, y] = [-dy * shift, dx * shift];
   return `M${a[0] + dx * edge + x},${a[1] + dy * edge + y} L${b[0] - dx * (edge + 5) + x},${b[1] - dy * (edge + 5) + y}`;
 }
 
 let pictures = 0;
 
-export function machinePanel() {
-  const head = `kc-head-${++pictures}`, { rows, states } = MEANINGS.machines.partition;
-  const marker = svg("marker", { id: head, viewBox: "0 0 6 6", refX: 1, refY: 3, markerWidth: 4.5, markerHeight: 4.5, orient: "auto" }, svg("path", { d: "M0,0 L6,3 L0,6 z" }));
-  const picture = svg("svg", { viewBox: "0 0 318 174", class: "kc-machine", role: "img" }, svg("defs", {}, marker));
-  const edges = new Map(), boxes = new Map(), move = el("p", "kc-move");
-  for (const [source, target, note] of rows) {
+function edgesOf({ rows }, head) {
+  return new Map(rows.map(([source, target, note]) => {
     const back = rows.some((row) => row[0] === target && row[1] === source);
-    const edge = titled(svg("path", { d: way(source, target, back), "marker-end": `url(#${head})` }), `${shortState(source)} to ${shortState(target)}: ${note}`);
-    edges.set(`${source}>${target}`, edge);
-    picture.append(edge);
-  }
-  for (const state of states) {
-    const [x, y] = PLACE[state], name = svg("text", { x: x + 12, y: y + 25 }), count = svg("text", { x: x + WIDE - 12, y: y + 26, class: "kc-count" });
-    name.textContent = shortState(state);
-    boxes.set(state, { box: svg("g", {}, svg("rect", { x, y, width: WIDE, height: HIGH, rx: 8 }), name, count), count });
-    picture.append(boxes.get(state).box);
-  }
-  const node = panel("kc-machine-panel", "Partition machine of the controller", picture, move);
+    const edge = svg("path", { d: way(source, target, back), "marker-end": `url(#${head})` });
+    return [`${source}>${target}`, titled(edge, `${shortState(source)} to ${shortState(target)}: ${note}`)];
+  }));
+}
+
+// A box with the state's name, on two lines where it has two words, and a place for the count.
+function boxOf(state) {
+  const [x, y] = cornerOf(state), words = shortState(state).replace(/(Non|Deletion)(?=[A-Z])/, "$1 ").split(" ");
+  const lines = words.map((word, i) => {
+    const line = svg("text", { x: x + 9, y: y + (words.length > 1 ? 16 + 14 * i : 24) });
+    line.textContent = word;
+    return line;
+  });
+  const count = svg("text", { x: x + WIDE - 9, y: y + 25, class: "kc-count" });
+  return { box: svg("g", {}, svg("rect", { x, y, width: WIDE, height: HIGH, rx: 8 }), ...lines, count), count };
+}
+
+// `machine` is "partition" or "replica", as the journal's records of a change name it.
+export function machinePanel(machine) {
+  const head = `kc-head-${++pictures}`, table = MEANINGS.machines[machine], { states } = table;
+  const marker = svg("marker", { id: head, viewBox: "0 0 6 6", refX: 1, refY: 3, markerWidth: 4.5, markerHeight: 4.5, orient: "auto" }, svg("path", { d: "M0,0 L6,3 L0,6 z" }));
+  const height = 2 * MARGIN + 14 + HIGH + DOWN * Math.max(...states.map((state) => PLACE[state][1]));
+  const picture = svg("svg", { viewBox: `0 0 ${2 * (MARGIN + ACROSS) + WIDE} ${height}`, class: "kc-machine", role: "img" }, svg("defs", {}, marker));
+  const edges = edgesOf(table, head), boxes = new Map(states.map((state) => [state, boxOf(state)])), move = el("p", "kc-move");
+  picture.append(...edges.values(), ...[...boxes.values()].map(({ box }) => box));
+  const node = panel(`kc-machine-panel kc-of-${machine}s`, `${machine} machine of the controller`, picture, move);
 
   function draw(scene) {
-    const held = Object.values(scene.state.nodes[scene.crowned]?.controller.partition_states ?? {});
+    const held = Object.values(scene.state.nodes[scene.crowned]?.controller[`${machine}_states`] ?? {});
     const counts = Object.fromEntries(states.map((state) => [state, 0]));
     for (const state of held) counts[state]++;
-    const last = scene.timeline.records[scene.seen.moveAt], f = last?.fields, now = scene.seen.moveAt === scene.index;
+    const at = scene.seen.moves[machine] ?? -1, f = scene.timeline.records[at]?.fields, now = at === scene.index;
     for (const [state, { box, count }] of boxes) {
       setText(count, String(counts[state]));
       setClass(box, `${counts[state] ? "full" : ""}${f?.target === state ? (now ? " to now" : " to") : ""}`);
     }
     for (const [key, edge] of edges) setClass(edge, f && key === `${f.source}>${f.target}` ? `lit${now ? " now" : ""}` : "");
     setText(move, f ? `last move: ${f.subject}, ${shortState(f.source)} → ${shortState(f.target)}` : "nothing has moved yet");
-    picture.setAttribute("aria-label", `partition machine: ${states.map((state) => `${counts[state]} ${shortState(state)}`).join(", ")}`);
+    picture.setAttribute("aria-label", `${machine} machine: ${states.map((state) => `${counts[state]} ${shortState(state)}`).join(", ")}`);
   }
   return { node, draw };
 }

@@ -1,18 +1,19 @@
 // The journal as it grows: what happened when, what it was because of, and the state after any record.
 
-import { copyState, emptyState, foldInto, map, partitionOf, statePath } from "./fold.js";
+import { copyState, emptyState, entriesOf, foldInto, map, partitionOf, statePath } from "./fold.js";
 
-const EVERY = 64; // records between two checkpoints: at most so many are folded for one step
+const EVERY = 64; // records between two checkpoints at least; where the state has more entries than that, as many as it has
 
 export const keyOf = (id) => id.join(".");
 
-// What a picture shows beside the state: sessions, frozen processes, when each znode was written, what was last.
+// What a picture shows beside the state: sessions, frozen processes, when each znode was written, which requests their receivers
+// have taken, what was last.
 function emptySeen() {
-  return { sessions: map(), frozen: map(), stats: map(), lit: [], litAt: -1, moveAt: -1, shapeAt: -1 };
+  return { sessions: map(), frozen: map(), stats: map(), lit: [], litAt: -1, shapeAt: -1, moves: map(), taken: map() };
 }
 
 function copySeen(seen) {
-  return { ...seen, sessions: map(seen.sessions), frozen: map(seen.frozen), stats: map(seen.stats) };
+  return { ...seen, sessions: map(seen.sessions), frozen: map(seen.frozen), stats: map(seen.stats), moves: map(seen.moves), taken: map(seen.taken) };
 }
 
 function noteWrite(seen, index, zxid, ops) {
@@ -38,11 +39,23 @@ function noteSession(seen, record) {
   }
 }
 
+// Which request of a channel its receiver has taken: it is in flight, at the head of the channel, until it is answered or given up.
+function noteTaken(seen, record) {
+  const f = record.fields;
+  if (record.kind === "receive") seen.taken[`${f.sender}>${record.id[0]}`] = true;
+  else if (record.kind === "answered") delete seen.taken[f.channel];
+  else if (record.kind === "close_channels") for (const receiver of f.to) delete seen.taken[`${record.id[0]}>${receiver}`];
+}
+
+function forget(seen, broker) {
+  for (const pair in seen.taken) if (pair.split(">").includes(String(broker))) delete seen.taken[pair];
+}
+
 function see(seen, record, index) {
   const f = record.fields;
   switch (record.kind) {
     case "open": noteSession(seen, record); break;
-    case "stop": noteSession(seen, record); delete seen.frozen[f.broker]; break;
+    case "stop": noteSession(seen, record); forget(seen, f.broker); delete seen.frozen[f.broker]; break;
     case "freeze": seen.frozen[f.broker] = true; break;
     case "thaw": delete seen.frozen[f.broker]; break;
     case "close":
@@ -52,8 +65,9 @@ function see(seen, record, index) {
     case "write": if (f.error === null) noteWrite(seen, index, f.zxid, f.ops.filter((op) => op[0] !== "check")); break;
     case "change":
       if (f.write) noteWrite(seen, index, f.zxid, [[f.write, statePath(partitionOf(f))]]);
-      if (f.machine === "partition") seen.moveAt = index;
+      seen.moves[f.machine] = index;
       break;
+    default: noteTaken(seen, record);
   }
 }
 
@@ -79,7 +93,8 @@ export class Timeline {
     this.from = new Map(); // the other way round
     this.lives = []; // {broker, from, to, frozen}: stretches in which a process was there
     this.reigns = []; // {broker, from, to}: stretches in which /controller named a broker
-    this.checkpoints = [{ state: emptyState(), seen: emptySeen() }];
+    this.checkpoints = [{ index: -1, state: emptyState(), seen: emptySeen() }]; // as kcontrol/runtime/history.py has them
+    this.due = EVERY - 1; // the index after which the next one is made
     this.listeners = new Set();
     this.place = Infinity; // the index that is shown, in all views alike; what is beyond the end is the end
     this.current = null;
@@ -122,9 +137,9 @@ export class Timeline {
   }
 
   #noteLives(record, index) {
-    const f = record.fields;
-    const last = this.lives.findLast((life) => life.broker === f.broker && life.to === null);
-    if (["stop", "freeze", "thaw"].includes(record.kind) && last) last.to = index;
+    const f = record.fields, ends = ["stop", "freeze", "thaw"].includes(record.kind);
+    const last = ends && this.lives.findLast((life) => life.broker === f.broker && life.to === null);
+    if (last) last.to = index;
     if (["start", "freeze", "thaw"].includes(record.kind)) {
       this.lives.push({ broker: f.broker, from: index, to: null, frozen: record.kind === "freeze" });
     }
@@ -140,8 +155,9 @@ export class Timeline {
 
   // The state after record `index`, and what was seen on the way. It is the caller's until the next call.
   at(index) {
-    const ahead = this.current ? index - this.current.index : -1;
-    const position = ahead >= 0 && ahead < EVERY ? this.current : this.#checkpointBefore(index);
+    const checkpoint = this.checkpoints[this.#checkpointBefore(index)];
+    const goesOn = this.current && this.current.index <= index && this.current.index >= checkpoint.index;
+    const position = goesOn ? this.current : { index: checkpoint.index, state: copyState(checkpoint.state), seen: copySeen(checkpoint.seen) };
     this.current = null; // a record that cannot be folded leaves nothing half done behind
     while (position.index < index) this.#advance(position);
     this.current = position;
@@ -149,18 +165,22 @@ export class Timeline {
   }
 
   #checkpointBefore(index) {
-    const number = Math.min(Math.floor((index + 1) / EVERY), this.checkpoints.length - 1);
-    const found = this.checkpoints[number];
-    return { index: number * EVERY - 1, state: copyState(found.state), seen: copySeen(found.seen) };
+    let low = 0, high = this.checkpoints.length;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (this.checkpoints[middle].index <= index) low = middle;
+      else high = middle;
+    }
+    return low;
   }
 
   #advance(position) {
     const index = ++position.index, record = this.records[index];
     foldInto(position.state, record, (id) => this.records[this.byId.get(keyOf(id))].fields.requests);
     see(position.seen, record, index);
-    if ((index + 1) % EVERY === 0 && (index + 1) / EVERY === this.checkpoints.length) {
-      this.checkpoints.push({ state: copyState(position.state), seen: copySeen(position.seen) });
-    }
+    if (index !== this.due) return;
+    this.checkpoints.push({ index, state: copyState(position.state), seen: copySeen(position.seen) });
+    this.due = index + Math.max(EVERY, entriesOf(position.state));
   }
 
   // The chain of causes of a record, nearest first, as indices.

@@ -4,7 +4,7 @@
 import { brokersPanel, channelsPanel } from "./brokers.js";
 import { actionBar, errorBar, sentenceBar, trackBar, walkBar } from "./controls.js";
 import { el } from "./dom.js";
-import { journalPanel, ruleOf, sourceOf, whyPanel } from "./journal.js";
+import { decidedBy, journalPanel, whyPanel } from "./journal.js";
 import { machinePanel } from "./machine.js";
 import { partitionsOf, partitionsPanel } from "./partitions.js";
 import { spaceTimePanel } from "./spacetime.js";
@@ -88,10 +88,12 @@ class View {
     const [brokers, partitions, znodes] = [brokersPanel(), partitionsPanel(), znodesPanel()];
     const time = spaceTimePanel((i) => this.to(i));
     const journal = journalPanel((i) => this.why(i, true), (on) => this.set({ details: on }));
-    const [why, machine, channels] = [whyPanel((i) => this.to(i), () => this.why(null)), machinePanel(), channelsPanel()];
-    this.panels = [...bars, brokers, partitions, znodes, time, journal, why, machine, channels];
+    const [why, channels] = [whyPanel((i) => this.to(i), () => this.why(null)), channelsPanel((i) => this.to(i))];
+    const machines = ["partition", "replica"].map(machinePanel);
+    this.panels = [...bars, brokers, partitions, znodes, time, journal, why, ...machines, channels];
     const top = el("div", "kc-grid", brokers.node, el("div", "kc-middle", partitions.node, channels.node), znodes.node);
-    const low = el("div", "kc-grid kc-low", el("div", "kc-words", journal.node, why.node), machine.node);
+    const drawn = el("div", "kc-machines", ...machines.map((machine) => machine.node));
+    const low = el("div", "kc-grid kc-low", el("div", "kc-words", journal.node, why.node), drawn);
     const inside = el("div", "kc-inside", ...bars.map((bar) => bar.node), top, time.node, low);
     this.root = el("div", "kc", inside);
     this.root.tabIndex = 0;
@@ -221,6 +223,6 @@ function render({ model, el: host }) {
   return () => view.close();
 }
 
-export { ruleOf, sourceOf };
+export { decidedBy };
 
 export default { initialize, render };
