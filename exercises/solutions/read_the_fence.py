@@ -5,8 +5,6 @@ def meaning(check, write):
     """What the two codes of a transaction [check /controller_epoch, write] mean: "written", "moved", "retry" or "failed"."""
     if check == "BADVERSION":
         return "moved"
-    if check == "OK" and write == "OK":
+    if write == "OK":
         return "written"
-    if check == "OK" and write == "BADVERSION":
-        return "retry"
-    return "failed"
+    return "retry" if write == "BADVERSION" else "failed"
