@@ -248,7 +248,7 @@ def test_every_action_says_its_form() -> None:
 
 CHANGES_NOTHING = {
     *("run", "open", "act", "read", "fail", "thrown", "connection_loss", "release", "append"),
-    *("receive", "lose", "refused", "lost", "refuse", "freeze", "thaw", "renew"),
+    *("receive", "lose", "refused", "lost", "refuse", "freeze", "thaw", "renew", "scenario"),
 }
 
 
@@ -285,6 +285,7 @@ def ran() -> set[str]:
         world.run()
         worlds.append(world)
     world = cluster({"t": ((3, 1), (1, 3))})
+    world.step(("scenario", 0, {"term": 3}))
     world.step(("term", 3))
     world.run()
     return {record.kind for one in (*worlds, world) for record in one.journal.records}

@@ -89,8 +89,8 @@ def do(lab: Lab, act: Iterable[Any]) -> None:
 
 
 # fmt: off
-WHEN = {"kill": "broker {} is killed", "start": "broker {} starts", "create_topic": "topic {} is created", "create": "{} is created",
-        "set": "{} is rewritten", "delete": "{} is deleted"}
+WHEN = {"kill": "broker {} is killed", "start": "broker {} starts", "create_topic": "topic {} is created",
+        "create": "{} is created", "set": "{} is rewritten", "delete": "{} is deleted"}
 # fmt: on
 
 

@@ -12,13 +12,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kcontrol.errors import UserError
-from kcontrol.lab import choosing, exercises, expecting, goals, predicting, replacing, stage, subjects, troubles
+from kcontrol.lab import beside, choosing, exercises, expecting, goals, predicting, replacing, stage, subjects, troubles
 from kcontrol.lab.acting import Acts, Assignment
 from kcontrol.lab.moment import Moment, open_journal
 from kcontrol.lab.runs import RunFile
 from kcontrol.lab.saying import Shown, say, show_sentences
 from kcontrol.runtime.journal import Record
 from kcontrol.sim import acts
+from kcontrol.sim.player import Player
 from kcontrol.sim.world import Action, World
 from kcontrol.views import text, zkcli
 
@@ -217,8 +218,29 @@ class Lab(Acts):
 
     @staticmethod
     def open(path: str | Path) -> Moment:
-        """A run that was kept in a file, to look at. Raises UserError where the file is no journal."""
+        """A run that was kept in a file, or a recording of real brokers, to look at. Raises UserError where it is neither."""
         return open_journal(path)
+
+    @classmethod
+    def play(
+        cls,
+        scenario: Moment | Mapping[str, Any] | str | Path,
+        release: str | None = None,
+        seed: int = 7,
+        replace: Mapping[str, Callable[..., Any]] | None = None,
+        *,
+        runs: str | Path | None = "runs",
+    ) -> Self:
+        """A lab in whose simulated world a scenario has been played: that of a recording, or a dict with brokers and steps.
+
+        The release is that of the recording unless another is named; who wins an election is taken from the recording. Raises
+        UserError for what is no scenario, for a step that cannot be done, and for a release that is not played.
+        """
+        played, name = beside.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
+        player = Player(played, release, seed, replacing.checked(replace or {}))
+        lab = object.__new__(cls)
+        lab._take(player.play(), name, ExitStack(), runs)
+        return lab
 
     # ---------------------------------------------------------------- pictures
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import parting, subjects, tables
+from kcontrol.lab import beside, parting, subjects, tables
 from kcontrol.lab.studying import Studies
+from kcontrol.lab.workspace import PROJECT
+from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
 from kcontrol.runtime.history import History, State
 from kcontrol.runtime.journal import Record
@@ -58,15 +60,19 @@ class Moment(Studies):
         """One row per request of a controller to a broker, in the order of sending."""
         return tables.requests(self.records, self.state)
 
-    def journal(self, kind: str | None = None) -> pd.DataFrame:
+    def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
         """One row per record, by id; with a kind such as "change" those alone, with a column per field.
 
-        Raises UserError, listing the kinds that there are, for one that the run does not have.
+        With `words="kafka"` there is a column `log` too: the lines that Kafka's release writes to its own logs at this record,
+        empty where it writes none. Raises UserError, listing what there is, for another kind or other words.
         """
+        if words not in (None, "kafka"):
+            raise UserError(f"The journal cannot be had in the words {words!r}; there is 'kafka', the words of Kafka's own logs.")
         kinds = dict.fromkeys(record.kind for record in self.records)
         if kind is not None and kind not in kinds:
             raise UserError(f"The journal has no record of kind {kind!r}; it has {', '.join(sorted(kinds))}.")
-        return tables.journal(self.records, text.say, kind)
+        found = tables.journal(self.records, text.say, kind)
+        return found if words is None else found.assign(log=tables.logged(self.records, kind).set_axis(found.index))
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
         """What differs between the states after two records: one row per znode and per belief of a broker."""
@@ -79,8 +85,16 @@ class Moment(Studies):
         at = subjects.position(self.records, to)
         return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._history.at(at))
 
-    def compare(self, other: Moment) -> parting.Parting:
-        """The first record at which two runs part, in words and as a table."""
+    def compare(self, other: Moment) -> parting.Parting | beside.Beside:
+        """The first record at which two runs part, in words and as a table.
+
+        If one of them is a recording of real brokers, the first difference by the rule of the recordings, and both side by side.
+        Raises UserError where the other one then follows no scenario.
+        """
+        if not isinstance(other, Moment):
+            raise UserError(f"{other!r} is no run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
+        if beside.is_recorded(self.records) or beside.is_recorded(other.records):
+            return beside.beside((self.name, other.name), self.records, other.records)
         return parting.parting((self.name, other.name), self.records, other.records)
 
     def save(self, path: str | Path) -> None:
@@ -125,6 +139,17 @@ class Moment(Studies):
         return f"{self.name}: {self.summary()}; {len(self.records)} records"
 
 
+RECORDINGS = PROJECT / "tests" / "golden" / "recordings"
+
+
 def open_journal(path: str | Path) -> Moment:
-    """A run that a file holds. Raises UserError where the file is no journal."""
-    return Moment(journal.read(path), Path(path).stem)
+    """A run that a file holds, ours or a recording of real brokers. Raises UserError where the file is neither.
+
+    The recordings that come with the project go by release and scenario, as in "2.8.2/isr-order".
+    """
+    shipped = RECORDINGS / f"{path}.json"
+    path = shipped if shipped.is_file() and not Path(path).exists() else path
+    records = recording.load(path) if recording.is_recording(path) else None
+    if records is None:
+        return Moment(journal.read(path), Path(path).stem)
+    return Moment(replay.to_journal(records), f"Kafka {records['release']}, {records['scenario']}")

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from kcontrol.runtime.journal import Record
-from kcontrol.views import scene
+from kcontrol.views import kafka_words, scene
 from kcontrol.znodes import broker_path
 
 State = dict[str, Any]
@@ -146,19 +146,21 @@ def znodes(state: State) -> pd.DataFrame:
 def requests(records: Sequence[Record], state: State) -> pd.DataFrame:
     """One row per request that a controller has queued, in the order of sending.
 
-    `outcome` is what the receiver has answered (NONE is no error), `waiting`, or `dropped` where the answer never came.
+    `outcome` is what the receiver has answered (NONE is no error), `waiting`, or `dropped` where the answer never came. In a
+    recording it is `handled`: what was answered is not recorded.
     """
+    otherwise = "handled" if records[0].fields.get("world") == "recorded" else "dropped"
     answers = {r.fields["correlation_id"]: r.fields["body"] for r in map(Record.plain, records) if r.kind == "respond"}
     waiting = {(pair.split(">")[1], *parcel) for pair, parcels in state["channels"].items() for parcel in parcels}
     sent = (record.plain() for record in records if record.kind == "send")
-    return table((row for record in sent for row in _request_rows(record, answers, waiting)), REQUESTS)
+    return table((row for record in sent for row in _request_rows(record, answers, waiting, otherwise)), REQUESTS)
 
 
-def _request_rows(record: Record, answers: Mapping[str, Any], waiting: set[Any]) -> Iterator[dict[str, Any]]:
+def _request_rows(record: Record, answers: Mapping[str, Any], waiting: set[Any], otherwise: str) -> Iterator[dict[str, Any]]:
     batch, (node, incarnation, seq) = record.fields["requests"], record.id
     for api, receiver, partitions in _queued(batch):
         answer = answers.get(f"{node}.{incarnation}-{receiver}-{seq}-{api}")
-        on_its_way = "waiting" if (str(receiver), str(record.id), api) in waiting else "dropped"
+        on_its_way = "waiting" if (str(receiver), str(record.id), api) in waiting else otherwise
         yield {
             "batch": str(record.id), "api": api, "sender": node, "receiver": receiver,
             "controller_epoch": batch["controller_epoch"], "partitions": partitions,
@@ -198,6 +200,12 @@ def journal(records: Iterable[Record], say: Callable[[Record], str], kind: str |
     assert not head.keys() & fields.keys(), "no kind of record has a field of these names"
     narrow = table(map(_journal_row, chosen), head, "id")
     return narrow.assign(**{name: pd.Series(values, narrow.index, _dtype_of(values)) for name, values in fields.items()})
+
+
+def logged(records: Sequence[Record], kind: str | None = None) -> pd.Series[str]:
+    """What Kafka's own logs say of each record, or of those of one kind: lines as in their files, empty where there is none."""
+    lines = zip(records, kafka_words.in_kafkas_words(records), strict=True)
+    return pd.Series(["\n".join(map(str, said)) for record, said in lines if kind in (None, record.kind)], dtype="string")
 
 
 def _dtype_of(values: Sequence[Any]) -> str:

@@ -112,6 +112,7 @@ ACTIONS: dict[str, Kind] = {
     "delete":       Kind(False, hands.can_write,      hands.delete,              "path"),
     "set":          Kind(False, hands.can_write,      hands.set_data,            "path, text"),
     "create":       Kind(False, hands.can_write,      hands.create,              "path, text"),
+    "scenario":     Kind(False, hands.is_step,        hands.note_step,           "step, do"),
 }
 # fmt: on
 

@@ -65,3 +65,13 @@ def set_data(world: World, path: str, text: str) -> None:
 def create(world: World, path: str, text: str) -> None:
     """An outside hand creates a persistent znode."""
     world.write([(Op("create", path, text.encode()),)], ["create", path, text])
+
+
+def is_step(world: World, number: Any, do: Any) -> bool:
+    """Whether this is the number and the text of a scenario's step."""
+    return isinstance(number, int) and isinstance(do, Mapping)
+
+
+def note_step(world: World, number: int, do: Any) -> None:
+    """A step of a scenario begins; nothing happens by that itself."""
+    world.log("scenario", None, step=number, do=do)

@@ -75,7 +75,7 @@ class Ghost(NamedTuple):
 
 @dataclass(slots=True)
 class Process:
-    """`session` is `open`, `expired` (nobody has noticed), or `expiring` (the controller has been told); `lost` is the record why."""
+    """`session` is `open`, `expired` (nobody has noticed), or `expiring` (the controller knows); `lost` is the record why."""
 
     driver: Driver
     host: str

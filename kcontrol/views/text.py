@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kcontrol.runtime.journal import Record, plain
@@ -11,7 +11,7 @@ from kcontrol.views import scene
 LONGEST = 180
 Fields = dict[str, Any]
 
-ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "session_lost", "lose", "duplicate", "fire"})
+ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "lose", "duplicate", "fire"})
 INSIDE = frozenset({"run", "open", "read", "learn", "adopt", "end", "respond", "answered"})
 UNSEEN = INSIDE | {"told", "arm", "cancel", "park", "release"}
 
@@ -66,6 +66,8 @@ def lines(records: Iterable[Record]) -> list[str]:
 
 
 def _run(who: str, f: Fields) -> str:
+    if f["world"] == "recorded":
+        return f"A recording of real brokers begins: Kafka {f['release']}, brokers {listed(f['brokers'], 9)}, {f['scenario']}."
     return f"A run begins: Kafka {f['release']}, brokers {listed(f['brokers'], 9)}, {f['world']} world, seed {f['seed']}."
 
 
@@ -117,6 +119,8 @@ PLANS = {"create": "create", "set": "rewrite", "delete": "delete", "check": "che
 
 
 def _write(who: str, f: Fields) -> str:
+    if not f["ops"]:
+        return f"ZooKeeper refuses a transaction of {who.lower()}: {f['error']}."
     if f["error"] is not None:
         return f"{who} wants to {listed(f'{PLANS[op[0]]} {op[1]}' for op in f['ops'])}, and ZooKeeper answers {f['error']}."
     return f"{who} {listed(f'{OPS[op[0]]} {op[1]}' for op in f['ops'])}."
@@ -147,8 +151,8 @@ def _adopt(who: str, f: Fields) -> str:
 def _move(f: Fields) -> str:
     tp, _, broker = f["subject"].rpartition("@") if f["machine"] == "replica" else (f["subject"], "", "")
     subject = f"the replica of {tp} on broker {broker}" if broker else tp
-    come_from = "again" if f["source"] == f["target"] else f"from {short(f['source'])}"
-    return f"{subject} {come_from} to {short(f['target'])}"
+    come_from = "again " if f["source"] == f["target"] else f"from {short(f['source'])} " if f["source"] else ""
+    return f"{subject} {come_from}to {short(f['target'])}"
 
 
 def leadership(value: Fields) -> str:
@@ -202,6 +206,22 @@ def _act(who: str, f: Fields) -> str:
     return f"Somebody outside acts: {label(f['action'])}."
 
 
+def steps(do: Mapping[str, Any]) -> str:
+    """A step of a scenario in a few words: `kill 1`, `create t`."""
+    return "; ".join(f"{word} {_argument(argument)}".rstrip() for word, argument in do.items())
+
+
+def _argument(argument: Any) -> str:
+    match argument:
+        case dict():
+            return listed(argument)
+        case list() if any(isinstance(item, dict) for item in argument):
+            return ", then ".join(steps(item) if isinstance(item, dict) else str(item) for item in argument)
+        case list():
+            return listed(argument)
+    return str(argument)
+
+
 SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "run": _run,
     "start": _start,
@@ -221,6 +241,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "answered": _answered,
     "ask": _ask,
     "act": _act,
+    "scenario": lambda who, f: f"Step {f['step']} of the scenario: {steps(f['do'])}.",
     "open": lambda who, f: f"{who} opens a session with ZooKeeper.",
     "end": lambda who, f: f"The {f['thread']} thread of {who.lower()} is done with its event.",
     "preempt": lambda who, f: f"{who} throws {_event(f['event'])} out of its {f['thread']} queue.",
@@ -278,6 +299,7 @@ LABELS: dict[str, str] = {
     "delete": "delete {0}",
     "set": "rewrite {0}",
     "create": "create {0}",
+    "scenario": "step {0} of the scenario",
 }
 
 

@@ -1,67 +1,65 @@
-"""Plays the scenario of a recording on our brokers and records what they do, in the same format.
+"""Plays scenarios: `Player(scenario).play()` is a world in which the steps of a scenario have been done, one after the other.
 
-Who wins an election is an input: it is read from the recording, and that broker's watch event is delivered first.
+A scenario is a dict with `brokers` and `steps`; each step maps words of STEPS to what they are about. A recording of real brokers
+is one too: its steps say what was done under `do`, and who won. Who wins an election is an input: where a recording says it, that
+broker's watch event is delivered first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kcontrol.config import BrokerConfig
+from kcontrol.errors import UserError
 from kcontrol.model import ReplicaAssignment, TopicPartition
 from kcontrol.sim import acts
-from kcontrol.sim.settings import Settings
+from kcontrol.sim.settings import FAULTS, Settings
 from kcontrol.sim.world import World
 from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, decode_topic, encode, encode_partition_list, encode_topic, topic_path
-from tests.golden import recording
 
 LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
 ORDER_ONLY = ("patience", "sleep", "await")
 
 
-class UnknownStep(Exception):
-    """A scenario has a step word that this player does not know."""
-
-
 class Player:
-    """One run of one scenario. `play()` returns a recording."""
+    """One run of one scenario. Raises UserError for what is no scenario, and for a release that is not played."""
 
-    def __init__(self, golden: dict[str, Any]) -> None:
-        self.golden = golden
-        config = BrokerConfig(unclean_leader_election_enable=golden["unclean"], auto_leader_rebalance_enable=False)
-        self.world = World(Settings(release=_line(golden["release"]), brokers=tuple(golden["brokers"]), config=config))
-        self.epochs: dict[int, int] = {}
-        self.sent: dict[Any, Any] = {}
+    def __init__(
+        self,
+        scenario: Mapping[str, Any],
+        release: str | None = None,
+        seed: int = 0,
+        replace: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
+        self.steps = _steps(scenario)
+        config = BrokerConfig(unclean_leader_election_enable=scenario.get("unclean"), auto_leader_rebalance_enable=False)
+        played = line_of(release or scenario.get("release") or "2.8")
+        brokers = tuple(scenario["brokers"])
+        self.world = World(Settings(played, brokers, seed, config, faults=FAULTS, replace=replace or {}))
         self.winner: int | None = None
-        self.recorded: dict[str, Any] = {}
+        self.recorded: Mapping[str, Any] = {}
 
-    def play(self) -> dict[str, Any]:
-        head = {key: self.golden[key] for key in ("release", "scenario", "brokers", "session_timeout_ms", "unclean")}
-        return {**head, "steps": [self._step(step) for step in self.golden["steps"]]}
-
-    def _step(self, step: dict[str, Any]) -> dict[str, Any]:
-        self.winner = step["znodes"].get("/controller", {}).get("ephemeral_owner")
-        self.recorded = step
-        before = len(self.world.journal.records)
-        self._do(step["do"])
-        self._settle()
-        records = self.world.journal.records[before:]
-        return {
-            "do": step["do"],
-            "writes": list(recording.writes(records)),
-            "transitions": list(recording.transitions(records, self.epochs, self.world.settings.rules())),
-            "requests": list(recording.requests(records, self.sent, self.world.settings.rules())),
-            "znodes": recording.znodes(self.world),
-        }
+    def play(self) -> World:
+        """Do all steps, letting the cluster come to rest after each. Raises UserError for a step that cannot be done."""
+        for number, step in enumerate(self.steps):
+            self.world.step(("scenario", number, step["do"]))
+            self.winner = step.get("znodes", {}).get("/controller", {}).get("ephemeral_owner")
+            self.recorded = step
+            self._do(step["do"])
+            self._settle()
+        return self.world
 
     def _do(self, step: dict[str, Any]) -> None:
         for word, argument in step.items():
             if word in ORDER_ONLY:
                 continue
             if word not in STEPS:
-                raise UnknownStep(f"the step word {word!r} is not known; there are {', '.join(STEPS)}")
-            STEPS[word](self, argument)
+                raise UserError(f"The step word {word!r} is not known; there are {', '.join(STEPS)}.")
+            try:
+                STEPS[word](self, argument)
+            except (AttributeError, TypeError, ValueError) as problem:
+                raise UserError(f"The step {word!r} is about something that it cannot be about: {problem}.") from None
 
     def _settle(self) -> None:
         """Until quiet, whatever concerns the broker that is to win first."""
@@ -106,6 +104,8 @@ class Player:
         version = self.world.settings.rules().topic_znode
         for topic, added in topics.items():
             (znode,) = self.world.tool.read([topic_path(topic)], False)
+            if znode is None:
+                raise UserError(f"There is no topic {topic!r} to expand: create it in an earlier step.")
             stored = decode_topic(znode.data)
             grown = stored.partitions | {int(p): ReplicaAssignment(tuple(replicas)) for p, replicas in added.items()}
             self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown), version).decode()))
@@ -129,7 +129,7 @@ class Player:
     def _met_earlier_ones_before(self, topic: str) -> bool:
         """Whether, in the recording, a partition of another topic was Online before the first one of this topic was New."""
         met = False
-        for t in self.recorded["transitions"]:
+        for t in self.recorded.get("transitions", ()):
             if t["subject"].rpartition("-")[0] == topic:
                 return met
             met = met or t["to"] == "Online"
@@ -159,10 +159,18 @@ STEPS: dict[str, Callable[[Player, Any], None]] = {
 }
 
 
-def _line(release: str) -> str:
+def line_of(release: str) -> str:
     """The release line of a release: 2.8.2 is of 2.8, 0.8.1.1 of 0.8.1."""
     parts = release.split(".")
     return ".".join(parts[:3] if parts[0] == "0" else parts[:2])
+
+
+def _steps(scenario: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The steps, each with what to do under `do`."""
+    steps = scenario.get("steps")
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps) or "brokers" not in scenario:
+        raise UserError("This is no scenario: it should have brokers, a list of ids, and steps, a list of what to do.")
+    return [step if isinstance(step.get("do"), dict) else {"do": step} for step in steps]
 
 
 def _list(value: Any) -> list[Any]:

@@ -1,0 +1,320 @@
+"""Two recordings of one scenario, by a rule that leaves out what does not repeat: see `notebooks/recordings/README.md`.
+
+In words: writes are compared per session and partition, in order; a leader's changes of its ISR by their number and their last
+members; transitions per replica with its partition; requests per sender, receiver and partition; znodes after each step, exactly.
+Who wins an election is an input: where the winners differ nothing after that can be compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kcontrol.pipeline.recording import Recording, Step, since, state_key
+from kcontrol.pipeline.weaving import as_list, is_isr_change
+
+UNTIMED = ("/isr_change_notification/", "/latest_producer_id_block")
+SEQUENTIAL = re.compile(
+    r"/(isr_change_notification/isr_change_|log_dir_event_notification/log_dir_event_|config/changes/config_change_)\d+"
+)
+TOPIC_PATHS = (
+    re.compile(r"/brokers/topics/(?P<topic>[^/]+)/partitions/(?P<partition>\d+)(?:/state)?"),
+    re.compile(r"/brokers/topics/(?P<topic>[^/]+)(?:/partitions)?"),
+    re.compile(r"/(?:config/topics|admin/delete_topics)/(?P<topic>[^/]+)"),
+)
+HASHED_FROM = 5  # Scala keeps the order of smaller sets
+REPLICA_LISTS_ARE_LISTS_SINCE = "2.4"
+HEAD = ("api", "controller_epoch", "delete", "live_brokers", "type")
+RACED = ("isr", "zk_version", "offline_replicas")  # what the controller may read before or after the leader has written
+
+
+class Difference(NamedTuple):
+    """The first thing that differs: in which step, of which kind, about what, and both sides; None is what is not there."""
+
+    step: int
+    do: Mapping[str, Any]
+    kind: str
+    about: str
+    theirs: Any
+    ours: Any
+
+    def __str__(self) -> str:
+        return f"Step {self.step}, {self.kind}, {self.about}: theirs {_shown(self.theirs)}, ours {_shown(self.ours)}."
+
+
+def _shown(value: Any) -> str:
+    return "has nothing there" if value is None else f"has {value}"
+
+
+def first_difference(theirs: Recording, ours: Recording) -> Difference | None:
+    """What differs first, None if nothing does: by steps, and in a step by writes, znodes, transitions and requests."""
+    return next(differences(theirs, ours), None)
+
+
+def differences(theirs: Recording, ours: Recording) -> Iterator[Difference]:
+    """What differs, one after the other; after a difference of winners, of steps or of their number nothing more."""
+    left, right = Side(theirs), Side(ours)
+    for number, (a, b) in enumerate(zip(left.steps, right.steps, strict=False)):
+        here = Here(number, a, b, old_lists=left.old_lists)
+        if a.step["do"] != b.step["do"]:
+            yield here.differ("steps", "what was done", a.step["do"], b.step["do"])
+            return
+        if a.owner != b.owner:
+            yield here.differ("winner", "the broker that rules; with another one nothing after this compares", a.owner, b.owner)
+            return
+        for part in (here.writes, here.isr_changes, here.znodes, here.transitions, here.requests):
+            yield from part()
+    if len(left.steps) != len(right.steps):
+        number = min(len(left.steps), len(right.steps))
+        yield Difference(number, {}, "steps", "number of steps", len(left.steps), len(right.steps))
+
+
+# ---------------------------------------------------------------- one side
+
+
+class Divided(NamedTuple):
+    """One step: what its sessions wrote but for ISR changes, those by partition, and whose ISR has no order any more."""
+
+    step: Step
+    own: list[dict[str, Any]]
+    isr: dict[str, list[dict[str, Any]]]
+    unordered: frozenset[str]
+
+    @property
+    def owner(self) -> Any:
+        return self.step["znodes"].get("/controller", {}).get("ephemeral_owner")
+
+
+class Side:
+    """One recording, with the leaders' own ISR writes told apart from everything else."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.old_lists = since(recording["release"]) < since(REPLICA_LISTS_ARE_LISTS_SINCE)
+        self._states: dict[str, dict[str, Any]] = {}
+        self._unordered: set[str] = set()
+        self.steps = [self._divided(step) for step in recording["steps"]]
+
+    def _divided(self, step: Step) -> Divided:
+        own: list[dict[str, Any]] = []
+        isr: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        joined: dict[str, set[int]] = defaultdict(set)
+        for write in step["writes"]:
+            key = state_key(write.get("path", ""))
+            before = self._states.get(key or "")
+            if key is not None and self._is_isr_change(key, write):
+                isr[key].append(write)
+                joined[key] |= set(write["data"]["isr"]) - set(before["isr"] if before else ())
+            else:
+                own.append(write)
+        self._unordered |= {key for key, who in joined.items() if len(who) > 1}
+        self._unordered -= {key for key, value in self._states.items() if len(value["isr"]) < 2}
+        return Divided(step, own, dict(isr), frozenset(self._unordered))
+
+    def _is_isr_change(self, key: str, write: dict[str, Any]) -> bool:
+        before, value = self._states.pop(key, None), write.get("data")
+        if write["op"] == "delete" or not isinstance(value, dict) or "isr" not in value:
+            return False
+        self._states[key] = value
+        return before is not None and is_isr_change(before, value)
+
+
+# ---------------------------------------------------------------- one step
+
+
+class Here:
+    """One step of both sides; each method yields what differs in one of its parts."""
+
+    def __init__(self, number: int, theirs: Divided, ours: Divided, *, old_lists: bool) -> None:
+        self.number, self.a, self.b = number, theirs, ours
+        self.rule = Freedom(theirs.unordered | ours.unordered, old_lists=old_lists)
+
+    def differ(self, kind: str, about: str, theirs: Any, ours: Any) -> Difference:
+        return Difference(self.number, self.a.step["do"], kind, about, theirs, ours)
+
+    def lists(self, kind: str, named: Mapping[Any, str], left: Mapping[Any, list[Any]], right: Mapping[Any, list[Any]]) -> Any:
+        """The first place at which two lists of the same key differ, for each key."""
+        for key, name in named.items():
+            theirs, ours = left.get(key, []), right.get(key, [])
+            at = next((i for i, (x, y) in enumerate(zip(theirs, ours, strict=False)) if x != y), min(len(theirs), len(ours)))
+            if at < max(len(theirs), len(ours)):
+                pair = (side[at] if at < len(side) else None for side in (theirs, ours))
+                yield self.differ(kind, f"{name}, number {at + 1}", *pair)
+
+    def writes(self) -> Iterator[Difference]:
+        left, right = self.rule.writes(self.a.own), self.rule.writes(self.b.own)
+        yield from self.lists("writes", {key: _session(*key) for key in _keys(left, right)}, left, right)
+
+    def isr_changes(self) -> Iterator[Difference]:
+        """How often each leader has changed its ISR, and to which members in the end."""
+        for key in _keys(self.a.isr, self.b.isr):
+            x, y = self.a.isr.get(key, []), self.b.isr.get(key, [])
+            ends = [sorted(side[-1]["data"]["isr"]) if side else None for side in (x, y)]
+            if len(x) != len(y):
+                yield self.differ("writes", f"how often the leader of {key} has changed its ISR", len(x), len(y))
+            elif ends[0] != ends[1]:
+                yield self.differ("writes", f"members of the last ISR of {key}", *ends)
+
+    def znodes(self) -> Iterator[Difference]:
+        left, right = self.rule.znodes(self.a.step["znodes"]), self.rule.znodes(self.b.step["znodes"])
+        for path in _keys(left, right):
+            if left.get(path) != right.get(path):
+                yield self.differ("znodes", path, left.get(path), right.get(path))
+
+    def transitions(self) -> Iterator[Difference]:
+        left, right = moves(self.a.step["transitions"]), moves(self.b.step["transitions"])
+        yield from self.lists("transitions", {key: f"{key[1]} at controller {key[0]}" for key in _keys(left, right)}, left, right)
+
+    def requests(self) -> Iterator[Difference]:
+        raced: dict[str, set[int]] = defaultdict(set)
+        for side in (self.a, self.b):
+            for key, written in side.isr.items():
+                raced[key] |= {write["data"]["leader_epoch"] for write in written}
+        away = gone(self.a.step["do"])
+        left, left_counts = self.rule.requests(self.a.step["requests"], raced, away)
+        right, right_counts = self.rule.requests(self.b.step["requests"], raced, away)
+        names = {key: f"from {key[0]} to {key[1]} about {key[2] or 'no partition'}" for key in _keys(left, right)}
+        yield from self.lists("requests", names, left, right)
+        for key in _keys(left_counts, right_counts):
+            if left_counts[key] != right_counts[key]:
+                sender, receiver, api, delete = key
+                with_delete = "" if delete == "None" else f" with delete = {delete}"
+                about = f"how many {api} from {sender} to {receiver}{with_delete}"
+                yield self.differ("requests", about, left_counts[key], right_counts[key])
+
+
+def _keys(left: Mapping[Any, Any], right: Mapping[Any, Any]) -> list[Any]:
+    return sorted({*left, *right}, key=str)
+
+
+def _session(who: str, subject: Any) -> str:
+    topic, partition = subject or (None, None)
+    about = "" if topic is None else f" on {topic}" if partition is None else f" on {topic}-{partition}"
+    return f"{'broker ' if who.isdecimal() else ''}{who}{about}"
+
+
+def subject_of(path: str) -> tuple[str, str | None] | None:
+    """(topic, partition), (topic, None), or None for paths that belong to no topic."""
+    for pattern in TOPIC_PATHS:
+        if found := pattern.fullmatch(path):
+            return found["topic"], found.groupdict().get("partition")
+    return None
+
+
+def gone(do: Mapping[str, Any]) -> set[Any]:
+    """The brokers that a step stops, kills or freezes: what still reached them is a matter of luck."""
+    parts = do.get("together")
+    words = ("kill", "term", "pause", "freeze") + (("start", "resume") if parts else ())
+    return {broker for part in parts or [do] for word in words if word in part for broker in as_list(part[word])}
+
+
+def moves(transitions: Iterable[dict[str, Any]]) -> dict[tuple[int, str], list[Any]]:
+    """Per controller and replica: the transitions of the replica and of its partition, in order."""
+    found: dict[tuple[int, str], list[Any]] = {}
+    transitions = list(transitions)
+    for by, name in dict.fromkeys((t["by"], t["subject"]) for t in transitions):
+        of = (name, name.split("@")[0])
+        found[by, name] = [
+            {key: t[key] for key in ("epoch", "machine", "subject", "from", "to")} | {"failed": bool(t.get("failed"))}
+            for t in transitions
+            if t["by"] == by and t["subject"] in of
+        ]
+    return found
+
+
+# ---------------------------------------------------------------- what may differ
+
+
+class Freedom:
+    """Values without what is free: the order of lists that are sets in the code, and names with a running number."""
+
+    def __init__(self, unordered: frozenset[str], *, old_lists: bool) -> None:
+        self.unordered, self.old_lists = unordered, old_lists
+
+    def isr(self, key: str, values: list[int]) -> list[int]:
+        return sorted(values) if key in self.unordered or len(values) >= HASHED_FROM else values
+
+    def replicas(self, values: list[int]) -> list[int]:
+        return sorted(values) if self.old_lists and len(values) >= HASHED_FROM else values
+
+    def value(self, path: str, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        if (key := state_key(path)) and "isr" in data:
+            return data | {"isr": self.isr(key, data["isr"])}
+        partitions = data.get("partitions")
+        if re.fullmatch(r"/brokers/topics/[^/]+", path) and isinstance(partitions, dict):
+            return data | {"partitions": {p: self.replicas(replicas) for p, replicas in partitions.items()}}
+        if path.startswith(UNTIMED[0]) and isinstance(partitions, list):
+            return data | {"partitions": sorted(partitions, key=str)}
+        return data
+
+    def write(self, write: dict[str, Any]) -> dict[str, Any]:
+        found = {name: value for name, value in write.items() if name not in ("multi", "by")}
+        if (path := write.get("path")) is not None:
+            found["path"] = SEQUENTIAL.sub(lambda m: f"/{m[1]}*", path)
+            if "data" in write:
+                found["data"] = self.value(path, write["data"])
+        return found
+
+    def writes(self, own: Iterable[dict[str, Any]]) -> dict[tuple[str, Any], list[Any]]:
+        """Per session and partition: the writes on it, on its topic and on no topic, in order."""
+        by: dict[str, list[tuple[Any, dict[str, Any]]]] = defaultdict(list)
+        for write in own:
+            path = write.get("path", "")
+            if write["op"] != "rejected" and not path.startswith(UNTIMED):
+                by[str(write["by"])].append((subject_of(path), self.write(write)))
+        found = {}
+        for who, items in by.items():
+            for key in {None, *(subject for subject, _ in items)}:
+                found[who, key] = [write for subject, write in items if _concerns(subject, key)]
+        return found
+
+    def znodes(self, znodes: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            path: {**node, "data": self.value(path, node["data"])}
+            for path, node in znodes.items()
+            if not SEQUENTIAL.fullmatch(path) and not path.startswith(UNTIMED)
+        }
+
+    def requests(
+        self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], away: set[Any]
+    ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
+        """Per sender, receiver and partition what was told, in order; and how many requests of each kind there were."""
+        found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+        counts: Counter[tuple[Any, ...]] = Counter()
+        for r in (request for request in handled if request["to"] not in away):
+            head: dict[str, Any] = {name: r[name] for name in HEAD if name in r}
+            for key, entry in r["partitions"].items():
+                told, loose = found[r["by"], r["to"], key], entry.get("leader_epoch") in raced.get(key, ())
+                item = {**head, **self._entry(key, entry, loose=loose)}
+                if not (loose and r["api"] == "UpdateMetadata" and item == _last_metadata(told)):
+                    told.append(item)
+            if not r["partitions"] and r["api"] != "StopReplica":
+                leaders = {"live_leaders": r["live_leaders"]} if "live_leaders" in r else {}
+                found[r["by"], r["to"], ""].append(head | leaders)
+            if r["api"] != "UpdateMetadata" or not raced:
+                counts[r["by"], r["to"], r["api"], str(r.get("delete"))] += 1
+        return dict(found), counts
+
+    def _entry(self, key: str, entry: dict[str, Any], *, loose: bool) -> dict[str, Any]:
+        found = {name: value for name, value in entry.items() if not (loose and name in RACED)}
+        if "isr" in found:
+            found["isr"] = self.isr(key, found["isr"])
+        if "replicas" in found:
+            found["replicas"] = self.replicas(found["replicas"])
+        if "controller_epoch" in found:  # the epoch under which it was decided, beside that of the request
+            found["decided_under"] = found.pop("controller_epoch")
+        return found
+
+
+def _concerns(subject: Any, key: Any) -> bool:
+    """Whether a write on this subject belongs to the list of that key: to no topic, to its topic, or to its partition."""
+    if subject is None:
+        return True
+    return key is not None and subject[0] == key[0] and subject[1] in (None, key[1])
+
+
+def _last_metadata(told: list[Any]) -> Any:
+    return next((item for item in reversed(told) if item["api"] == "UpdateMetadata"), None)

@@ -1,0 +1,311 @@
+"""Recordings of real brokers: the format of their files, and a journal in this format.
+
+A recording is a dict: `release`, `scenario`, `brokers`, `session_timeout_ms`, `unclean` and `steps`; a step has `do`, `writes`,
+`transitions`, `requests` and `znodes`. What each holds is described beside the recordings, in `notebooks/recordings/README.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from kcontrol.errors import UserError
+from kcontrol.model import LeaderAndIsr, TopicPartition
+from kcontrol.runtime.fold import Fold
+from kcontrol.runtime.journal import Record
+from kcontrol.znodes import CONTROLLER_EPOCH, encode_state, state_path
+
+TOOL = "tool"
+RECORDED = "recorded"
+"""The `world` of a journal that was made from a recording."""
+
+Recording = dict[str, Any]
+Step = dict[str, Any]
+
+HEAD = ("release", "scenario", "brokers", "session_timeout_ms", "unclean")
+
+# Since when a field is in Kafka's request log, which is where the recordings have it from.
+FIELDS_SINCE = {
+    "zk_version": "0.10.2", "is_new": "1.0", "offline_replicas": "1.0", "adding_replicas": "2.4", "removing_replicas": "2.4",
+}  # fmt: skip
+NOBODY_LEADS, NOBODY_LEADS_LOGGED_SINCE = "nobody leads it", "1.1"  # a replica's move to Online that old releases do not log
+TYPE_SINCE, DELETE_PER_PARTITION_SINCE = "2.8", "2.6"
+
+MASKS = (
+    (re.compile(r'"timestamp":"\d+"'), '"timestamp":"<ms>"'),
+    (re.compile(r'"port":\d+'), '"port":"<port>"'),
+    (re.compile(r"(PLAINTEXT://[^:\"]+):\d+"), r"\1:<port>"),
+)
+
+
+# ---------------------------------------------------------------- the format, to refuse what is none
+
+
+class _Write(msgspec.Struct):
+    by: int | str
+    op: Literal["create", "set", "delete", "open", "close", "rejected"]
+    path: str = ""
+    data: Any = None
+    ephemeral: bool = False
+    version: int = 0
+    multi: int = 0
+    deleted: list[str] = []
+    codes: list[int | None] = []
+    checked: dict[str, int] = {}
+
+
+class _Transition(msgspec.Struct):
+    by: int
+    epoch: int
+    machine: Literal["partition", "replica"]
+    subject: str
+    source: str | None = msgspec.field(name="from")
+    to: str
+    failed: bool = False
+
+
+class _Request(msgspec.Struct):
+    by: int
+    to: int
+    api: Literal["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
+    controller_epoch: int
+    partitions: dict[str, dict[str, Any]]
+
+
+class _Znode(msgspec.Struct):
+    data: Any
+    version: int
+    ephemeral_owner: int | str | None
+
+
+class _Step(msgspec.Struct):
+    do: dict[str, Any]
+    writes: list[_Write]
+    transitions: list[_Transition]
+    requests: list[_Request]
+    znodes: dict[str, _Znode]
+
+
+class _Recording(msgspec.Struct):
+    release: str
+    scenario: str
+    brokers: list[int]
+    session_timeout_ms: int
+    unclean: bool | None
+    steps: list[_Step]
+
+
+def is_recording(path: str | Path) -> bool:
+    """Whether a file looks as if it were meant to be a recording, whole or not; False for one that cannot be read."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError:
+        return False
+    first = content.lstrip().partition(b"\n")[0]
+    return b'"release"' in content and not (b'"kind"' in first and b'"at_ms"' in first)
+
+
+def load(path: str | Path) -> Recording:
+    """A recording from a file. Raises UserError where the file cannot be read or holds no recording, in words that say where."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"The recording {path} cannot be read: {error.strerror}.") from None
+    return parse(content, str(path))
+
+
+def parse(content: bytes, name: str) -> Recording:
+    """A recording from the bytes of a file called `name`. Raises UserError where they are none."""
+    try:
+        msgspec.json.decode(content, type=_Recording)
+        found: Recording = msgspec.json.decode(content)
+        since(found["release"])
+    except msgspec.ValidationError as error:
+        raise UserError(f"{name} is not a recording of brokers: {error}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{name} is broken JSON: {error}.") from None
+    except ValueError as error:
+        raise UserError(f"{name} is not a recording of brokers: {error}.") from None
+    return found
+
+
+# ---------------------------------------------------------------- data and names
+
+
+def since(release: str) -> tuple[int, ...]:
+    """A release as numbers that compare. Raises ValueError for what is no release."""
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", release):
+        raise ValueError(f"{release!r} is no release: it should look like 2.8.2 or 0.8.1")
+    return tuple(map(int, release.split(".")))
+
+
+def data(path: str, text: str) -> Any:
+    """What a znode holds: a JSON object parsed, other text as it is, nothing as None, and what differs from run to run masked."""
+    for pattern, mask in MASKS:
+        text = pattern.sub(mask, text)
+    value = _object(text) or text or None
+    return {**value, "id": "<id>"} if path == "/cluster/id" and isinstance(value, dict) else value
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text) if text.startswith("{") else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def text_of(value: Any) -> str:
+    """The text that a znode with this data holds."""
+    return (
+        value if isinstance(value, str) else "" if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    )
+
+
+def short(state: str) -> str | None:
+    """A state's name without the words Partition and Replica, but for the three states of deletion; None for an unknown one."""
+    return state if state.startswith("ReplicaDeletion") else state.removesuffix("Partition").removesuffix("Replica") or None
+
+
+def long(machine: str, state: str | None) -> str:
+    """The state's whole name, as a journal has it; an unknown one is empty."""
+    if state is None or state.startswith("ReplicaDeletion"):
+        return state or ""
+    return {"NotExists": "NonExistent"}.get(state, state) + machine.capitalize()
+
+
+def state_key(path: str) -> str | None:
+    """`t-0` for the path of its state znode, None for any other path."""
+    found = re.fullmatch(r"/brokers/topics/([^/]+)/partitions/(\d+)/state", path)
+    return f"{found[1]}-{found[2]}" if found else None
+
+
+# ---------------------------------------------------------------- a journal as a recording
+
+
+def of_journal(records: Sequence[Record]) -> Recording:
+    """A journal in the format of the recordings, step by step of its scenario.
+
+    Raises UserError for a journal that was not made by playing a scenario.
+    """
+    run = records[0].plain().fields if records else {}
+    marks = [at for at, record in enumerate(records) if record.kind == "scenario"]
+    if not marks:
+        raise UserError("This run follows no scenario, so it has no steps to compare: make one with Lab.play(recording).")
+    reader, steps = _Reader(run["release"]), []
+    reader.step(records[: marks[0]])
+    for start, end in zip(marks, [*marks[1:], len(records)], strict=True):
+        steps.append({"do": records[start].plain().fields["do"], **reader.step(records[start:end])})
+    return {name: run.get(name) for name in HEAD} | {"steps": steps}
+
+
+class _Reader:
+    """Goes through a journal step by step; keeps what a step needs of the steps before it."""
+
+    def __init__(self, release: str) -> None:
+        self.release, self.fold = release, Fold()
+        self.epochs: dict[int, int] = {}
+        self.sent: dict[Any, dict[str, Any]] = {}
+
+    def step(self, records: Sequence[Record]) -> Step:
+        self.fold.all(records)
+        plain = [record.plain() for record in records if record.kind in READ]
+        return {
+            "writes": [write for record in plain for write in writes(record)],
+            "transitions": list(self._transitions(plain)),
+            "requests": list(self._requests(plain)),
+            "znodes": self._znodes(),
+        }
+
+    def _znodes(self) -> dict[str, Any]:
+        return {
+            path: {"data": data(path, text), "version": version, "ephemeral_owner": TOOL if owner == 0 else owner}
+            for path, (text, version, owner) in self.fold.state["znodes"].items()
+        }
+
+    def _transitions(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+        """Every move that a controller carried out, or refused, under the epoch that it held."""
+        for record in records:
+            f, node = record.fields, record.id.node
+            if record.kind == "learn" and (f["context"], f["field"]) == ("controller", "controller_epoch"):
+                self.epochs[node] = f["put"]
+            elif f.get("rule") == NOBODY_LEADS and since(self.release) < since(NOBODY_LEADS_LOGGED_SINCE):
+                continue
+            elif record.kind in ("change", "refuse"):
+                move = {"by": node, "epoch": self.epochs[node], "machine": f["machine"], "subject": f["subject"]}
+                failed = {"failed": True} if record.kind == "refuse" else {}
+                yield move | {"from": short(f["source"]), "to": short(f["target"])} | failed
+
+    def _requests(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+        """Every request as its receiver handled it."""
+        for record in records:
+            if record.kind == "send":
+                self.sent[record.id] = record.fields["requests"]
+            elif record.kind == "receive":
+                api, to = record.fields["api"], record.id.node
+                yield {"by": record.fields["sender"], "to": to, **request(self.sent[record.cause], api, to, self.release)}
+
+
+READ = frozenset({"open", "close", "write", "change", "refuse", "learn", "send", "receive"})
+
+
+def writes(record: Record) -> Iterator[dict[str, Any]]:
+    """The writes of one record that happened, and the beginning or end of a session."""
+    f, by = record.fields, record.id.node or TOOL
+    if record.kind == "open":
+        yield {"by": by, "op": "open"}
+    elif record.kind == "close":
+        yield {"by": f["broker"] or TOOL, "op": "close", "deleted": f["deleted"]}
+    elif record.kind == "write" and f["error"] is None:
+        for kind, path, text, version, ephemeral in f["ops"]:
+            yield from _write(by, f["fence"], kind, path, text, version, ephemeral)
+    elif record.kind == "write" and "codes" in f:
+        yield {"by": by, "op": "rejected", "codes": f["codes"]}
+    elif record.kind == "change" and f["write"]:
+        v, tp = f["value"], TopicPartition.parse(f["subject"].partition("@")[0])
+        value = LeaderAndIsr(v["leader"], tuple(v["isr"]), v["leader_epoch"], v["zk_version"], v["controller_epoch"])
+        yield from _write(by, f["fence"], f["write"], state_path(tp), encode_state(value).decode(), value.zk_version, False)
+
+
+def _write(by: int | str, fence: int, kind: str, path: str, text: str, version: int | None, ephemeral: bool) -> Iterator[Any]:
+    if kind == "check":
+        return
+    extra: dict[str, Any] = {} if kind == "delete" else {"data": data(path, text)}
+    extra |= {"ephemeral": ephemeral} if kind == "create" else {"version": version} if kind == "set" else {}
+    # ZooKeeper's transaction log has the version that a checked znode would get next.
+    extra |= {"checked": {CONTROLLER_EPOCH: fence + 1}} if fence != -1 else {}
+    yield {"by": by, "op": kind, "path": path, **extra}
+
+
+def request(batch: dict[str, Any], api: str, to: int, release: str) -> dict[str, Any]:
+    """One request of a batch, with the fields that the release's request log has."""
+    head = {"api": api, "controller_epoch": batch["controller_epoch"]}
+    if api == "UpdateMetadata":
+        entries = _entries(batch["update_metadata"]["partitions"], release)
+        return head | {"partitions": entries, "live_brokers": sorted(batch["live_brokers"])}
+    if api == "StopReplica":
+        return head | _stop(batch["stop_replica"], to, release)
+    told = batch["leader_and_isr"]
+    values = [told["values"][i] for i in told["to"][str(to)]]
+    entries = _entries({v["partition"]: {k: x for k, x in v.items() if k != "partition"} for v in values}, release)
+    live = told.get("live_leaders", sorted({v["leader"] for v in values} & set(batch["live_brokers"])))
+    kind = {"type": told.get("type", 0)} if since(release) >= since(TYPE_SINCE) else {}
+    return head | {"partitions": entries, "live_leaders": live} | kind
+
+
+def _entries(partitions: dict[str, dict[str, Any]], release: str) -> dict[str, Any]:
+    unknown = {name for name, first in FIELDS_SINCE.items() if since(release) < since(first)}
+    return {tp: {name: value for name, value in entry.items() if name not in unknown} for tp, entry in partitions.items()}
+
+
+def _stop(batch: dict[str, Any], to: int, release: str) -> dict[str, Any]:
+    told = batch["to"][str(to)]
+    if since(release) >= since(DELETE_PER_PARTITION_SINCE):
+        return {"partitions": dict(told)}
+    delete = batch.get("delete", any(entry["delete"] for entry in told.values()))
+    return {"partitions": {tp: {} for tp in told}, "delete": delete}

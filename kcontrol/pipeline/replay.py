@@ -1,0 +1,334 @@
+"""A recording of real brokers as a journal, so that everything that reads journals reads recordings.
+
+What the brokers wrote, moved and received is as recorded. Not recorded, and inferred here: the order between these three (see
+`weaving`), who caused what, and when a broker began or ceased to take itself for the controller. Times are no times: one
+millisecond is one record. Sessions and writes are numbered in their order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kcontrol.errors import UserError
+from kcontrol.model import TopicPartition
+from kcontrol.pipeline.recording import RECORDED, Recording, long, state_key, text_of
+from kcontrol.pipeline.weaving import Item, Leaderships, is_isr_change, weave
+from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
+from kcontrol.znodes import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, ISR_CHANGE_NOTIFICATION, TOPICS, state_path
+
+WORLD = 0
+NOT_KNOWN = "the recording does not say why"
+ERRORS = {-110: "NodeExists", -103: "BadVersion", -101: "NoNode", -111: "NotEmpty"}
+
+
+def to_journal(recording: Recording) -> list[Record]:
+    """The records of a recording. Raises UserError, naming the step, where it contradicts itself."""
+    replay = Replay(recording)
+    for number, step in enumerate(recording["steps"]):
+        try:
+            replay.step(number, step)
+        except (KeyError, ValueError, TypeError, IndexError) as problem:
+            raise UserError(f"The recording {recording['scenario']} contradicts itself in step {number}: {problem!r}.") from None
+    return replay.journal.records
+
+
+class Replay:
+    """Takes in one step after the other, and keeps what the next one needs."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.journal, self.seen = Journal(), Leaderships()
+        self.states: dict[str, dict[str, Any]] = {}  # partition -> what its state znode holds
+        self.versions: dict[str, int] = {}
+        self.incarnations: dict[int, int] = {}
+        self.alive: set[int] = set()
+        self.sessions: dict[int, list[int]] = {}
+        self.opened = self.zxid = 0
+        self.believes: dict[int, int] = {}  # broker -> the epoch under which it takes itself for the controller
+        self.obeys: dict[int, tuple[int, int]] = {}
+        known = {name: recording.get(name) for name in ("release", "scenario", "brokers", "session_timeout_ms", "unclean")}
+        self._log(WORLD, "run", None, journal_version=JOURNAL_VERSION, world=RECORDED, **known)
+
+    def _log(self, node: int, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
+        return self.journal.add(node, self.incarnations.get(node, 0), kind, cause, len(self.journal.records), fields)
+
+    # ---------------------------------------------------------------- steps
+
+    def step(self, number: int, step: dict[str, Any]) -> None:
+        self.act = self._log(WORLD, "scenario", None, step=number, do=step["do"])
+        self.causes, self.exited = Causes(self.act), step.get("exited", {})
+        for item in weave(step, self.seen):
+            PERFORM[item.kind](self, item)
+
+    def _start(self, item: Item) -> None:
+        n = item.what
+        self.incarnations[n] = self.incarnations.get(n, 0) + 1
+        self.alive.add(n)
+        self.obeys.pop(n, None)
+        self.causes.life[n] = self._log(WORLD, "start", self.act, broker=n, incarnation=self.incarnations[n])
+
+    def _stop(self, item: Item) -> None:
+        n = item.what
+        if n in self.alive:
+            exit_code = self.exited.get(str(n), 0) if item.kind == "exit" else None
+            self.causes.life[n] = self._log(WORLD, "stop", self.act, broker=n, exit_code=exit_code)
+        self.alive.discard(n)
+        self.believes.pop(n, None)
+
+    def _freeze(self, item: Item) -> None:
+        self._log(WORLD, item.kind, self.act, broker=item.what)
+
+    # ---------------------------------------------------------------- writes
+
+    def _write(self, item: Item) -> None:
+        group = item.what
+        first = group[0]
+        if first["op"] in SESSIONS:
+            SESSIONS[first["op"]](self, first)
+            return
+        self.zxid += 1
+        if item.move is None or not self._carried_out(first, item.move):
+            record = self._transaction(group)
+            if item.move is not None:
+                self._record_move(item.move, record, first["data"])
+
+    def _open(self, write: dict[str, Any]) -> None:
+        n = self._node(write["by"])
+        self.opened += 1
+        self.sessions.setdefault(n, []).append(self.opened)
+        again = n in self.causes.life or n not in self.alive
+        record = self._log(n, "open", self.causes.life.get(n), session=self.opened)
+        self.causes.life[n] = record
+        if not again and n in self.believes:  # every release resigns when its session has been replaced
+            self._believe(n, -1, record)
+
+    def _close(self, write: dict[str, Any]) -> None:
+        n = self._node(write["by"])
+        session = self.sessions[n].pop(0) if self.sessions.get(n) else 0
+        self.zxid += 1
+        cause = self.causes.life.get(n) or (self._log(n, "session_lost", None) if n in self.alive else None)
+        record = self._log(WORLD, "close", cause, broker=n, session=session, deleted=write["deleted"], zxid=self.zxid)
+        for path in write["deleted"]:
+            del self.versions[path]
+            self.causes.deleted[path] = record
+        self.causes.trigger(record, broker=n)
+
+    def _rejected(self, write: dict[str, Any]) -> None:
+        """Of a transaction that was refused the log has neither paths nor data."""
+        n = self._node(write["by"])
+        error = next((ERRORS.get(code, str(code)) for code in write["codes"] if code not in (None, 0, -2)), "refused")
+        self._log(n, "write", self.causes.of_write(n, ""), ops=[], zxid=None, error=error, fence=-1, codes=write["codes"])
+
+    def _transaction(self, group: list[dict[str, Any]]) -> RecordId:
+        first = group[0]
+        n = self._node(first["by"])
+        ops = [self._op(write) for write in group]
+        record = self._log(n, "write", self._cause_of(first), ops=ops, zxid=self.zxid, error=None, fence=_fence(first))
+        self._note(group, n, record)
+        return record
+
+    def _op(self, write: dict[str, Any]) -> list[Any]:
+        kind, path = write["op"], write["path"]
+        if kind == "delete":
+            del self.versions[path]
+            return [kind, path, "", None, False]
+        if kind == "set" and path not in self.versions:
+            raise ValueError(f"{path} is written and not there")
+        self.versions[path] = write["version"] if kind == "set" else 0
+        return [kind, path, text_of(write["data"]), self.versions[path], write.get("ephemeral", False)]
+
+    def _note(self, group: list[dict[str, Any]], n: int, record: RecordId) -> None:
+        """What the next records may have as their cause, and who takes itself for the controller from now on."""
+        for write in group:
+            path, tp = write["path"], state_key(write["path"])
+            if tp and isinstance(write.get("data"), dict):
+                before, self.states[tp] = self.states.get(tp), write["data"]
+                if before and is_isr_change(before, write["data"]):
+                    self.causes.isr[tp, tuple(write["data"]["isr"])] = record
+            if write["op"] == "delete":
+                self.causes.deleted[path] = record
+            if write["op"] == "create" and path == CONTROLLER:
+                self.causes.crowned[n] = record
+            if n == WORLD or path.startswith(f"{BROKER_IDS}/"):
+                self.causes.trigger(record, broker=n, topic=_topic(path))
+            if path == CONTROLLER_EPOCH and n in self.alive and str(write.get("data", "")).isdecimal():
+                self._believe(n, int(write["data"]), record)
+
+    def _believe(self, n: int, epoch: int, cause: RecordId) -> None:
+        """A broker takes itself for the controller under this epoch, or no longer (-1); whoever hears of another one resigns."""
+        learn = {"context": "controller", "of": "value", "clear": False, "remove": []}
+        if epoch == -1:
+            del self.believes[n]
+            self._log(n, "learn", cause, field="active_controller_id", put=-1, **learn)
+            return
+        for other in [b for b in self.believes if b != n and b in self.alive]:
+            self._believe(other, -1, cause)
+        self.believes[n] = epoch
+        self._log(n, "learn", cause, field="active_controller_id", put=n, **learn)
+        self.causes.reign(n, self._log(n, "learn", cause, field="controller_epoch", put=epoch, **learn))
+
+    def _cause_of(self, write: dict[str, Any]) -> RecordId | None:
+        n, path = self._node(write["by"]), write["path"]
+        tp, value = state_key(path), write.get("data")
+        before = self.states.get(tp or "")
+        if tp and before and isinstance(value, dict) and is_isr_change(before, value):
+            joined = [b for b in value["isr"] if b not in before["isr"]]
+            return next((r for b in joined if (r := self.causes.told.get((tp, b)))), None)
+        if path.startswith(f"{ISR_CHANGE_NOTIFICATION}/"):
+            return next(reversed(self.causes.isr.values()), None)
+        return self.causes.of_write(n, path)
+
+    def _node(self, by: Any) -> int:
+        return by if isinstance(by, int) else WORLD
+
+    # ---------------------------------------------------------------- transitions
+
+    def _move(self, item: Item) -> None:
+        self._record_move(item.what, self.causes.of_move(item.what), None)
+
+    def _carried_out(self, write: dict[str, Any], move: dict[str, Any]) -> bool:
+        """Record a write and its transition as one, if the text is the one that a record of this kind stands for."""
+        if (
+            list(write["data"]) != ["controller_epoch", "leader", "version", "leader_epoch", "isr"]
+            or write["data"]["version"] != 1
+        ):
+            return False
+        self._op(write)
+        fields = {"write": write["op"], "zxid": self.zxid, "fence": _fence(write)}
+        record = self._record_move(move, self.causes.of_move(move), write["data"], **fields)
+        self._note([write], self._node(write["by"]), record)
+        return True
+
+    def _record_move(self, move: dict[str, Any], cause: RecordId | None, value: Any, **written: Any) -> RecordId:
+        machine, subject, n = move["machine"], move["subject"], move["by"]
+        what = {
+            "machine": machine,
+            "subject": subject,
+            "source": long(machine, move["from"]),
+            "target": long(machine, move["to"]),
+        }
+        if self.believes.get(n) != move["epoch"] and n in self.alive:  # it was recorded in the middle of its reign
+            self._believe(n, move["epoch"], self.act)
+        if move.get("failed"):
+            record = self._log(n, "refuse", cause, reason=NOT_KNOWN, illegal=False, **what)
+        else:
+            tp = subject.partition("@")[0] if machine == "replica" else subject
+            held = value and _held(value, self.versions[state_path(TopicPartition.parse(tp))])
+            record = self._log(n, "change", cause, value=held, rule=None, **({"write": None} | written), **what)
+        self.causes.moved(move, record)
+        return record
+
+    # ---------------------------------------------------------------- requests
+
+    def _request(self, item: Item) -> None:
+        r = item.what
+        by, to, api = r["by"], r["to"], r["api"]
+        told = ((tp, tuple(entry["isr"])) for tp, entry in r["partitions"].items() if api == "UpdateMetadata")
+        changed = next((record for key in told if (record := self.causes.isr.get(key))), None)
+        sent = self._log(by, "send", changed or self.causes.last.get(by) or self.causes.latest, requests=batch(r))
+        received = self._log(to, "receive", sent, api=api, sender=by)
+        if api == "LeaderAndIsr":
+            self.causes.told |= {(tp, to): received for tp in r["partitions"]}
+        self._obey(to, by, r["controller_epoch"], received)
+        self._log(WORLD, "answered", received, channel=f"{by}>{to}", api=api)
+
+    def _obey(self, n: int, controller: int, epoch: int, cause: RecordId) -> None:
+        """A broker takes the sender for the controller unless it has heard of a later epoch."""
+        before = self.obeys.get(n, (0, -1))
+        if n not in self.alive or before == (epoch, controller) or epoch < before[0]:
+            return
+        self.obeys[n] = (epoch, controller)
+        for field, put in (("controller_id", controller), ("controller_epoch", epoch)):
+            self._log(n, "learn", cause, context="broker", field=field, of="value", clear=False, remove=[], put=put)
+
+
+PERFORM = {
+    "start": Replay._start, "stop": Replay._stop, "exit": Replay._stop, "freeze": Replay._freeze, "thaw": Replay._freeze,
+    "write": Replay._write, "move": Replay._move, "request": Replay._request,
+}  # fmt: skip
+SESSIONS = {"open": Replay._open, "close": Replay._close, "rejected": Replay._rejected}
+
+
+class Causes:
+    """Within one step: the records that later ones may be because of."""
+
+    def __init__(self, act: RecordId) -> None:
+        self.act = self.latest = act
+        self.life: dict[int, RecordId] = {}  # the start, stop or session of a broker
+        self.deleted: dict[str, RecordId] = {}
+        self.crowned: dict[int, RecordId] = {}
+        self.told: dict[tuple[str, int], RecordId] = {}
+        self.isr: dict[tuple[str, tuple[int, ...]], RecordId] = {}  # by partition and ISR: who changed it to that
+        self.last: dict[int, RecordId] = {}  # the last move of a controller since it was set off
+        self.about: dict[Any, RecordId] = {}  # what sets off, by broker and topic; the last move, by controller and partition
+        self.reigns: dict[int, RecordId] = {}
+
+    def trigger(self, record: RecordId, **about: Any) -> None:
+        """This sets controllers off; what they do from now on is because of it."""
+        self.latest = record
+        self.last.clear()
+        self.about = {key: r for key, r in self.about.items() if key[0] != "moved"}
+        self.about |= dict.fromkeys(about.items(), record)
+
+    def reign(self, n: int, record: RecordId) -> None:
+        """A broker has become controller: what it does from now on is because of that."""
+        self.trigger(record)
+        self.about.clear()
+        self.reigns[n] = record
+
+    def moved(self, move: dict[str, Any], record: RecordId) -> None:
+        self.last[move["by"]] = self.about["moved", (move["by"], _partition(move))] = record
+
+    def of_move(self, move: dict[str, Any]) -> RecordId:
+        """The last move of the same partition, or else what has set the controller off."""
+        tp = _partition(move)
+        broker = int(move["subject"].rpartition("@")[2]) if move["machine"] == "replica" else None
+        keys = (("moved", (move["by"], tp)), ("broker", broker), ("topic", tp.rpartition("-")[0]))
+        return next((self.about[key] for key in keys if key in self.about), self.latest)
+
+    def of_write(self, n: int, path: str) -> RecordId:
+        """What somebody outside, a broker that starts, a candidate or a controller writes because of."""
+        if n == WORLD:
+            return self.act
+        if path == CONTROLLER and path in self.deleted:
+            return self.deleted[path]
+        if path == CONTROLLER_EPOCH and n in self.crowned:
+            return self.crowned[n]
+        if n in self.life and n not in self.reigns:
+            return self.life[n]
+        topic = ("topic", _topic(path))
+        return self.last.get(n) or self.about.get(topic) or self.latest
+
+
+def _partition(move: dict[str, Any]) -> str:
+    subject: str = move["subject"]
+    return subject.rpartition("@")[0] if move["machine"] == "replica" else subject
+
+
+def _topic(path: str) -> str | None:
+    parts = path.split("/")
+    return parts[3] if path.startswith((f"{TOPICS}/", "/config/topics/", "/admin/delete_topics/")) else None
+
+
+def _fence(write: dict[str, Any]) -> int:
+    """The version of /controller_epoch that was checked; ZooKeeper's transaction log has the one after it."""
+    checked: int = write.get("checked", {}).get(CONTROLLER_EPOCH, 0)
+    return checked - 1
+
+
+def _held(value: dict[str, Any], zk_version: int) -> dict[str, Any]:
+    kept = {name: value[name] for name in ("leader", "isr", "leader_epoch")}
+    return {**kept, "zk_version": zk_version, "controller_epoch": value.get("controller_epoch", 0)}
+
+
+def batch(r: dict[str, Any]) -> dict[str, Any]:
+    """A recorded request as the batch of a `send` record: of one api to one broker."""
+    api, to, partitions = r["api"], str(r["to"]), r["partitions"]
+    head = {"controller_id": r["by"], "controller_epoch": r["controller_epoch"], "live_brokers": r.get("live_brokers", [])}
+    if api == "UpdateMetadata":
+        return {**head, "update_metadata": {"partitions": partitions, "to": [r["to"]]}}
+    extra = {name: r[name] for name in ("live_leaders", "type", "delete") if name in r}
+    if api == "StopReplica":
+        stopped = {tp: {**entry, **({"delete": r["delete"]} if "delete" in r else {})} for tp, entry in partitions.items()}
+        return {**head, "stop_replica": {"to": {to: stopped}, **extra}}
+    values = [{"partition": tp, **entry} for tp, entry in partitions.items()]
+    return {**head, "leader_and_isr": {"values": values, "to": {to: list(range(len(values)))}, **extra}}

@@ -1,0 +1,209 @@
+"""A journal in the words of Kafka's own logs: the lines of state-change.log, controller.log and server.log that a release writes.
+
+A line is written where Kafka logs it and the journal has all that it says. Left out are lines with correlation ids or durations,
+which a journal does not have, and lines of what is not in the journal.
+
+Source: the log statements of the named class at each release's tag; a row counts from its release on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kcontrol.runtime.journal import Record
+from kcontrol.views.text import clean
+from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_topic
+
+TABLE = Path(__file__).with_suffix(".tsv")
+"""One row per kind of line and release that changed it: kind, since, level, logger, message; without a message there is none."""
+
+
+@cache
+def rows(kind: str) -> tuple[tuple[str, ...], ...]:
+    """The rows of a kind: (since, level, logger, message), the oldest first."""
+    lines = [line.split("\t") for line in TABLE.read_text().splitlines()[1:]]
+    return tuple(tuple(columns) for name, *columns in lines if name == kind)
+
+
+class LogLine(NamedTuple):
+    """One line: `str()` is the whole of it as in the log's file, with the time in UTC."""
+
+    at_ms: int
+    level: str
+    message: str
+    logger: str
+
+    def __str__(self) -> str:
+        at = datetime.fromtimestamp(self.at_ms / 1000, UTC)
+        return f"[{at:%Y-%m-%d %H:%M:%S},{self.at_ms % 1000:03}] {self.level} {self.message} ({self.logger})"
+
+
+def numbers(release: str) -> tuple[int, ...]:
+    """A release as numbers that compare; what is no release comes after all."""
+    return tuple(map(int, re.findall(r"\d+", release))) or (99,)
+
+
+def picked(kind: str, release: str) -> tuple[str, ...] | None:
+    """Level, logger and message of a kind in a release, from the latest row that is not later; None where it has no such line."""
+    at = numbers(release)
+    found = [row[1:] for row in rows(kind) if numbers(row[0])[: len(at)] <= at]
+    return found[-1] if found and found[-1][-1] else None
+
+
+class KafkaWords:
+    """Goes through a journal from its beginning; `lines(record)` are those that Kafka logs at this record."""
+
+    def __init__(self, release: str, *, recorded: bool = False) -> None:
+        self.release, self.recorded = release, recorded
+        self.epochs: dict[int, int] = {}
+        self.reigning: set[int] = set()
+        self.replicas: dict[str, tuple[int, ...]] = {}
+
+    def lines(self, record: Record) -> list[LogLine]:
+        r = record.plain()
+        said = SAY.get(r.kind)
+        return list(said(self, r)) if said else []
+
+    def _line(self, r: Record, kind: str, **facts: Any) -> Iterator[LogLine]:
+        row = picked(kind, self.release)
+        if row is None:
+            return
+        n, old = r.id.node, numbers(self.release) < (1, 0)
+        epoch = self.epochs.get(n, 0)
+        facts |= {
+            "id": n, "epoch": epoch,
+            "controller": f"Controller {n} epoch {epoch}" if old else f"[Controller id={n} epoch={epoch}]",
+            "who": f"[Controller {n}]: " if old else f"[Controller id={n}] ",
+        }  # fmt: skip
+        if "tp" in facts and old:
+            topic, _, number = facts["tp"].rpartition("-")
+            facts["tp"] = f"[{topic},{number}]"
+        level, logger, message = row
+        yield LogLine(r.at_ms, level, clean(message.format(**facts), 2_000), logger)
+
+    # ---------------------------------------------------------------- the machines
+
+    def _change(self, r: Record) -> Iterator[LogLine]:
+        yield from self._move(r, failed=False)
+
+    def _refuse(self, r: Record) -> Iterator[LogLine]:
+        yield from self._move(r, failed=True)
+
+    def _move(self, r: Record, *, failed: bool) -> Iterator[LogLine]:
+        f, value = r.fields, r.fields.get("value")
+        tp, _, replica = f["subject"].rpartition("@") if f["machine"] == "replica" else (f["subject"], "", "")
+        facts = {"tp": tp, "replica": replica, "source": f["source"], "target": f["target"]}
+        facts |= {"short_source": _old_name(f["source"]), "short_target": _old_name(f["target"])}
+        if failed:
+            yield from self._line(r, f"{f['machine']}.failed", **facts)
+        elif f["machine"] == "replica":
+            if value and f["write"]:
+                yield from self._line(r, "replica.out_of_isr", cached=self._value("cached", value), **facts)
+            yield from self._line(r, "replica", **facts)
+        elif f["target"] == "OnlinePartition":
+            if value:
+                yield from self._line(r, "partition.online", leader=value["leader"], value=self._value("value", value), **facts)
+        elif f["target"] == "NewPartition":
+            if (replicas := self.replicas.get(tp)) is not None:
+                yield from self._line(r, "partition.new", replicas=_joined(replicas), **facts)
+        else:
+            yield from self._line(r, "partition", **facts)
+
+    def _value(self, kind: str, value: dict[str, Any]) -> str:
+        row = picked(kind, self.release)
+        states = ", ".join(f"BrokerState(brokerId={b}, brokerEpoch=-1)" for b in value["isr"])
+        isr = {"isr": ", ".join(map(str, value["isr"])), "joined": _joined(value["isr"]), "states": states}
+        return row[-1].format(**value | isr) if row else ""
+
+    # ---------------------------------------------------------------- requests
+
+    def _send(self, r: Record) -> Iterator[LogLine]:
+        sent = r.fields["requests"]
+        told = sent.get("leader_and_isr", {"values": [], "to": {}})
+        for broker, places in told["to"].items():
+            entries = [told["values"][i] for i in places]
+            leads = sum(str(entry["leader"]) == broker for entry in entries)
+            yield from self._line(r, "leader_and_isr", broker=broker, leaders=leads, followers=len(entries) - leads)
+            for entry in entries:
+                yield from self._entry(r, broker, entry)
+        metadata = sent.get("update_metadata")
+        if metadata and not self.recorded:  # which brokers shared a batch is not recorded
+            brokers = ", ".join(map(str, metadata["to"]))
+            yield from self._line(r, "update_metadata", brokers=brokers, count=len(metadata["partitions"]))
+        for broker, stopped in sent.get("stop_replica", {"to": {}})["to"].items():
+            yield from self._line(r, "stop_replica", broker=broker, count=len(stopped))
+
+    def _entry(self, r: Record, broker: str, entry: dict[str, Any]) -> Iterator[LogLine]:
+        role = "become-leader" if str(entry["leader"]) == broker else "become-follower"
+        facts = {"tp": entry["partition"], "isr": _joined(entry["isr"]), "decided": entry["controller_epoch"]}
+        kept = {"leader": entry["leader"], "leader_epoch": entry["leader_epoch"]}
+        yield from self._line(r, "leader_and_isr.partition", broker=broker, role=role, **facts, **kept)
+
+    # ---------------------------------------------------------------- who rules
+
+    def _write(self, r: Record) -> Iterator[LogLine]:
+        if r.fields["error"] is not None:
+            return
+        epoch: dict[str, Any] = {}
+        for kind, path, text, version, _ in r.fields["ops"]:
+            if path == CONTROLLER_EPOCH and kind in ("create", "set"):
+                epoch = {"new_epoch": text, "zk_version": version or 0}
+            self._note_topic(kind, path, text)
+        crowned = any(op[0] == "create" and op[1] == CONTROLLER for op in r.fields["ops"])
+        if r.id.node and crowned and (epoch or numbers(self.release) < (2, 1)):
+            yield from self._line(r, "elected", **epoch)
+        if r.id.node and epoch and epoch["new_epoch"] != "0":
+            yield from self._line(r, "epoch", **epoch)
+
+    def _note_topic(self, kind: str, path: str, text: str) -> None:
+        topic = path.removeprefix(f"{TOPICS}/")
+        if topic == path or "/" in topic or kind not in ("create", "set"):
+            return
+        try:
+            assigned = decode_topic(text.encode()).partitions
+        except MalformedZnode:
+            return
+        self.replicas |= {f"{topic}-{number}": found.replicas for number, found in assigned.items()}
+
+    def _learn(self, r: Record) -> Iterator[LogLine]:
+        f, n = r.fields, r.id.node
+        if f["context"] != "controller":
+            return
+        if f["field"] == "controller_epoch":
+            self.epochs[n] = f["put"]
+        elif f["field"] == "active_controller_id":
+            if n in self.reigning and f["put"] != n:
+                yield from self._line(r, "resigning")
+            (self.reigning.add if f["put"] == n else self.reigning.discard)(n)
+
+
+SAY: dict[str, Callable[[KafkaWords, Record], Iterator[LogLine]]] = {
+    "change": KafkaWords._change,
+    "refuse": KafkaWords._refuse,
+    "send": KafkaWords._send,
+    "write": KafkaWords._write,
+    "learn": KafkaWords._learn,
+}
+
+
+def in_kafkas_words(records: Iterable[Record]) -> Iterator[list[LogLine]]:
+    """For each record of a journal, from its beginning, the lines that its release logs; none for most of them."""
+    words = KafkaWords("")
+    for record in records:
+        if record.kind == "run":
+            words = KafkaWords(str(record.fields["release"]), recorded=record.fields.get("world") == "recorded")
+        yield words.lines(record)
+
+
+def _joined(brokers: Iterable[int]) -> str:
+    return ",".join(map(str, brokers))
+
+
+def _old_name(state: str) -> str:
+    """What 0.8.0 calls a state of a partition in its log."""
+    return state.removesuffix("Partition").replace("NonExistent", "NotExists")
