@@ -196,7 +196,7 @@ class World:
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
             event = network.response_event(parcel, receiver, body)
             asker = self.processes.get(sender)
-            if asker is not None and type(event) in DESIGNS[asker.driver.controller.rules.design]:  # 0.8 has no such callbacks
+            if event and asker and type(event) in DESIGNS[asker.driver.controller.rules.design]:  # 0.8 has no such callbacks
                 asker.driver.enqueue(event, record)
         else:
             exchange.answer_question(self, driver, correlation_id, body, record)
