@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 FIRST_RELEASE, LAST_RELEASE = "0.8.0", "3.9"
@@ -45,6 +46,7 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "stop_replica_batched":   (("0.8.0", False), ("2.3.0", True)),   # one request for all replicas, not one for each
     "broker_epochs":          (("0.8.0", False), ("2.2.0", True)),   # a restart between two reads is seen (KAFKA-7235)
     "old_leader_epoch":       (("0.8.0", "StaleLeaderEpoch"), ("0.9.0", "STALE_CONTROLLER_EPOCH")),  # a broker's answer to one
+    "fetch_names_epoch":      (("0.8.0", False), ("2.1.0", True)),   # a follower of an older leader epoch is refused (KIP-320)
     "outlives_session":       (("0.8.0", True), ("1.1.0", False)),   # what is under way goes on under the next session
     "waits_for_fetch":        (("0.8.0", True), ("1.1.0", False)),   # a follower cannot leave a leader that is frozen
     "fenced_writes":          (("0.8.0", False), ("2.1.0", True)),   # every write checks /controller_epoch (KAFKA-6082)
@@ -85,6 +87,7 @@ class Rules:
     stop_replica_batched: bool
     broker_epochs: bool
     old_leader_epoch: str
+    fetch_names_epoch: bool
     outlives_session: bool
     waits_for_fetch: bool
     fenced_writes: bool
@@ -101,6 +104,7 @@ class Rules:
         return replace(self, **changes)
 
 
+@cache
 def rules(release: str, inter_broker_protocol: str | None = None) -> Rules:
     """The rules in force in `release` ("0.8.1", "2.8", "2.8.2"); the latest row that is not later wins.
 

@@ -59,7 +59,7 @@ _STATE_PATH = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
 def parse_state_path(path: str) -> TopicPartition | None:
     """The partition whose state znode this is, or None."""
-    found = _STATE_PATH.fullmatch(path)
+    found = _STATE_PATH.fullmatch(path) if path.endswith("/state") else None
     return TopicPartition(found.group(1), int(found.group(2))) if found else None
 
 

@@ -63,6 +63,7 @@ class Thread:
     waits_for: RoundTrip | None = None
     answers: list[Any] = field(default_factory=list)
     begun_with: Begun | None = None
+    has_let_go: bool = False  # of its lock: since then others may have changed the context under this handler
     changed: dict[Any, RecordId] = field(default_factory=dict)  # the last move of each partition within this handler
 
     @property
@@ -150,6 +151,12 @@ class Driver:
             return False
         return thread.lock is None or self.locks.get(thread.lock, thread.name) == thread.name
 
+    def ready(self) -> list[tuple[str, str]]:
+        """What its threads can do now, in their order: each `advance` or `begin`, and the thread."""
+        advancing = {name: self.can_advance(thread) for name, thread in self.threads.items()}
+        can = {name: "advance" if advancing[name] else "begin" if self.can_begin(t) else "" for name, t in self.threads.items()}
+        return [(kind, name) for name, kind in can.items() if kind]
+
     @property
     def is_quiet(self) -> bool:
         return all(thread.handler is None for thread in self.threads.values())
@@ -196,7 +203,7 @@ class Driver:
             thread.waits_for = RoundTrip(effect, pipelined=self.controller.rules.pipelined)
             if isinstance(effect, fx.Release) and thread.lock:
                 self.locks.pop(thread.lock, None)
-                thread.begun_with = None  # others may now change the context under it: it cannot be told again what it was told
+                thread.has_let_go = True
                 self.log("release", thread.begun, thread=thread.name)
             elif isinstance(effect, fx.Sleep):
                 self._arm(thread, fx.Arm(thread.sleeps_until, effect.delay_ms, None))
@@ -214,7 +221,7 @@ class Driver:
             )
         self.log("end", thread.begun, thread=thread.name)
         thread.handler = thread.event = thread.waits_for = thread.begun_with = None
-        thread.changed = {}
+        thread.changed, thread.has_let_go = {}, False
         if thread.lock:
             self.locks.pop(thread.lock, None)
 

@@ -17,30 +17,36 @@ if TYPE_CHECKING:
     from kcontrol.runtime.driver import Thread
 
 
-def revive(thread: Thread, twin: Thread, room: str, *, pipelined: bool) -> None:
+def revive(thread: Thread, twin: Thread, room: str, *, pipelined: bool, handler: fx.Handler | None = None) -> None:
     """Give `twin`, whose context is a copy of the thread's, a handler that waits where the thread's handler waits.
 
-    `room` is the context that the thread's handlers learn into. Raises ValueError if the thread has kept nothing to revive from.
+    `room` is the context that the thread's handlers learn into; a `handler` that is given is taken as it is. Raises ValueError if
+    the thread has kept nothing to revive from.
     """
-    if thread.begun_with is None or thread.waits_for is None:
+    if thread.begun_with is None or thread.waits_for is None or thread.has_let_go:
         raise ValueError(f"the handler of thread {thread.name} was not begun to be copied")
-    now, answers = twin.context.copy(), thread.begun_with.answers
-    context = twin.context
+    twin.handler, twin.event, twin.begun = handler or _tell_again(thread, twin, room), thread.event, thread.begun
+    twin.begun_with = thread.begun_with.copy()
+    twin.changed = thread.changed.copy()
+    twin.waits_for = RoundTrip(thread.waits_for.effect, pipelined=pipelined)
+    twin.waits_for.so_far = thread.waits_for.so_far.copy()
+
+
+def _tell_again(thread: Thread, twin: Thread, room: str) -> fx.Handler:
+    """A new handler that has been told what the thread's handler was told."""
+    assert thread.begun_with is not None
+    context, now = twin.context, twin.context.copy()
     _become(context, thread.begun_with.context)
     handler = twin.handle(context, thread.event)
     effect: Any = None
-    for how, value in answers:
+    for how, value in thread.begun_with.answers:
         if how == "send":
             _recall(context, room, effect, value)
         effect = getattr(handler, how)(value)
         while is_instant(effect):
             effect = handler.send(_recall_instant(context, room, thread, effect))
     _become(context, now)
-    twin.handler, twin.event, twin.begun = handler, thread.event, thread.begun
-    twin.begun_with = thread.begun_with.copy()
-    twin.changed = thread.changed.copy()
-    twin.waits_for = RoundTrip(effect, pipelined=pipelined)
-    twin.waits_for.so_far = thread.waits_for.so_far.copy()
+    return handler
 
 
 def _become(context: Any, other: Any) -> None:

@@ -15,7 +15,7 @@ What a real server was seen doing, and what is therefore done here (`tests/zooke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kcontrol.effects import Op, SessionExpired, Stat, WatchEvent, Znode
 from kcontrol.runtime.zk_rules import OPERATIONS, Draft, Ephemerals, Kind
@@ -37,7 +37,7 @@ class MemoryZooKeeper:
     """
 
     __slots__ = ("_child_watches", "_children", "_chroot", "_data_watches", "_ephemerals", "_events", "_java", "_lost",
-                 "_next_session", "_nodes", "_now_ms", "_owned", "_zxid")  # fmt: skip
+                 "_next_session", "_nodes", "_nodes_are_shared", "_now_ms", "_owned", "_zxid")  # fmt: skip
 
     def __init__(self, now_ms: Callable[[], int], chroot: str = "", java: int = 25) -> None:
         self._now_ms = now_ms
@@ -46,6 +46,7 @@ class MemoryZooKeeper:
         self._zxid = 0
         self._next_session = FIRST_SESSION_ID
         self._nodes: dict[str, Znode] = {"/": Znode(b"", Stat(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))}
+        self._nodes_are_shared = False  # with a copy, or with somebody who looks at them: whoever writes copies them first
         self._children: dict[str, set[str]] = {}  # only of parents that have any
         self._owned: set[str] = set()  # the parents whose set of names is shared with no copy
         self._data_watches: _Watches = {}
@@ -94,6 +95,22 @@ class MemoryZooKeeper:
         """The client of a session of this ZooKeeper; its calls raise `SessionExpired` if no such session is open."""
         return MemoryClient(self, session_id)
 
+    def nodes(self) -> Mapping[str, Znode]:
+        """Every znode, the root too, by path; this mapping never changes, and writes make another."""
+        self._nodes_are_shared = True
+        return self._nodes
+
+    @property
+    def zxid(self) -> int:
+        """The last one that was taken."""
+        return self._zxid
+
+    def take_events(self) -> list[tuple[int, WatchEvent]]:
+        """All events that no session has taken, with the sessions' ids, each session's in ZooKeeper's order."""
+        taken = [(session, event) for session, events in self._events.items() for event in events]
+        self._events = {session: [] for session in self._events}
+        return taken
+
     def sessions(self) -> list[int]:
         """The ids of the open sessions, in order of opening."""
         return list(self._events)
@@ -109,21 +126,26 @@ class MemoryZooKeeper:
 
     def watches(self) -> list[tuple[str, str, int]]:
         """Every watch that is set, sorted: (path, `children` or `data`, session id)."""
-        kinds = (("children", self._child_watches), ("data", self._data_watches))
+        kinds = zip(("children", "data"), self.watch_tables(), strict=True)
         return sorted((path, kind, session) for kind, table in kinds for path, sessions in table.items() for session in sessions)
+
+    def watch_tables(self) -> tuple[Mapping[str, tuple[int, ...]], Mapping[str, tuple[int, ...]]]:
+        """The watches on children and those on data, as they are now: the sessions by path."""
+        return self._child_watches, self._data_watches
 
     def copy(self, now_ms: Callable[[], int] | None = None) -> MemoryZooKeeper:
         """An independent twin: znodes, sessions, watches, events and pending losses, by the given clock or by the same one."""
         twin = MemoryZooKeeper.__new__(MemoryZooKeeper)
         twin._now_ms = now_ms or self._now_ms
         twin._chroot, twin._java, twin._zxid, twin._next_session = self._chroot, self._java, self._zxid, self._next_session
-        twin._nodes = self._nodes.copy()
+        self._nodes_are_shared = twin._nodes_are_shared = True
+        twin._nodes = self._nodes
         twin._children = self._children.copy()
         twin._owned, self._owned = set(), set()  # from now on the sets of names are shared: whoever changes one copies it
         twin._data_watches = self._data_watches.copy()
         twin._child_watches = self._child_watches.copy()
         twin._events = {session: events.copy() for session, events in self._events.items()}
-        twin._ephemerals = {session: ephemerals.copy() for session, ephemerals in self._ephemerals.items()}
+        twin._ephemerals = self._ephemerals.copy()
         twin._lost = self._lost.copy()
         return twin
 
@@ -158,6 +180,8 @@ class MemoryZooKeeper:
 
     def _perform(self, draft: Draft) -> None:
         """Make a draft's operations real, then fire the watches, operation by operation."""
+        if self._nodes_are_shared and draft.changed:
+            self._nodes, self._nodes_are_shared = dict(self._nodes), False
         nodes = self._nodes
         for path, node in draft.changed.items():
             if node is not None:
@@ -185,10 +209,10 @@ class MemoryZooKeeper:
             if not names:
                 del self._children[parent]
                 self._owned.discard(parent)
-        if owner and created:
-            self._ephemerals.setdefault(owner, Ephemerals()).add(path)
-        elif owner and owner in self._ephemerals:
-            self._ephemerals[owner].remove(path)
+        if owner and (created or owner in self._ephemerals):
+            ephemerals = self._ephemerals[owner].copy() if owner in self._ephemerals else Ephemerals()  # copies share the old one
+            (ephemerals.add if created else ephemerals.remove)(path)
+            self._ephemerals[owner] = ephemerals
 
     def _fire(self, kind: Kind, path: str, parent: str) -> None:
         """Use up the watches that one operation touches and put one event per session behind its others."""

@@ -76,6 +76,10 @@ def _session(state: str) -> Callable[..., bool]:
     return possible
 
 
+def _wants_to_exit(world: World, n: int) -> bool:
+    return exchange.hears(world, n) and world.processes[n].driver.exit_code is not None
+
+
 def _is_armed(world: World, n: int, timer: str) -> bool:
     return exchange.hears(world, n) and timer in world.processes[n].driver.timers
 
@@ -97,6 +101,7 @@ ACTIONS: dict[str, Kind] = {
     "reconnect":    Kind(True,  _session("expiring"), lives.reconnect,           "broker"),
     "request":      Kind(True,  _in_transit,          exchange.deliver_request,  "sender, receiver"),
     "ask":          Kind(True,  _can_ask,             exchange.ask,              "broker"),
+    "exit":         Kind(True,  _wants_to_exit,       lives.leave,               "broker"),
     "fetch":        Kind(True,  _can_fetch,           exchange.fetch,            "follower, partition"),
     "expire":       Kind(True,  _has_session,         lives.expire,              "broker"),
     "fire":         Kind(True,  _is_armed,            exchange.fire,             "broker, timer"),
@@ -143,11 +148,7 @@ def routine(world: World) -> Iterator[Action]:
     """What goes on by itself: threads, watch events, requests, questions, fetches, sessions left behind, timers."""
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
     for n, p in living:
-        for name, thread in p.driver.threads.items():
-            if thread.handler is not None and p.driver.can_advance(thread):
-                yield ("advance", n, name)
-            elif thread.queue and p.driver.can_begin(thread):
-                yield ("begin", n, name)
+        yield from ((kind, n, name) for kind, name in p.driver.ready())
     for n, p in living:
         if p.notices:
             yield ("deliver", n)
@@ -161,6 +162,9 @@ def routine(world: World) -> Iterator[Action]:
     for n, _ in living:
         if exchange.may_ask(world, n):
             yield ("ask", n)
+    for n, p in living:
+        if p.driver.exit_code is not None:
+            yield ("exit", n)
     if world.settings.followers:
         for follower, tp in exchange.fetches(world):
             yield ("fetch", follower, str(tp))
@@ -187,5 +191,5 @@ def faults(world: World) -> Iterator[Action]:
     if "create_topic" in offered:
         missing = (t for t in world.settings.topics if hands.lacks_topic(world, t))
         yield from (("create_topic", topic, world.settings.topics[topic]) for topic in missing)
-    if "delete_controller" in offered and world.tool.exists([znodes.CONTROLLER], False) != [None]:
+    if "delete_controller" in offered and world.have(znodes.CONTROLLER) == [True]:
         yield ("delete", znodes.CONTROLLER)

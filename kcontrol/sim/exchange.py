@@ -165,10 +165,11 @@ def whom(driver: Driver, question: Question) -> int:
 
 
 def may_ask(world: World, n: int) -> bool:
-    driver = world.processes[n].driver
     pending = world.network.pending(n)
-    waiting = any(q.asked != -1 for q in world.network.questions.get(n, ()))
-    if not pending or waiting or not hears(world, whom(driver, pending[0])):
+    if not pending or len(pending) < len(world.network.questions[n]):
+        return False
+    driver = world.processes[n].driver
+    if not hears(world, whom(driver, pending[0])):
         return False
     return all(q.refused_by != (whom(driver, q), driver.broker.controller_epoch) for q in pending)
 
@@ -182,15 +183,16 @@ def fetch(world: World, follower: int, partition: str) -> None:
 
 
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
-    """Followers outside the ISR that agree with a living leader about who leads and since when."""
+    """Followers outside the ISR that agree with a living leader about who leads and, where fetches name it, since when."""
     for n, p in sorted(world.processes.items()):
+        is_free = not p.driver.broker.rules.fetch_names_epoch
         for tp, held in p.driver.behind.items() if not p.frozen else ():
             for follower in held.replicas:
                 other = world.processes.get(follower)
                 if follower == n or follower in held.value.isr or other is None or other.frozen:
                     continue
                 mine = other.driver.broker.hosted.get(tp)
-                if mine and (mine.value.leader, mine.value.leader_epoch) == (n, held.value.leader_epoch):
+                if mine and mine.value.leader == n and (is_free or mine.value.leader_epoch == held.value.leader_epoch):
                     yield follower, tp
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.effects import Result, Stat, Znode
 from kcontrol.runtime.driver import Driver, Thread
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
+from kcontrol.sim.network import Network
 from kcontrol.sim.process import Process
 
 if TYPE_CHECKING:
@@ -28,6 +30,13 @@ UNTOLD = {"timestamp_ms", "session", "correlation_id", "request", "partitions_of
 EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 
 
+class Text(NamedTuple):
+    """What a part of the world says, with the rank of a zxid within the part in its place, and the zxids by their ranks."""
+
+    words: str
+    zxids: tuple[int, ...]
+
+
 def fingerprint(world: World) -> str:
     """A digest of the world. One whose handlers are suspended is played again with their answers kept.
 
@@ -35,42 +44,99 @@ def fingerprint(world: World) -> str:
     """
     if not (world.exact or world.is_quiet):
         world = world.fork(exact=True)
-    text = _text(world)
-    ranks = {zxid: str(rank) for rank, zxid in enumerate(sorted(set(ZXID.findall(text)), key=int))}
-    ranked = ZXID.sub(lambda match: ranks[match.group(1)], text)
-    return hashlib.blake2b(ranked.encode(), digest_size=16).hexdigest()
-
-
-def _text(world: World) -> str:
     zk = world.zk
     if not isinstance(zk, MemoryZooKeeper):
         raise ValueError("only a simulated world has a fingerprint")
-    sessions = _sessions(world, zk)
-    parts = [
-        f"{path}={_data(n.data)}v{n.stat.version}o{sessions.get(n.stat.ephemeral_owner)}<z{n.stat.czxid}>"
-        for path, n in zk.tree().items()
-    ]
-    parts += [f"{path}:{kind}:{sessions.get(session)}" for path, kind, session in zk.watches()]
-    parts += [f"{n}:{_process(p)}" for n, p in sorted(world.processes.items())]
-    parts += [f"ghosts{n}:{len(clients)}" for n, clients in sorted(world.ghosts.items())]
-    parts += _network(world)
-    return "\n".join(parts)
+    names = session_names(zk, world.owners)
+    parts = [text(znodes(zk.nodes(), names)), text(watches(zk, names))]
+    for n, p in sorted(world.processes.items()):
+        parts += [text(driver(p.driver)), Text(surroundings(n, p), ())]
+    return digest([*parts, *left_and_on_the_way(world.ghosts, world.network)])
 
 
-def _sessions(world: World, zk: MemoryZooKeeper) -> dict[int, str]:
+def text(said: str) -> Text:
+    zxids = tuple(sorted(set(map(int, ZXID.findall(said)))))
+    gaps = {str(zxid): f"<z{rank}>" for rank, zxid in enumerate(zxids)}
+    return Text(ZXID.sub(lambda match: gaps[match[1]], said), zxids)
+
+
+def digest(parts: list[Text]) -> str:
+    """One digest of all parts, in which a zxid is its rank among all of them."""
+    said = "\n".join([part.words for part in parts])
+    return hashlib.blake2b(f"{said}{ranks([part.zxids for part in parts])}".encode(), digest_size=16).hexdigest()
+
+
+def ranks(parts: Iterable[tuple[int, ...]]) -> list[int]:
+    """The rank of each of these zxids among all of them."""
+    zxids = list(chain.from_iterable(parts))
+    found = {zxid: rank for rank, zxid in enumerate(sorted(set(zxids)))}
+    return [found[zxid] for zxid in zxids]
+
+
+# ---------------------------------------------------------------- ZooKeeper
+
+
+def session_names(zk: MemoryZooKeeper, owners: Mapping[int, int]) -> dict[int, str]:
     """Open sessions by broker and by age among those of the same broker."""
     seen: dict[int, int] = {}
     names = {}
     for session in zk.sessions():
-        owner = world.owners.get(session, 0)
+        owner = owners.get(session, 0)
         seen[owner] = seen.get(owner, 0) + 1
         names[session] = f"{owner}#{seen[owner]}"
     return names
 
 
-def _network(world: World) -> list[str]:
-    network = world.network
-    busy = sorted(network.in_flight.values())
+def znodes(nodes: Mapping[str, Znode], names: Mapping[int, str], told: Callable[[Any], str] | None = None) -> str:
+    tell = told or canonical
+    return "\n".join([f"{path}={tell(node)}o{names.get(node.stat.ephemeral_owner)}" for path, node in sorted(nodes.items())])
+
+
+def watches(zk: MemoryZooKeeper, names: Mapping[int, str]) -> str:
+    tables = zk.watch_tables()
+    named = {told: str(sorted([names[session] for session in told])) for told in {*tables[0].values(), *tables[1].values()}}
+    by_children, by_data = (sorted([f"{path}{named[told]}" for path, told in table.items()]) for table in tables)
+    return f"{by_children}{by_data}"
+
+
+# ---------------------------------------------------------------- processes and what travels
+
+
+def surroundings(n: int, p: Process) -> str:
+    """What a process has around its driver."""
+    notices = [tuple(notice.event) for notice in p.notices] if p.notices else ""
+    return f"{n}{p.session}{p.frozen}{notices}"
+
+
+def driver(d: Driver, said: str | None = None, told: Callable[[Any], str] | None = None) -> str:
+    """What a driver holds: `said` of its contexts, if that is known. `told` may know texts of what never changes, as answers."""
+    threads = [_thread(d, thread, told or canonical) for thread in d.threads.values()]
+    timers = sorted((name, canonical(timer.event)) for name, timer in d.timers.items())
+    rest = (sorted(d.watched), timers, sorted(d.parked.items()), d.exit_code)
+    return f"{threads}{rest}{said or contexts(d)}"
+
+
+def contexts(d: Driver) -> str:
+    return f"{canonical(d.controller)}{canonical(d.broker)}"
+
+
+def _thread(d: Driver, thread: Thread, told: Callable[[Any], str]) -> str:
+    queue = [canonical(item.event) for item in thread.queue.waiting]
+    if thread.handler is None or thread.waits_for is None or thread.begun_with is None:
+        return f"{thread.name}{queue}"
+    begun = thread.begun_with
+    holds = thread.lock and d.locks.get(thread.lock) == thread.name
+    answers = [told(answer) for answer in begun.answers]
+    return (
+        f"{thread.name}{queue}{canonical(thread.event)}{told(begun.context)}{answers}{canonical(thread.waits_for.so_far)}{holds}"
+    )
+
+
+def left_and_on_the_way(ghosts: Mapping[int, list[Any]], network: Network) -> list[Text]:
+    """Sessions left behind, requests and questions, if there are any."""
+    if not (ghosts or network.channels or network.questions or network.in_flight):
+        return []
+    left = [f"ghosts{n}:{len(clients)}" for n, clients in sorted(ghosts.items())]
     channels = [
         f"{pair}{[(p.api, canonical(_told(p, pair[1]))) for p in parcels]}" for pair, parcels in sorted(network.channels.items())
     ]
@@ -79,7 +145,7 @@ def _network(world: World) -> list[str]:
         for n, asked in sorted(network.questions.items())
         if asked
     ]
-    return [str(busy), *channels, *questions]
+    return [text("\n".join([*left, str(sorted(network.in_flight.values())), *channels, *questions]))]
 
 
 def _told(parcel: Any, receiver: int) -> Any:
@@ -94,35 +160,7 @@ def _told(parcel: Any, receiver: int) -> Any:
     return (r.controller_id, r.controller_epoch, Epoch(r.broker_epochs[receiver]), partitions)
 
 
-def _process(p: Process) -> str:
-    driver = p.driver
-    threads = [_thread(driver, thread) for thread in driver.threads.values()]
-    timers = sorted((name, canonical(timer.event)) for name, timer in driver.timers.items())
-    rest = (
-        p.session,
-        p.frozen,
-        [tuple(n.event) for n in p.notices],
-        sorted(driver.watched),
-        timers,
-        sorted(driver.parked.items()),
-    )
-    return f"{threads}{rest}{canonical(driver.controller)}{canonical(driver.broker)}"
-
-
-def _thread(driver: Driver, thread: Thread) -> str:
-    queue = [canonical(item.event) for item in thread.queue.waiting]
-    if thread.handler is None or thread.waits_for is None or thread.begun_with is None:
-        return f"{thread.name}{queue}"
-    begun = thread.begun_with
-    holds = thread.lock and driver.locks.get(thread.lock) == thread.name
-    suspended = (
-        canonical(thread.event),
-        canonical(begun.context),
-        canonical(begun.answers),
-        canonical(thread.waits_for.so_far),
-        holds,
-    )
-    return f"{thread.name}{queue}{suspended}"
+# ---------------------------------------------------------------- values
 
 
 class Epoch(int):
@@ -135,36 +173,49 @@ def _data(data: bytes) -> str:
 
 def canonical(value: Any) -> str:
     """A text that is equal for values that nobody can tell apart."""
+    kind = type(value)
+    say = SAID.get(kind)
+    if say is None:
+        say = SAID[kind] = _how(value)
+    return say(value)
+
+
+def _how(value: Any) -> Callable[[Any], str]:
+    """How values of this one's type are told."""
     match value:
         case Epoch():
-            return f"<z{int(value)}>"
+            return lambda v: f"<z{int(v)}>"
         case None | bool() | int() | str():
-            return repr(value)
+            return repr
         case Enum():
-            return str(value.value)
+            return lambda v: str(v.value)
         case bytes():
-            return _data(value)
+            return _data
         case Stat():
-            return f"v{value.version}<z{value.czxid}>"
+            return lambda v: f"v{v.version}<z{v.czxid}>"
         case Znode():
-            return f"{_data(value.data)}v{value.stat.version}<z{value.stat.czxid}>"
+            return lambda v: f"{_data(v.data)}v{v.stat.version}<z{v.stat.czxid}>"
         case Result():
-            return f"{value.code}{value.versions}"
+            return lambda v: f"{v.code}{v.versions}"
         case Mapping():
-            return "{" + ",".join(f"{canonical(k)}:{canonical(v)}" for k, v in value.items()) + "}"
+            return lambda v: "{" + ",".join([f"{canonical(k)}:{canonical(item)}" for k, item in v.items()]) + "}"
         case AbstractSet():
-            return "{" + ",".join(sorted(map(canonical, value))) + "}"
+            return lambda v: "{" + ",".join(sorted(map(canonical, v))) + "}"
         case Exception():
-            return type(value).__name__
+            return lambda v: type(v).__name__
     if is_dataclass(value):
-        kept = ((f.name, getattr(value, f.name)) for f in fields(value) if f.name not in UNTOLD)
-        return (
-            type(value).__name__
-            + "("
-            + ",".join(f"{name}={_epochs(v) if name in EPOCHS else canonical(v)}" for name, v in kept)
-            + ")"
-        )
-    return "(" + ",".join(map(canonical, value)) + ")"
+        return _fields(type(value))
+    return lambda v: "(" + ",".join(map(canonical, v)) + ")"
+
+
+SAID: dict[type, Callable[[Any], str]] = {}
+"""How values of a type are told, found out when the first of them comes."""
+
+
+def _fields(cls: type) -> Callable[[Any], str]:
+    kept = [(f.name, _epochs if f.name in EPOCHS else canonical) for f in fields(cls) if f.name not in UNTOLD]
+    name = cls.__name__
+    return lambda v: f"{name}({','.join([say(getattr(v, field)) for field, say in kept])})"
 
 
 def _epochs(value: Any) -> str:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 def lacks_topic(world: World, topic: str) -> bool:
     """Whether the topic could be created: some broker has made the place for it, and it is not there."""
     path, config = znodes.topic_path(topic), znodes.topic_config_path(topic)
-    *roots, there = world.tool.exists([znodes.parent(path), znodes.parent(config), path], False)
-    return None not in roots and there is None
+    return world.have(znodes.parent(path), znodes.parent(config), path) == [True, True, False]
 
 
 def can_create_topic(world: World, topic: str, assignment: Any) -> bool:
@@ -39,7 +38,7 @@ def create_topic(world: World, topic: str, assignment: Any) -> None:
     topic_id = topic_ids.of(topic) if rules.topic_ids else None
     data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id), rules.topic_znode)
     path, config = znodes.topic_config_path(topic), znodes.encode_topic_config({})
-    (left_behind,) = world.tool.exists([path], False)
+    (left_behind,) = world.have(path)
     act = ["create_topic", topic, assignment]
     world.write([(Op("set" if left_behind else "create", path, config),), (Op("create", znodes.topic_path(topic), data),)], act)
 

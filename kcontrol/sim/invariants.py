@@ -23,6 +23,8 @@ def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
 
 def leader_in_isr(world: World) -> str | None:
     """Whoever leads is in sync. Since 0.8.0."""
+    if not any(record.kind in ("change", "write") for record in world.last_step):
+        return None
     for tp, value in stored(world):
         if value.leader >= 0 and value.leader not in value.isr:
             return f"{tp}: leader {value.leader} is not in ISR {list(value.isr)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 from kcontrol.controller.handlers import every_event
@@ -21,16 +22,23 @@ FIRST_PORT = 9092
 
 def start(world: World, n: int) -> None:
     """A broker process starts: a new session, and its start-up handler waiting to run."""
-    incarnation = world.incarnations[n] = world.incarnations.get(n, 0) + 1
+    incarnation = world.incarnations.get(n, 0) + 1
+    world.incarnations = {**world.incarnations, n: incarnation}
     cause = world.log("start", None, broker=n, incarnation=incarnation)
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
-    world.owners[client.session_id] = n
+    world.owners = {**world.owners, client.session_id: n}
     controller, broker = process.contexts(world.settings, n)
     driver = world._driver(n, incarnation, client, controller, broker)
     world.processes[n] = process.Process(driver, HOST, FIRST_PORT + n)
     opened = driver.log("open", cause, session=client.session_id)
-    cluster_id = f"{world.random.getrandbits(128):032x}"[:22]
-    driver.enqueue(BrokerStartup(HOST, FIRST_PORT + n, 0, cluster_id), opened, "main")
+    driver.enqueue(BrokerStartup(HOST, FIRST_PORT + n, 0, _cluster_id(world)), opened, "main")
+
+
+def _cluster_id(world: World) -> str:
+    """What the broker that has just started would call a new cluster: the world's seed draws one name for every start."""
+    chance = random.Random(f"{world.settings.seed}/world")
+    drawn = [chance.getrandbits(128) for _ in range(sum(world.incarnations.values()))]
+    return f"{drawn[-1]:032x}"[:22]
 
 
 def kill(world: World, n: int) -> None:
@@ -80,10 +88,13 @@ def end_session(world: World, n: int, client: Client, cause: RecordId | None) ->
     world.log("close", cause, broker=n, session=client.session_id, deleted=list(closed.deleted), zxid=closed.zxid)
 
 
-def exit_with(world: World, n: int, exit_code: int, because: RecordId | None) -> None:
-    """The process gives up by itself and closes its session on the way."""
+def leave(world: World, n: int) -> None:
+    """The process ends by itself, its start-up having failed or its goodbye been said, and closes its session on the way.
+
+    What it had sent before has been given the time to arrive.
+    """
     p = world.processes.pop(n)
-    cause = world.log("stop", because, broker=n, exit_code=exit_code)
+    cause = world.log("stop", p.driver.exit_cause, broker=n, exit_code=p.driver.exit_code)
     world.network.forget(n)
     if p.session == "open":
         end_session(world, n, p.driver.client, cause)
@@ -120,7 +131,7 @@ def _open(world: World, n: int) -> RecordId:
     """Another session for a living process."""
     p = world.processes[n]
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
-    world.owners[client.session_id] = n
+    world.owners = {**world.owners, client.session_id: n}
     p.driver.client, p.session, p.driver.is_cut_off = client, "open", False
     return p.driver.log("open", p.lost, session=client.session_id)
 

@@ -50,6 +50,8 @@ class Network:
     in_flight: dict[str, tuple[int, int]] = field(default_factory=dict)  # correlation id -> sender and receiver
 
     def copy(self) -> Network:
+        if not (self.channels or self.questions or self.in_flight):
+            return Network()
         return Network(
             {pair: parcels.copy() for pair, parcels in self.channels.items()},
             {broker: [question.copy() for question in asked] for broker, asked in self.questions.items()},
@@ -78,6 +80,8 @@ class Network:
 
     def deliverable(self) -> list[tuple[int, int]]:
         """The channels whose first request is not being worked on."""
+        if not self.channels:
+            return []
         busy = set(self.in_flight.values())
         return sorted(pair for pair, parcels in self.channels.items() if parcels and pair not in busy)
 

@@ -61,9 +61,9 @@ class Player:
             except (AttributeError, TypeError, ValueError) as problem:
                 raise UserError(f"The step {word!r} is about something that it cannot be about: {problem}.") from None
 
-    def _settle(self) -> None:
-        """Until quiet, whatever concerns the broker that is to win first."""
-        while routine := self._routine():
+    def _settle(self, but: str = "") -> None:
+        """Until quiet, whatever concerns the broker that is to win first, and without one kind of action."""
+        while routine := [action for action in self._routine() if action[0] != but]:
             mine = [a for a in routine if a[0] in LOCAL and a[1] == self.winner]
             self.world.step((mine or routine)[0])
 
@@ -76,10 +76,22 @@ class Player:
             self._settle()
 
     def kill(self, brokers: Any) -> None:
+        """All at once; when each session ends, and what happens in between, is read from the recording."""
         for broker in _list(brokers):
             self.world.step(("kill", broker))
-        for broker in _list(brokers):
+        for broker in self._as_they_ended(_list(brokers)):
             self.world.step(("expire", broker))
+            if self._somebody_writes_after_the_end_of(broker):
+                self._settle(but="expire")
+
+    def _as_they_ended(self, brokers: list[int]) -> list[int]:
+        ended = [w["by"] for w in self.recorded.get("writes", ()) if w["op"] == "close" and w["by"] in brokers]
+        return [*dict.fromkeys(ended), *(b for b in brokers if b not in ended)]
+
+    def _somebody_writes_after_the_end_of(self, broker: int) -> bool:
+        writes = self.recorded.get("writes", [])
+        at = next((i for i, w in enumerate(writes) if (w["op"], w["by"]) == ("close", broker)), len(writes))
+        return any(w["op"] not in ("close", "open", "rejected") for w in writes[at + 1 : at + 2])
 
     def pause(self, brokers: Any) -> None:
         """Stopped until its session has ended."""

@@ -15,8 +15,8 @@ from kcontrol.generations import EVENT_THREAD, LISTENERS, Rules
 from kcontrol.replica.context import BrokerContext
 from kcontrol.replica.handlers import HANDLERS as BROKER_HANDLERS
 from kcontrol.replica.handlers import handle as handle_broker_event
-from kcontrol.runtime.driver import Driver, Handle, Thread
-from kcontrol.runtime.journal import RecordId
+from kcontrol.runtime.driver import Driver, Handle, Outbox, Thread
+from kcontrol.runtime.journal import Journal, RecordId
 from kcontrol.runtime.revival import revive
 from kcontrol.runtime.zookeeper import Client
 from kcontrol.sim.settings import Settings
@@ -93,20 +93,37 @@ def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, Bro
     return controller, BrokerContext(broker_id, rules, settings.config)
 
 
-def copy_driver(driver: Driver, twin: Driver) -> Driver:
-    """Carry over all that a driver holds. Raises ValueError if a handler is suspended that was not begun to be copied."""
+def copy_driver(
+    driver: Driver, client: Client, journal: Journal, clock: Callable[[], int], outbox: Outbox, *, move: bool = False
+) -> Driver:
+    """A driver in the same state, in other surroundings.
+
+    To `move` means that the twin takes over the suspended handlers, and the contexts that they hold: the driver itself can be
+    looked at and copied as before, but its handlers cannot go on. Raises ValueError if a handler is suspended that was not begun
+    to be copied.
+    """
+    copies = driver.controller.copy(), driver.broker.copy()
+    contexts = (driver.controller, driver.broker) if move else copies
+    rooms = [contexts[0] if thread.context is driver.controller else contexts[1] for thread in driver.threads.values()]
+    threads = [Thread(t.name, room, t.handle, t.lock) for t, room in zip(driver.threads.values(), rooms, strict=True)]
+    twin = Driver(driver.node, driver.incarnation, client, journal, clock, outbox, *contexts, threads, driver.route)
+    if move:
+        driver.controller, driver.broker = copies
     for name, thread in driver.threads.items():
         other = twin.threads[name]
         other.queue = thread.queue.copy()
+        if move:
+            thread.context = driver.controller if other.context is twin.controller else driver.broker
         if thread.handler is not None:
             room = "controller" if thread.context is driver.controller else "broker"
-            revive(thread, other, room, pipelined=driver.controller.rules.pipelined)
+            revive(thread, other, room, pipelined=driver.controller.rules.pipelined, handler=thread.handler if move else None)
     twin.watched, twin.timers, twin.parked = driver.watched.copy(), driver.timers.copy(), driver.parked.copy()
     twin.behind, twin.exact, twin.locks = driver.behind.copy(), driver.exact, driver.locks.copy()
-    twin.is_cut_off = driver.is_cut_off
+    twin.is_cut_off, twin.exit_code, twin.exit_cause = driver.is_cut_off, driver.exit_code, driver.exit_cause
     return twin
 
 
 def can_be_copied(driver: Driver) -> bool:
     """Whether no handler is suspended, or those that are were begun to be copied and have let nobody in between."""
-    return all(thread.begun_with is not None for thread in driver.threads.values() if thread.handler is not None)
+    suspended = [thread for thread in driver.threads.values() if thread.handler is not None]
+    return all(thread.begun_with is not None and not thread.has_let_go for thread in suspended)

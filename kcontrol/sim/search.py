@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kcontrol.sim import acts
+from kcontrol.sim import acts, quick
 from kcontrol.sim.invariants import ALWAYS, Property, violation
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import Action, World
@@ -47,8 +49,24 @@ class Node(NamedTuple):
 
 def search(world: World, depth: int, faults: int, properties: tuple[Property, ...] = ALWAYS) -> Found:
     """Explore from here: at most `depth` further steps, at most `faults` of them faults. The world itself stays as it is."""
-    root = world.fork(exact=True)
-    seen = {root.fingerprint()}
+    with _without_collection():
+        return _explore(world, quick.start(world), depth, faults, properties)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pause Python's garbage collector: what a search lets go of holds no cycles, and what it keeps only grows."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _explore(world: World, root: World, depth: int, faults: int, properties: tuple[Property, ...]) -> Found:
+    seen = {(root.fingerprint(), -1)}
     frontier = deque([Node(root, (), 0)])
     while frontier:
         node = frontier.popleft()
@@ -59,8 +77,7 @@ def search(world: World, depth: int, faults: int, properties: tuple[Property, ..
             there.step(action)
             if found := violation(there, properties):
                 return Found(len(seen), world.settings, found, tuple(world.done), path)
-            mark = f"{there.fingerprint()}/{node.faults + cost}"
-            if mark not in seen and len(path) < depth:
+            if len(path) < depth and (mark := (there.fingerprint(), node.faults + cost)) not in seen:
                 seen.add(mark)
                 frontier.append(Node(there, path, node.faults + cost))
     return Found(len(seen), world.settings)

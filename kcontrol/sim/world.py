@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kcontrol.controller.handlers import DESIGNS
@@ -13,7 +12,7 @@ from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client, ZooKeeper
-from kcontrol.sim import acts, causes, exchange, lives, network, process
+from kcontrol.sim import acts, causes, exchange, network, process
 from kcontrol.sim.fingerprint import fingerprint
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Ghost, Notice, Process
@@ -44,9 +43,8 @@ class World:
         self.journal, self.network = Journal(), Network()
         self.processes: dict[int, Process] = {}
         self.ghosts: dict[int, list[Ghost]] = {}  # sessions that have outlived their processes, the oldest first
-        self.owners: dict[int, int] = {}  # session id -> broker
-        self.incarnations: dict[int, int] = {}
-        self.random = random.Random(f"{self.settings.seed}/world")
+        self.owners: Mapping[int, int] = {}  # session id -> broker; forks share it, and the next one
+        self.incarnations: Mapping[int, int] = {}
         self.done: list[Action] = []
         self.tool = self.zk.connect()
         self._base: World | None = None
@@ -78,14 +76,17 @@ class World:
             and (self._base is None or len(self._since) >= self._copying_pays_after)
         ):
             self._base, self._since = self._copy(), []
+        self._perform(perform, action)
+        self._since.append(action)
+        self.now_ms += 1
+
+    def _perform(self, perform: Callable[..., None], action: Action) -> None:
+        """Do one action and what follows from it in the same step. It counts as done only once all of that is."""
         self._before = before = len(self.journal.records)
         perform(self, *action[1:])
-        self.done.append(action)
-        self._since.append(action)
         self._deliver_instantly()
-        self._let_exit()
         self._notify(before)
-        self.now_ms += 1
+        self.done.append(action)
 
     def run(self, limit: int = 1_000_000) -> int:
         """Until quiet: every thread, every delivery, no faults. Return the number of steps. Raises RuntimeError at the limit."""
@@ -155,18 +156,13 @@ class World:
         twin.journal, twin.network = self.journal.copy(), self.network.copy()
         twin.processes = {n: twin._twin_process(p, zk) for n, p in self.processes.items()}
         twin.ghosts = {n: [Ghost(zk.client(g.client.session_id), g.record) for g in ghosts] for n, ghosts in self.ghosts.items()}
-        twin.owners, twin.incarnations, twin.done = self.owners.copy(), self.incarnations.copy(), self.done.copy()
-        twin.random = random.Random()
-        twin.random.setstate(self.random.getstate())
+        twin.owners, twin.incarnations, twin.done = self.owners, self.incarnations, self.done.copy()
         twin._base, twin._since, twin._before = None, [], self._before
         return twin
 
     def _twin_process(self, p: Process, zk: MemoryZooKeeper) -> Process:
-        old = p.driver
-        driver = self._driver(
-            old.node, old.incarnation, zk.client(old.client.session_id), old.controller.copy(), old.broker.copy()
-        )
-        process.copy_driver(old, driver)
+        client = zk.client(p.driver.client.session_id)
+        driver = process.copy_driver(p.driver, client, self.journal, lambda: self.clock(), self)
         return Process(driver, p.host, p.port, p.session, p.frozen, p.notices.copy(), p.lost)
 
     def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any) -> Driver:
@@ -217,6 +213,10 @@ class World:
     def log(self, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
         return self.journal.add(WORLD, 0, kind, cause, self.clock(), fields)
 
+    def have(self, *paths: str) -> list[bool]:
+        """Whether there are znodes at these paths."""
+        return [stat is not None for stat in self.tool.exists(paths, False)]
+
     def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> None:
         """An outside hand writes. Raises UserError where ZooKeeper refuses the first transaction: then nothing has happened."""
         written = self.tool.write(transactions)
@@ -231,12 +231,6 @@ class World:
     def _deliver_instantly(self) -> None:
         while self.settings.instant_requests and (pairs := [p for p in self.network.deliverable() if exchange.hears(self, p[1])]):
             exchange.deliver_request(self, *pairs[0])
-
-    def _let_exit(self) -> None:
-        """A broker whose start-up has failed, or that has said goodbye, exits and closes its session on the way."""
-        for n, p in list(self.processes.items()):
-            if p.driver.exit_code is not None:
-                lives.exit_with(self, n, p.driver.exit_code, p.driver.exit_cause)
 
     def _notify(self, before: int) -> None:
         """Hand over the watch events that this step has caused, each with the record of the write that caused it."""
