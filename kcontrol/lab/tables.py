@@ -47,7 +47,7 @@ def _typed(values: Any, dtype: str) -> Any:
 
 
 class Wide(pd.DataFrame):
-    """A table whose texts are shown whole, however long."""
+    """A table whose texts are shown whole, however long, and from their left end."""
 
     @property
     def _constructor(self) -> Callable[..., Wide]:
@@ -55,7 +55,10 @@ class Wide(pd.DataFrame):
 
     def _repr_html_(self) -> str:
         with pd.option_context("display.max_colwidth", None):
-            return str(self.to_html(notebook=True))
+            html = str(self.to_html(notebook=True))
+        for mark in ("td", "th"):
+            html = html.replace(f"<{mark}>", f'<{mark} style="text-align: left">')
+        return html.replace('style="text-align: right;"', 'style="text-align: left"')
 
     def __repr__(self) -> str:
         return str(self.to_string())
