@@ -7,16 +7,32 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, choosing, exercises, expecting, goals, predicting, replacing, stage, subjects, troubles
+from kcontrol.lab import (
+    beside,
+    branching,
+    choosing,
+    exercises,
+    expecting,
+    goals,
+    parting,
+    predicting,
+    replacing,
+    stage,
+    subjects,
+    tables,
+    troubles,
+)
 from kcontrol.lab.acting import Acts, Assignment
 from kcontrol.lab.moment import Moment, open_journal
 from kcontrol.lab.runs import RunFile
 from kcontrol.lab.saying import Shown, say, show_sentences
+from kcontrol.runtime import journal
 from kcontrol.runtime.journal import Record
 from kcontrol.sim import acts
 from kcontrol.sim.player import Player
@@ -24,6 +40,7 @@ from kcontrol.sim.world import Action, World
 from kcontrol.views import text, zkcli
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import SparkSession
 
     from kcontrol.transitions import TransitionTable
@@ -40,7 +57,8 @@ class Lab(Acts):
     is False. `world` is "simulated" or "zookeeper", a real one of our own or the one that `zookeeper` names as
     host:port[/chroot]; if it cannot be had, the lab says why and takes the world named by `otherwise`. `replace` swaps functions
     of the controller for this lab alone, `config` holds settings of brokers under Kafka's names, `topics` are created at the
-    start. The journal is kept in the folder `runs`, None for nowhere. Raises UserError for whatever of this cannot be.
+    start. With `data` the brokers keep logs, and there is `produce`. The journal is kept in the folder `runs`, None for nowhere.
+    Raises UserError for whatever of this cannot be.
     """
 
     def __init__(
@@ -54,11 +72,12 @@ class Lab(Acts):
         *,
         config: Mapping[str, Any] | None = None,
         topics: Mapping[str, Assignment] | None = None,
+        data: bool = False,
         start: bool = True,
         otherwise: str | None = None,
         runs: str | Path | None = "runs",
     ) -> None:
-        settings = choosing.settings(brokers, release, seed, config or {}, replacing.checked(replace or {}))
+        settings = choosing.settings(brokers, release, seed, config or {}, replacing.checked(replace or {}), bool(data))
         opened = stage.open_stage(settings, "zookeeper" if zookeeper else world, zookeeper, otherwise)
         self._take(opened.world, opened.world.kind, opened.closing, runs)
         self.zookeeper = opened.address
@@ -78,6 +97,7 @@ class Lab(Acts):
         super().__init__(world.journal.records, name)
         self._world, self.closing, self._runs = world, closing, runs
         self._file = RunFile(runs, name if name == world.kind else f"{world.kind}-{name}")
+        self._family: dict[str, Lab] = {branching.MAIN: self}
         self._question: predicting.Question | None = None
         self._shown: Viewer | None = None
         self._beside: Viewer | None = None
@@ -174,9 +194,15 @@ class Lab(Acts):
             if record.kind == "fail" and record.fields["error"] != replacing.RuleFailed.__name__:
                 say(f"{record.id}  {text.say(record)}")
         self._kept = len(self.records)
-        if self._beside is not None:
-            self._beside.refresh()
+        for lab in self._family.values():
+            if lab._beside is not None:
+                lab._beside.look_at(self)
         return self
+
+    def config(self) -> pd.DataFrame:
+        """One row per setting of Kafka's: what these brokers work by, the defaults of all releases, and what it does here."""
+        settings = self._world.settings
+        return tables.config(settings.release, asdict(settings.config))
 
     def get(self, path: str) -> Shown:
         """A znode with the eleven lines of its Stat, as `get -s` of ZooKeeper's own shell prints it."""
@@ -198,9 +224,52 @@ class Lab(Acts):
             world = self._play_again(len(self.records) - 1 if at is None else subjects.position(self.records, at))
         if self.world != "simulated":
             say("The branch goes on in the simulated world, with the same steps so far.")
+        return self._spawn(world, name)
+
+    def _spawn(self, world: World, name: str) -> Lab:
         twin = object.__new__(type(self))
         twin._take(world, name, ExitStack(), self._runs)
         return twin
+
+    @property
+    def branches(self) -> Mapping[str, Lab]:
+        """This run and all that was branched off by name, by those names; the run from which all come is called `main`."""
+        return self._family.copy()
+
+    def branch(self, name: str, at: object = None) -> Lab:
+        """A fork that goes by a name: in the viewer's switcher, and for `compare`.
+
+        Raises UserError for a name that is taken, and for a record that is not there.
+        """
+        return self._adopt(self.fork(branching.free_name(name, self._family), at))
+
+    def without(self, record: object) -> parting.Parting:
+        """The run played again on a branch without the act or fault that this record goes back to, compared with this one.
+
+        Whatever else was done to the cluster is done there too, as far as it is possible. Raises UserError where nobody
+        outside has caused the record.
+        """
+        found = subjects.record(self.records, record)
+        root = journal.why(self.records, found.id)[-1]
+        played = branching.play_without(self._world, subjects.position(self.records, root.id))
+        branch = self._spawn(played.world, branching.numbered(f"without: {text.label(played.action)}", self._family))
+        if played.impossible:
+            say(f"Without it this could not happen: {text.listed(map(text.label, played.impossible), 9)}.")
+        own = next(name for name, lab in self._family.items() if lab is self)
+        return parting.parting((own, self._adopt(branch).name), self.records, branch.records)
+
+    def _adopt(self, branch: Lab) -> Lab:
+        branch._family = self._family
+        self._family[branch.name] = branch
+        for lab in self._family.values():
+            if lab._beside is not None:
+                lab._beside.look_around()
+        return branch
+
+    def _named(self, run: object) -> tuple[str, Moment]:
+        if isinstance(run, str) and run not in self._family:
+            raise UserError(f"There is no branch {run!r}; the branches are {text.listed(self._family, 30)}.")
+        return (run, self._family[run]) if isinstance(run, str) else super()._named(run)
 
     def _play_again(self, at: int) -> World:
         """The same steps in the simulated world, up to the one that made record number `at`."""
@@ -237,9 +306,9 @@ class Lab(Acts):
         UserError for what is no scenario, for a step that cannot be done, and for a release that is not played.
         """
         played, name = beside.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
-        player = Player(played, release, seed, replacing.checked(replace or {}))
+        chosen = choosing.played(played, release, seed, replacing.checked(replace or {}))
         lab = object.__new__(cls)
-        lab._take(player.play(), name, ExitStack(), runs)
+        lab._take(Player(played, chosen).play(), name, ExitStack(), runs)
         return lab
 
     # ---------------------------------------------------------------- pictures

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, parting, subjects, tables
+from kcontrol.lab import beside, logs, parting, statistics, subjects, tables
+from kcontrol.lab.saying import Shown
 from kcontrol.lab.studying import Studies
 from kcontrol.lab.workspace import PROJECT
 from kcontrol.pipeline import recording, replay
@@ -60,6 +61,28 @@ class Moment(Studies):
         """One row per request of a controller to a broker, in the order of sending."""
         return tables.requests(self.records, self.state)
 
+    def log(self, partition: str) -> pd.DataFrame:
+        """One row per replica of a partition, dead brokers included, one column per offset, with the values of the records.
+
+        Raises UserError where no logs are kept, or for a partition that has none.
+        """
+        return logs.log(self.state, partition)
+
+    def read(self, partition: str, broker: int | None = None) -> pd.DataFrame:
+        """What a consumer sees: the records below the high watermark of the leader, or of the broker that is asked.
+
+        Raises UserError where no logs are kept, or where nobody leads.
+        """
+        return logs.read(self.state, partition, broker)
+
+    def statistics(self) -> pd.DataFrame:
+        """Kafka's own metrics of the controller: one row per metric and attribute, one column per broker that runs."""
+        return statistics.table(statistics.statistics(self.records))
+
+    def prometheus(self) -> Shown:
+        """The same as text that Prometheus reads."""
+        return Shown(statistics.exposition(statistics.statistics(self.records), self.name))
+
     def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
         """One row per record, by id; with a kind such as "change" those alone, with a column per field.
 
@@ -85,17 +108,23 @@ class Moment(Studies):
         at = subjects.position(self.records, to)
         return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._history.at(at))
 
-    def compare(self, other: Moment) -> parting.Parting | beside.Beside:
-        """The first record at which two runs part, in words and as a table.
+    def compare(self, one: Moment | str, other: Moment | str | None = None) -> parting.Parting | beside.Beside:
+        """The first record at which two runs part, and what differs between them in the end, side by side.
 
-        If one of them is a recording of real brokers, the first difference by the rule of the recordings, and both side by side.
-        Raises UserError where the other one then follows no scenario.
+        `compare(other)` takes this run and another one, `compare(one, other)` any two; a branch may be named by its name. If one
+        of them is a recording of real brokers, it is the first difference by the rule of the recordings. Raises UserError for
+        what is no run, listing the branches, and where one of two runs is a recording and the other follows no scenario.
         """
-        if not isinstance(other, Moment):
-            raise UserError(f"{other!r} is no run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
-        if beside.is_recorded(self.records) or beside.is_recorded(other.records):
-            return beside.beside((self.name, other.name), self.records, other.records)
-        return parting.parting((self.name, other.name), self.records, other.records)
+        (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
+        if beside.is_recorded(here.records) or beside.is_recorded(there.records):
+            return beside.beside((a, b), here.records, there.records)
+        return parting.parting((a, b), here.records, there.records)
+
+    def _named(self, run: object) -> tuple[str, Moment]:
+        """A run with what it is called."""
+        if isinstance(run, Moment):
+            return run.name, run
+        raise UserError(f"{run!r} is no run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
 
     def save(self, path: str | Path) -> None:
         """Write the whole journal to a file. Raises UserError where that cannot be done."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from kcontrol.config import CONFIGS, Config
 from kcontrol.runtime.journal import Record
 from kcontrol.views import kafka_words, scene
 from kcontrol.znodes import broker_path
@@ -27,6 +28,7 @@ REQUESTS = {"batch": "string", "api": "string", "sender": "int64", "receiver": "
             "partitions": "object", "outcome": "string"}
 JOURNAL = {"at": "datetime64[ms]", "node": "int64", "incarnation": "int64", "seq": "int64", "kind": "string", "cause": "string",
            "what": "string"}
+CONFIG = {"value": "object", "default": "object", "defaults": "string", "meaning": "string", "is_used": "bool", "here": "string"}
 ALIVE = "alive"
 DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after": "object"}
 # fmt: on
@@ -185,6 +187,27 @@ def _queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
         yield "UpdateMetadata", int(receiver), list(metadata["partitions"])
     for receiver, stopped in batch.get("stop_replica", {"to": {}})["to"].items():
         yield "StopReplica", int(receiver), list(stopped)
+
+
+# ---------------------------------------------------------------- settings
+
+
+def config(release: str, values: Mapping[str, Any]) -> pd.DataFrame:
+    """One row per setting of Kafka's that the control plane knows: its default in this release and in all, and what it does here.
+
+    `values` are what the brokers of a world work by, under the names with underscores.
+    """
+    rows = (_config_row(row, release, values.get(row.name.replace(".", "_"))) for row in CONFIGS.values())
+    return table(rows, CONFIG, "name")
+
+
+def _config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
+    defaults = "; ".join(f"{since}: {'none' if value is None else value}" for since, value in row.defaults)
+    unsaid = row.default(release)
+    return {
+        "name": row.name, "value": unsaid if value is None and row.is_used else value, "default": unsaid, "defaults": defaults,
+        "meaning": row.meaning, "is_used": row.is_used, "here": row.here,
+    }  # fmt: skip
 
 
 # ---------------------------------------------------------------- the journal
