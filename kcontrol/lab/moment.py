@@ -168,7 +168,7 @@ class Moment(Studies):
         return f"{self.name}: {self.summary()}; {len(self.records)} records"
 
 
-RECORDINGS = PROJECT / "tests" / "golden" / "recordings"
+RECORDINGS = PROJECT / "notebooks" / "recordings"
 
 
 def open_journal(path: str | Path) -> Moment:
