@@ -350,6 +350,11 @@ class Lab(Acts):
             self._beside = self._new_viewer()
         return self._beside
 
+    def _allows_unclean(self) -> bool:
+        """What this lab's brokers are configured to."""
+        said = self._world.settings.config.unclean_leader_election_enable
+        return super()._allows_unclean() if said is None else said
+
     def _new_viewer(self) -> Viewer:
         from kcontrol.views.viewer import Viewer
 
