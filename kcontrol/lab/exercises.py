@@ -6,11 +6,14 @@ import tomllib
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.errors import UserError
 from kcontrol.lab import judging, progress, workspace
 from kcontrol.lab.saying import Shown
+
+if TYPE_CHECKING:
+    from kcontrol.lab.moment import Moment
 
 FOLDER = workspace.PROJECT / "exercises"
 HERE = object()  # the folder that this process works in
@@ -36,6 +39,17 @@ def hint(id: str, folder: Any = HERE) -> Shown:
     given = progress.of(place, id)["hints"]
     progress.note(place, id, hints=given + 1)
     return Shown(f"Hint {given % len(hints) + 1} of {len(hints)}: {hints[given % len(hints)]}")
+
+
+def incident(id: str) -> Moment:
+    """The run of an exercise's first scenario, up to where its question is asked. Raises UserError where it has none."""
+    from kcontrol.lab.checks import play
+    from kcontrol.lab.moment import Moment
+
+    if not (scenarios := exercise(id).get("scenario")):
+        raise UserError(f"Exercise {id} has no run to look into: its text says what is asked.")
+    with play(scenarios[0]) as lab:
+        return Moment(list(lab.records), scenarios[0]["title"])
 
 
 class Verdict(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kcontrol.controller.handlers import DESIGNS
 from kcontrol.effects import Ask, Op
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
@@ -206,8 +207,9 @@ class World:
             (sender, receiver), parcel = answered
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
             event = network.response_event(parcel, receiver, body)
-            if event is not None and sender in self.processes:
-                self.processes[sender].driver.enqueue(event, record)
+            asker = self.processes.get(sender)
+            if event and asker and type(event) in DESIGNS[asker.driver.controller.rules.design]:  # 0.8 has no such callbacks
+                asker.driver.enqueue(event, record)
         else:
             exchange.answer_question(self, driver, correlation_id, body, record)
 
