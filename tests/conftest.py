@@ -2,6 +2,7 @@
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -48,6 +49,43 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for part in PARTS:
         if item.get_closest_marker(part):
             require(part, item.config)
+
+
+# Where every step of a world is followed by a look at the invariants. The searches look for themselves.
+WATCHED = ("core", "golden", "lab", "traces")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives `invariants_hold` to every test of the watched folders that does not break them on purpose."""
+    here = Path(__file__).parent
+    for item in items:
+        folder = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""
+        if folder in WATCHED and isinstance(item, pytest.Function) and not item.get_closest_marker("breaks_invariants"):
+            item.fixturenames.append("invariants_hold")
+
+
+@pytest.fixture
+def invariants_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step of every world is followed by the invariants it may have broken, and every rest by those that hold at rest."""
+    from kcontrol.sim import invariants
+    from kcontrol.sim.reports import report
+    from kcontrol.sim.world import World
+
+    step, run = World.step, World.run
+
+    def watched_step(world: World, action: Any) -> None:
+        step(world, action)
+        if found := invariants.violation(world):
+            raise AssertionError(report(world, found))
+
+    def watched_run(world: World, limit: int = 1_000_000) -> int:
+        steps = run(world, limit)
+        if found := invariants.violation(world, invariants.IN_THE_END):
+            raise AssertionError(report(world, found))
+        return steps
+
+    monkeypatch.setattr(World, "step", watched_step)
+    monkeypatch.setattr(World, "run", watched_run)
 
 
 @pytest.fixture(scope="session")

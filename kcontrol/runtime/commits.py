@@ -105,6 +105,7 @@ def _log_move(driver: Driver, thread: Thread, kind: str, move: Any, **fields: An
 def log_write(driver: Driver, thread: Thread, ops: tuple[fx.Op, ...], result: fx.Result, checked: int) -> RecordId:
     """One record per transaction: what was written, with the versions that came of it, or why nothing was, and the fence."""
     versions = result.versions or (None,) * len(ops)
-    written = [[op.kind, op.path, op.data, version, op.ephemeral] for op, version in zip(ops, versions, strict=True)]
+    paths = result.paths or tuple(op.path for op in ops)
+    written = [[op.kind, at, op.data, version, op.ephemeral] for op, at, version in zip(ops, paths, versions, strict=True)]
     fields = {"ops": written, "zxid": result.zxid, "error": None if result.is_ok else result.code, "fence": checked}
     return driver.log("write", thread.begun, **fields)

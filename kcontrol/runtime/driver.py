@@ -15,7 +15,7 @@ from kcontrol.controller.context import ControllerContext, apply_learn
 from kcontrol.controller.handlers import preempted
 from kcontrol.events import Event
 from kcontrol.replica.context import BrokerContext, HostedPartition
-from kcontrol.runtime import commits
+from kcontrol.runtime import commits, logs
 from kcontrol.runtime.event_queue import EventQueue
 from kcontrol.runtime.journal import Journal, RecordId
 from kcontrol.runtime.round_trips import RoundTrip, is_instant
@@ -63,6 +63,7 @@ class Thread:
     waits_for: RoundTrip | None = None
     answers: list[Any] = field(default_factory=list)
     begun_with: Begun | None = None
+    has_let_go: bool = False  # of its lock: since then others may have changed the context under this handler
     changed: dict[Any, RecordId] = field(default_factory=dict)  # the last move of each partition within this handler
 
     @property
@@ -202,7 +203,7 @@ class Driver:
             thread.waits_for = RoundTrip(effect, pipelined=self.controller.rules.pipelined)
             if isinstance(effect, fx.Release) and thread.lock:
                 self.locks.pop(thread.lock, None)
-                thread.begun_with = None  # others may now change the context under it: it cannot be told again what it was told
+                thread.has_let_go = True
                 self.log("release", thread.begun, thread=thread.name)
             elif isinstance(effect, fx.Sleep):
                 self._arm(thread, fx.Arm(thread.sleeps_until, effect.delay_ms, None))
@@ -220,7 +221,7 @@ class Driver:
             )
         self.log("end", thread.begun, thread=thread.name)
         thread.handler = thread.event = thread.waits_for = thread.begun_with = None
-        thread.changed = {}
+        thread.changed, thread.has_let_go = {}, False
         if thread.lock:
             self.locks.pop(thread.lock, None)
 
@@ -326,6 +327,7 @@ PERFORM: dict[type, Callable[[Driver, Thread, Any], Any]] = {
     fx.Commit: Driver._commit,
     fx.Learn: Driver._learn,
     fx.Adopt: Driver._adopt,
+    fx.WriteLog: logs.write,
     fx.Watch: Driver._watch,
     fx.Unwatch: Driver._watch,
     fx.Send: Driver._send,

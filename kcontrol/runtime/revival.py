@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kcontrol import effects as fx
 from kcontrol.controller.context import apply_change, apply_learn
 from kcontrol.replica.context import HostedPartition
+from kcontrol.runtime import logs
 from kcontrol.runtime.round_trips import RoundTrip, is_instant
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def revive(thread: Thread, twin: Thread, room: str, *, pipelined: bool, handler:
     `room` is the context that the thread's handlers learn into; a `handler` that is given is taken as it is. Raises ValueError if
     the thread has kept nothing to revive from.
     """
-    if thread.begun_with is None or thread.waits_for is None:
+    if thread.begun_with is None or thread.waits_for is None or thread.has_let_go:
         raise ValueError(f"the handler of thread {thread.name} was not begun to be copied")
     twin.handler, twin.event, twin.begun = handler or _tell_again(thread, twin, room), thread.event, thread.begun
     twin.begun_with = thread.begun_with.copy()
@@ -78,6 +79,8 @@ def _recall_instant(context: Any, room: str, thread: Thread, effect: Any) -> Any
             chosen = told if partitions is None else {tp: told[tp] for tp in partitions}
             put = {tp: HostedPartition.told(entry) for tp, entry in chosen.items()} if field == "hosted" else chosen
             apply_learn(context, fx.Learn(field, put))
+        case fx.WriteLog(tp, log_change):
+            logs.change_in(context, tp, log_change)
         case fx.Commit(changes):
             done = tuple(change for change in changes if isinstance(change, fx.StateChange))
             for change in done:

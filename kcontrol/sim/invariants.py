@@ -1,17 +1,123 @@
-"""Named properties of a cluster, each with the release since which Kafka promises it. `ALWAYS` holds after every step."""
+"""What Kafka promises of a cluster: INVARIANTS, one row each, with the release since which it is promised.
+
+A row that holds after every step looks at what the records of the last step have touched; one that holds at quiet looks at the
+whole cluster when nothing goes on by itself any more. Promises are about what brokers do: once an outside hand has written what
+a row depends on, that row is void for the rest of the run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kcontrol.model import LeaderAndIsr, TopicPartition
-from kcontrol.znodes import CONTROLLER_EPOCH, decode_controller_epoch, decode_state, parse_state_path
+from kcontrol.model import LEADER_DURING_DELETE, LeaderAndIsr, PartitionReplica, TopicPartition
+from kcontrol.runtime.journal import Record
+from kcontrol.sim import acts
+from kcontrol.znodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    MalformedZnode,
+    decode_controller,
+    decode_controller_epoch,
+    decode_state,
+    decode_topic,
+    parse_state_path,
+    state_path,
+    topic_path,
+)
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import World
 
 Property = Callable[["World"], str | None]
+"""A function of the world: None while it holds, and otherwise a sentence that says what is wrong."""
+
+STEP, QUIET = "after every step", "at quiet"
+OUTSIDE = 0  # the node under which the journal has what an outside hand writes
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """One promise of Kafka's; called with a world it says what is broken, if anything is.
+
+    `since` is a release, `when` one of STEP and QUIET, `after` the kinds of records without which a step cannot break it, and
+    `void` a pattern of the acts ("set /controller") by which an outside hand ends the promise.
+    """
+
+    name: str
+    sentence: str
+    since: str
+    when: str
+    after: frozenset[str]
+    void: str
+    broken: Property
+    source: str
+
+    def is_promised_by(self, release: str) -> bool:
+        return _numbers(self.since) <= _numbers(release)
+
+    def is_void(self, world: World) -> bool:
+        """Whether an outside hand has written what this promise depends on."""
+        return any(a[0] in ("set", "create", "delete") and re.match(self.void, f"{a[0]} {a[1]}") for a in world.done)
+
+    def __call__(self, world: World) -> str | None:
+        """What is broken, beginning with this row's name; None where it holds, is void, or is not promised by the release."""
+        if not self.is_promised_by(world.settings.release):
+            return None
+        found = self.broken(world)
+        return None if found is None or self.is_void(world) else f"{self.name}: {found}"
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
+# ---------------------------------------------------------------- what has been written
+
+
+class StateWrite(NamedTuple):
+    """One write of a state znode. `decided` tells a move of the controller's machines from an ISR that a leader asked for."""
+
+    record: Record
+    partition: TopicPartition
+    value: LeaderAndIsr
+    created: bool
+    decided: bool
+
+
+def _writes(records: Iterable[Record]) -> Iterator[StateWrite]:
+    for record in records:
+        if record.kind == "change" and record.fields["write"]:
+            subject = record.fields["subject"]
+            tp = subject.topic_partition if isinstance(subject, PartitionReplica) else subject
+            yield StateWrite(record, tp, record.fields["value"], record.fields["write"] == "create", True)
+        elif record.kind == "write" and record.fields["error"] is None:
+            for kind, path, data, version, _ in record.fields["ops"]:
+                tp, value = parse_state_path(path), _decoded(decode_state, data, version)
+                if tp and value and kind in ("create", "set"):
+                    yield StateWrite(record, tp, value, kind == "create", False)
+
+
+def _decoded(decode: Callable[..., Any], data: bytes, *more: Any) -> Any:
+    """What the data of a znode says; None where an outside hand has written what nobody understands."""
+    try:
+        return decode(data, *more)
+    except MalformedZnode:
+        return None
+
+
+def _written(world: World) -> list[StateWrite]:
+    """The state znodes that brokers have written in the last step."""
+    return [write for write in _writes(world.last_step) if write.record.id.node != OUTSIDE]
+
+
+def _earlier(world: World, than: Record) -> Iterator[StateWrite]:
+    """The writes of state znodes before a record, the latest first."""
+    records = world.journal.records
+    at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is than)
+    return _writes(records[i] for i in range(at - 1, -1, -1))
 
 
 def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
@@ -21,34 +127,207 @@ def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
             yield tp, decode_state(znode.data, znode.stat.version)
 
 
+def _read(world: World, path: str, decode: Callable[..., Any]) -> Any:
+    (znode,) = world.tool.read([path], False)
+    return _decoded(decode, znode.data) if znode else None
+
+
+def _stored(world: World, tp: TopicPartition) -> LeaderAndIsr | None:
+    (znode,) = world.tool.read([state_path(tp)], False)
+    return _decoded(decode_state, znode.data, znode.stat.version) if znode else None
+
+
+def _newest_epoch(world: World) -> int:
+    return _read(world, CONTROLLER_EPOCH, decode_controller_epoch) or 0
+
+
+# ---------------------------------------------------------------- the properties
+
+
 def leader_in_isr(world: World) -> str | None:
-    """Whoever leads is in sync. Since 0.8.0."""
-    if not any(record.kind in ("change", "write") for record in world.last_step):
-        return None
-    for tp, value in stored(world):
+    for _, tp, value, *_ in _written(world):
         if value.leader >= 0 and value.leader not in value.isr:
             return f"{tp}: leader {value.leader} is not in ISR {list(value.isr)}"
     return None
 
 
-def no_write_by_a_deposed_controller(world: World) -> str | None:
-    """Once a newer controller has registered, no state znode is written under an older epoch. Since 2.1 (KAFKA-6082)."""
-    written = [r for r in world.last_step if r.kind == "change" and r.fields["write"]]
-    if not written:
-        return None
-    (znode,) = world.tool.read([CONTROLLER_EPOCH], False)
-    newest = decode_controller_epoch(znode.data) if znode else 0
-    for record in written:
-        controller_epoch = record.fields["value"].controller_epoch
-        if controller_epoch < newest:
-            subject = record.fields["subject"]
-            return f"{subject}: broker {record.id.node} has written under epoch {controller_epoch} when {newest} ruled"
+def isr_in_assignment(world: World) -> str | None:
+    for _, tp, value, *_ in _written(world):
+        topic = _read(world, topic_path(tp.topic), decode_topic)
+        replicas = topic.partitions[tp.partition].replicas if topic and tp.partition in topic.partitions else value.isr
+        if strangers := [b for b in value.isr if b not in replicas]:
+            return f"{tp}: {strangers} of ISR {list(value.isr)} are not among the replicas {list(replicas)}"
     return None
 
 
-ALWAYS: tuple[Property, ...] = (leader_in_isr, no_write_by_a_deposed_controller)
+def isr_not_empty(world: World) -> str | None:
+    return next((f"{tp}: the ISR is empty" for _, tp, value, *_ in _written(world) if not value.isr), None)
 
 
-def violation(world: World, properties: tuple[Property, ...] = ALWAYS) -> str | None:
-    """What the first broken property says, or None."""
-    return next((found for holds in properties if (found := holds(world))), None)
+def leader_epoch_counts_decisions(world: World) -> str | None:
+    for write in _written(world):
+        tp, value = write.partition, write.value
+        before = None if write.created else next((w.value for w in _earlier(world, write.record) if w.partition == tp), None)
+        if before and before.zk_version != value.zk_version - 1:
+            continue  # a write in between was performed, and its answer was lost with the connection
+        expected = before.leader_epoch + write.decided if before else 0
+        if value.leader_epoch != expected:
+            return f"{tp}: leader epoch {value.leader_epoch} was written where {expected} was to come"
+        if before and not write.decided and value.leader != before.leader:
+            return f"{tp}: leader {value.leader} has taken over from {before.leader} in leader epoch {expected}"
+    return None
+
+
+def state_epoch_is_known(world: World) -> str | None:
+    for _, tp, value, *_ in _written(world):
+        if value.controller_epoch > (newest := _newest_epoch(world)):
+            return f"{tp}: written under controller epoch {value.controller_epoch} when {newest} was the newest"
+    return None
+
+
+def _by_controllers(world: World) -> Iterator[StateWrite]:
+    """What controllers have written in the last step: decisions, and ISRs where leaders ask the controller for them."""
+    return (w for w in _written(world) if w.decided or world.settings.rules().alter_isr)
+
+
+def deposed_controller_writes_nothing(world: World) -> str | None:
+    for record, tp, value, *_ in _by_controllers(world):
+        if value.controller_epoch < (newest := _newest_epoch(world)):
+            return f"{tp}: broker {record.id.node} has written under epoch {value.controller_epoch} when {newest} ruled"
+    return None
+
+
+def one_writer_per_epoch(world: World) -> str | None:
+    for record, tp, value, *_ in _by_controllers(world):
+        for other in _earlier(world, record):
+            same_epoch = other.decided and other.value.controller_epoch == value.controller_epoch
+            if same_epoch and other.record.id[:2] != record.id[:2]:
+                ours, theirs = record.id.node, other.record.id.node
+                return f"{tp}: broker {ours} has written under epoch {value.controller_epoch}, as broker {theirs} has before"
+    return None
+
+
+def _told(requests: Any) -> set[tuple[TopicPartition, Any]]:
+    """What a batch says of each partition, without those of topics that are being deleted."""
+    entries = {told for partitions in requests.leader_and_isr.values() for told in partitions.items()}
+    return {told for told in entries | set(requests.update_metadata.items()) if told[1].leader != LEADER_DURING_DELETE}
+
+
+def no_request_before_its_write(world: World) -> str | None:
+    for record in world.last_step:
+        for tp, entry in _told(record.fields["requests"]) if record.kind == "send" else ():
+            said = (entry.leader, entry.isr, entry.leader_epoch)
+            now = _stored(world, tp)
+            if now is None or now[:3] != said:
+                before = (w.value[:3] for w in _earlier(world, record) if w.partition == tp)
+                if said not in before:
+                    return f"{tp}: leader {entry.leader}, ISR {list(entry.isr)}, epoch {entry.leader_epoch} was sent, not written"
+    return None
+
+
+def no_epoch_from_the_future(world: World) -> str | None:
+    for record in world.last_step:
+        if record.kind != "send":
+            continue
+        requests, newest = record.fields["requests"], _newest_epoch(world)
+        latest = max((entry.controller_epoch for _, entry in _told(requests)), default=0)
+        if requests.controller_epoch > newest or latest > requests.controller_epoch:
+            return f"a request names epochs {requests.controller_epoch} and {latest} when {newest} was the newest"
+    return None
+
+
+def _rulers(world: World) -> list[int]:
+    return [n for n, p in sorted(world.processes.items()) if p.driver.controller.is_active and not p.frozen]
+
+
+def one_controller(world: World) -> str | None:
+    """That somebody is named at all is no promise: who looks late at a new `/controller` misses its deletion."""
+    named, rulers = _read(world, CONTROLLER, decode_controller), _rulers(world)
+    expected = [n for n, p in world.processes.items() if n == named and not p.frozen]
+    return None if rulers == expected else f"{CONTROLLER} names {named or 'nobody'}, and {rulers or 'nobody'} works as controller"
+
+
+def cache_equals_znode(world: World) -> str | None:
+    latest: dict[TopicPartition, StateWrite] = {}
+    for write in _writes(reversed(world.journal.records)):
+        latest.setdefault(write.partition, write)
+    asked = world.settings.rules().alter_isr
+    for n in _rulers(world):
+        driver = world.processes[n].driver
+        for tp, cached in driver.controller.leadership.items():
+            last = latest.get(tp)
+            mine = last is not None and (last.decided or asked) and last.record.id[:2] == (n, driver.incarnation)
+            now = _stored(world, tp) if mine else None
+            if now and cached[:4] != now[:4]:
+                return f"{tp}: broker {n} takes {cached[:4]} for what it has written, and that is {now[:4]}"
+    return None
+
+
+# ---------------------------------------------------------------- the table
+
+_WRITING, _SENDING = frozenset({"change", "write"}), frozenset({"send"})
+_STATE = r"\w+ /brokers/topics/"
+_EPOCH = rf"\w+ {CONTROLLER_EPOCH}$"
+_RULER = rf"(set|create) {CONTROLLER}$"
+
+# fmt: off
+INVARIANTS: tuple[Invariant, ...] = (
+    Invariant("leader in ISR", "Whoever leads a partition is in its ISR.",
+              "0.8.0", STEP, _WRITING, _STATE, leader_in_isr,
+              "Election.scala, and ReplicaStateMachine.removeReplicasFromIsr, which leaves leader -1 behind (2.8)"),
+    Invariant("ISR in assignment", "Every member of an ISR is an assigned replica.",
+              "0.8.0", STEP, _WRITING, _STATE, isr_in_assignment,
+              "PartitionStateMachine.initializeLeaderAndIsrForPartitions, Partition.expandIsr (2.8)"),
+    Invariant("ISR never empty", "An ISR keeps its last member, whatever becomes of it.",
+              "1.1", STEP, _WRITING, _STATE, isr_not_empty,
+              "ReplicaStateMachine.doRemoveReplicasFromIsr (1.1)"),
+    Invariant("leader epoch counts decisions",
+              "The leader epoch begins at 0, grows by one with every decision of a controller, and stands still when a leader "
+              "changes the ISR.",
+              "0.8.0", STEP, _WRITING, _STATE, leader_epoch_counts_decisions,
+              "LeaderAndIsr.newLeaderAndIsr, LeaderAndIsr.newEpochAndZkVersion (2.8)"),
+    Invariant("state epoch is known", "No state znode names a controller epoch beyond the one in /controller_epoch.",
+              "0.8.0", STEP, _WRITING, f"{_STATE}|{_EPOCH}", state_epoch_is_known,
+              "KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8)"),
+    Invariant("a deposed controller writes nothing",
+              "Once a newer controller has registered, no decision is written under an older epoch.",
+              "2.1", STEP, _WRITING, _EPOCH, deposed_controller_writes_nothing,
+              "KAFKA-6082; KafkaZkClient.retryRequestsUntilConnected with an expected epoch version (2.1)"),
+    Invariant("one writer per epoch", "Under one controller epoch the decisions of one broker alone are written.",
+              "2.1", STEP, _WRITING, rf"{_EPOCH}|{_RULER}", one_writer_per_epoch,
+              "KAFKA-6082; KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.1)"),
+    Invariant("no request before its write", "What brokers are told of a partition has been in its state znode before.",
+              "0.8.0", STEP, _SENDING, _STATE, no_request_before_its_write,
+              "ZkPartitionStateMachine.doElectLeaderForPartitions, AbstractControllerBrokerRequestBatch (2.8)"),
+    Invariant("no epoch from the future",
+              "No request names a controller epoch beyond its controller's, nor that one beyond /controller_epoch.",
+              "0.8.0", STEP, _SENDING, f"{_STATE}|{_EPOCH}", no_epoch_from_the_future,
+              "AbstractControllerBrokerRequestBatch.sendRequestsToBrokers (2.8)"),
+    Invariant("one controller",
+              "Nobody works as controller but the broker that /controller names, and that one does while it lives.",
+              "0.9.0", QUIET, frozenset(), rf"{_EPOCH}|{_RULER}", one_controller,
+              "ZookeeperLeaderElector.LeaderChangeListener.handleDataChange (0.9.0), KafkaController.maybeResign (2.8)"),
+    Invariant("cache equals znode", "Of what it was the last to write, the controller remembers what the state znode says.",
+              "0.8.0", QUIET, frozenset(), _STATE, cache_equals_znode,
+              "ControllerContext.putPartitionLeadershipInfo and its callers (2.8)"),
+)
+# fmt: on
+
+ALWAYS: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == STEP)
+IN_THE_END: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == QUIET)
+
+
+def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | None:
+    """What the first property says that the last step has broken, or None."""
+    kinds = {record.kind for record in world.last_step}
+    for holds in properties:
+        if isinstance(holds, Invariant) and holds.when == STEP and holds.after.isdisjoint(kinds):
+            continue
+        if found := holds(world):
+            return found
+    return None
+
+
+def is_at_rest(world: World) -> bool:
+    """Whether nothing goes on by itself any more."""
+    return next(acts.routine(world), None) is None

@@ -14,7 +14,7 @@ from kcontrol.config import BrokerConfig
 from kcontrol.errors import UserError
 from kcontrol.model import ReplicaAssignment, TopicPartition
 from kcontrol.sim import acts
-from kcontrol.sim.settings import FAULTS, Settings
+from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
 from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, decode_topic, encode, encode_partition_list, encode_topic, topic_path
 
@@ -23,20 +23,11 @@ ORDER_ONLY = ("patience", "sleep", "await")
 
 
 class Player:
-    """One run of one scenario. Raises UserError for what is no scenario, and for a release that is not played."""
+    """One run of one scenario, with its own settings unless others are given. Raises UserError for what is no scenario."""
 
-    def __init__(
-        self,
-        scenario: Mapping[str, Any],
-        release: str | None = None,
-        seed: int = 0,
-        replace: Mapping[str, Callable[..., Any]] | None = None,
-    ) -> None:
+    def __init__(self, scenario: Mapping[str, Any], settings: Settings | None = None) -> None:
         self.steps = _steps(scenario)
-        config = BrokerConfig(unclean_leader_election_enable=scenario.get("unclean"), auto_leader_rebalance_enable=False)
-        played = line_of(release or scenario.get("release") or "2.8")
-        brokers = tuple(scenario["brokers"])
-        self.world = World(Settings(played, brokers, seed, config, faults=FAULTS, replace=replace or {}))
+        self.world = World(settings or settings_of(scenario))
         self.winner: int | None = None
         self.recorded: Mapping[str, Any] = {}
 
@@ -61,9 +52,9 @@ class Player:
             except (AttributeError, TypeError, ValueError) as problem:
                 raise UserError(f"The step {word!r} is about something that it cannot be about: {problem}.") from None
 
-    def _settle(self) -> None:
-        """Until quiet, whatever concerns the broker that is to win first."""
-        while routine := self._routine():
+    def _settle(self, but: str = "") -> None:
+        """Until quiet, whatever concerns the broker that is to win first, and without one kind of action."""
+        while routine := [action for action in self._routine() if action[0] != but]:
             mine = [a for a in routine if a[0] in LOCAL and a[1] == self.winner]
             self.world.step((mine or routine)[0])
 
@@ -76,10 +67,22 @@ class Player:
             self._settle()
 
     def kill(self, brokers: Any) -> None:
+        """All at once; when each session ends, and what happens in between, is read from the recording."""
         for broker in _list(brokers):
             self.world.step(("kill", broker))
-        for broker in _list(brokers):
+        for broker in self._as_they_ended(_list(brokers)):
             self.world.step(("expire", broker))
+            if self._somebody_writes_after_the_end_of(broker):
+                self._settle(but="expire")
+
+    def _as_they_ended(self, brokers: list[int]) -> list[int]:
+        ended = [w["by"] for w in self.recorded.get("writes", ()) if w["op"] == "close" and w["by"] in brokers]
+        return [*dict.fromkeys(ended), *(b for b in brokers if b not in ended)]
+
+    def _somebody_writes_after_the_end_of(self, broker: int) -> bool:
+        writes = self.recorded.get("writes", [])
+        at = next((i for i, w in enumerate(writes) if (w["op"], w["by"]) == ("close", broker)), len(writes))
+        return any(w["op"] not in ("close", "open", "rejected") for w in writes[at + 1 : at + 2])
 
     def pause(self, brokers: Any) -> None:
         """Stopped until its session has ended."""
@@ -157,6 +160,17 @@ STEPS: dict[str, Callable[[Player, Any], None]] = {
     "znode-delete": Player.znode_delete,
     "znode-set": Player.znode_set,
 }
+
+
+def settings_of(scenario: Mapping[str, Any]) -> Settings:
+    """The release, brokers and unclean election of a scenario; leaders are never rebalanced by a timer."""
+    config = BrokerConfig(unclean_leader_election_enable=scenario.get("unclean"), auto_leader_rebalance_enable=False)
+    return Settings(release_of(scenario), tuple(scenario["brokers"]), config=config)
+
+
+def release_of(scenario: Mapping[str, Any]) -> str:
+    """The release line that a scenario names, or the usual one where it names none."""
+    return line_of(str(scenario.get("release") or Settings().release))
 
 
 def line_of(release: str) -> str:

@@ -90,7 +90,7 @@ def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, Bro
     """The two contexts of a broker that has just started."""
     rules = settings.rules()
     controller = ControllerContext(broker_id, rules, settings.config, dict(settings.replace))
-    return controller, BrokerContext(broker_id, rules, settings.config)
+    return controller, BrokerContext(broker_id, rules, settings.config, settings.data)
 
 
 def copy_driver(
@@ -119,10 +119,11 @@ def copy_driver(
             revive(thread, other, room, pipelined=driver.controller.rules.pipelined, handler=thread.handler if move else None)
     twin.watched, twin.timers, twin.parked = driver.watched.copy(), driver.timers.copy(), driver.parked.copy()
     twin.behind, twin.exact, twin.locks = driver.behind.copy(), driver.exact, driver.locks.copy()
-    twin.is_cut_off = driver.is_cut_off
+    twin.is_cut_off, twin.exit_code, twin.exit_cause = driver.is_cut_off, driver.exit_code, driver.exit_cause
     return twin
 
 
 def can_be_copied(driver: Driver) -> bool:
     """Whether no handler is suspended, or those that are were begun to be copied and have let nobody in between."""
-    return all(thread.begun_with is not None for thread in driver.threads.values() if thread.handler is not None)
+    suspended = [thread for thread in driver.threads.values() if thread.handler is not None]
+    return all(thread.begun_with is not None and not thread.has_let_go for thread in suspended)

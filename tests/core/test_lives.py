@@ -22,7 +22,8 @@ def test_a_broker_that_comes_back_too_early_exits() -> None:
     world = cluster()
     world.step(("kill", 3))
     world.step(("start", 3))
-    alone(world, 3, lambda w: 3 not in w.processes)
+    alone(world, 3, lambda w: w.processes[3].driver.exit_code is not None)
+    world.step(("exit", 3))
     assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "fail")] == [("BrokerStartup", "WriteFailed")]
     assert [r.fields["exit_code"] for r in of_kind(world, "stop")] == [None, 1]
     assert "/brokers/ids/3" in world.zk.tree()

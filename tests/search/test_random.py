@@ -2,85 +2,117 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kcontrol.sim.invariants import ALWAYS, violation
+from kcontrol.sim import acts
+from kcontrol.sim.invariants import IN_THE_END, violation
+from kcontrol.sim.reports import report
+from kcontrol.sim.settings import PLAYED, Settings
 from kcontrol.sim.world import World
-from tests.core.support import ALL_FAULTS, cluster
-from tests.search.support import pasted, scenario, two_brokers
+from tests.core.support import ALL_FAULTS, TOPICS
+from tests.search.support import pasted, two_brokers
 
-CHOICES = st.lists(st.tuples(st.booleans(), st.integers(0, 10_000)), min_size=5, max_size=60)
+ROUTINE = 93  # of a hundred steps, those that go on by themselves: with fewer, nothing ever comes to its end
+CHOICES = st.lists(st.integers(0, 99_999), min_size=20, max_size=60)
+RELEASES_OWN = {"0.8.1": {"LeaderChange", "NewSession"}, "2.8": {"Reelect", "AlterIsrReceived"}}
+NAPS = 6  # no broker needs to wait so often for the session of an earlier life
 UNHURRIED = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-QUIET = cluster(faults=ALL_FAULTS)
-UNFENCED = two_brokers(fenced_writes=False)
 
 
-def run(world: World, choices: list[tuple[bool, int]]) -> None:
-    """Takes one of the actions on offer for each choice, from the first ones or from the last, and looks at the invariants.
+def quiet(release: str) -> World:
+    """A quiet cluster of three brokers with two topics, and a third one that may be created."""
+    world = World(Settings(release, topics={**TOPICS, "v": ((2, 3), (3, 2, 1))}, faults=ALL_FAULTS))
+    for act in (
+        *(("start", broker) for broker in world.settings.brokers),
+        *(("create_topic", *topic) for topic in TOPICS.items()),
+    ):
+        world.step(act)
+        world.run()
+    return world
 
-    A broken one is told as a scenario that can be pasted.
+
+QUIET = {release: quiet(release) for release in PLAYED}
+
+
+def run(world: World, choices: list[int]) -> None:
+    """Takes one action for each choice, mostly of those that go on by themselves, and looks at the invariants after each.
+
+    Then the cluster comes to rest, and those that hold at rest are looked at. A broken one is told as a scenario to paste.
     """
-    for late, number in choices:
-        actions = world.actions()
-        if not actions:
-            return
-        action = actions[-1 - number % len(actions)] if late else actions[number % min(3, len(actions))]
-        world.step(action)
+    for number in choices:
+        routine, faults = list(acts.routine(world)), list(acts.faults(world))
+        offered = (routine if number % 100 < ROUTINE else faults) or routine or faults
+        if not offered:
+            break
+        world.step(offered[number // 100 % len(offered)])
         if found := violation(world):
-            raise AssertionError(scenario(world, found))
+            raise AssertionError(report(world, found))
+    for broker in [n for n, p in world.processes.items() if p.frozen]:
+        world.step(("thaw", broker))  # a broker of 0.8.1 may wait for a frozen one for ever
+    if came_to_rest(world) and (found := violation(world, IN_THE_END)):
+        raise AssertionError(report(world, found))
 
 
-@UNHURRIED
-@given(CHOICES)
-def test_what_kafka_promises_holds_in_any_order(choices: list[tuple[bool, int]]) -> None:
-    """From a quiet cluster of three brokers, with every fault on offer, no invariant is ever broken."""
-    run(QUIET.fork(), choices)
+def came_to_rest(world: World) -> bool:
+    """Goes on until nothing is left to do, or until a broker of 0.8.1 waits for the end of its own session, which is for ever.
+
+    It does so when its session has expired twice in a short time (KAFKA-1387).
+    """
+    naps = 0
+    while (following := next(acts.routine(world), None)) and naps < NAPS:
+        naps += following[0] == "fire" and following[2].startswith("sleep-")
+        world.step(following)
+    assert following is None or world.settings.release == "0.8.1"
+    return following is None
+
+
+@settings(UNHURRIED, max_examples=50)
+@given(st.sampled_from(PLAYED), CHOICES)
+def test_what_kafka_promises_holds_in_any_order(release: str, choices: list[int]) -> None:
+    """From a quiet cluster of three brokers of any release, with every fault on offer, none of its promises is ever broken."""
+    run(QUIET[release].fork(), choices)
 
 
 @pytest.mark.slow
 @settings(UNHURRIED, max_examples=2_000)
-@given(CHOICES)
-def test_what_kafka_promises_holds_in_many_orders(choices: list[tuple[bool, int]]) -> None:
+@given(st.sampled_from(PLAYED), CHOICES)
+def test_what_kafka_promises_holds_in_many_orders(release: str, choices: list[int]) -> None:
     """The same for two thousand runs."""
-    run(QUIET.fork(), choices)
+    run(QUIET[release].fork(), choices)
 
 
-def until_it_breaks(world: World) -> str:
-    """Goes the shortest way to a write of a deposed controller; returns what the run prints."""
-    way = [("create_topic", "t", ((1, 2),)), ("deliver", 1), ("begin", 1, "controller"), *[("advance", 1, "controller")] * 4]
-    way += [("delete", "/controller"), ("deliver", 2), ("begin", 2, "controller"), *[("advance", 2, "controller")] * 5]
-    choices = []
-    twin = world.fork()
-    for action in [*way, ("advance", 1, "controller")]:
-        actions = twin.actions()
-        choices.append((True, len(actions) - 1 - actions.index(action)))
-        twin.step(action)
-    with pytest.raises(AssertionError) as problem:
-        run(world, choices)
-    return str(problem.value)
+@pytest.mark.parametrize("release", PLAYED)
+def test_the_runs_meet_what_matters(release: str) -> None:
+    """Fifty runs of this kind, of each release, meet failovers, elections, ISR changes, lost sessions and resent requests."""
+    seen: set[str] = set()
+    for seed in range(50):
+        world, rng = QUIET[release].fork(), random.Random(seed)
+        before = len(world.journal.records)
+        run(world, [rng.randrange(100_000) for _ in range(60)])
+        records = world.journal.records[before:]
+        seen |= {r.kind for r in records}
+        seen |= {str(r.fields["rule"]) for r in records if r.kind == "change"}
+        seen |= {r.fields["event"] for r in records if r.kind == "begin"}
+    wanted = {"offline", "leaves the ISR", "initialize", "lose", "duplicate", "session_lost"}
+    assert wanted | RELEASES_OWN[release] <= seen
 
 
 def test_a_broken_invariant_is_told_as_a_scenario_that_can_be_pasted() -> None:
     """What a failing run prints is Python that leads, as it stands, to a world in which the same invariant is broken."""
-    text = until_it_breaks(UNFENCED.fork())
+    world = two_brokers(fenced_writes=False)
+    way = [("create_topic", "t", ((1, 2),)), ("deliver", 1), ("begin", 1, "controller"), *[("advance", 1, "controller")] * 4]
+    way += [("delete", "/controller"), ("deliver", 2), ("begin", 2, "controller"), *[("advance", 2, "controller")] * 5]
+    choices, twin = [], world.fork()
+    for action in [*way, ("advance", 1, "controller")]:
+        routine, faults = list(acts.routine(twin)), list(acts.faults(twin))
+        choices.append(100 * routine.index(action) if action in routine else 100 * faults.index(action) + 99)
+        twin.step(action)
+    with pytest.raises(AssertionError) as problem:
+        run(world, choices)
+    text = str(problem.value)
     assert "under epoch 1 when 2 ruled" in text
     assert violation(pasted(text)) == text.splitlines()[-1].removeprefix("# ")
-
-
-def test_the_invariants_can_be_broken() -> None:
-    """Each invariant has been seen to fail: a leader outside its ISR, and a write under an epoch that no longer rules."""
-    broken = set()
-    world = cluster()
-    world.step(
-        (
-            "set",
-            "/brokers/topics/t/partitions/0/state",
-            '{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[2]}',
-        )
-    )
-    broken |= {holds.__name__ for holds in ALWAYS if holds(world)}
-    zombie = pasted(until_it_breaks(UNFENCED.fork()))
-    broken |= {holds.__name__ for holds in ALWAYS if holds(zombie)}
-    assert broken == {holds.__name__ for holds in ALWAYS}

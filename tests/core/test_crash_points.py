@@ -1,0 +1,97 @@
+"""The controller dies at each of its round trips: the others take over, it comes back, and what Kafka promises holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kcontrol.sim import acts
+from kcontrol.sim.invariants import IN_THE_END, violation
+from kcontrol.sim.reports import report
+from kcontrol.sim.settings import PLAYED
+from kcontrol.sim.world import Action, World
+from tests.core.support import TOPICS, cluster, stored
+
+NEW = ("create_topic", "v", ((1, 2, 3), (3, 2), (2, 1)))
+MOST_STEPS = 20_000
+
+
+def failover(world: World) -> int:
+    """The controller is gone; broker 2 will be the next."""
+    world.step(("kill", 1))
+    world.step(("expire", 1))
+    world.step(("deliver", 2))
+    return 2
+
+
+def broker_failure(world: World) -> int:
+    """Broker 3 is gone, and broker 1 sees to its partitions."""
+    world.step(("kill", 3))
+    world.step(("expire", 3))
+    return 1
+
+
+def controlled_shutdown(world: World) -> int:
+    """Broker 3 says goodbye to broker 1."""
+    world.step(("term", 3))
+    return 1
+
+
+def creation(world: World) -> int:
+    """Somebody creates a topic of three partitions."""
+    world.step(NEW)
+    return 1
+
+
+STORIES = (failover, broker_failure, controlled_shutdown, creation)
+
+
+def crashes(world: World, victim: int) -> Iterator[World]:
+    """A twin of the world for each point at which the victim waits for ZooKeeper in the name of its controller, dead there.
+
+    What the victim can do is done first, so that it is the one that takes over.
+    """
+    while True:
+        routine = list(acts.routine(world))
+        if not routine:
+            return
+        mine = [a for a in routine if a[1] == victim and a[0] in ("advance", "begin", "deliver")]
+        action: Action = (mine or routine)[0]
+        if action[:2] == ("advance", victim) and action[2] != "requests":
+            twin = world.fork()
+            twin.step(("kill", victim))
+            yield twin
+        world.step(action)
+
+
+def goes_on(world: World) -> None:
+    """Until the cluster is at rest."""
+    world.run(limit=MOST_STEPS)
+    if found := violation(world, IN_THE_END):
+        raise AssertionError(report(world, found))
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@pytest.mark.parametrize("release", PLAYED)
+def test_the_controller_may_die_at_any_round_trip(release: str, story: Callable[[World], int]) -> None:
+    """Wherever it dies, after the others have taken over and it has come back every partition has a leader that lives.
+
+    The invariants are looked at after every step of every run, and of the cluster at rest.
+    """
+    world = cluster(release=release)
+    victim = story(world)
+    points = 0
+    for points, crashed in enumerate(crashes(world, victim), 1):
+        goes_on(crashed)
+        for broker in crashed.settings.brokers:
+            if broker not in crashed.processes:
+                crashed.step(("start", broker))
+                goes_on(crashed)
+        leaders = {name: leader for name, (leader, _) in stored(crashed).items()}
+        expected = [f"{t}-{p}" for t, replicas in TOPICS.items() for p in range(len(replicas))]
+        expected += ["v-0", "v-1", "v-2"] if story is creation else []
+        assert sorted(leaders) == sorted(expected), report(crashed, f"point {points}")
+        assert set(leaders.values()) <= crashed.processes.keys(), report(crashed, f"point {points}")
+    print(f"{release} {story.__name__}: {points} points")
+    assert points >= 5

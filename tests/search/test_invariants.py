@@ -1,0 +1,191 @@
+"""Each promise is seen to fail where somebody breaks it, to hold where nobody does, and to speak for its releases alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kcontrol.controller.context import apply_learn
+from kcontrol.controller.election import Candidates, Elected
+from kcontrol.effects import Learn
+from kcontrol.model import LeaderAndIsr
+from kcontrol.sim.invariants import ALWAYS, IN_THE_END, INVARIANTS, Invariant, violation
+from kcontrol.sim.reports import report
+from kcontrol.sim.world import World
+from tests.core.support import T0, cluster
+from tests.search.support import pasted, two_brokers
+
+ROW = {row.name: row for row in INVARIANTS}
+STATE = "/brokers/topics/t/partitions/0/state"
+
+
+def broken_by_rule(name: str, rule: Callable[..., Any]) -> World:
+    """A cluster in which a rule of somebody's own has just decided who follows a leader that died."""
+    world = cluster({"t": ((3, 2, 1),)}, replace={name: rule})
+    world.step(("kill", 3))
+    world.step(("expire", 3))
+    while not any(r.kind == "change" and r.fields["write"] for r in world.last_step):
+        world.step(world.actions()[0])
+    return world
+
+
+def elects(leader: int, *isr: int) -> Callable[[Candidates], Elected]:
+    return lambda candidates: Elected(leader, isr)
+
+
+def decides(**fields: int) -> Callable[..., LeaderAndIsr]:
+    """An action for Offline -> Online that lets 2 lead, and gets something else wrong."""
+
+    def action(ctx: Any, tp: Any, question: Any) -> LeaderAndIsr:
+        right = question.stored.decided(2, (2, 1))._replace(controller_epoch=ctx.controller_epoch)
+        wrong: LeaderAndIsr = right._replace(**fields)
+        return wrong
+
+    return action
+
+
+OFFLINE_TO_ONLINE = "partition.(OfflinePartition, OnlinePartition)"
+
+
+def told_too_early() -> World:
+    """A controller whose memory holds a leadership that it never wrote tells a broker that has just come."""
+    world = cluster({"t": ((1, 2),)}, brokers=(1, 2, 3))
+    world.step(("kill", 3))
+    world.run()
+    memory = world.processes[1].driver.controller
+    apply_learn(memory, Learn("leadership", {T0: memory.leadership[T0]._replace(leader=2, leader_epoch=5)}))
+    world.step(("start", 3))
+    return until_sent(world)
+
+
+def told_from_the_future() -> World:
+    """A controller that takes its epoch for a later one than it registered."""
+    world = cluster({"t": ((1, 2),)}, brokers=(1, 2, 3))
+    apply_learn(world.processes[1].driver.controller, Learn("controller_epoch", 9))
+    world.step(("kill", 2))
+    world.step(("expire", 2))
+    return until_sent(world)
+
+
+def until_sent(world: World) -> World:
+    while not any(r.kind == "send" and r.fields["requests"].update_metadata for r in world.last_step):
+        world.step(world.actions()[0])
+    return world
+
+
+def deposed() -> World:
+    """Broker 1 writes what it decided before broker 2 became controller, under rules without a fence."""
+    world = two_brokers(fenced_writes=False)
+    way = [("create_topic", "t", ((1, 2),)), ("deliver", 1), ("begin", 1, "controller"), *[("advance", 1, "controller")] * 4]
+    way += [("delete", "/controller"), ("deliver", 2), ("begin", 2, "controller"), *[("advance", 2, "controller")] * 5]
+    for action in [*way, ("advance", 1, "controller")]:
+        world.step(action)
+    return world
+
+
+def two_under_one_epoch() -> World:
+    """The second controller of a run writes under the epoch of the first."""
+    world = cluster({"t": ((1, 2, 3),)}, replace={OFFLINE_TO_ONLINE: decides(controller_epoch=1)})
+    world.step(("kill", 1))
+    world.step(("expire", 1))
+    while ROW["one writer per epoch"](world) is None:
+        world.step(world.actions()[0])
+    return world
+
+
+def two_controllers() -> World:
+    """A broker that takes itself for controller, and is not named."""
+    world = cluster()
+    apply_learn(world.processes[2].driver.controller, Learn("active_controller_id", 2))
+    return world
+
+
+def forgetful() -> World:
+    """A controller whose memory is one decision behind."""
+    world = cluster()
+    memory = world.processes[1].driver.controller
+    apply_learn(memory, Learn("leadership", {T0: memory.leadership[T0]._replace(leader_epoch=7)}))
+    return world
+
+
+BREAKS: dict[str, Callable[[], World]] = {
+    "leader in ISR": lambda: broken_by_rule("election.offline", elects(2, 1)),
+    "ISR in assignment": lambda: broken_by_rule("election.offline", elects(2, 2, 9)),
+    "ISR never empty": lambda: broken_by_rule("election.offline", elects(-1)),
+    "leader epoch counts decisions": lambda: broken_by_rule(OFFLINE_TO_ONLINE, decides(leader_epoch=3)),
+    "state epoch is known": lambda: broken_by_rule(OFFLINE_TO_ONLINE, decides(controller_epoch=2)),
+    "a deposed controller writes nothing": deposed,
+    "one writer per epoch": two_under_one_epoch,
+    "no request before its write": told_too_early,
+    "no epoch from the future": told_from_the_future,
+    "one controller": two_controllers,
+    "cache equals znode": forgetful,
+}
+
+
+@pytest.mark.parametrize("row", INVARIANTS, ids=lambda row: row.name)
+def test_each_promise_can_be_broken(row: Invariant) -> None:
+    """For every row there is a world in which exactly what it speaks of is wrong, and it says so by its name."""
+    world = BREAKS[row.name]()
+    properties = ALWAYS if row in ALWAYS else IN_THE_END
+    found = violation(world, (row,))
+    assert found is not None and found.startswith(f"{row.name}: ")
+    assert violation(world, properties) is not None
+
+
+@pytest.mark.parametrize("row", INVARIANTS, ids=lambda row: row.name)
+def test_a_promise_speaks_for_its_releases(row: Invariant) -> None:
+    """A row is promised by its first release and by later ones, and by none before."""
+    assert row.is_promised_by(row.since)
+    assert row.is_promised_by("2.8") and row.is_promised_by("3.9")
+    assert not row.is_promised_by("0.7")
+    assert row.is_promised_by("0.8.1.1") is (row.since == "0.8.0")
+
+
+def test_what_was_promised_later_is_no_violation_before() -> None:
+    """The same writes of a deposed controller break a promise of 2.8 and none of 2.0."""
+    row, world = ROW["a deposed controller writes nothing"], deposed()
+    assert row(world)
+    object.__setattr__(world.settings, "release", "2.0")
+    assert row.broken(world) and row(world) is None
+
+
+def test_an_outside_hand_ends_a_promise() -> None:
+    """What somebody writes over a state znode by hand is no broker's doing: that row is void from then on, others stand."""
+    world = cluster({"t": ((1, 2),)})
+    world.step(("set", STATE, '{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[2,9]}'))
+    world.step(("kill", 2))
+    world.run()
+    assert [row.name for row in ALWAYS if row.is_void(world)] == [row.name for row in ALWAYS if "brokers/topics" in row.void]
+    assert [row.name for row in INVARIANTS if not row.is_void(world)] != []
+    assert violation(world, INVARIANTS) is None
+
+
+def test_the_report_names_rule_step_and_run() -> None:
+    """A violation is told with its rule, the step, and a program that leads there."""
+    world = deposed()
+    found = violation(world)
+    assert found == "a deposed controller writes nothing: t-0: broker 1 has written under epoch 1 when 2 ruled"
+    text = report(world, found)
+    assert text.splitlines()[0] == f"# After step {len(world.done)}, ('advance', 1, 'controller'): {found}"
+    assert text.splitlines()[-1] == f"# {found}"
+    assert violation(pasted(text)) == found
+
+
+def test_a_step_that_touches_nothing_is_not_looked_at() -> None:
+    """After a step without a write or a request no row is asked, so that looking costs next to nothing."""
+    world = cluster()
+    world.step(("kill", 3))
+    asked: list[str] = []
+    rows = [
+        Invariant(row.name, "", "0.8.0", row.when, row.after, "", lambda w, name=row.name: asked.append(name), "")
+        for row in ALWAYS
+    ]
+    assert violation(world, rows) is None and asked == []
+    while not any(r.kind == "send" for r in world.last_step):
+        asked.clear()
+        world.step(world.actions()[0] if world.actions() else ("expire", 3))
+        violation(world, rows)
+    assert "no request before its write" in asked

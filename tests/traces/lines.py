@@ -1,0 +1,124 @@
+"""The journal of a trace as lines: which kinds of records it shows, and how each reads. No line differs from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from kcontrol.runtime.journal import Record, plain
+from kcontrol.views.text import short
+
+Lines = Iterator[str]
+
+
+def told(value: Any) -> str:
+    """`leader 1 isr 1,2,3 epoch 0` of whatever has these three."""
+    return f"leader {value.leader} isr {','.join(map(str, value.isr)) or 'empty'} epoch {value.leader_epoch}"
+
+
+def _change(r: Record) -> Lines:
+    f = r.fields
+    value = f["value"]
+    written = f" | {f['write']} v{value.zk_version} {told(value)} controller {value.controller_epoch}" if f["write"] else ""
+    yield f"{r.id.node}  {f['machine']} {f['subject']}  {short(f['source'])} -> {short(f['target'])}{written}"
+
+
+def _refuse(r: Record) -> Lines:
+    f = r.fields
+    how = "lost the race" if r.kind == "lost" else f"refused: {f['reason']}"
+    yield f"{r.id.node}  {f['machine']} {f['subject']}  {short(f['source'])} -> {short(f['target'])} {how}"
+
+
+SHOWN = ("/controller_epoch", "/state")  # whose data a line shows
+
+
+def _write(r: Record) -> Lines:
+    f, who = r.fields, r.id.node or "tool"
+    parts = []
+    for kind, path, data, version, ephemeral in f["ops"]:
+        shown = f" {plain(data)}" if path.endswith(SHOWN) and kind in ("create", "set") else ""
+        at = f" v{version}" if kind == "set" and f["error"] is None else ""
+        parts.append(f"{kind} {path}{at}{shown}{' ephemeral' if ephemeral else ''}")
+    checked = f" | checked epoch v{f['fence']}" if f["fence"] != -1 else ""
+    yield f"{who}  {' + '.join(parts)}{checked}" + (f" | {f['error']}" if f["error"] else "")
+
+
+def _close(r: Record) -> Lines:
+    yield f"zk  session of {r.fields['broker']} ends: {' '.join(r.fields['deleted']) or 'nothing'} deleted"
+
+
+def _send(r: Record) -> Lines:
+    q = r.fields["requests"]
+    for to, partitions in q.leader_and_isr.items():
+        said = "; ".join(f"{tp} {told(e)}{' new' if e.is_new else ''}" for tp, e in partitions.items())
+        yield f"{r.id.node} -> {to}  LeaderAndIsr  {said}"
+    if q.update_metadata_to:
+        said = "; ".join(f"{tp} {told(e)}" for tp, e in q.update_metadata.items()) or "no partition"
+        live = ",".join(map(str, q.live_brokers))
+        yield f"{r.id.node} -> {','.join(map(str, q.update_metadata_to))}  UpdateMetadata  {said}; live {live}"
+    for to, stopped in q.stop_replica.items():
+        yield f"{r.id.node} -> {to}  StopReplica  " + "; ".join(
+            f"{tp}{' delete' if e.delete else ''}" for tp, e in stopped.items()
+        )
+
+
+def _respond(r: Record) -> Lines:
+    body = plain(r.fields["body"]) or {}
+    errors = {k: v for k, v in {**body.get("errors", {}), **body.get("partitions", {})}.items() if isinstance(v, str | int)}
+    yield f"{r.id.node}  answers {body.get('error', 'nothing')}" + "".join(f" {tp}={v}" for tp, v in errors.items())
+
+
+def _read(r: Record) -> Lines:
+    f = r.fields
+    missing = " | missing" if set(f["seen"]) == {None} else ""
+    yield f"{r.id.node}  {f['how']} {' '.join(f['paths'])}{' watch' if f['watch'] else ''}{missing}"
+
+
+def _learn(r: Record) -> Lines:
+    f = r.fields
+    is_told = isinstance(f["put"], int) and f["field"] != "broker_epoch"  # which is a zxid
+    shown = f" = {f['put']}" if is_told else " cleared" if f["clear"] and not f["put"] else ""
+    yield f"{r.id.node}  {f['context']}.{f['field']}{shown}"
+
+
+def asked(effect: Any) -> str:
+    """An effect in one line: its kind, and the path, field or timer that it is about."""
+    paths = getattr(effect, "paths", None) or (getattr(effect, "path", None),)
+    about = [*filter(None, paths), *(getattr(effect, name) for name in ("field", "timer") if hasattr(effect, name))]
+    children = " children" if getattr(effect, "children", False) else ""
+    return f"{type(effect).__name__} {' '.join(map(str, about))}{children}".rstrip()
+
+
+# fmt: off
+KINDS: dict[str, dict[str, Callable[[Record], Lines]]] = {
+    # what a trace asks for: the kinds of records that are shown, and how
+    "moves":    {"change": _change, "refuse": _refuse, "lost": _refuse},
+    "writes":   {"write": _write, "close": _close, "change": lambda r: _change(r) if r.fields["write"] else iter(())},
+    "requests": {"send": _send},
+    "answers":  {"respond": _respond},
+    "events":   {"begin": lambda r: iter([f"{r.id.node}  {r.fields['thread']}: {r.fields['event']}"]),
+                 "preempt": lambda r: iter([f"{r.id.node}  preempted: {r.fields['event'].name}"]),
+                 "drop": lambda r: iter([f"{r.id.node}  drops {r.fields['type']} {r.fields['path']}"]),
+                 "fail": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['error']}"]),
+                 "thrown": lambda r: iter([f"{r.id.node}  {r.fields['error']} is thrown"])},
+    "reads":    {"read": _read},
+    "watches":  {"notify": lambda r: iter([f"zk -> {r.fields['to']}  {r.fields['type']} {r.fields['path']}"])},
+    "memory":   {"learn": _learn},
+    "lives":    {"start": lambda r: iter([f"-  broker {r.fields['broker']} starts"]),
+                 "stop": lambda r: iter([f"-  broker {r.fields['broker']} stops, exit code {r.fields['exit_code']}"]),
+                 "arm": lambda r: iter([f"{r.id.node}  arms {r.fields['timer']}"]),
+                 "cancel": lambda r: iter([f"{r.id.node}  cancels {r.fields['timer']}"])},
+}
+# fmt: on
+TRIED = {"NodeExists", "NoNode"}  # what a broker tries to create, or to delete, without knowing whether it is there
+
+
+def lines(records: Iterable[Record], kinds: Iterable[str]) -> Lines:
+    """The records that a trace asks for, as lines, in the order in which they were made."""
+    wanted: dict[str, Callable[[Record], Lines]] = {}
+    for kind in kinds:
+        wanted |= {k: v for k, v in KINDS[kind].items() if k not in wanted}
+    for record in records:
+        in_vain = record.kind == "write" and record.fields["error"] in TRIED and len(record.fields["ops"]) == 1
+        if record.kind in wanted and not in_vain:
+            yield from wanted[record.kind](record)

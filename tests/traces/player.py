@@ -1,0 +1,227 @@
+"""Plays a trace: a text file of commands, each followed by what is expected of it.
+
+    # comment
+    command arguments
+    ----
+    what the journal says of it, line by line
+
+A block may have several commands; what one does that begins with `~` is not shown. A blank line ends what is expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kcontrol.config import BrokerConfig
+from kcontrol.effects import Handler
+from kcontrol.events import ReplicaLeaderElection
+from kcontrol.model import TopicPartition
+from kcontrol.sim import acts
+from kcontrol.sim.invariants import stored
+from kcontrol.sim.settings import Settings
+from kcontrol.sim.world import World
+from kcontrol.views.text import short
+from tests.traces.lines import asked, lines, told
+
+DATA = Path(__file__).parent / "data"
+RULE = "----"
+LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
+
+Stage = Callable[[Settings], World]
+
+
+class Block(NamedTuple):
+    """Comments, commands, and the lines expected of them."""
+
+    comments: list[str]
+    commands: list[str]
+    expected: list[str]
+
+
+def parse(text: str) -> list[Block]:
+    """A trace's blocks; comments that no command follows are a block without commands."""
+    blocks: list[Block] = []
+    for paragraph in text.strip("\n").split("\n\n"):
+        head, _, tail = f"{paragraph}\n".partition(f"{RULE}\n")
+        comments = [line for line in head.splitlines() if line.startswith("#")]
+        commands = [line for line in head.splitlines() if line and not line.startswith("#")]
+        blocks.append(Block(comments, commands, tail.splitlines()))
+    return blocks
+
+
+def play(text: str, stage: Stage = World) -> tuple[str, World]:
+    """The trace with what happened in place of what is expected, and the world it ends in."""
+    player = Player(stage)
+    played = []
+    for block in parse(text):
+        out = [line for command in block.commands for line in player.do(command)]
+        played.append("\n".join([*block.comments, *block.commands, *([RULE, *out] if block.commands else [])]))
+    assert player.world is not None, "a trace begins with the command `new`"
+    return "\n\n".join(played) + "\n", player.world
+
+
+class Player:
+    """One run of one trace."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.world: World = None  # type: ignore[assignment]
+        self.kinds: tuple[str, ...] = ("moves", "writes", "requests")
+        self.effects: list[str] = []
+
+    def do(self, command: str) -> Iterator[str]:
+        """Carry out one command; what it printed, or else what the journal says of it."""
+        quietly = command.startswith("~ ")
+        word, *arguments = command.removeprefix("~ ").split(" ")
+        before = len(self.world.journal.records) if self.world else 0
+        if word in acts.ACTIONS:
+            self.world.step((word, *_action(word, arguments)))
+        else:
+            yield from COMMANDS[word](self, *arguments) or ()
+        yield from self.effects
+        self.effects.clear()
+        yield from lines(self.world.journal.records[before:], () if quietly else self.kinds)
+
+    # ---------------------------------------------------------------- the cluster
+
+    def new(self, *settings: str) -> None:
+        """`new release=2.8 brokers=3,2,1`, and settings of brokers under Kafka's names: a cluster that has not started."""
+        given = dict(item.split("=") for item in settings)
+        config = BrokerConfig()
+        for key in [key for key in given if "." in key]:
+            config = config.but(key, given.pop(key))
+        brokers = tuple(map(int, given.pop("brokers", "1,2,3").split(",")))
+        changes = {key: value == "true" for key, value in given.items() if key != "release"}
+        self.world = self.stage(Settings(given.get("release", "2.8"), brokers, config=config, rule_changes=changes))
+
+    def up(self) -> None:
+        """Start every broker, one after the other has come to rest."""
+        for broker in self.world.settings.brokers:
+            self.world.step(("start", broker))
+            self.world.run()
+
+    def log(self, *kinds: str) -> None:
+        """From now on, show these kinds."""
+        self.kinds = kinds
+
+    def topic(self, name: str, *replicas: str) -> None:
+        """`topic t 1,2 2,1` creates a topic of two partitions."""
+        self.world.step(("create_topic", name, tuple(tuple(map(int, r.split(","))) for r in replicas)))
+
+    def spy(self, broker: str) -> None:
+        """From now on, show what this broker's handlers ask for, effect by effect."""
+        for thread in self.world.processes[int(broker)].driver.threads.values():
+            thread.handle = self._spied(thread.handle)
+
+    def _spied(self, handle: Callable[[Any, Any], Handler]) -> Callable[[Any, Any], Handler]:
+        def spied(ctx: Any, event: Any) -> Handler:
+            handler = handle(ctx, event)
+            effect = next(handler, None)
+            while effect is not None:
+                self.effects.append(asked(effect))
+                answer = yield effect
+                try:
+                    effect = handler.send(answer)
+                except StopIteration:
+                    return
+
+        return spied
+
+    # ---------------------------------------------------------------- letting it go on
+
+    def run(self) -> None:
+        """Until nothing goes on by itself."""
+        self.world.run(limit=20_000)
+
+    def event(self, broker: str, thread: str = "controller") -> None:
+        """One event of a thread, from beginning to end, and nothing else."""
+        self.world.run_event(int(broker), thread)
+
+    def only(self, broker: str, _until: str = "", kind: str = "", text: str = "") -> None:
+        """`only 1` goes on with broker 1 alone; `only 1 until write /controller` stops at the first such record."""
+        while mine := [a for a in acts.routine(self.world) if a[0] in LOCAL and a[1] == int(broker)]:
+            self.world.step(mine[0])
+            if kind and any(r.kind == kind and text in str(r.fields) for r in self.world.last_step):
+                return
+
+    def until(self, kind: str, text: str = "") -> None:
+        """Whatever goes on, to the first record of a kind."""
+        while (following := next(acts.routine(self.world), None)) is not None:
+            self.world.step(following)
+            if any(r.kind == kind and text in str(r.fields) for r in self.world.last_step):
+                return
+
+    def hear(self, broker: str) -> None:
+        """A broker looks at every watch event that waits for it."""
+        while self.world.processes[int(broker)].notices:
+            self.world.step(("deliver", int(broker)))
+
+    def elect(self, broker: str, election_type: str, *partitions: str) -> None:
+        """An admin client asks a broker for an election: `elect 1 UNCLEAN t-0`."""
+        wanted = tuple(map(TopicPartition.parse, partitions))
+        event = ReplicaLeaderElection(
+            partitions=wanted, election_type=election_type, trigger="AdminClientTriggered", correlation_id=f"admin-{broker}"
+        )
+        self.world.processes[int(broker)].driver.enqueue(event, None)
+
+    # ---------------------------------------------------------------- looking
+
+    def partitions(self) -> Iterator[str]:
+        """What the state znodes say."""
+        for tp, value in sorted(stored(self.world)):
+            yield f"{tp}  {told(value)} controller {value.controller_epoch} v{value.zk_version}"
+
+    def controller(self) -> Iterator[str]:
+        """Who is named, under which epoch, and who takes himself for it."""
+        tree = self.world.zk.tree()
+        owner = self.world.owners.get(tree["/controller"].stat.ephemeral_owner) if "/controller" in tree else "nobody"
+        believers = [n for n, p in sorted(self.world.processes.items()) if p.driver.controller.is_active]
+        yield f"/controller belongs to {owner}, epoch {tree['/controller_epoch'].data.decode()}, active: {believers}"
+
+    def states(self, broker: str) -> Iterator[str]:
+        """Both machines in a broker's memory."""
+        memory = self.world.processes[int(broker)].driver.controller
+        yield from (f"{tp}  {short(state)}" for tp, state in sorted(memory.partition_states.items()))
+        yield from (f"{replica}  {short(memory.replica_states[replica])}" for replica in sorted(memory.replica_states))
+
+    def handlers(self, broker: str) -> Iterator[str]:
+        """The paths that a broker listens to."""
+        for path, children in sorted(self.world.processes[int(broker)].driver.watched):
+            yield f"{path}{' children' if children else ''}"
+
+    def hosted(self, broker: str) -> Iterator[str]:
+        """What a broker has been told of its replicas."""
+        for tp, held in sorted(self.world.processes[int(broker)].driver.broker.hosted.items()):
+            yield f"{tp}  {told(held.value)}"
+
+    def queue(self, broker: str, thread: str = "controller") -> Iterator[str]:
+        """The events that wait for a thread."""
+        yield from (item.event.name for item in self.world.processes[int(broker)].driver.threads[thread].queue.waiting)
+
+    def znodes(self, below: str) -> Iterator[str]:
+        """The paths at and below one."""
+        for path in sorted(self.world.zk.tree()):
+            if path.startswith(below):
+                yield path
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    name: found for name, found in vars(Player).items() if callable(found) and name[0] != "_" and name != "do"
+}
+
+
+def _action(word: str, arguments: list[str]) -> list[Any]:
+    if word in ("set", "create"):
+        return [arguments[0], " ".join(arguments[1:])]
+    return [int(a) if a.isdigit() else a for a in arguments]
+
+
+def names() -> list[str]:
+    """Every trace, by name."""
+    return sorted(path.stem for path in DATA.glob("*.txt"))
+
+
+def read(name: str) -> str:
+    return (DATA / f"{name}.txt").read_text()
