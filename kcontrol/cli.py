@@ -71,6 +71,33 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
+@app.command(name="open")
+def open_run(
+    file: Annotated[Path, typer.Argument(help="A journal, or a recording of real brokers.", show_default=False)],
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="PAGE", help="Write the viewer as a page that needs no network.")
+    ] = None,
+    log: Annotated[bool, typer.Option("--log", help="Print what Kafka's own logs say of it, line by line.")] = False,
+) -> None:
+    """Look at a run that a file holds: what was done, and how the cluster stood at the end."""
+    from kcontrol.lab import outline
+    from kcontrol.lab.moment import open_journal
+
+    found = open_journal(file)
+    if html is not None:
+        typer.echo(outline.page(found, html))
+    else:
+        typer.echo(outline.in_kafkas_words(found) if log else outline.told(found))
+
+
+@app.command()
+def metrics(file: Annotated[Path, typer.Argument(help="A journal, as every run leaves one in `runs`.")]) -> None:
+    """Print Kafka's own metrics at the end of a run, as text that Prometheus reads."""
+    from kcontrol.lab.moment import open_journal
+
+    typer.echo(open_journal(file).prometheus(), nl=False)
+
+
 @zk.command()
 def start(
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; a free one where none is given.")] = None,
@@ -99,10 +126,27 @@ def get(
     from kcontrol.runtime.zk_read import read_znode
     from kcontrol.views.zkcli import format_data, format_stat
 
-    if not zookeeper:
-        raise UserError("Say which ZooKeeper to read: --zookeeper host:port, or KCONTROL_ZOOKEEPER in the environment.")
+    _require_address(zookeeper)
     znode = read_znode(zookeeper, path)
     typer.echo(format_stat(znode.data, znode.stat) if stat else format_data(znode.data))
+
+
+@zk.command()
+def show(
+    observe: Annotated[bool, typer.Option("--observe", help="Look at anybody's cluster: nothing is written there.")] = False,
+    zookeeper: Server = "",
+) -> None:
+    """Print what a cluster keeps in ZooKeeper: a lab's, or with --observe anybody's."""
+    from kcontrol.lab import observing
+
+    _require_address(zookeeper)
+    for line in observing.report(zookeeper, anybodys=observe):
+        typer.echo(line)
+
+
+def _require_address(zookeeper: str) -> None:
+    if not zookeeper:
+        raise UserError("Say which ZooKeeper to read: --zookeeper host:port, or KCONTROL_ZOOKEEPER in the environment.")
 
 
 @tasks.command("list")

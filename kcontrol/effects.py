@@ -5,9 +5,9 @@ A handler is a generator. It yields one of these values and is suspended until t
 ROUND TRIPS (`Exists`, `Read`, `Children`, `Transaction`, `Writes`, `Commit`, `Append`) are each one step of the world, and
 anything may happen between two of them. A `Commit` that writes nothing is instant.
 
-INSTANT effects (`Learn`, `Adopt`, `Watch`, `Unwatch`, `Send`, `Respond`, `Park`, `Arm`, `Cancel`, `Enqueue`, `Ask`, `Exit`) are
-performed within the step, and the handler goes on. `Release` suspends it until it has its lock again, `Sleep` until its time has
-come.
+INSTANT effects (`Learn`, `Adopt`, `WriteLog`, `Watch`, `Unwatch`, `Send`, `Respond`, `Park`, `Arm`, `Cancel`, `Enqueue`, `Ask`,
+`Exit`) are performed within the step, and the handler goes on. `Release` suspends it until it has its lock again, `Sleep` until
+its time has come.
 
 Where a release has no pipelined ZooKeeper client (before 1.1) the driver takes one path, transaction or change per round trip.
 """
@@ -106,6 +106,7 @@ class Result(NamedTuple):
     failed: int = -1
     versions: tuple[int | None, ...] = ()
     zxid: int = 0
+    paths: tuple[str, ...] = ()  # as stored, so with the number behind a sequential name; () after an error
 
     @property
     def is_ok(self) -> bool:
@@ -217,6 +218,14 @@ class Adopt:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteLog:
+    """Change this broker's log of a partition; `change` is one of the changes of `replica/log.py`."""
+
+    partition: TopicPartition
+    change: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Watch:
     """Register the handler of a path: its watch events become events of the queue. Those of a path without one are dropped."""
 
@@ -313,6 +322,8 @@ class Enqueue:
 
 
 RoundTrip = Exists | Read | Children | Transaction | Writes | Commit | Append
-Instant = Learn | Adopt | Watch | Unwatch | Send | Ask | Respond | Park | Arm | Cancel | Release | Sleep | Enqueue | Exit
+Instant = (
+    Learn | Adopt | WriteLog | Watch | Unwatch | Send | Ask | Respond | Park | Arm | Cancel | Release | Sleep | Enqueue | Exit
+)
 Effect = RoundTrip | Instant
 Handler = Generator[Effect, Any, Any]

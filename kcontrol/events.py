@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from kcontrol.model import LeaderAndIsr, TopicPartition
+from kcontrol.model import EpochEnd, LeaderAndIsr, LogRecord, TopicPartition
 
 IN_THE_REQUEST = {"journal": False}
 """Marks a field that the journal leaves out, because the record of the request holds it."""
@@ -299,3 +299,44 @@ class AlterIsrResponse(Event):
 
     error: str
     partitions: tuple[tuple[TopicPartition, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirFailure(Event):
+    """The log directory that holds these partitions cannot be written any more."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+# ---------------------------------------------------------------- the data side, where a world keeps logs
+
+
+@dataclass(frozen=True, slots=True)
+class Produce(Event):
+    """A client sends one record; `acks` is "1" (the leader has it) or "all" (the whole ISR has it)."""
+
+    correlation_id: str
+    partition: TopicPartition
+    value: str
+    acks: str
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerFetch(Event):
+    """A follower has asked its leader for records from `offset` on, which says that it has everything before."""
+
+    partition: TopicPartition
+    replica_id: int
+    leader_epoch: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponse(Event):
+    """What a follower gets: records, or where its log parts from the leader's; and the leader's high watermark at the read."""
+
+    partition: TopicPartition
+    leader_epoch: int
+    high_watermark: int
+    diverging: EpochEnd | None = None
+    records: tuple[LogRecord, ...] = field(default=(), metadata=IN_THE_REQUEST)

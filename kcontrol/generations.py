@@ -5,10 +5,12 @@ Source: the branches of Kafka that each row names; the order of releases is that
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
+
+from kcontrol.config import CONFIGS
+from kcontrol.releases import key, pick
 
 FIRST_RELEASE, LAST_RELEASE = "0.8.0", "3.9"
 
@@ -35,7 +37,7 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "offline_order":          (("0.8.0", "isr"), ("0.8.2", "ar")),   # who leads after an offline election (KAFKA-1503)
     "shutdown_order":         (("0.8.0", "isr"), ("0.10.0", "ar")),  # who leads after a controlled shutdown
     "unclean":                (("0.8.0", "always"), ("0.8.2", "configured")),  # unclean elections, if there is no other way
-    "unclean_default":        (("0.8.0", True), ("0.11.0", False)),  # unclean.leader.election.enable
+    "unclean_default":        CONFIGS["unclean.leader.election.enable"].defaults,
     "last_isr_member":        (("0.8.0", "leaves"), ("0.8.2", "stays if clean"), ("1.1.0", "stays")),  # when its broker dies
     "told_of_smaller_isr":    (("0.8.0", "leader"), ("0.8.2", "remaining replicas")),  # after a broker has died
     "empty_metadata":         (("0.8.0", "everything"), ("2.2.0", "brokers alone")),  # UpdateMetadata for no partition
@@ -52,6 +54,13 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "fenced_writes":          (("0.8.0", False), ("2.1.0", True)),   # every write checks /controller_epoch (KAFKA-6082)
     "pipelined":              (("0.8.0", False), ("1.1.0", True)),   # one round trip per batch, not per path (KAFKA-5501)
     "offline_at_startup":     (("0.8.0", False), ("2.3.0", True)),   # dead replicas leave the ISR at failover (KAFKA-7836)
+    "outlives_log_dir":       (("0.8.0", False), ("1.0.0", True)),   # a broker goes on without one of its directories (KIP-112)
+    "truncate_to":            (("0.8.0", "high_watermark"),          # how far a new follower cuts its log
+                               ("0.11.0", "leader_epoch"),           # (KIP-101)
+                               ("2.0.0", "common_epoch")),           # (KIP-279)
+    "rejoins_at":             (("0.8.0", "high_watermark"),          # up to where a follower must be to enter the ISR
+                               ("1.1.2", "leader_epoch_start")),     # (KAFKA-7128)
+    "fenced_fetches":         (("0.8.0", False), ("2.1.0", True)),   # a fetch names its leader epoch (KIP-320)
 }
 PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     # asked of inter.broker.protocol.version, whose default is the release's
@@ -93,6 +102,10 @@ class Rules:
     fenced_writes: bool
     pipelined: bool
     offline_at_startup: bool
+    outlives_log_dir: bool
+    truncate_to: str
+    rejoins_at: str
+    fenced_fetches: bool
     broker_znode: int
     topic_znode: int
     alter_isr: bool
@@ -111,22 +124,12 @@ def rules(release: str, inter_broker_protocol: str | None = None) -> Rules:
     Raises ValueError for what is no release from 0.8.0 to 3.9.
     """
     protocol = inter_broker_protocol or release
-    at, spoken = _key(release), _key(protocol)
-    if not _key(FIRST_RELEASE) <= at < (*_key(LAST_RELEASE), 1_000):
+    key(protocol)  # what does not look like a release is refused
+    if not key(FIRST_RELEASE) <= key(release) < (*key(LAST_RELEASE), 1_000):
         raise ValueError(f"{release!r} is no release from {FIRST_RELEASE} to {LAST_RELEASE}, the last one with ZooKeeper")
-    chosen = {name: _pick(rows, at) for name, rows in RULES.items()}
-    chosen |= {name: _pick(rows, spoken) for name, rows in PROTOCOL_RULES.items()}
+    chosen = {name: pick(rows, release) for name, rows in RULES.items()}
+    chosen |= {name: pick(rows, protocol) for name, rows in PROTOCOL_RULES.items()}
     return Rules(release, protocol, **chosen)
-
-
-def _pick(rows: tuple[tuple[str, Any], ...], at: tuple[int, ...]) -> Any:
-    return [value for since, value in rows if _key(since) <= at or _key(since)[:2] == at][-1]
-
-
-def _key(release: str) -> tuple[int, ...]:
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", release):
-        raise ValueError(f"{release!r} is no release: it should look like 2.8 or 0.8.2")
-    return tuple(map(int, release.split(".")))
 
 
 KAFKA_0_8_0, KAFKA_0_8_1, KAFKA_0_8_2 = rules("0.8.0"), rules("0.8.1"), rules("0.8.2")

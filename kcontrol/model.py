@@ -90,6 +90,24 @@ class LeaderAndIsr(NamedTuple):
         return LeaderAndIsr(leader, isr, self.leader_epoch + 1, self.zk_version, self.controller_epoch)
 
 
+class LogRecord(NamedTuple):
+    """One record of a partition's log. Its leader epoch is that of the leader who appended it first (0.11 on, KIP-101)."""
+
+    offset: int
+    leader_epoch: int
+    value: str
+
+
+class EpochEnd(NamedTuple):
+    """Where a leader epoch ends in a log: the first offset behind it. -1 is unknown.
+
+    Source: OffsetForLeaderEpochResponse (0.11 on), whose leader epoch came with KIP-279 (2.0).
+    """
+
+    leader_epoch: int
+    end_offset: int
+
+
 class ReplicaAssignment(NamedTuple):
     """Where a partition's replicas live, preferred leader first, and what a reassignment adds and removes.
 

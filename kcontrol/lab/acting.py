@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from operator import index
+from typing import Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
+from kcontrol.lab import electing, logs
 from kcontrol.lab.moment import Moment
+from kcontrol.model import TopicPartition
 from kcontrol.views import scene, text
-from kcontrol.znodes import parent, topic_path
+from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, encode_partition_list, parent, topic_path
 
 Assignment = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
 ALL = 30  # how many legal values an error lists
@@ -59,16 +62,15 @@ class Acts(Moment):
 
     def shrink(self, partition: str, follower: int) -> Self:
         """A follower has lagged for too long: its leader wants it out of the ISR."""
-        found = next((p for p in scene.partitions(self.state) if p.name == partition), None)
-        if found is None:
-            names = text.listed((p.name for p in scene.partitions(self.state)), ALL)
-            raise UserError(f"There is no partition {partition!r}; {f'there are {names}' if names else 'there is none yet'}.")
+        found = self._partition(partition)
         lagging = [b for b in found.isr if b != found.leader]
         if found.leader is None or str(found.leader) not in self.state["nodes"] or follower not in lagging:
             who = text.listed(lagging, ALL) or "none"
             raise UserError(
                 f"Broker {follower} cannot leave the ISR of {partition}; with leader {found.leader}, those who can: {who}."
             )
+        if "logs" in self.state and not logs.is_behind(self.state, found.leader, partition, follower):
+            raise UserError(f"Broker {follower} has all of {partition}: freeze it and produce something, then it is behind.")
         return self._act("shrink", found.leader, partition, follower)
 
     def lose(self, sender: int, receiver: int) -> Self:
@@ -78,6 +80,30 @@ class Acts(Moment):
     def duplicate(self, sender: int, receiver: int) -> Self:
         """Break the connection before `receiver` can answer: it hears the same request twice."""
         return self._act("duplicate", *self._channel(sender, receiver))
+
+    # ---------------------------------------------------------------- records and disks
+
+    def produce(self, partition: str, value: object, acks: object = "all", broker: int | None = None) -> Self:
+        """Send one record to the partition's leader, or to the broker that one takes for it.
+
+        With `acks` 1 the leader answers at once, with "all" when every replica in sync has the record.
+        """
+        logs.require(self.state)
+        chosen = logs.acks(acks)
+        leader = self._leader(partition) if broker is None else self._alive(broker)
+        return self._act("produce", leader, partition, str(value), chosen)
+
+    def lose_tail(self, broker: int, partition: str, offset: int) -> Self:
+        """Take from the disk of a broker that does not run what it had not flushed: the records from `offset` on."""
+        return self._act("lose_tail", *logs.tail(self.state, broker, partition, offset))
+
+    def fail_log_dir(self, broker: int, partition: str) -> Self:
+        """Let the log directory fail in which a running broker has this partition; its other directories are well."""
+        hosted = self.state["nodes"][str(self._alive(broker))]["broker"].get("hosted", {})
+        if partition not in hosted:
+            names = text.listed(sorted(hosted), ALL) or "none"
+            raise UserError(f"Broker {broker} has no replica of {partition!r}; those that it has: {names}.")
+        return self._act("fail_log_dir", broker, partition)
 
     # ---------------------------------------------------------------- an operator's hands
 
@@ -111,6 +137,14 @@ class Acts(Moment):
             raise UserError(f"{path} has children, which have to go first: {text.listed(sorted(below), ALL)}.")
         return self._act("delete", path)
 
+    def prefer(self, *partitions: str) -> Self:
+        """Ask for an election of the preferred replica, as the tool does: by the znode that the controller waits for."""
+        if PREFERRED_REPLICA_ELECTION in self.state["znodes"]:
+            raise UserError("Such an election has been asked for already: let the controller hold it first, with lab.run().")
+        names = tuple(electing.find(self.state, partition).name for partition in partitions)
+        asked = encode_partition_list(tuple(map(TopicPartition.parse, names)))
+        return self._act("create", PREFERRED_REPLICA_ELECTION, asked.decode())
+
     # ---------------------------------------------------------------- what is possible
 
     def _running(self) -> str:
@@ -128,6 +162,19 @@ class Acts(Moment):
             raise UserError(f"No request is on its way from {sender} to {receiver}; those that are: {waiting}.")
         return sender, receiver
 
+    def _leader(self, partition: str) -> int:
+        found = self._partition(partition)
+        if found.leader is None or str(found.leader) not in self.state["nodes"]:
+            raise UserError(f"Nobody leads {partition} now: let the cluster run, or start a broker that is in its ISR.")
+        return found.leader
+
+    def _partition(self, name: str) -> scene.Partition:
+        found = next((p for p in scene.partitions(self.state) if p.name == name), None)
+        if found is None:
+            names = text.listed((p.name for p in scene.partitions(self.state)), ALL)
+            raise UserError(f"There is no partition {name!r}; {f'there are {names}' if names else 'there is none yet'}.")
+        return found
+
     def _there(self, path: str) -> str:
         if path not in self.state["znodes"]:
             siblings = text.listed(sorted(p for p in self.state["znodes"] if parent(p) == parent(str(path))), ALL)
@@ -138,7 +185,7 @@ class Acts(Moment):
 
 
 def _is_id(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool) and index(value) >= 0  # NumPy's too, from a table
 
 
 def _is_name(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from kcontrol.config import BrokerConfig
 from kcontrol.errors import UserError
+from kcontrol.sim import player
 from kcontrol.sim.settings import FAULTS, Settings
 from kcontrol.views import text
 
@@ -21,15 +22,30 @@ def _ids(brokers: Any) -> tuple[int, ...]:
 
 
 def settings(
-    brokers: Any, release: str, seed: int, config: Mapping[str, Any], replace: Mapping[str, Callable[..., Any]]
+    brokers: Any,
+    release: str,
+    seed: int,
+    config: Mapping[str, Any],
+    replace: Mapping[str, Callable[..., Any]],
+    data: bool = False,
 ) -> Settings:
     """The settings of a run. Raises UserError, listing what is legal, for what is not."""
-    chosen = BrokerConfig()
     try:
+        chosen = BrokerConfig.of(release)
         for key, value in config.items():
             chosen = chosen.but(key, value)
-        found = Settings(release, _ids(brokers), seed, chosen, faults=FAULTS, replace=replace)
+        found = Settings(release, _ids(brokers), seed, chosen, faults=FAULTS, replace=replace, data=data)
         found.rules()
     except ValueError as problem:
         raise UserError(f"{text.clean(str(problem), 600)}.") from None
     return found
+
+
+def played(scenario: Mapping[str, Any], release: str | None, seed: int, replace: Mapping[str, Callable[..., Any]]) -> Settings:
+    """The settings of a run that plays a scenario. Raises UserError, listing what is legal, for what is not."""
+    config = {"auto.leader.rebalance.enable": False}
+    if scenario.get("unclean") is not None:
+        config["unclean.leader.election.enable"] = scenario["unclean"]
+    return settings(
+        scenario.get("brokers"), player.line_of(release) if release else player.release_of(scenario), seed, config, replace
+    )

@@ -7,16 +7,34 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
+from operator import index
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, choosing, exercises, expecting, goals, predicting, promises, replacing, stage, subjects, troubles
+from kcontrol.lab import (
+    beside,
+    branching,
+    choosing,
+    exercises,
+    expecting,
+    goals,
+    parting,
+    predicting,
+    promises,
+    replacing,
+    stage,
+    subjects,
+    tables,
+    troubles,
+)
 from kcontrol.lab.acting import Acts, Assignment
 from kcontrol.lab.moment import Moment, open_journal
 from kcontrol.lab.runs import RunFile
 from kcontrol.lab.saying import Shown, say, show_sentences
+from kcontrol.runtime import journal
 from kcontrol.runtime.journal import Record
 from kcontrol.sim import acts
 from kcontrol.sim.player import Player
@@ -27,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
+    from kcontrol.lab.observing import Observed
     from kcontrol.transitions import TransitionTable
     from kcontrol.views.viewer import Viewer
 
@@ -41,7 +60,8 @@ class Lab(Acts):
     is False. `world` is "simulated" or "zookeeper", a real one of our own or the one that `zookeeper` names as
     host:port[/chroot]; if it cannot be had, the lab says why and takes the world named by `otherwise`. `replace` swaps functions
     of the controller for this lab alone, `config` holds settings of brokers under Kafka's names, `topics` are created at the
-    start. The journal is kept in the folder `runs`, None for nowhere. Raises UserError for whatever of this cannot be.
+    start. With `data` the brokers keep logs, and there is `produce`. The journal is kept in the folder `runs`, None for nowhere.
+    Raises UserError for whatever of this cannot be.
     """
 
     def __init__(
@@ -55,11 +75,12 @@ class Lab(Acts):
         *,
         config: Mapping[str, Any] | None = None,
         topics: Mapping[str, Assignment] | None = None,
+        data: bool = False,
         start: bool = True,
         otherwise: str | None = None,
         runs: str | Path | None = "runs",
     ) -> None:
-        settings = choosing.settings(brokers, release, seed, config or {}, replacing.checked(replace or {}))
+        settings = choosing.settings(brokers, release, seed, config or {}, replacing.checked(replace or {}), bool(data))
         opened = stage.open_stage(settings, "zookeeper" if zookeeper else world, zookeeper, otherwise)
         self._take(opened.world, opened.world.kind, opened.closing, runs)
         self.zookeeper = opened.address
@@ -79,6 +100,7 @@ class Lab(Acts):
         super().__init__(world.journal.records, name)
         self._world, self.closing, self._runs = world, closing, runs
         self._file = RunFile(runs, name if name == world.kind else f"{world.kind}-{name}")
+        self._family: dict[str, Lab] = {branching.MAIN: self}
         self._question: predicting.Question | None = None
         self._shown: Viewer | None = None
         self._beside: Viewer | None = None
@@ -155,7 +177,7 @@ class Lab(Acts):
     def _act(self, *action: Any) -> Self:
         self._require_open()
         try:
-            self._step(tuple(action))
+            self._step(tuple(map(_plain_number, action)))
         finally:
             self._keep()
         return self
@@ -175,9 +197,15 @@ class Lab(Acts):
             if record.kind == "fail" and record.fields["error"] != replacing.RuleFailed.__name__:
                 say(f"{record.id}  {text.say(record)}")
         self._kept = len(self.records)
-        if self._beside is not None:
-            self._beside.refresh()
+        for lab in self._family.values():
+            if lab._beside is not None:
+                lab._beside.look_at(self)
         return self
+
+    def config(self) -> pd.DataFrame:
+        """One row per setting of Kafka's: what these brokers work by, the defaults of all releases, and what it does here."""
+        settings = self._world.settings
+        return tables.config(settings.release, asdict(settings.config))
 
     def get(self, path: str) -> Shown:
         """A znode with the eleven lines of its Stat, as `get -s` of ZooKeeper's own shell prints it."""
@@ -199,9 +227,52 @@ class Lab(Acts):
             world = self._play_again(len(self.records) - 1 if at is None else subjects.position(self.records, at))
         if self.world != "simulated":
             say("The branch goes on in the simulated world, with the same steps so far.")
+        return self._spawn(world, name)
+
+    def _spawn(self, world: World, name: str) -> Lab:
         twin = object.__new__(type(self))
         twin._take(world, name, ExitStack(), self._runs)
         return twin
+
+    @property
+    def branches(self) -> Mapping[str, Lab]:
+        """This run and all that was branched off by name, by those names; the run from which all come is called `main`."""
+        return self._family.copy()
+
+    def branch(self, name: str, at: object = None) -> Lab:
+        """A fork that goes by a name: in the viewer's switcher, and for `compare`.
+
+        Raises UserError for a name that is taken, and for a record that is not there.
+        """
+        return self._adopt(self.fork(branching.free_name(name, self._family), at))
+
+    def without(self, record: object) -> parting.Parting:
+        """The run played again on a branch without the act or fault that this record goes back to, compared with this one.
+
+        Whatever else was done to the cluster is done there too, as far as it is possible. Raises UserError where nobody
+        outside has caused the record.
+        """
+        found = subjects.record(self.records, record)
+        root = journal.why(self.records, found.id)[-1]
+        played = branching.play_without(self._world, subjects.position(self.records, root.id))
+        branch = self._spawn(played.world, branching.numbered(f"without: {text.label(played.action)}", self._family))
+        if played.impossible:
+            say(f"Without it this could not happen: {text.listed(map(text.label, played.impossible), 9)}.")
+        own = next(name for name, lab in self._family.items() if lab is self)
+        return parting.parting((own, self._adopt(branch).name), self.records, branch.records)
+
+    def _adopt(self, branch: Lab) -> Lab:
+        branch._family = self._family
+        self._family[branch.name] = branch
+        for lab in self._family.values():
+            if lab._beside is not None:
+                lab._beside.look_around()
+        return branch
+
+    def _named(self, run: object) -> tuple[str, Moment]:
+        if isinstance(run, str) and run not in self._family:
+            raise UserError(f"There is no branch {run!r}; the branches are {text.listed(self._family, 30)}.")
+        return (run, self._family[run]) if isinstance(run, str) else super()._named(run)
 
     def _play_again(self, at: int) -> World:
         """The same steps in the simulated world, up to the one that made record number `at`."""
@@ -228,6 +299,19 @@ class Lab(Acts):
         """A run that was kept in a file, or a recording of real brokers, to look at. Raises UserError where it is neither."""
         return open_journal(path)
 
+    @staticmethod
+    def observe(where: str | Lab) -> Observed:
+        """Somebody's cluster, to look at and never to touch: `host:port[/chroot]`, or another lab.
+
+        Nothing is written there and no watch is left. Raises UserError where there is nothing to look at.
+        """
+        from kcontrol.lab import observing
+        from kcontrol.runtime.zk_observe import Observer
+
+        if isinstance(where, Lab) and where.zookeeper is None:
+            return observing.Observed(Observer(where._world.tool), where.name, lambda: where.records[-1].at_ms)
+        return observing.observe(str(where.zookeeper if isinstance(where, Lab) else where))
+
     @classmethod
     def play(
         cls,
@@ -244,9 +328,9 @@ class Lab(Acts):
         UserError for what is no scenario, for a step that cannot be done, and for a release that is not played.
         """
         played, name = beside.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
-        player = Player(played, release, seed, replacing.checked(replace or {}))
+        chosen = choosing.played(played, release, seed, replacing.checked(replace or {}))
         lab = object.__new__(cls)
-        lab._take(player.play(), name, ExitStack(), runs)
+        lab._take(Player(played, chosen).play(), name, ExitStack(), runs)
         return lab
 
     # ---------------------------------------------------------------- pictures
@@ -265,6 +349,11 @@ class Lab(Acts):
         if self._beside is None:
             self._beside = self._new_viewer()
         return self._beside
+
+    def _allows_unclean(self) -> bool:
+        """What this lab's brokers are configured to."""
+        said = self._world.settings.config.unclean_leader_election_enable
+        return super()._allows_unclean() if said is None else said
 
     def _new_viewer(self) -> Viewer:
         from kcontrol.views.viewer import Viewer
@@ -322,6 +411,11 @@ class Lab(Acts):
         """Try an answer to an exercise in real scenarios, in a process of its own."""
         return exercises.check(id, answer)
 
+    @staticmethod
+    def incident(id: str) -> Moment:
+        """The run that an exercise asks about, to look into. Raises UserError for an exercise that is unknown, or has no run."""
+        return exercises.incident(id)
+
     def hint(self, id: str) -> Shown:
         """The next hint to an exercise, one at a time."""
         return exercises.hint(id)
@@ -357,6 +451,11 @@ class Lab(Acts):
 
     def __repr__(self) -> str:
         return f"Kafka {self._world.settings.release}, {self.world} world: {self.summary()}"
+
+
+def _plain_number(word: Any) -> Any:
+    """A number out of a table, which is NumPy's, as Python's."""
+    return index(word) if isinstance(word, SupportsIndex) and not isinstance(word, bool) else word
 
 
 show_sentences()

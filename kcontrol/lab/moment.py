@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, parting, subjects, tables
+from kcontrol.lab import beside, logs, parting, remembering, statistics, subjects, tables
+from kcontrol.lab.saying import Shown
+from kcontrol.lab.studying import Studies
+from kcontrol.lab.workspace import PROJECT
 from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
 from kcontrol.runtime.history import History, State
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from kcontrol.transitions import TransitionTable
 
 
-class Moment:
+class Moment(Studies):
     """Read only: `records` are a journal up to one of its records, `name` is what the run is called."""
 
     def __init__(self, records: Sequence[Record], name: str = "run", state: State | None = None) -> None:
@@ -54,9 +57,47 @@ class Moment:
         """One row per znode, by path."""
         return tables.znodes(self.state)
 
+    def watches(self) -> pd.DataFrame:
+        """One row per watch that a living broker has at ZooKeeper."""
+        return tables.watches(self.records)
+
+    def controllers(self) -> pd.DataFrame:
+        """One row per content that `/controller` has had: whom it named, under which epoch, and how it came to its end."""
+        return tables.controllers(self.records)
+
+    def memory(self, broker: int | None = None) -> pd.DataFrame:
+        """What a broker's controller part has in memory, under our names and Kafka's; the active one's where none is named."""
+        return remembering.memory(self.state, broker)
+
+    def moves(self, machine: str = "partition") -> pd.DataFrame:
+        """The legal moves of a machine, "partition" or "replica": a row per state that is left, a column per state reached."""
+        return remembering.moves(self._table(machine))
+
     def requests(self) -> pd.DataFrame:
         """One row per request of a controller to a broker, in the order of sending."""
         return tables.requests(self.records, self.state)
+
+    def log(self, partition: str) -> pd.DataFrame:
+        """One row per replica of a partition, dead brokers included, one column per offset, with the values of the records.
+
+        Raises UserError where no logs are kept, or for a partition that has none.
+        """
+        return logs.log(self.state, partition)
+
+    def read(self, partition: str, broker: int | None = None) -> pd.DataFrame:
+        """What a consumer sees: the records below the high watermark of the leader, or of the broker that is asked.
+
+        Raises UserError where no logs are kept, or where nobody leads.
+        """
+        return logs.read(self.state, partition, broker)
+
+    def statistics(self) -> pd.DataFrame:
+        """Kafka's own metrics of the controller: one row per metric and attribute, one column per broker that runs."""
+        return statistics.table(statistics.statistics(self.records))
+
+    def prometheus(self) -> Shown:
+        """The same as text that Prometheus reads."""
+        return Shown(statistics.exposition(statistics.statistics(self.records), self.name))
 
     def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
         """One row per record, by id; with a kind such as "change" those alone, with a column per field.
@@ -83,17 +124,23 @@ class Moment:
         at = subjects.position(self.records, to)
         return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._history.at(at))
 
-    def compare(self, other: Moment) -> parting.Parting | beside.Beside:
-        """The first record at which two runs part, in words and as a table.
+    def compare(self, one: Moment | str, other: Moment | str | None = None) -> parting.Parting | beside.Beside:
+        """The first record at which two runs part, and what differs between them in the end, side by side.
 
-        If one of them is a recording of real brokers, the first difference by the rule of the recordings, and both side by side.
-        Raises UserError where the other one then follows no scenario.
+        `compare(other)` takes this run and another one, `compare(one, other)` any two; a branch may be named by its name. If one
+        of them is a recording of real brokers, it is the first difference by the rule of the recordings. Raises UserError for
+        what is no run, listing the branches, and where one of two runs is a recording and the other follows no scenario.
         """
-        if not isinstance(other, Moment):
-            raise UserError(f"{other!r} is no run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
-        if beside.is_recorded(self.records) or beside.is_recorded(other.records):
-            return beside.beside((self.name, other.name), self.records, other.records)
-        return parting.parting((self.name, other.name), self.records, other.records)
+        (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
+        if beside.is_recorded(here.records) or beside.is_recorded(there.records):
+            return beside.beside((a, b), here.records, there.records)
+        return parting.parting((a, b), here.records, there.records)
+
+    def _named(self, run: object) -> tuple[str, Moment]:
+        """A run with what it is called."""
+        if isinstance(run, Moment):
+            return run.name, run
+        raise UserError(f"{run!r} is no run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
 
     def save(self, path: str | Path) -> None:
         """Write the whole journal to a file. Raises UserError where that cannot be done."""
@@ -108,9 +155,15 @@ class Moment:
         return diagrams.why(self.records, subjects.record(self.records, what).id)
 
     def diagram(self, machine: str = "partition") -> graphviz.Digraph:
-        """The transition table of a machine, "partition" or "replica", with how many are in each state at the controller."""
+        """The transition table of a machine, "partition" or "replica", with how many are in each state at the controller.
+
+        Or a picture of the election: one of `pictures.PICTURES`. Raises UserError, listing them all, for anything else.
+        """
+        from kcontrol.lab import pictures
         from kcontrol.views import diagrams
 
+        if machine in pictures.PICTURES:
+            return pictures.PICTURES[machine](self.records, self.state)
         return diagrams.machine(
             self._table(machine), counts=Counter(tables.states_at_the_controller(self.state, machine).values())
         )
@@ -120,7 +173,9 @@ class Moment:
 
         found = {"partition": partition_machine.PARTITION_TRANSITIONS, "replica": replica_machine.REPLICA_TRANSITIONS}
         if machine not in found:
-            raise UserError(f"There is no diagram of {machine!r}; there are {' and '.join(map(repr, found))}.")
+            from kcontrol.lab.pictures import PICTURES
+
+            raise UserError(f"There is no diagram of {machine!r}; there are {text.listed(map(repr, [*found, *PICTURES]), 20)}.")
         return found[machine]
 
     def summary(self) -> str:
@@ -137,8 +192,16 @@ class Moment:
         return f"{self.name}: {self.summary()}; {len(self.records)} records"
 
 
+RECORDINGS = PROJECT / "notebooks" / "recordings"
+
+
 def open_journal(path: str | Path) -> Moment:
-    """A run that a file holds, ours or a recording of real brokers. Raises UserError where the file is neither."""
+    """A run that a file holds, ours or a recording of real brokers. Raises UserError where the file is neither.
+
+    The recordings that come with the project go by release and scenario, as in "2.8.2/isr-order".
+    """
+    shipped = RECORDINGS / f"{path}.json"
+    path = shipped if shipped.is_file() and not Path(path).exists() else path
     records = recording.load(path) if recording.is_recording(path) else None
     if records is None:
         return Moment(journal.read(path), Path(path).stem)

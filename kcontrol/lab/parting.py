@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from kcontrol.lab import tables
+from kcontrol.runtime.fold import fold
+from kcontrol.runtime.history import State
 from kcontrol.runtime.journal import Record
-from kcontrol.views import text
+from kcontrol.views import beside, text
 from kcontrol.views.meanings import rule
 
 # What a real ZooKeeper and a wall clock decide, by the name of the field: it tells nothing about what brokers did.
@@ -49,11 +51,15 @@ def _essence(value: Any) -> Any:
 
 
 class Parting(NamedTuple):
-    """The first records that differ between two runs, None where a run has ended or nothing differs; `at` counts from 0."""
+    """The first records that differ between two runs, None where a run has ended or nothing differs; `at` counts from 0.
+
+    `runs` are the journals as they were when they were compared.
+    """
 
     names: tuple[str, str]
     at: int
     records: tuple[Record | None, Record | None]
+    runs: tuple[Sequence[Record], Sequence[Record]] = ((), ())
 
     @property
     def table(self) -> pd.DataFrame:
@@ -76,7 +82,20 @@ class Parting(NamedTuple):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self))}</p>" + (self.table.to_html(notebook=True) if any(self.records) else "")
+        if not any(self.records):
+            return f"<p>{escape(str(self))}</p>"
+        return f"<p>{escape(str(self))}</p>{self.table.to_html(notebook=True)}{beside.html(self.names, self.states)}"
+
+    @property
+    def states(self) -> tuple[State, State]:
+        """Both runs folded to their ends."""
+        one, other = map(fold, self.runs)
+        return one, other
+
+    @property
+    def differences(self) -> dict[str, Any]:
+        """What differs in the end: brokers with their two standings, partitions with the fields, and paths of znodes."""
+        return beside.differences(*self.states)
 
 
 def parting(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> Parting:
@@ -84,5 +103,5 @@ def parting(names: tuple[str, str], one: Sequence[Record], other: Sequence[Recor
     for at, pair in enumerate(zip_longest(one, other)):
         here, there = pair
         if here is None or there is None or story(here) != story(there):
-            return Parting(names, at, pair)
-    return Parting(names, len(one), (None, None))
+            return Parting(names, at, pair, (list(one), list(other)))
+    return Parting(names, len(one), (None, None), (list(one), list(other)))

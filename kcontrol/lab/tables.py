@@ -11,8 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from kcontrol.config import CONFIGS, Config
 from kcontrol.runtime.journal import Record
-from kcontrol.views import kafka_words, scene
+from kcontrol.views import kafka_words, reigns, scene, watching
 from kcontrol.znodes import broker_path
 
 State = dict[str, Any]
@@ -27,6 +28,9 @@ REQUESTS = {"batch": "string", "api": "string", "sender": "int64", "receiver": "
             "partitions": "object", "outcome": "string"}
 JOURNAL = {"at": "datetime64[ms]", "node": "int64", "incarnation": "int64", "seq": "int64", "kind": "string", "cause": "string",
            "what": "string"}
+WATCHES = {"broker": "int64", "path": "string", "kind": "string"}
+CONTROLLERS = {"broker": "Int64", "controller_epoch": "Int64", "begun_by": "string", "ended_by": "string"}
+CONFIG = {"value": "object", "default": "object", "defaults": "string", "meaning": "string", "is_used": "bool", "here": "string"}
 ALIVE = "alive"
 DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after": "object"}
 # fmt: on
@@ -44,6 +48,24 @@ def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: st
 
 def _typed(values: Any, dtype: str) -> Any:
     return pd.to_datetime(values, unit="ms").astype(dtype) if dtype.startswith("datetime") else values.astype(dtype)
+
+
+class Wide(pd.DataFrame):
+    """A table whose texts are shown whole, however long, and from their left end."""
+
+    @property
+    def _constructor(self) -> Callable[..., Wide]:
+        return Wide
+
+    def _repr_html_(self) -> str:
+        with pd.option_context("display.max_colwidth", None):
+            html = str(self.to_html(notebook=True))
+        for mark in ("td", "th"):
+            html = html.replace(f"<{mark}>", f'<{mark} style="text-align: left">')
+        return html.replace('style="text-align: right;"', 'style="text-align: left"')
+
+    def __repr__(self) -> str:
+        return str(self.to_string())
 
 
 # ---------------------------------------------------------------- partitions
@@ -125,6 +147,16 @@ def znodes(state: State) -> pd.DataFrame:
     )
 
 
+def watches(records: Sequence[Record]) -> pd.DataFrame:
+    """One row per watch that a living broker has at ZooKeeper, by broker, path and kind."""
+    return table((watch._asdict() for watch in watching.standing(records)), WATCHES)
+
+
+def controllers(records: Iterable[Record]) -> pd.DataFrame:
+    """One row per content that `/controller` has had, by the record that wrote it: whom it named, and how it came to its end."""
+    return table((reign._asdict() for reign in reigns.reigns(records)), CONTROLLERS, "id")
+
+
 # ---------------------------------------------------------------- requests
 
 
@@ -167,6 +199,27 @@ def _queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
         yield "UpdateMetadata", int(receiver), list(metadata["partitions"])
     for receiver, stopped in batch.get("stop_replica", {"to": {}})["to"].items():
         yield "StopReplica", int(receiver), list(stopped)
+
+
+# ---------------------------------------------------------------- settings
+
+
+def config(release: str, values: Mapping[str, Any]) -> pd.DataFrame:
+    """One row per setting of Kafka's that the control plane knows: its default in this release and in all, and what it does here.
+
+    `values` are what the brokers of a world work by, under the names with underscores.
+    """
+    rows = (_config_row(row, release, values.get(row.name.replace(".", "_"))) for row in CONFIGS.values())
+    return table(rows, CONFIG, "name")
+
+
+def _config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
+    defaults = "; ".join(f"{since}: {'none' if value is None else value}" for since, value in row.defaults)
+    unsaid = row.default(release)
+    return {
+        "name": row.name, "value": unsaid if value is None and row.is_used else value, "default": unsaid, "defaults": defaults,
+        "meaning": row.meaning, "is_used": row.is_used, "here": row.here,
+    }  # fmt: skip
 
 
 # ---------------------------------------------------------------- the journal

@@ -18,6 +18,7 @@ from kcontrol.errors import UserError
 from kcontrol.model import LeaderAndIsr, TopicPartition
 from kcontrol.runtime.fold import Fold
 from kcontrol.runtime.journal import Record
+from kcontrol.views.kafka_words import NOBODY_LEADS, NOBODY_LEADS_LOGGED_SINCE
 from kcontrol.znodes import CONTROLLER_EPOCH, encode_state, state_path
 
 TOOL = "tool"
@@ -33,7 +34,6 @@ HEAD = ("release", "scenario", "brokers", "session_timeout_ms", "unclean")
 FIELDS_SINCE = {
     "zk_version": "0.10.2", "is_new": "1.0", "offline_replicas": "1.0", "adding_replicas": "2.4", "removing_replicas": "2.4",
 }  # fmt: skip
-NOBODY_LEADS, NOBODY_LEADS_LOGGED_SINCE = "nobody leads it", "1.1"  # a replica's move to Online that old releases do not log
 TYPE_SINCE, DELETE_PER_PARTITION_SINCE = "2.8", "2.6"
 
 MASKS = (
@@ -224,7 +224,7 @@ class _Reader:
 
     def _znodes(self) -> dict[str, Any]:
         return {
-            path: {"data": data(path, text), "version": version, "ephemeral_owner": TOOL if owner == 0 else owner}
+            path: {"data": data(path, text), "version": version, "ephemeral_owner": owner}
             for path, (text, version, owner) in self.fold.state["znodes"].items()
         }
 
@@ -234,7 +234,7 @@ class _Reader:
             f, node = record.fields, record.id.node
             if record.kind == "learn" and (f["context"], f["field"]) == ("controller", "controller_epoch"):
                 self.epochs[node] = f["put"]
-            elif f.get("rule") == NOBODY_LEADS and since(self.release) < since(NOBODY_LEADS_LOGGED_SINCE):
+            elif f.get("rule") == NOBODY_LEADS and since(self.release) < NOBODY_LEADS_LOGGED_SINCE:
                 continue
             elif record.kind in ("change", "refuse"):
                 move = {"by": node, "epoch": self.epochs[node], "machine": f["machine"], "subject": f["subject"]}
@@ -256,11 +256,11 @@ READ = frozenset({"open", "close", "write", "change", "refuse", "learn", "send",
 
 def writes(record: Record) -> Iterator[dict[str, Any]]:
     """The writes of one record that happened, and the beginning or end of a session."""
-    f, by = record.fields, record.id.node or TOOL
+    f, by = record.fields, record.id.node if record.id.incarnation else TOOL
     if record.kind == "open":
         yield {"by": by, "op": "open"}
     elif record.kind == "close":
-        yield {"by": f["broker"] or TOOL, "op": "close", "deleted": f["deleted"]}
+        yield {"by": f["broker"], "op": "close", "deleted": f["deleted"]}
     elif record.kind == "write" and f["error"] is None:
         for kind, path, text, version, ephemeral in f["ops"]:
             yield from _write(by, f["fence"], kind, path, text, version, ephemeral)

@@ -7,16 +7,20 @@ millisecond is one record. Sessions and writes are numbered in their order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
-from kcontrol.pipeline.recording import RECORDED, Recording, long, state_key, text_of
+from kcontrol.pipeline.recording import RECORDED, TOOL, Recording, Step, long, state_key, text_of
 from kcontrol.pipeline.weaving import Item, Leaderships, is_isr_change, weave
 from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
 from kcontrol.znodes import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, ISR_CHANGE_NOTIFICATION, TOPICS, state_path
 
-WORLD = 0
+WORLD = TOOL  # what no broker does is the world's, as in every journal: node 0 in its incarnation 0
+By = int | str
+"""A broker's id, or TOOL."""
+
 NOT_KNOWN = "the recording does not say why"
 ERRORS = {-110: "NodeExists", -103: "BadVersion", -101: "NoNode", -111: "NotEmpty"}
 
@@ -26,7 +30,7 @@ def to_journal(recording: Recording) -> list[Record]:
     replay = Replay(recording)
     for number, step in enumerate(recording["steps"]):
         try:
-            replay.step(number, step)
+            replay.step(number, step, recording["steps"][number + 1 :])
         except (KeyError, ValueError, TypeError, IndexError) as problem:
             raise UserError(f"The recording {recording['scenario']} contradicts itself in step {number}: {problem!r}.") from None
     return replay.journal.records
@@ -39,24 +43,26 @@ class Replay:
         self.journal, self.seen = Journal(), Leaderships()
         self.states: dict[str, dict[str, Any]] = {}  # partition -> what its state znode holds
         self.versions: dict[str, int] = {}
-        self.incarnations: dict[int, int] = {}
-        self.alive: set[int] = set()
-        self.sessions: dict[int, list[int]] = {}
+        self.incarnations: dict[By, int] = {}
+        self.alive: set[By] = set()
+        self.sessions: dict[By, list[int]] = {}
         self.opened = self.zxid = 0
-        self.believes: dict[int, int] = {}  # broker -> the epoch under which it takes itself for the controller
+        self.believes: dict[By, int] = {}  # broker -> the epoch under which it takes itself for the controller
         self.obeys: dict[int, tuple[int, int]] = {}
+        self.early: dict[int, RecordId] = {}  # requests that arrive after their sender has died
         known = {name: recording.get(name) for name in ("release", "scenario", "brokers", "session_timeout_ms", "unclean")}
         self._log(WORLD, "run", None, journal_version=JOURNAL_VERSION, world=RECORDED, **known)
 
-    def _log(self, node: int, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
-        return self.journal.add(node, self.incarnations.get(node, 0), kind, cause, len(self.journal.records), fields)
+    def _log(self, by: By, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
+        node, incarnation = (by, self.incarnations.get(by, 1)) if isinstance(by, int) else (0, 0)
+        return self.journal.add(node, incarnation, kind, cause, len(self.journal.records), fields)
 
     # ---------------------------------------------------------------- steps
 
-    def step(self, number: int, step: dict[str, Any]) -> None:
+    def step(self, number: int, step: Step, later: Sequence[Step]) -> None:
         self.act = self._log(WORLD, "scenario", None, step=number, do=step["do"])
         self.causes, self.exited = Causes(self.act), step.get("exited", {})
-        for item in weave(step, self.seen):
+        for item in weave(step, self.seen, later):
             PERFORM[item.kind](self, item)
 
     def _start(self, item: Item) -> None:
@@ -136,7 +142,7 @@ class Replay:
         self.versions[path] = write["version"] if kind == "set" else 0
         return [kind, path, text_of(write["data"]), self.versions[path], write.get("ephemeral", False)]
 
-    def _note(self, group: list[dict[str, Any]], n: int, record: RecordId) -> None:
+    def _note(self, group: list[dict[str, Any]], n: By, record: RecordId) -> None:
         """What the next records may have as their cause, and who takes itself for the controller from now on."""
         for write in group:
             path, tp = write["path"], state_key(write["path"])
@@ -153,7 +159,7 @@ class Replay:
             if path == CONTROLLER_EPOCH and n in self.alive and str(write.get("data", "")).isdecimal():
                 self._believe(n, int(write["data"]), record)
 
-    def _believe(self, n: int, epoch: int, cause: RecordId) -> None:
+    def _believe(self, n: By, epoch: int, cause: RecordId) -> None:
         """A broker takes itself for the controller under this epoch, or no longer (-1); whoever hears of another one resigns."""
         learn = {"context": "controller", "of": "value", "clear": False, "remove": []}
         if epoch == -1:
@@ -177,7 +183,7 @@ class Replay:
             return next(reversed(self.causes.isr.values()), None)
         return self.causes.of_write(n, path)
 
-    def _node(self, by: Any) -> int:
+    def _node(self, by: By) -> By:
         return by if isinstance(by, int) else WORLD
 
     # ---------------------------------------------------------------- transitions
@@ -222,14 +228,24 @@ class Replay:
     def _request(self, item: Item) -> None:
         r = item.what
         by, to, api = r["by"], r["to"], r["api"]
-        told = ((tp, tuple(entry["isr"])) for tp, entry in r["partitions"].items() if api == "UpdateMetadata")
-        changed = next((record for key in told if (record := self.causes.isr.get(key))), None)
-        sent = self._log(by, "send", changed or self.causes.last.get(by) or self.causes.latest, requests=batch(r))
+        sent = self.early.pop(id(r), None) or self._sent(item)
         received = self._log(to, "receive", sent, api=api, sender=by)
         if api == "LeaderAndIsr":
             self.causes.told |= {(tp, to): received for tp in r["partitions"]}
         self._obey(to, by, r["controller_epoch"], received)
-        self._log(WORLD, "answered", received, channel=f"{by}>{to}", api=api)
+        if by in self.alive:
+            self._log(WORLD, "answered", received, channel=f"{by}>{to}", api=api)
+
+    def _sent(self, item: Item) -> RecordId:
+        r = item.what
+        by, api = r["by"], r["api"]
+        told = ((tp, tuple(entry["isr"])) for tp, entry in r["partitions"].items() if api == "UpdateMetadata")
+        changed = next((record for key in told if (record := self.causes.isr.get(key))), None)
+        cause = changed or self.causes.last.get(by) or self.causes.latest
+        record = self._log(by, "send", cause, requests=batch(r))
+        if item.kind == "sent":
+            self.early[id(r)] = record
+        return record
 
     def _obey(self, n: int, controller: int, epoch: int, cause: RecordId) -> None:
         """A broker takes the sender for the controller unless it has heard of a later epoch."""
@@ -243,7 +259,7 @@ class Replay:
 
 PERFORM = {
     "start": Replay._start, "stop": Replay._stop, "exit": Replay._stop, "freeze": Replay._freeze, "thaw": Replay._freeze,
-    "write": Replay._write, "move": Replay._move, "request": Replay._request,
+    "write": Replay._write, "move": Replay._move, "request": Replay._request, "sent": Replay._sent,
 }  # fmt: skip
 SESSIONS = {"open": Replay._open, "close": Replay._close, "rejected": Replay._rejected}
 
@@ -253,14 +269,14 @@ class Causes:
 
     def __init__(self, act: RecordId) -> None:
         self.act = self.latest = act
-        self.life: dict[int, RecordId] = {}  # the start, stop or session of a broker
+        self.life: dict[By, RecordId] = {}  # the start, stop or session of a broker
         self.deleted: dict[str, RecordId] = {}
-        self.crowned: dict[int, RecordId] = {}
+        self.crowned: dict[By, RecordId] = {}
         self.told: dict[tuple[str, int], RecordId] = {}
         self.isr: dict[tuple[str, tuple[int, ...]], RecordId] = {}  # by partition and ISR: who changed it to that
-        self.last: dict[int, RecordId] = {}  # the last move of a controller since it was set off
+        self.last: dict[By, RecordId] = {}  # the last move of a controller since it was set off
         self.about: dict[Any, RecordId] = {}  # what sets off, by broker and topic; the last move, by controller and partition
-        self.reigns: dict[int, RecordId] = {}
+        self.reigns: dict[By, RecordId] = {}
 
     def trigger(self, record: RecordId, **about: Any) -> None:
         """This sets controllers off; what they do from now on is because of it."""
@@ -269,7 +285,7 @@ class Causes:
         self.about = {key: r for key, r in self.about.items() if key[0] != "moved"}
         self.about |= dict.fromkeys(about.items(), record)
 
-    def reign(self, n: int, record: RecordId) -> None:
+    def reign(self, n: By, record: RecordId) -> None:
         """A broker has become controller: what it does from now on is because of that."""
         self.trigger(record)
         self.about.clear()
@@ -285,7 +301,7 @@ class Causes:
         keys = (("moved", (move["by"], tp)), ("broker", broker), ("topic", tp.rpartition("-")[0]))
         return next((self.about[key] for key in keys if key in self.about), self.latest)
 
-    def of_write(self, n: int, path: str) -> RecordId:
+    def of_write(self, n: By, path: str) -> RecordId:
         """What somebody outside, a broker that starts, a candidate or a controller writes because of."""
         if n == WORLD:
             return self.act

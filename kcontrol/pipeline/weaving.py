@@ -7,7 +7,7 @@ after the writes that it tells of. What really came first is not recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kcontrol.pipeline.recording import Step, state_key
@@ -18,7 +18,10 @@ Group = list[dict[str, Any]]
 
 
 class Item(NamedTuple):
-    """What comes next: `kind` is "write", "move", "request" or what is done to a broker; `what` is a group, an entry or an id."""
+    """What comes next: `kind` is "write", "move", "request", "sent" for one that arrives later, or what is done to a broker.
+
+    `what` is a group of writes, an entry of the recording, or a broker's id.
+    """
 
     kind: str
     what: Any
@@ -102,7 +105,8 @@ def _decides(move: dict[str, Any], decision: Decision) -> bool:
         elects = move["from"] != "Online" or decision.moves_leader
         return bool(move["subject"] == decision.partition and move["to"] == "Online" and elects)
     partition, _, broker = move["subject"].rpartition("@")
-    return bool(partition == decision.partition and move["to"] == "Offline" and int(broker) not in value["isr"])
+    is_out = int(broker) not in value["isr"] or value["isr"] == [int(broker)]  # the last member stays
+    return bool(partition == decision.partition and move["to"] == "Offline" and is_out)
 
 
 # ---------------------------------------------------------------- what has to come before
@@ -229,12 +233,17 @@ def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) ->
 # ---------------------------------------------------------------- one order
 
 
-def weave(step: Step, seen: Leaderships) -> Iterator[Item]:
-    """Everything that a step has, each entry once. `seen` is what the steps before have left, and is kept up to date."""
+def weave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Iterator[Item]:
+    """Everything that a step has, each entry once. `seen` is what the steps before have left, and is kept up to date.
+
+    A request that arrives after its sender has died, in this step or `later`, was sent before that.
+    """
     groups = grouped(step["writes"])
     gates = Gates(step, groups, dict(seen.held))
     doing = deeds(step, gates)
     moves, requests = step["transitions"], step["requests"]
+    leaving = {item.what for _, item in doing if item.kind == "stop"}
+    yield from (Item("sent", request) for request in [*requests, *_of_the_dead(leaving, later)] if request["by"] in leaving)
     paired = pairs(moves, groups, seen)
     loom = _Loom(moves, requests, gates, doing, set(paired.values()))
     for g, group in enumerate(groups):
@@ -248,6 +257,15 @@ def weave(step: Step, seen: Leaderships) -> Iterator[Item]:
     yield from loom.what_may_come(len(groups))
     yield from loom.moves_up_to(len(moves))
     yield from (Item("request", request) for request in requests[loom.next_request :])
+
+
+def _of_the_dead(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[str, Any]]:
+    """What arrives in later steps from brokers that leave now, as long as they have not started again."""
+    gone = set(leaving)
+    for step in later:
+        for do in step["do"].get("together", [step["do"]]):
+            gone -= set(as_list(do.get("start", [])))
+        yield from (request for request in step["requests"] if request["by"] in gone)
 
 
 class _Loom:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from kcontrol.config import BrokerConfig
 from kcontrol.generations import Rules
 from kcontrol.model import LeaderAndIsr, TopicPartition
+from kcontrol.replica.log import ReplicaLog
 
 
 class HostedPartition(NamedTuple):
@@ -31,11 +32,12 @@ class HostedPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext:
-    """One broker beside its controller module; the driver alone writes it."""
+    """One broker beside its controller module; the driver alone writes it. Only where it `keeps_logs` has it a data side."""
 
     broker_id: int
     rules: Rules
     config: BrokerConfig = field(default_factory=BrokerConfig)
+    keeps_logs: bool = False
 
     broker_epoch: int = -1
     cluster_id: str = ""
@@ -45,6 +47,8 @@ class BrokerContext:
     live_brokers: AbstractSet[int] = field(default_factory=set)
     metadata: Mapping[TopicPartition, Any] = field(default_factory=dict)
     hosted: Mapping[TopicPartition, HostedPartition] = field(default_factory=dict)
+    offline_partitions: AbstractSet[TopicPartition] = field(default_factory=set)
+    logs: Mapping[TopicPartition, ReplicaLog] = field(default_factory=dict)
 
     def leads(self, tp: TopicPartition) -> bool:
         held = self.hosted.get(tp)

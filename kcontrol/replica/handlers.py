@@ -11,7 +11,9 @@ from typing import Any
 from kcontrol import events
 from kcontrol.effects import Adopt, Ask, Handler, Learn, Op, Respond, Result, Transaction
 from kcontrol.model import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_EPOCH, LeaderAndIsr, TopicPartition
+from kcontrol.replica import data
 from kcontrol.replica.context import BrokerContext, HostedPartition
+from kcontrol.replica.log_dirs import log_dir_failure
 from kcontrol.replica.shutdown import controlled_shutdown_response, shut_down
 from kcontrol.replica.startup import startup
 from kcontrol.znodes import encode_state, state_path
@@ -45,6 +47,8 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
 
 
 def _rejects(ctx: BrokerContext, tp: TopicPartition, told: Any) -> str | None:
+    if tp in ctx.offline_partitions:
+        return "KAFKA_STORAGE_ERROR"
     held = ctx.hosted.get(tp)
     if held is not None and told.leader_epoch <= held.value.leader_epoch:
         return ctx.rules.old_leader_epoch
@@ -72,16 +76,19 @@ def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handle
     errors: dict[TopicPartition, str] = {}
     if error == "NONE":
         yield from _obey(ctx, event)
-        errors = {tp: "FENCED_LEADER_EPOCH" for tp, told in event.partitions.items() if not _may_stop(ctx, tp, told.leader_epoch)}
+        errors = {tp: why for tp, told in event.partitions.items() if (why := _keeps(ctx, tp, told.leader_epoch))}
         stopped = tuple(tp for tp in event.partitions if tp not in errors and tp in ctx.hosted)
         if stopped:
             yield Learn("hosted", remove=stopped, context="broker")
     yield Respond(event.correlation_id, {"error": error, "errors": errors})
 
 
-def _may_stop(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> bool:
+def _keeps(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> str | None:
+    if tp in ctx.offline_partitions:
+        return "KAFKA_STORAGE_ERROR"
     held = ctx.hosted.get(tp)
-    return held is None or leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH) or leader_epoch > held.value.leader_epoch
+    may_stop = held is None or leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH) or leader_epoch > held.value.leader_epoch
+    return None if may_stop else "FENCED_LEADER_EPOCH"
 
 
 # ---------------------------------------------------------------- the leader's side of the ISR
@@ -92,6 +99,13 @@ def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Hand
     held = ctx.hosted.get(event.partition)
     if held and ctx.leads(event.partition) and event.replica_id not in held.value.isr:
         yield from _ask_for(ctx, event.partition, held, (*held.value.isr, event.replica_id))
+
+
+def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
+    """A leader that keeps a log notes how far its follower is, which may now be far enough for the ISR."""
+    yield from data.note_fetch(ctx, event)
+    if ctx.leads(event.partition) and data.may_join(ctx, event.partition, event.offset):
+        yield from replica_caught_up(ctx, events.ReplicaCaughtUp(event.partition, event.replica_id))
 
 
 def replica_lags(ctx: BrokerContext, event: events.ReplicaLags) -> Handler:
@@ -151,10 +165,16 @@ HANDLERS: dict[type[events.Event], Callable[[BrokerContext, Any], Handler]] = {
     events.AlterIsrResponse:       alter_isr_response,
     events.Shutdown:               shut_down,
     events.ControlledShutdownResponse: controlled_shutdown_response,
+    events.LogDirFailure:          log_dir_failure,
+    events.Produce:                data.produce,
+    events.FollowerFetch:          follower_fetch,
+    events.FetchResponse:          data.fetch_response,
 }
 # fmt: on
 
 
 def handle(ctx: BrokerContext, event: events.Event) -> Handler:
-    """The story of one event on a broker."""
+    """The story of one event on a broker; where it keeps logs, they follow."""
     yield from HANDLERS[type(event)](ctx, event)
+    if ctx.keeps_logs:
+        yield from data.keep_up(ctx)

@@ -88,18 +88,24 @@ def _log_refusal(driver: Driver, thread: Thread, refusal: fx.Refusal) -> None:
 
 
 def _log_move(driver: Driver, thread: Thread, kind: str, move: Any, **fields: Any) -> None:
-    """A move is caused by the last move of the same partition within the handler, or else by the handler's beginning."""
+    """A move is caused by the last move of the same partition within the handler, or else by the handler's beginning.
+
+    A change from a state to the same one, with nothing written, is no cause of anything.
+    """
     subject = move.subject
     tp = _partition(subject)
     machine = "partition" if tp is subject else "replica"
     cause = thread.changed.get(tp, thread.begun)
     record = driver.log(kind, cause, machine=machine, subject=subject, source=move.source, target=move.target, **fields)
-    thread.changed[tp] = thread.changed[None] = record
+    if kind != "change" or move.source is not move.target or move.write:
+        thread.changed[tp] = record
+    thread.changed[None] = record
 
 
 def log_write(driver: Driver, thread: Thread, ops: tuple[fx.Op, ...], result: fx.Result, checked: int) -> RecordId:
     """One record per transaction: what was written, with the versions that came of it, or why nothing was, and the fence."""
     versions = result.versions or (None,) * len(ops)
-    written = [[op.kind, op.path, op.data, version, op.ephemeral] for op, version in zip(ops, versions, strict=True)]
+    paths = result.paths or tuple(op.path for op in ops)
+    written = [[op.kind, at, op.data, version, op.ephemeral] for op, at, version in zip(ops, paths, versions, strict=True)]
     fields = {"ops": written, "zxid": result.zxid, "error": None if result.is_ok else result.code, "fence": checked}
     return driver.log("write", thread.begun, **fields)

@@ -15,7 +15,7 @@ from kcontrol.controller.context import ControllerContext, apply_learn
 from kcontrol.controller.handlers import preempted
 from kcontrol.events import Event
 from kcontrol.replica.context import BrokerContext, HostedPartition
-from kcontrol.runtime import commits
+from kcontrol.runtime import commits, logs
 from kcontrol.runtime.event_queue import EventQueue
 from kcontrol.runtime.journal import Journal, RecordId
 from kcontrol.runtime.round_trips import RoundTrip, is_instant
@@ -327,6 +327,7 @@ PERFORM: dict[type, Callable[[Driver, Thread, Any], Any]] = {
     fx.Commit: Driver._commit,
     fx.Learn: Driver._learn,
     fx.Adopt: Driver._adopt,
+    fx.WriteLog: logs.write,
     fx.Watch: Driver._watch,
     fx.Unwatch: Driver._watch,
     fx.Send: Driver._send,

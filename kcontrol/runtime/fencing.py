@@ -63,5 +63,5 @@ def _fence_error(written: Written) -> Exception:
 
 def _result(w: Written, offset: int) -> Result:
     if w.error is None:
-        return Result("OK", -1, w.versions[offset:], w.zxid)
+        return Result("OK", -1, w.versions[offset:], w.zxid, w.paths[offset:])
     return Result(w.error, w.failed - offset, (), w.zxid)

@@ -23,14 +23,31 @@ EMPTY_NODE: dict[str, Any] = {
     "timers": {},
     "parked": {},
     "notices": [],
+    "frozen": False,
 }
+
+
+EMPTY_LOG: dict[str, Any] = {
+    "records": [],
+    "epochs": [],
+    "checkpoint": 0,
+    "high_watermark": 0,
+    "leader": -1,
+    "leader_epoch": -1,
+    "followers": [],
+    "waiting": [],
+    "truncating": False,
+}
+IN_MEMORY = ("leader", "leader_epoch", "followers", "waiting", "truncating")
 
 
 class Fold:
     """Records in, state out: `Fold().all(records).state`.
 
     `state` has `znodes` (path to [text, zk version, owner's broker id or None]), `nodes` (broker id to its contexts, queues,
-    handlers under way, timers, parked requests and undelivered watch events) and `channels` ("sender>receiver" to what waits).
+    handlers under way, timers, parked requests, undelivered watch events, and whether it is frozen) and `channels`
+    ("sender>receiver" to what waits). Where brokers keep logs it also has `logs` (broker id to partition to log, those of dead
+    brokers included) and `acknowledged` (partition to what producers rely on).
     """
 
     def __init__(self) -> None:
@@ -47,6 +64,32 @@ class Fold:
         if (change := CHANGES.get(record.kind)) is not None:
             change(self, record.plain())
 
+    # ---------------------------------------------------------------- logs
+
+    def _run(self, r: Record) -> None:
+        if r.fields.get("data"):
+            self.state |= {"logs": {}, "acknowledged": {}}
+
+    def _log(self, r: Record) -> None:
+        f = r.fields
+        found = self.state["logs"].setdefault(str(f.get("broker", r.id.node)), {})
+        log = found.setdefault(f["partition"], EMPTY_LOG.copy())
+        if r.kind == "log_append":
+            log["records"] = log["records"] + f["records"]
+        elif "removed" in f:
+            log["records"] = log["records"][: f["offset"]]
+        log.update(f["now"])
+
+    def _acknowledged(self, r: Record) -> None:
+        promise = {name: value for name, value in r.fields.items() if name != "partition"}
+        self.state["acknowledged"].setdefault(r.fields["partition"], []).append(promise)
+
+    def _record_lost(self, r: Record) -> None:
+        promised, tp = self.state["acknowledged"], r.fields["partition"]
+        promised[tp] = [p for p in promised[tp] if p | {"partition": tp} != r.fields]
+        if not promised[tp]:
+            del promised[tp]
+
     # ---------------------------------------------------------------- processes
 
     def _node(self, record: Record) -> dict[str, Any]:
@@ -56,12 +99,18 @@ class Fold:
     def _start(self, r: Record) -> None:
         self.state["nodes"][str(r.fields["broker"])] = {name: type(value)() for name, value in EMPTY_NODE.items()}
 
+    def _freeze(self, r: Record) -> None:
+        self.state["nodes"][str(r.fields["broker"])]["frozen"] = r.kind == "freeze"
+
     def _stop(self, r: Record) -> None:
         broker = str(r.fields["broker"])
         del self.state["nodes"][broker]
         for pair in [pair for pair in self.state["channels"] if pair.split(">")[0] == broker]:
             del self.state["channels"][pair]
         self.state["questions"].pop(broker, None)
+        for log in self.state.get("logs", {}).get(broker, {}).values():
+            log["high_watermark"] = min(log["checkpoint"], len(log["records"]))
+            log.update({name: EMPTY_LOG[name] for name in IN_MEMORY})
 
     def _close(self, r: Record) -> None:
         for path in r.fields["deleted"]:
@@ -211,8 +260,11 @@ class Fold:
 
 
 CHANGES: dict[str, Callable[[Fold, Record], None]] = {
+    "run": Fold._run,
     "start": Fold._start,
     "stop": Fold._stop,
+    "freeze": Fold._freeze,
+    "thaw": Fold._freeze,
     "close": Fold._close,
     "session_lost": Fold._session_lost,
     "notify": Fold._notify,
@@ -236,6 +288,15 @@ CHANGES: dict[str, Callable[[Fold, Record], None]] = {
     "fire": Fold._disarm,
     "park": Fold._park,
     "respond": Fold._respond,
+    "log_append": Fold._log,
+    "log_truncate": Fold._log,
+    "log_role": Fold._log,
+    "high_watermark": Fold._log,
+    "follower_end": Fold._log,
+    "checkpoint": Fold._log,
+    "tail_lost": Fold._log,
+    "acknowledged": Fold._acknowledged,
+    "record_lost": Fold._record_lost,
 }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kcontrol import effects as fx
 from kcontrol.controller.context import apply_change, apply_learn
 from kcontrol.replica.context import HostedPartition
+from kcontrol.runtime import logs
 from kcontrol.runtime.round_trips import RoundTrip, is_instant
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def _recall_instant(context: Any, room: str, thread: Thread, effect: Any) -> Any
             chosen = told if partitions is None else {tp: told[tp] for tp in partitions}
             put = {tp: HostedPartition.told(entry) for tp, entry in chosen.items()} if field == "hosted" else chosen
             apply_learn(context, fx.Learn(field, put))
+        case fx.WriteLog(tp, log_change):
+            logs.change_in(context, tp, log_change)
         case fx.Commit(changes):
             done = tuple(change for change in changes if isinstance(change, fx.StateChange))
             for change in done:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kcontrol import znodes
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
-from kcontrol.sim import exchange, hands, lives
+from kcontrol.sim import data, exchange, hands, lives
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import Action, World
@@ -60,7 +60,13 @@ def _can_ask(world: World, n: int) -> bool:
 
 
 def _can_fetch(world: World, follower: int, partition: str) -> bool:
+    if world.settings.data:
+        return data.can_fetch(world, follower, partition)
     return (follower, TopicPartition.parse(partition)) in set(exchange.fetches(world))
+
+
+def _fetch(world: World, follower: int, partition: str) -> None:
+    (data if world.settings.data else exchange).fetch(world, follower, partition)
 
 
 def _has_session(world: World, n: int) -> bool:
@@ -88,7 +94,8 @@ def _may_shrink(world: World, leader: int, partition: str, follower: int) -> boo
     """Whether this broker runs, believes that it leads the partition with the follower in sync, and waits for no answer."""
     tp = TopicPartition.parse(partition)
     held = world.processes[leader].driver.broker.hosted.get(tp) if exchange.hears(world, leader) else None
-    return held is not None and held.value.leader == leader != follower and follower in held.value.isr and not held.pending_isr
+    leads = held is not None and held.value.leader == leader != follower and follower in held.value.isr and not held.pending_isr
+    return leads and (not world.settings.data or data.lags(world, leader, tp, follower))
 
 
 # fmt: off
@@ -102,7 +109,8 @@ ACTIONS: dict[str, Kind] = {
     "request":      Kind(True,  _in_transit,          exchange.deliver_request,  "sender, receiver"),
     "ask":          Kind(True,  _can_ask,             exchange.ask,              "broker"),
     "exit":         Kind(True,  _wants_to_exit,       lives.leave,               "broker"),
-    "fetch":        Kind(True,  _can_fetch,           exchange.fetch,            "follower, partition"),
+    "fetch":        Kind(True,  _can_fetch,           _fetch,                    "follower, partition"),
+    "checkpoint":   Kind(True,  data.is_due,          data.checkpoint,           "broker"),
     "expire":       Kind(True,  _has_session,         lives.expire,              "broker"),
     "fire":         Kind(True,  _is_armed,            exchange.fire,             "broker, timer"),
     "start":        Kind(False, _is_down,             lives.start,               "broker"),
@@ -113,6 +121,9 @@ ACTIONS: dict[str, Kind] = {
     "shrink":       Kind(False, _may_shrink,          exchange.shrink,           "leader, partition, follower"),
     "lose":         Kind(False, _in_transit,          exchange.lose,             "sender, receiver"),
     "duplicate":    Kind(False, _in_transit,          exchange.duplicate,        "sender, receiver"),
+    "produce":      Kind(False, data.can_produce,     data.produce,              "leader, partition, value, acks"),
+    "lose_tail":    Kind(False, data.has_tail,        data.lose_tail,            "broker, partition, offset"),
+    "fail_log_dir": Kind(False, lives.holds,          lives.fail_log_dir,        "broker, partition"),
     "create_topic": Kind(False, hands.can_create_topic, hands.create_topic,      "topic, assignment"),
     "delete":       Kind(False, hands.can_write,      hands.delete,              "path"),
     "set":          Kind(False, hands.can_write,      hands.set_data,            "path, text"),
@@ -166,8 +177,11 @@ def routine(world: World) -> Iterator[Action]:
         if p.driver.exit_code is not None:
             yield ("exit", n)
     if world.settings.followers:
-        for follower, tp in exchange.fetches(world):
+        for follower, tp in (data if world.settings.data else exchange).fetches(world):
             yield ("fetch", follower, str(tp))
+    for n, _ in living if world.settings.data else ():
+        if data.is_due(world, n):
+            yield ("checkpoint", n)
     for n in sorted(world.ghosts):
         yield ("expire", n)
     for n, p in living:
@@ -184,6 +198,8 @@ def faults(world: World) -> Iterator[Action]:
         yield from ((kind, n) for kind in (("thaw",) if p.frozen else ("term", "freeze")) if kind in offered)
         for tp, held in sorted(p.driver.broker.hosted.items()) if "shrink" in offered else ():
             yield from (("shrink", n, str(tp), b) for b in held.value.isr if _may_shrink(world, n, str(tp), b))
+        if world.settings.data and "produce" in offered and not p.frozen:
+            yield from data.offers(world, n, p.driver.broker)
     yield from (("start", n) for n in world.settings.brokers if n not in world.processes and "start" in offered)
     for kind in ("lose", "duplicate"):
         if kind in offered:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kcontrol.effects import Result, Stat, Znode
 from kcontrol.runtime.driver import Driver, Thread
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
+from kcontrol.sim import data
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Process
 
@@ -26,7 +27,19 @@ if TYPE_CHECKING:
 
 TIMESTAMP = re.compile(rb'"timestamp":"\d+"')
 ZXID = re.compile(r"<z(-?\d+)>")
-UNTOLD = {"timestamp_ms", "session", "correlation_id", "request", "partitions_of", "rules", "config", "replace"}
+UNTOLD = {
+    "timestamp_ms",
+    "session",
+    "correlation_id",
+    "request",
+    "partitions_of",
+    "rules",
+    "config",
+    "replace",
+    "keeps_logs",
+    "logs",
+}
+IF_ANY = {"offline_partitions"}  # an empty one goes unsaid
 EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 
 
@@ -51,6 +64,7 @@ def fingerprint(world: World) -> str:
     parts = [text(znodes(zk.nodes(), names)), text(watches(zk, names))]
     for n, p in sorted(world.processes.items()):
         parts += [text(driver(p.driver)), Text(surroundings(n, p), ())]
+    parts += map(text, _logs(world) if world.settings.data else ())
     return digest([*parts, *left_and_on_the_way(world.ghosts, world.network)])
 
 
@@ -148,6 +162,15 @@ def left_and_on_the_way(ghosts: Mapping[int, list[Any]], network: Network) -> li
     return [text("\n".join([*left, str(sorted(network.in_flight.values())), *channels, *questions]))]
 
 
+def _logs(world: World) -> list[str]:
+    """Every log, and what producers rely on; who waits for an answer counts by the offset that he waits for."""
+    return [
+        f"{n}{tp}{canonical(log._replace(waiting=()))}{[waiting.offset for waiting in log.waiting]}"
+        for n, found in data.replicas(world).items()
+        for tp, log in sorted(found.items())
+    ] + [f"{tp}{canonical(promised)}" for tp, promised in sorted(world.acknowledged.items())]
+
+
 def _told(parcel: Any, receiver: int) -> Any:
     r = parcel.requests
     match parcel.api:
@@ -213,9 +236,16 @@ SAID: dict[type, Callable[[Any], str]] = {}
 
 
 def _fields(cls: type) -> Callable[[Any], str]:
-    kept = [(f.name, _epochs if f.name in EPOCHS else canonical) for f in fields(cls) if f.name not in UNTOLD]
-    name = cls.__name__
-    return lambda v: f"{name}({','.join([say(getattr(v, field)) for field, say in kept])})"
+    names = [f.name for f in fields(cls) if f.name not in UNTOLD]
+    kept = [(name, _epochs if name in EPOCHS else canonical) for name in names if name not in IF_ANY]
+    rare = [name for name in names if name in IF_ANY]
+
+    def say(v: Any) -> str:
+        said = [f"{name}={tell(getattr(v, name))}" for name, tell in kept]
+        said += [f"{name}={canonical(getattr(v, name))}" for name in rare if getattr(v, name)]
+        return f"{cls.__name__}({','.join(said)})"
+
+    return say
 
 
 def _epochs(value: Any) -> str:

@@ -6,12 +6,15 @@ import random
 from typing import TYPE_CHECKING
 
 from kcontrol.controller.handlers import every_event
-from kcontrol.events import BrokerStartup, Expire, NewSession, RegisterBroker, RegisterBrokerAndReelect, Shutdown
+from kcontrol.events import BrokerStartup, Expire, LogDirFailure, NewSession, RegisterBroker, RegisterBrokerAndReelect, Shutdown
 from kcontrol.generations import LISTENERS
+from kcontrol.model import TopicPartition
+from kcontrol.runtime import logs
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import RecordId
 from kcontrol.runtime.zookeeper import Client
-from kcontrol.sim import process
+from kcontrol.sim import data, process
+from kcontrol.sim.exchange import begin_if_idle
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import World
@@ -28,6 +31,7 @@ def start(world: World, n: int) -> None:
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
     world.owners = {**world.owners, client.session_id: n}
     controller, broker = process.contexts(world.settings, n)
+    data.load(world, n, broker)
     driver = world._driver(n, incarnation, client, controller, broker)
     world.processes[n] = process.Process(driver, HOST, FIRST_PORT + n)
     opened = driver.log("open", cause, session=client.session_id)
@@ -45,9 +49,27 @@ def kill(world: World, n: int) -> None:
     """The process dies at once; ZooKeeper does not know yet, and keeps its session until it expires."""
     record = world.log("stop", None, broker=n, exit_code=None)
     p = world.processes.pop(n)
+    data.keep(world, n, p.driver)
     if p.session == "open":
         world.ghosts.setdefault(n, []).append(process.Ghost(p.driver.client, record))
     world.network.forget(n)
+
+
+def holds(world: World, n: int, partition: str) -> bool:
+    """Whether a broker that can be spoken to has a replica of a partition."""
+    p = world.processes.get(n)
+    return p is not None and not p.frozen and TopicPartition.parse(partition) in p.driver.broker.hosted
+
+
+def fail_log_dir(world: World, n: int, partition: str) -> None:
+    """The directory with this partition's log fails, the broker's others do not; before 1.0 that ends the process (KIP-112)."""
+    cause = world.log("act", None, action=["fail_log_dir", n, partition])
+    driver = world.processes[n].driver
+    if driver.broker.rules.outlives_log_dir:
+        driver.enqueue(LogDirFailure((TopicPartition.parse(partition),)), cause)
+        begin_if_idle(world, n)
+    else:
+        kill(world, n)
 
 
 def term(world: World, n: int) -> None:
@@ -94,7 +116,9 @@ def leave(world: World, n: int) -> None:
     What it had sent before has been given the time to arrive.
     """
     p = world.processes.pop(n)
+    logs.checkpoint(p.driver)
     cause = world.log("stop", p.driver.exit_cause, broker=n, exit_code=p.driver.exit_code)
+    data.keep(world, n, p.driver)
     world.network.forget(n)
     if p.session == "open":
         end_session(world, n, p.driver.client, cause)

@@ -14,7 +14,7 @@ from kcontrol.config import BrokerConfig
 from kcontrol.errors import UserError
 from kcontrol.model import ReplicaAssignment, TopicPartition
 from kcontrol.sim import acts
-from kcontrol.sim.settings import FAULTS, Settings
+from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
 from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, decode_topic, encode, encode_partition_list, encode_topic, topic_path
 
@@ -23,20 +23,11 @@ ORDER_ONLY = ("patience", "sleep", "await")
 
 
 class Player:
-    """One run of one scenario. Raises UserError for what is no scenario, and for a release that is not played."""
+    """One run of one scenario, with its own settings unless others are given. Raises UserError for what is no scenario."""
 
-    def __init__(
-        self,
-        scenario: Mapping[str, Any],
-        release: str | None = None,
-        seed: int = 0,
-        replace: Mapping[str, Callable[..., Any]] | None = None,
-    ) -> None:
+    def __init__(self, scenario: Mapping[str, Any], settings: Settings | None = None) -> None:
         self.steps = _steps(scenario)
-        config = BrokerConfig(unclean_leader_election_enable=scenario.get("unclean"), auto_leader_rebalance_enable=False)
-        played = line_of(release or scenario.get("release") or "2.8")
-        brokers = tuple(scenario["brokers"])
-        self.world = World(Settings(played, brokers, seed, config, faults=FAULTS, replace=replace or {}))
+        self.world = World(settings or settings_of(scenario))
         self.winner: int | None = None
         self.recorded: Mapping[str, Any] = {}
 
@@ -169,6 +160,17 @@ STEPS: dict[str, Callable[[Player, Any], None]] = {
     "znode-delete": Player.znode_delete,
     "znode-set": Player.znode_set,
 }
+
+
+def settings_of(scenario: Mapping[str, Any]) -> Settings:
+    """The release, brokers and unclean election of a scenario; leaders are never rebalanced by a timer."""
+    config = BrokerConfig(unclean_leader_election_enable=scenario.get("unclean"), auto_leader_rebalance_enable=False)
+    return Settings(release_of(scenario), tuple(scenario["brokers"]), config=config)
+
+
+def release_of(scenario: Mapping[str, Any]) -> str:
+    """The release line that a scenario names, or the usual one where it names none."""
+    return line_of(str(scenario.get("release") or Settings().release))
 
 
 def line_of(release: str) -> str:

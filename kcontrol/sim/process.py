@@ -90,7 +90,7 @@ def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, Bro
     """The two contexts of a broker that has just started."""
     rules = settings.rules()
     controller = ControllerContext(broker_id, rules, settings.config, dict(settings.replace))
-    return controller, BrokerContext(broker_id, rules, settings.config)
+    return controller, BrokerContext(broker_id, rules, settings.config, settings.data)
 
 
 def copy_driver(

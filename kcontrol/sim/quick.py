@@ -178,6 +178,6 @@ class QuickTool:
 
 
 def start(world: World) -> World:
-    """A fork to search from: a quick one, unless threads take turns, whose handlers can only be copied by playing them again."""
+    """A fork to search from: a quick one, unless threads take turns or replicas have logs, which recalling does not know."""
     locks = [lock for _, _, lock in process.THREADS[world.settings.rules().design] if lock]
-    return world.fork(exact=True) if locks else QuickWorld.of(world)
+    return world.fork(exact=True) if locks or world.settings.data else QuickWorld.of(world)

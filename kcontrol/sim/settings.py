@@ -13,7 +13,10 @@ from kcontrol.generations import Rules, rules
 PLAYED = ("0.8.1", "2.8")
 """The release lines whose handlers are here whole; of others there are single rules, for `rule_changes`."""
 
-FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "shrink", "lose", "duplicate", "delete_controller")
+FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "shrink", "lose", "duplicate", "delete_controller", "produce")
+
+UNSAID = BrokerConfig()
+"""Stands for the defaults of the release, whichever it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +24,25 @@ class Settings:
     """`faults` are those that `actions()` offers by itself; every fault can be asked for at any time.
 
     `instant_requests` delivers requests in the step in which they are sent; without `followers` no replica ever catches up.
+    With `data` every replica has a log: there is `produce`, and the ISR follows from what followers have fetched.
     `rule_changes` are rules that differ from the release's, `replace` a learner's own functions by name.
     """
 
     release: str = "2.8"
     brokers: tuple[int, ...] = (1, 2, 3)
     seed: int = 0
-    config: BrokerConfig = field(default_factory=BrokerConfig)
+    config: BrokerConfig = UNSAID
     topics: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     instant_requests: bool = False
     followers: bool = True
+    data: bool = False
     rule_changes: Mapping[str, Any] = field(default_factory=dict)
     replace: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.config is UNSAID:
+            object.__setattr__(self, "config", BrokerConfig.of(self.release))
 
     def rules(self) -> Rules:
         """The rules of the release with this run's changes. Raises UserError for a release that is not played here."""

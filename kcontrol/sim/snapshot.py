@@ -11,12 +11,14 @@ from kcontrol.controller.context import ControllerContext
 from kcontrol.replica.context import BrokerContext
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import plain
+from kcontrol.sim import data
 from kcontrol.sim.process import Process
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import World
 
-GIVEN = ("broker_id", "rules", "config", "replace")  # what a context is made with, and never learns
+GIVEN = ("broker_id", "rules", "config", "replace", "keeps_logs")  # what a context is made with, and never learns
+ON_DISK = ("logs",)  # what outlives the process, and is shown beside it
 COUNTED = ("offline_partition_count", "preferred_replica_imbalance_count")  # what follows from the rest
 
 
@@ -33,7 +35,8 @@ def snapshot(world: World) -> dict[str, Any]:
         for n, asked in world.network.questions.items()
     }
     nodes = {str(n): _node(p) for n, p in world.processes.items()}
-    return {"znodes": znodes, "nodes": nodes, "channels": channels, "questions": questions}
+    kept = {"logs": _field(data.replicas(world)), "acknowledged": _field(world.acknowledged)} if world.settings.data else {}
+    return {"znodes": znodes, "nodes": nodes, "channels": channels, "questions": questions, **kept}
 
 
 def _node(p: Process) -> dict[str, Any]:
@@ -46,6 +49,7 @@ def _node(p: Process) -> dict[str, Any]:
         "timers": _timers(driver),
         "parked": dict(driver.parked),
         "notices": [list(notice.event) for notice in p.notices],
+        "frozen": p.frozen,
     }
 
 
@@ -55,7 +59,7 @@ def _timers(driver: Driver) -> dict[str, Any]:
 
 def context(ctx: Any) -> dict[str, Any]:
     """Every field that a context has learnt, in plain values."""
-    names = [name for name in type(ctx).__slots__ if name not in GIVEN + COUNTED]
+    names = [name for name in type(ctx).__slots__ if name not in GIVEN + COUNTED + ON_DISK]
     return {name: _field(getattr(ctx, name)) for name in names}
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kcontrol.controller.handlers import DESIGNS
 from kcontrol.effects import Ask, Op
 from kcontrol.errors import UserError
+from kcontrol.model import TopicPartition
+from kcontrol.replica.log import ReplicaLog
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client, ZooKeeper
-from kcontrol.sim import acts, causes, exchange, network, process
+from kcontrol.sim import acts, causes, data, exchange, network, process
 from kcontrol.sim.fingerprint import fingerprint
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Ghost, Notice, Process
@@ -44,6 +47,8 @@ class World:
         self.ghosts: dict[int, list[Ghost]] = {}  # sessions that have outlived their processes, the oldest first
         self.owners: Mapping[int, int] = {}  # session id -> broker; forks share it, and the next one
         self.incarnations: Mapping[int, int] = {}
+        self.disks: dict[int, dict[TopicPartition, ReplicaLog]] = {}  # the logs of brokers that do not run
+        self.acknowledged: dict[TopicPartition, tuple[data.Acknowledged, ...]] = {}  # what producers rely on
         self.done: list[Action] = []
         self.tool = self.zk.connect()
         self._base: World | None = None
@@ -51,7 +56,14 @@ class World:
         self._before = 0
         s = self.settings
         self.log(
-            "run", None, journal_version=JOURNAL_VERSION, release=s.release, seed=s.seed, brokers=list(s.brokers), world=self.kind
+            "run",
+            None,
+            journal_version=JOURNAL_VERSION,
+            release=s.release,
+            seed=s.seed,
+            brokers=list(s.brokers),
+            world=self.kind,
+            **({"data": True} if s.data else {}),
         )
 
     @property
@@ -84,6 +96,8 @@ class World:
         self._before = before = len(self.journal.records)
         perform(self, *action[1:])
         self._deliver_instantly()
+        if self.settings.data:
+            data.look_for_losses(self, before)
         self._notify(before)
         self.done.append(action)
 
@@ -156,6 +170,7 @@ class World:
         twin.processes = {n: twin._twin_process(p, zk) for n, p in self.processes.items()}
         twin.ghosts = {n: [Ghost(zk.client(g.client.session_id), g.record) for g in ghosts] for n, ghosts in self.ghosts.items()}
         twin.owners, twin.incarnations, twin.done = self.owners, self.incarnations, self.done.copy()
+        twin.disks, twin.acknowledged = self.disks.copy(), self.acknowledged.copy()
         twin._base, twin._since, twin._before = None, [], self._before
         return twin
 
@@ -185,13 +200,16 @@ class World:
         self.network.questions.setdefault(driver.node, []).append(asked)
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-        """An answer reaches whoever has asked: the controller that sent a request, or the broker that had a question."""
+        """An answer reaches whoever has asked: the controller that sent a request, the broker that had a question, a producer."""
+        if data.note_answer(self, driver, correlation_id, body, record):
+            return
         if (answered := self.network.answered(correlation_id)) is not None:
             (sender, receiver), parcel = answered
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
             event = network.response_event(parcel, receiver, body)
-            if event is not None and sender in self.processes:
-                self.processes[sender].driver.enqueue(event, record)
+            asker = self.processes.get(sender)
+            if event and asker and type(event) in DESIGNS[asker.driver.controller.rules.design]:  # 0.8 has no such callbacks
+                asker.driver.enqueue(event, record)
         else:
             exchange.answer_question(self, driver, correlation_id, body, record)
 
@@ -204,7 +222,7 @@ class World:
         return fingerprint(self)
 
     def append(self, driver: Driver, partition: Any, records: Any) -> Any:
-        raise NotImplementedError("no broker of this world has a log")
+        raise NotImplementedError("no group coordinator of this world has a log")
 
     # ---------------------------------------------------------------- after every step
 

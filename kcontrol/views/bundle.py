@@ -10,7 +10,20 @@ from pathlib import Path
 from kcontrol.views.meanings import MEANINGS, STATIC
 
 # Each module comes after those that it imports.
-MODULES = ("dom", "fold", "timeline", "brokers", "partitions", "znodes", "spacetime", "machine", "journal", "controls")
+MODULES = (
+    "dom",
+    "fold",
+    "timeline",
+    "brokers",
+    "partitions",
+    "znodes",
+    "spacetime",
+    "machine",
+    "journal",
+    "beside",
+    "replicas",
+    "controls",
+)
 
 _IMPORT = re.compile(r'^import \{ (?P<names>[^}]+) \} from "\./(?P<module>\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|class|function) (?P<name>\w+))", re.MULTILINE)

@@ -15,6 +15,7 @@ from kcontrol.runtime.journal import Record, RecordId
 from kcontrol.transitions import Transition, TransitionTable
 from kcontrol.views import dot, text
 from kcontrol.views.meanings import decided
+from kcontrol.views.rows import about_run, rows
 
 # Graphviz writes colours as attributes, which a style sheet overrides: in a dark theme what is dark becomes light.
 STYLE = """<style>
@@ -103,9 +104,11 @@ def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
     Raises KeyError for an id that is not among the records.
     """
     diagram = _diagram("why", rankdir="TB", nodesep="0.2", ranksep="0.25")
+    records = list(records)
+    release = about_run(rows(records[:1]))["release"]
     chain = [record.plain() for record in reversed(journal.why(records, id))]
     for record in chain:
-        words = [f"{record.id}  {text.say(record)}", *decided(record)]
+        words = [f"{record.id}  {text.say(record)}", *decided(record, release)]
         lines = [part for line in words for part in textwrap.wrap(line, WRAP, break_long_words=False)]
         diagram.add_node(str(record.id), lines, tooltip=" ".join(words), css="current" if record is chain[-1] else "")
     for earlier, later in pairwise(chain):

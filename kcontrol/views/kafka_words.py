@@ -19,6 +19,9 @@ from kcontrol.runtime.journal import Record
 from kcontrol.views.text import clean
 from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_topic
 
+NOBODY_LEADS, NOBODY_LEADS_LOGGED_SINCE = "nobody leads it", (1, 1)
+"""The rule of a replica's move to Online that Kafka does not log before this release."""
+
 TABLE = Path(__file__).with_suffix(".tsv")
 """One row per kind of line and release that changed it: kind, since, level, logger, message; without a message there is none."""
 
@@ -96,6 +99,8 @@ class KafkaWords:
 
     def _move(self, r: Record, *, failed: bool) -> Iterator[LogLine]:
         f, value = r.fields, r.fields.get("value")
+        if f.get("rule") == NOBODY_LEADS and numbers(self.release) < NOBODY_LEADS_LOGGED_SINCE:
+            return
         tp, _, replica = f["subject"].rpartition("@") if f["machine"] == "replica" else (f["subject"], "", "")
         facts = {"tp": tp, "replica": replica, "source": f["source"], "target": f["target"]}
         facts |= {"short_source": _old_name(f["source"]), "short_target": _old_name(f["target"])}
@@ -155,9 +160,10 @@ class KafkaWords:
                 epoch = {"new_epoch": text, "zk_version": version or 0}
             self._note_topic(kind, path, text)
         crowned = any(op[0] == "create" and op[1] == CONTROLLER for op in r.fields["ops"])
-        if r.id.node and crowned and (epoch or numbers(self.release) < (2, 1)):
+        by_broker = r.id.incarnation > 0
+        if by_broker and crowned and (epoch or numbers(self.release) < (2, 1)):
             yield from self._line(r, "elected", **epoch)
-        if r.id.node and epoch and epoch["new_epoch"] != "0":
+        if by_broker and epoch and epoch["new_epoch"] != "0":
             yield from self._line(r, "epoch", **epoch)
 
     def _note_topic(self, kind: str, path: str, text: str) -> None:

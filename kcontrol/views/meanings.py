@@ -40,21 +40,39 @@ def row_of(record: Record) -> str:
     return f"{source} -> {target}: {note(fields['machine'], source, target)}"
 
 
-def decided(record: Record) -> list[str]:
+def decided(record: Record, release: str = "") -> list[str]:
     """What stands behind a record, as far as there is any: the row of the table, the rule, and where Kafka has it."""
-    row, why, where = row_of(record), rule(record), kafka_source(record)
+    row, why, where = row_of(record), rule(record), kafka_source(record, release)
     if row.endswith(f": {why}"):
         why = ""
     return [found for found in (row, f"rule: {why}" if why and row else why, where) if found]
 
 
-def kafka_source(record: Record) -> str:
-    """Where Kafka does what this record says, with the release; empty for what Kafka has no part in."""
-    fields = record.fields
-    found = MEANINGS["kinds"].get(record.kind, "")
-    if record.kind == "begin":
-        found = MEANINGS["events"].get(fields["event"], ["", ""])[1]
-    elif record.kind == "change":
-        entry, machine = MEANINGS["rules"].get(fields["rule"]), MEANINGS["machines"][fields["machine"]]
-        found = entry[1] if entry else f"{machine['method']} in {machine['source']}"
+def kafka_source(record: Record, release: str = "") -> str:
+    """Where Kafka does what this record says, with the release; empty for what Kafka has no part in.
+
+    It is said for the release of the run where the table has that, and otherwise for the one that the table is about.
+    """
+    section, key = _entry(record)
+    for line, table in MEANINGS["earlier"].items():
+        if f"{release}.".startswith(f"{line}.") and key in table[section]:
+            return f"{table[section][key]} ({line})" if table[section][key] else ""
+    found = _source(section, key)
     return f"{found} ({MEANINGS['release']})" if found else ""
+
+
+def _entry(record: Record) -> tuple[str, str]:
+    """The part of the table and the name under which it has a record's source."""
+    fields = record.fields
+    if record.kind == "begin":
+        return "events", fields["event"]
+    if record.kind != "change":
+        return "kinds", record.kind
+    return ("rules", fields["rule"]) if fields["rule"] in MEANINGS["rules"] else ("machines", fields["machine"])
+
+
+def _source(section: str, key: str) -> str:
+    found = MEANINGS[section].get(key, "")
+    if section == "machines":
+        return f"{found['method']} in {found['source']}"
+    return str(found if section == "kinds" else found[1] if found else "")

@@ -12,8 +12,9 @@ LONGEST = 180
 Fields = dict[str, Any]
 
 ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "lose", "duplicate", "fire"})
+LOSSES = frozenset({"record_lost", "tail_lost"})
 INSIDE = frozenset({"run", "open", "read", "learn", "adopt", "end", "respond", "answered"})
-UNSEEN = INSIDE | {"told", "arm", "cancel", "park", "release"}
+UNSEEN = INSIDE | {"told", "arm", "cancel", "park", "release", "follower_end", "checkpoint", "log_role"}
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
@@ -38,7 +39,7 @@ def short(state: Any) -> str:
 def weight(record: Record) -> int:
     """How much a record shows: 2 what somebody does to the cluster, 1 what changes or travels, 0 what goes on inside a broker."""
     kind, fields = record.kind, record.fields
-    if kind in ACTS:
+    if kind in ACTS | LOSSES:
         return 2
     if kind in {"begin", "preempt"}:
         return int(fields["thread"] != "requests" and not _event(fields["event"]).endswith("ResponseReceived"))
@@ -202,6 +203,29 @@ def _ask(who: str, f: Fields) -> str:
     return f"{who} wants to ask the controller ({f['api']}): {wanted}."
 
 
+def _records(records: Iterable[Fields]) -> str:
+    return listed(f"{record['value']!r} at offset {record['offset']}" for record in records)
+
+
+def _log_role(who: str, f: Fields) -> str:
+    if f["leads"]:
+        return f"{who} leads {f['partition']}."
+    leader = f["now"].get("leader")
+    if leader == -1:
+        return f"{who} no longer serves {f['partition']}."
+    return f"{who} follows {'the same leader' if leader is None else f'broker {leader}'} in {f['partition']}."
+
+
+def _cut(who: str, f: Fields) -> str:
+    cut = f"takes {_records(f['removed'])} out of its log" if f["removed"] else "forgets a leader epoch that has no records"
+    return f"{who} {cut} of {f['partition']}."
+
+
+def _record_lost(who: str, f: Fields) -> str:
+    said = f"broker {f['leader']} had acknowledged it with acks={f['acks']}"
+    return f"Record {f['offset']} of {f['partition']}, {f['value']!r}, is on no replica any more: {said}."
+
+
 def _act(who: str, f: Fields) -> str:
     return f"Somebody outside acts: {label(f['action'])}."
 
@@ -268,13 +292,24 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "thrown": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",
     "fail": lambda who, f: f"{f['event']} fails on {who.lower()}: {f['error']}: {f['message']}.",
     "append": lambda who, f: f"{who} appends to {f['partition']}.",
+    "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
+    "log_truncate": _cut,
+    "log_role": _log_role,
+    "high_watermark": lambda who, f: f"The high watermark of {f['partition']} on {who.lower()} is {f['now']['high_watermark']}.",
+    "follower_end": lambda who, f: f"{who} knows that broker {f['follower']} has {f['partition']} up to offset {f['offset']}.",
+    "checkpoint": lambda who, f: f"{who} writes the high watermark of {f['partition']} to disk.",
+    "acknowledged": lambda who, f: (
+        f"Broker {f['leader']} acknowledges {f['value']!r}, record {f['offset']} of {f['partition']} (acks={f['acks']})."
+    ),
+    "record_lost": _record_lost,
+    "tail_lost": lambda who, f: f"The disk of broker {f['broker']} has lost {_records(f['removed'])} of {f['partition']}.",
 }
 
 
 # ---------------------------------------------------------------- actions
 
 # What goes on by itself. `expire` and `fire` do so for some subjects only: see `scene.is_left_behind` and `scene.is_periodic`.
-ROUTINE = frozenset({"advance", "begin", "deliver", "renew", "reconnect", "request", "ask", "fetch"})
+ROUTINE = frozenset({"advance", "begin", "deliver", "renew", "reconnect", "request", "ask", "exit", "fetch", "checkpoint"})
 
 LABELS: dict[str, str] = {
     "advance": "broker {0} goes on",
@@ -284,7 +319,9 @@ LABELS: dict[str, str] = {
     "reconnect": "broker {0} opens another session",
     "request": "broker {1} receives from broker {0}",
     "ask": "broker {0} asks the controller",
+    "exit": "broker {0} exits",
     "fetch": "broker {0} catches up with {1}",
+    "checkpoint": "broker {0} writes high watermarks to disk",
     "expire": "the session of broker {0} expires",
     "fire": "the timer {1} of broker {0} fires",
     "start": "start broker {0}",
@@ -295,6 +332,9 @@ LABELS: dict[str, str] = {
     "shrink": "broker {2} falls behind in {1}",
     "lose": "lose a request from {0} to {1}",
     "duplicate": "repeat a request from {0} to {1}",
+    "produce": "produce {2} to {1} at broker {0}, acks={3}",
+    "lose_tail": "the disk of broker {0} loses {1} from offset {2} on",
+    "fail_log_dir": "the directory with {1} on broker {0} fails",
     "create_topic": "create topic {0}",
     "delete": "delete {0}",
     "set": "rewrite {0}",

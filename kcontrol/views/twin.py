@@ -41,12 +41,21 @@ def _script_safe(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def html_page(records: Iterable[Record], title: str, *, at: int = -1, theme: str = "") -> str:
-    """The page as text. `at` is the record to begin with, from the end if negative; `theme` may be `light` or `dark`."""
+Beside = tuple[str, Iterable[Record], int]
+
+
+def html_page(records: Iterable[Record], title: str, *, at: int = -1, theme: str = "", beside: Beside | None = None) -> str:
+    """The page as text. `at` is the record to begin with, from the end if negative; `theme` may be `light` or `dark`.
+
+    `beside` is another run to show next to this one: its name, its records, and the index of the first record at which they part,
+    or -1.
+    """
     found = rows(records)
     position = at + len(found) if at < 0 else at
     data = {"records": found, "count": len(found), "at": max(0, min(position, len(found) - 1)), "title": title, "theme": theme}
     data |= about_run(found) | {"asked": [], "details": False, "actions": [], "live": False}
+    name, others, parted = beside or ("", (), -1)
+    data |= {"branches": [], "branch": title, "other_name": name, "other": rows(others), "parted": parted}
     code = EXPORTS.sub("", bundle.script())
     return (
         "<!doctype html>\n"
@@ -58,9 +67,9 @@ def html_page(records: Iterable[Record], title: str, *, at: int = -1, theme: str
     )
 
 
-def write_html(records: Iterable[Record], path: str | Path, title: str, *, at: int = -1, theme: str = "") -> None:
-    """Write the page to a file. Raises UserError where that cannot be done."""
+def write_html(records: Iterable[Record], path: str | Path, title: str, **options: Any) -> None:
+    """Write the page, with the options of `html_page`, to a file. Raises UserError where that cannot be done."""
     try:
-        Path(path).write_text(html_page(records, title, at=at, theme=theme), encoding="utf-8")
+        Path(path).write_text(html_page(records, title, **options), encoding="utf-8")
     except OSError as error:
         raise UserError(f"The page cannot be written to {path}: {error.strerror}; name another file or make room.") from None

@@ -9,18 +9,23 @@ Traits that travel to the browser (all plain JSON):
 * `at`: the index of the record that is shown. `asked`: the id of the record whose causes are shown, or an empty list.
   `details`: whether records that show nothing of their own are listed and stepped through.
 * `actions`: what can happen next, as [action, label, "routine" or "fault"]; `held`: why nothing may be done yet, or "".
+* `branches`: the names of the runs that can be switched to, `branch` that of the one shown; none where there is no switching.
+* `other`: the rows of a run that is shown beside this one, under the name `other_name`; `parted` is the index of the first
+  record at which they part, or -1.
 * `busy`, `error`: whether something is being done, and what went wrong with the last thing; `done`: the last wish that was done.
 
 Messages from the browser: `{"do": "step", "n": 3, "action": [...]}` (without an action: what is next), `{"do": "run", "n": 4}`,
-`{"do": "records", "from": 120}` for what it has missed, `{"do": "show", "at": 7, "asked": [], "details": false}` for where it is.
+`{"do": "switch", "name": "main"}`, `{"do": "branch", "name": "", "at": 7}`, `{"do": "without", "at": 7}`,
+`{"do": "compare", "name": "main"}`, `{"do": "records", "from": 120}` for what it has missed,
+`{"do": "show", "at": 7, "asked": [], "details": false}` for where it is.
 Everything else happens in the browser alone, without a kernel.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import anywidget
 import traitlets
@@ -46,6 +51,17 @@ class Stepper(Protocol):
     def run(self) -> object: ...
 
 
+@runtime_checkable
+class Branching(Protocol):
+    """A stepper that has branches: others like itself by name, the one from which all come first."""
+
+    @property
+    def branches(self) -> Mapping[str, Any]: ...
+    def branch(self, name: str, at: Any = None) -> Any: ...
+    def without(self, record: Any) -> Any: ...
+    def compare(self, one: Any, other: Any = None) -> Any: ...
+
+
 class Viewer(anywidget.AnyWidget):
     """`Viewer(stepper)` shows a cluster and steps it; `Viewer(records=...)` only shows a journal.
 
@@ -67,6 +83,11 @@ class Viewer(anywidget.AnyWidget):
     details = traitlets.Bool(False).tag(sync=True, echo_update=False)
     actions: traitlets.List[list[Any]] = traitlets.List().tag(sync=True)
     live = traitlets.Bool(False).tag(sync=True)
+    branches: traitlets.List[str] = traitlets.List().tag(sync=True)
+    branch = traitlets.Unicode("").tag(sync=True)
+    other: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
+    other_name = traitlets.Unicode("").tag(sync=True)
+    parted = traitlets.Int(-1).tag(sync=True)
     held = traitlets.Unicode("").tag(sync=True)
     busy = traitlets.Bool(False).tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
@@ -80,6 +101,7 @@ class Viewer(anywidget.AnyWidget):
         self._take_in()
         place = {"records": rows, "count": len(rows), "at": max(0, len(rows) - 1), "actions": self._offered()}
         super().__init__(title=title, live=stepper is not None, **place, **about_run(rows))
+        self.look_around()
         self.on_msg(self._on_message)
 
     # ---------------------------------------------------------------- what is shown
@@ -99,12 +121,94 @@ class Viewer(anywidget.AnyWidget):
         with self.hold_sync():
             self.count, self.at = len(self.records), max(0, len(self.records) - 1)
             self.actions = self._offered()
+        self.look_around()
 
     def show(self, stepper: Stepper) -> None:
         """Look at another world from now on."""
         self._stepper, self.live = stepper, True
         self._start_anew()
         self.refresh()
+
+    # ---------------------------------------------------------------- branches
+
+    @property
+    def _family(self) -> Mapping[str, Any]:
+        stepper: object = self._stepper
+        return stepper.branches if isinstance(stepper, Branching) else {}
+
+    def look_at(self, stepper: object) -> None:
+        """Take over what has happened in this run, if it is the one that is shown, or the one beside it."""
+        if stepper is self._stepper:
+            self.refresh()
+        elif self.other_name and self._family.get(self.other_name) is stepper:
+            self.look_around()
+
+    def look_around(self) -> None:
+        """Take over which branches there are, and what has happened in the one that is shown beside this one."""
+        family = self._family
+        own = next((name for name, stepper in family.items() if stepper is self._stepper), "")
+        with self.hold_sync():
+            self.branches, self.branch = list(family), own
+            if self.other_name:
+                self._put_beside(self.other_name)
+
+    def _put_beside(self, name: str) -> None:
+        found = self._family[name].records
+        common = min(len(found), len(self.records))
+        if self.other_name != name or not 0 <= self.parted < common:
+            parting = self._family[self.branch].compare(self.branch, name)
+            self.parted = parting.at if any(parting.records) else -1
+        if self.other_name != name or len(self.other) != len(found):
+            self.other = [row(record) for record in found]
+        self.other_name = name
+
+    def click_switch(self, name: str) -> None:
+        """Look at another branch from now on. Raises UserError, listing them, for one that is not there."""
+        chosen = self._branch_named(name)
+        self.click_compare("")
+        self.title = "" if name == self.branches[0] else name
+        self.show(chosen)
+
+    def click_branch(self, name: str = "", at: int | None = None) -> None:
+        """Branch off after the record that is shown, or after that number, and look at the branch; without a name it gets one."""
+        stepper = self._branching()
+        here = self.at if at is None else at
+        numbers = (f"branch {n}" for n in range(1, len(self.branches) + 2))
+        chosen = name or next(one for one in numbers if one not in self.branches)
+        stepper.branch(chosen, None if here >= len(self.records) - 1 else here)
+        self.look_around()
+        self.click_switch(chosen)
+
+    def click_without(self, record: int | str | Sequence[int] | None = None) -> None:
+        """Play the run again without the act or fault behind a record, and show what comes of it beside this run."""
+        at = self.at if record is None else self._index(record)
+        found = self._branching().without(at)
+        self.look_around()
+        self.click_compare(found.names[1])
+
+    def click_compare(self, name: str) -> None:
+        """Show another branch beside this one, or with "" none. Raises UserError, listing them, for one that is not there."""
+        if name:
+            self._branch_named(name)
+        with self.hold_sync():
+            if name:
+                self._put_beside(name)
+            else:
+                self.other, self.other_name, self.parted = [], "", -1
+
+    def _branching(self) -> Branching:
+        stepper: object = self._stepper
+        if not isinstance(stepper, Branching):
+            raise UserError("What this viewer shows has no branches.")
+        return stepper
+
+    def _branch_named(self, name: str) -> Any:
+        self._branching()
+        if name not in self._family:
+            raise UserError(f"There is no branch {name!r}; the branches are {text.listed(self._family, 30)}.")
+        return self._family[name]
+
+    # ---------------------------------------------------------------- rows
 
     def _append(self, records: Iterable[Record]) -> list[dict[str, Any]]:
         rows = [row(record) for record in records]
@@ -186,7 +290,7 @@ class Viewer(anywidget.AnyWidget):
         row = self.records[self._index(record)]
         self.asked = row["id"]
         chain = [record.plain() for record in journal.why(self._source, RecordId(*row["id"]))]
-        return [" · ".join([*text.lines([record]), *decided(record)]) for record in chain]
+        return [" · ".join([*text.lines([record]), *decided(record, self.release)]) for record in chain]
 
     def _listed(self) -> list[int]:
         return self._weighing(0 if self.details else 1)
@@ -263,13 +367,25 @@ class Viewer(anywidget.AnyWidget):
         try:
             if self.held:
                 raise UserError(self.held)
-            if wish == "run":
-                self.click_run()
-            elif wish == "step":
-                self.click_step(message.get("action"))
+            self._grant(message)
         except Exception as problem:
             self.error = str(problem) if isinstance(problem, UserError) else f"{type(problem).__name__}: {problem}"
         self.done = max(self.done, int(message.get("n", 0)))
+
+    def _grant(self, message: dict[str, Any]) -> None:
+        match message.get("do"):
+            case "run":
+                self.click_run()
+            case "step":
+                self.click_step(message.get("action"))
+            case "switch":
+                self.click_switch(message["name"])
+            case "branch":
+                self.click_branch(message.get("name", ""), message.get("at"))
+            case "without":
+                self.click_without(message["at"])
+            case "compare":
+                self.click_compare(message["name"])
 
     # ---------------------------------------------------------------- where no widget is shown
 

@@ -24,6 +24,10 @@ NOTEBOOKS = {
         "viewer",
         "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)\nprint('went on')",
     ],
+    "branches.ipynb": [
+        f"from kcontrol import Lab\nlab = Lab(3, topics={{{NASTY!r}: [[1, 2, 3], [2, 3, 1]]}}, runs=None)",
+        "viewer = lab.viewer\nviewer",
+    ],
     "late.ipynb": [PREPARE, "world.step(('kill', 1))\nviewer.refresh()\nviewer.click_run()\nviewer", "viewer"],
 }
 

@@ -147,13 +147,50 @@ def test_what_goes_wrong_is_shown(desk: Desk) -> None:
     page.wait_for_selector(".kc-error", state="hidden")
 
 
-def test_every_button_has_a_method(desk: Desk) -> None:
-    """Each button names a public method of the viewer, and every method that stands for a button has one."""
-    page = desk.page
+def test_every_button_has_a_method(sit_down: Callable[[str], Desk]) -> None:
+    """Each button and each choice names a public method of the viewer, and every method that stands for one has one."""
+    page = sit_down("branches.ipynb").page
     page.locator(".kc-line").first.click()
-    names = page.evaluate("[...document.querySelectorAll('.kc button')].map((b) => b.dataset.do ?? `nameless: ${b.textContent}`)")
-    assert set(names) == {"previous_fault", "back", "forward", "next_fault", "to", "why", "click_step", "click_run"}
+    names = page.evaluate(
+        "[...document.querySelectorAll('.kc :is(button, select)')].map((b) => b.dataset.do ?? `nameless: ${b.textContent}`)"
+    )
+    assert set(names) == {
+        *("previous_fault", "back", "forward", "next_fault", "to", "why", "click_step", "click_run"),
+        *("click_switch", "click_branch", "click_without", "click_compare"),
+    }
     assert all(callable(getattr(Viewer, name)) and Viewer.__dict__[name].__doc__ for name in names)
+
+
+def test_branches_by_mouse_and_keyboard(sit_down: Callable[[str], Desk]) -> None:
+    """A branch is made by its name and Enter, put beside the other one, switched away from; a death is played without."""
+    desk = sit_down("branches.ipynb")
+    page, begun = desk.page, desk.at()
+    field = page.locator(".kc-field")
+    field.fill("<b>what if</b>")
+    field.press("ArrowLeft")
+    assert desk.at() == begun
+    field.press("Enter")
+    page.wait_for_function("() => document.querySelector('.kc-select').value === '<b>what if</b>'")
+    page.locator(".kc-faults > summary").click()
+    page.get_by_role("button", name="kill broker 1", exact=True).click()
+    desk.wait_at(begun + 1)
+    page.locator('.kc button[data-do="click_run"]').click()
+    page.locator('.kc select[data-do="click_compare"]').select_option("main")
+    page.wait_for_selector(".kc-beside:not([hidden]) tr.differs")
+    assert page.locator(".kc-parted").inner_text().startswith("They part at ")
+    page.wait_for_function("() => document.querySelector('.kc-actions').textContent.includes('quiet')")
+    differing = page.locator(".kc-beside tr.kc-of-partitions.differs .kc-name").all_inner_texts()
+    assert differing == [f"{NASTY}-0", f"{NASTY}-1"]
+    desk.picture("beside-light")
+    desk.use_theme("JupyterLab Dark")
+    desk.picture("beside-dark")
+    desk.use_theme("JupyterLab Light")
+    page.locator(".kc-line").last.click()
+    page.locator('.kc button[data-do="click_without"]').click()
+    page.locator(".kc-beside th", has_text="without: kill broker 1").wait_for()
+    page.locator('.kc select[data-do="click_switch"]').select_option("main")
+    page.wait_for_function("(at) => document.querySelector('.kc').dataset.at === String(at)", arg=begun)
+    assert page.locator(".kc-beside:visible, .kc b:has-text('what if') b").count() == 0
 
 
 def test_python_moves_the_picture(desk: Desk) -> None:

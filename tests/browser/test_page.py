@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, Page
 from kcontrol.runtime.fold import fold
 from kcontrol.runtime.journal import Record, RecordId
 from kcontrol.views import scene
+from kcontrol.views.meanings import MEANINGS
+from kcontrol.views.text import short
 from kcontrol.views.twin import write_html
 from kcontrol.views.viewer import Viewer
 from tests.views.support import NASTY, cluster, random_run, story
@@ -30,7 +32,9 @@ DRAWN = """() => ({
     })),
     living: [...document.querySelectorAll('.kc-broker:not(.dead) b')].map((b) => b.textContent),
     ruler: document.querySelector('.kc-broker.rules b')?.textContent ?? null,
-    counts: [...document.querySelectorAll('.kc-count')].map((c) => +c.textContent),
+    counts: ['partitions', 'replicas'].map(
+        (of) => [...document.querySelectorAll(`.kc-of-${of} .kc-count`)].map((c) => +c.textContent)),
+    lit: ['partitions', 'replicas'].map((of) => document.querySelector(`.kc-of-${of} path.lit title`)?.textContent.split(':')[0]),
     znodes: [...document.querySelectorAll('.kc-tree details:not(.gone) > summary')].map((s) => s.title),
     sentence: document.querySelector('.kc-sentence').textContent,
     error: document.querySelector('.kc-error').hidden ? '' : document.querySelector('.kc-error').textContent,
@@ -102,7 +106,7 @@ def test_the_picture_is_what_python_folds(open_page: Open, seed: int) -> None:
 
 
 def test_the_machines_counts(open_page: Open) -> None:
-    """The machine counts what the ruling controller believes."""
+    """Both machines count what the ruling controller believes, and the row of the last move is lit."""
     records = list(story())
     page = open_page(records)
     for at in range(300, len(records), 97):
@@ -110,9 +114,12 @@ def test_the_machines_counts(open_page: Open) -> None:
         state = fold(records[: at + 1])
         ruler = scene.controller(state)
         node = state["nodes"].get(str(ruler[0])) if ruler else None
-        held = list((node["controller"].get("partition_states", {}) if node else {}).values())
-        names = ["NonExistentPartition", "NewPartition", "OnlinePartition", "OfflinePartition"]
-        assert page.evaluate(DRAWN)["counts"] == [held.count(name) for name in names]
+        drawn = page.evaluate(DRAWN)
+        for place, machine in enumerate(("partition", "replica")):
+            held = list((node["controller"].get(f"{machine}_states", {}) if node else {}).values())
+            assert drawn["counts"][place] == [held.count(name) for name in MEANINGS["machines"][machine]["states"]]
+            last = next(r.plain().fields for r in records[at::-1] if r.kind == "change" and r.fields["machine"] == machine)
+            assert drawn["lit"][place] == f"{short(last['source'])} to {short(last['target'])}"
 
 
 def test_keys_do_what_the_methods_do(open_page: Open) -> None:

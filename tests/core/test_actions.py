@@ -85,6 +85,26 @@ IMPOSSIBLE: list[Any] = [
 ]
 
 
+def test_an_action_that_failed_half_way_is_not_among_those_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If what follows from an action raises, `done` ends before it, so that the actions done can be played again."""
+    world = cluster(faults=ALL_FAULTS, instant_requests=True)
+    world.step(("kill", 2))
+    before = list(world.done)
+
+    def fails(*args: Any) -> None:
+        raise ArithmeticError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(World, "_let_exit", fails)
+        with pytest.raises(ArithmeticError):
+            world.step(("start", 2))
+    assert world.done == before
+    again = World(world.settings)
+    for action in world.done:
+        again.step(action)
+    assert again.done == before
+
+
 @pytest.mark.parametrize("action", IMPOSSIBLE, ids=repr)
 def test_what_cannot_happen_is_refused_and_changes_nothing(action: Any) -> None:
     """An action that is unknown, malformed or not possible now raises UserError in one sentence, and nothing has happened."""

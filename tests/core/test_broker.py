@@ -8,11 +8,12 @@ import pytest
 
 from kcontrol.controller.context import apply_learn
 from kcontrol.controller.requests import LeaderAndIsrPartition, StopReplicaPartition, UpdateMetadataPartition
-from kcontrol.effects import Learn
+from kcontrol.effects import Learn, Op
 from kcontrol.events import (
     AlterIsrResponse,
     Event,
     LeaderAndIsrRequest,
+    LogDirFailure,
     ReplicaCaughtUp,
     ReplicaLags,
     StopReplicaRequest,
@@ -22,7 +23,7 @@ from kcontrol.model import LeaderAndIsr, TopicPartition
 from kcontrol.replica.context import HostedPartition
 from kcontrol.replica.handlers import handle
 from kcontrol.runtime.journal import RecordId
-from tests.core.support import T0, T1, Bench
+from tests.core.support import T0, T1, Bench, cluster, stored
 
 LED = LeaderAndIsr(1, (1, 2), 4, 7, 2)
 
@@ -137,6 +138,84 @@ def test_a_replica_is_stopped_unless_its_leader_epoch_is_old() -> None:
         answer = broker.request(StopReplicaRequest, {T0: entry, T1: entry})
         assert answer["errors"] == ({T0: error} if error else {})
         assert (T0 in broker.driver.broker.hosted) == (error is not None)
+
+
+# ---------------------------------------------------------------- log directories
+
+
+class WithoutDirectory(Broker):
+    """The broker after the directory with t-0 has failed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outside(Op("create", "/log_dir_event_notification"))
+        self.driver.enqueue(LogDirFailure((T0,)), None, "requests")
+        self.go("requests")
+
+
+def test_a_failed_directory_is_told_through_zookeeper() -> None:
+    """The broker stops serving what was there and leaves a numbered znode with its id, as `propagateLogDirEvent` does.
+
+    Source: ReplicaManager.handleLogDirFailure, KafkaZkClient.propagateLogDirEvent (2.8).
+    """
+    broker = WithoutDirectory()
+    assert (dict(broker.driver.broker.hosted), set(broker.driver.broker.offline_partitions)) == ({}, {T0})
+    path = "/log_dir_event_notification/log_dir_event_0000000000"
+    assert broker.zookeeper.tree()[path].data == b'{"version":1,"broker":1,"event":1}'
+    assert broker.records("write")[-1].fields["ops"] == [["create", path, b'{"version":1,"broker":1,"event":1}', 0, False]]
+
+
+def test_a_replica_without_its_directory_is_a_storage_error() -> None:
+    """LeaderAndIsr and StopReplica answer KAFKA_STORAGE_ERROR for it, whatever its epoch, and treat the others as ever.
+
+    Source: HostedPartition.Offline in ReplicaManager.becomeLeaderOrFollower and stopReplicas (2.8).
+    """
+    broker = WithoutDirectory()
+    for leader_epoch in (3, 9):
+        told = broker.request(LeaderAndIsrRequest, {T0: broker.told(1, leader_epoch), T1: broker.told(1, leader_epoch)})
+        assert told == {"error": "NONE", "errors": {T0: "KAFKA_STORAGE_ERROR"}}
+        assert set(broker.driver.broker.hosted) == {T1}
+        stop = StopReplicaPartition(leader_epoch + 1, False)
+        assert broker.request(StopReplicaRequest, {T0: stop, T1: stop})["errors"] == {T0: "KAFKA_STORAGE_ERROR"}
+
+
+def test_an_old_controller_is_refused_before_a_directory_is_looked_at() -> None:
+    """A stale controller or broker epoch refuses the whole request, storage errors included. Source: 2.8, as above."""
+    broker = WithoutDirectory()
+    entry = {T0: broker.told(1, 9)}
+    stale = [{"controller_epoch": 1}, {"broker_epoch": 49}]
+    assert [broker.request(LeaderAndIsrRequest, entry, **header) for header in stale] == [
+        {"error": "STALE_CONTROLLER_EPOCH", "errors": {}},
+        {"error": "STALE_BROKER_EPOCH", "errors": {}},
+    ]
+
+
+@pytest.mark.parametrize("data", [False, True])
+def test_the_controller_asks_and_moves_the_leader(data: bool) -> None:
+    """It is told of the directory, asks by LeaderAndIsr, hears a storage error, and elects another leader from the ISR.
+
+    After a restart the directory is back, and the broker returns to the ISR. Source: KIP-112; reference 11.4.
+    """
+    world = cluster({"t": ((1, 2, 3),)}, brokers=(3, 1, 2), data=data)
+    world.step(("fail_log_dir", 1, "t-0"))
+    world.run()
+    assert stored(world)["t-0"] == (2, (2, 3))
+    assert world.processes[3].driver.controller.offline_dirs == {1: frozenset({T0})}
+    assert [path for path in world.zk.tree() if path.startswith("/log_dir_event_notification/")] == []
+    world.step(("kill", 1))
+    world.run()
+    world.step(("start", 1))
+    world.run()
+    assert stored(world)["t-0"] == (2, (2, 3, 1))
+
+
+def test_before_1_0_a_broker_dies_with_its_directory() -> None:
+    """A storage error halts the process (`Runtime.halt` in ReplicaManager, 0.8.1); its session lives on until it expires."""
+    world = cluster({"t": ((1, 2, 3),)}, brokers=(3, 1, 2), release="0.8.1")
+    world.step(("fail_log_dir", 1, "t-0"))
+    assert (1 in world.processes, 1 in world.ghosts) == (False, True)
+    world.run()
+    assert stored(world)["t-0"][0] == 2
 
 
 # ---------------------------------------------------------------- the leader's side of the ISR

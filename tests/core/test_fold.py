@@ -103,3 +103,11 @@ def test_every_line_of_a_journal_stands_alone() -> None:
     lines = [to_line(record) for record in world.journal.records]
     assert {line.count(b"\n") for line in lines} == {1}
     assert settled(fold(world.journal.records)) == settled(world.snapshot())
+
+
+def test_the_journal_knows_who_is_frozen() -> None:
+    """A process that was stopped is frozen in the fold as in the snapshot, until it goes on."""
+    world = cluster()
+    for action, frozen in ((("freeze", 2), True), (("thaw", 2), False)):
+        world.step(action)
+        assert world.snapshot()["nodes"]["2"]["frozen"] is fold(world.journal.records)["nodes"]["2"]["frozen"] is frozen

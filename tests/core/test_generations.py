@@ -20,6 +20,9 @@ CHANGED = {
     "fenced_writes":         ("2.0", False,                "2.1", True),
     "pipelined":             ("1.0", False,                "1.1", True),
     "offline_at_startup":    ("2.2", False,                "2.3", True),
+    "outlives_log_dir":      ("0.11.0", False,             "1.0", True),
+    "rejoins_at":            ("1.0", "high_watermark",     "1.1", "leader_epoch_start"),
+    "fenced_fetches":        ("2.0", False,                "2.1", True),
     "alter_isr":             ("2.6", False,                "2.7", True),
     "topic_ids":             ("2.7", False,                "2.8", True),
     "features":              ("2.6", False,                "2.7", True),
@@ -33,6 +36,18 @@ def test_a_rule_changes_in_one_release(rule: str) -> None:
     found = {release: getattr(rules(release), rule) for release in RELEASES}
     assert RELEASES.index(after) == RELEASES.index(before) + 1
     assert found == {release: old if RELEASES.index(release) <= RELEASES.index(before) else new for release in RELEASES}
+
+
+def test_truncation_changed_twice() -> None:
+    """To the high watermark before 0.11, by leader epoch from then on (KIP-101), by a common epoch since 2.0 (KIP-279)."""
+    found = [rules(release).truncate_to for release in ("0.8.0", "0.10.2", "0.11.0", "1.1", "2.0", "3.9")]
+    assert found == ["high_watermark", "high_watermark", "leader_epoch", "leader_epoch", "common_epoch", "common_epoch"]
+
+
+def test_who_joins_an_isr_changed_in_the_middle_of_a_line() -> None:
+    """1.1.1 still takes in whoever is at the high watermark; 1.1.2, and with it the line 1.1, asks for more (KAFKA-7128)."""
+    found = [rules(release).rejoins_at for release in ("1.1.1", "1.1.2", "1.1")]
+    assert found == ["high_watermark", "leader_epoch_start", "leader_epoch_start"]
 
 
 @pytest.mark.parametrize("release", ["0.8.0", "0.8.2", "0.11.0", "1.0", "2.1", "2.8", "3.9"])

@@ -113,6 +113,17 @@ def test_why_an_isr_grew_leads_back_to_the_fetch() -> None:
     assert type(chain[-1].fields["event"]).__name__ == "ReplicaCaughtUp"
 
 
+def test_a_move_that_changes_nothing_causes_no_other_move() -> None:
+    """A new controller tells replicas that they stay Online: that is not why a partition gets another leader."""
+    world = cluster()
+    world.step(("kill", 1))
+    world.run()
+    moves = of_kind(world, "change")
+    idle = {r.id for r in moves if r.fields["source"] == r.fields["target"] and not r.fields["write"]}
+    assert {str(r.fields["target"]) for r in moves if r.id in idle} >= {"OnlineReplica"}
+    assert not [r for r in moves if r.cause in idle]
+
+
 def test_a_watch_event_names_the_write_that_caused_it() -> None:
     """The notice about a new topic is caused by the write that created its znode, and that by the tool's act."""
     world = cluster(topics={})

@@ -12,6 +12,7 @@ from kcontrol.events import Reelect
 from kcontrol.runtime.fold import fold
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Process
+from kcontrol.sim.settings import Settings
 from kcontrol.sim.snapshot import settled, snapshot
 from tests.core.support import T0, Bench, Tell
 
@@ -136,7 +137,11 @@ def agrees(bench: Bench) -> bool:
     """Whether the journal of a bench folds to what a snapshot of it would show."""
     processes = {1: Process(bench.driver, "127.0.0.1", 9093)}
     world: Any = SimpleNamespace(
-        zk=bench.zookeeper, network=Network(), owners={bench.driver.client.session_id: 1}, processes=processes
+        zk=bench.zookeeper,
+        network=Network(),
+        owners={bench.driver.client.session_id: 1},
+        processes=processes,
+        settings=Settings(),
     )
     return bool(settled(fold(bench.journal.records)) == settled(snapshot(world)))
 

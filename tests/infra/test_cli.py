@@ -107,3 +107,52 @@ def test_start_and_get() -> None:
         finally:
             server.kill()
     assert still_running([server.pid]) == []
+
+
+RECORDING = Path(__file__).resolve().parents[2] / "notebooks" / "recordings" / "0.8.1.1" / "leader-killed.json"
+
+
+def test_open_tells_what_was_done() -> None:
+    """`open` prints the state in one line, each step of a recording, and each partition as it stands at the end."""
+    done = kcontrol("open", str(RECORDING))
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Kafka 0.8.1.1, leader-killed: 3 brokers, broker 1 is controller (epoch 1), 2 partitions online")
+    assert any("Step 2 of the scenario: kill 2." in line for line in lines)
+    assert lines[-1] == "t-1: OnlinePartition, leader 3, ISR [3, 1, 2], replicas [3, 1, 2], leader epoch 1"
+
+
+def test_open_prints_kafkas_own_lines() -> None:
+    """`open --log` prints nothing but lines as Kafka's release writes them to its logs."""
+    lines = kcontrol("open", "--log", str(RECORDING)).stdout.splitlines()
+    assert len(lines) > 20
+    assert [line for line in lines if not line.startswith("[1970-01-01 00:00:0") or not line.endswith(")")] == []
+    assert any(
+        "TRACE Controller 1 epoch 1 changed partition [t,0] from NewPartition to OnlinePartition" in line for line in lines
+    )
+
+
+def test_open_writes_a_page(tmp_path: Path) -> None:
+    """`open --html` writes a page with the run, and says where; where it cannot be written it says so."""
+    page = tmp_path / "run.html"
+    assert kcontrol("open", str(RECORDING), "--html", str(page)).stdout == f"{page} shows the run: open it in a browser.\n"
+    assert "Step 2 of the scenario: kill 2." in page.read_text()
+    assert_one_sentence(kcontrol("open", str(RECORDING), "--html", str(tmp_path / "no" / "run.html")), "No such file")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("hello", "is not a journal"),
+        ('{"release": "2.8.2", "scenario": "x"', "broken JSON"),
+        ('{"release": "2.8.2", "scenario": "x"}', "is not a recording of brokers"),
+        ('{"id":[0,0,1],"kind":"run","cause":null,"at_ms":0,"fields":{"journal_version":9}}', "journal version 9"),
+        (None, "cannot be read"),
+    ],
+)
+def test_open_refuses_what_is_no_run(content: str | None, words: str, tmp_path: Path) -> None:
+    """What is neither journal nor recording, is cut off, of a later schema or not there is refused in one sentence."""
+    path = tmp_path / "run.json"
+    if content is not None:
+        path.write_text(content)
+    assert_one_sentence(kcontrol("open", str(path)), str(path), words)

@@ -15,7 +15,8 @@ from kcontrol.runtime.fold import Fold, fold
 from kcontrol.runtime.history import DEEP, History, _entries
 from kcontrol.runtime.journal import Record, RecordId, plain
 from kcontrol.views.rows import rows
-from tests.views.support import Ask, random_run, story
+from tests.core.logs import lost_by_unclean_election
+from tests.views.support import Ask, cluster, random_run, story
 
 STATES = """
     const timeline = viewer.timelineOf({ get: () => given.rows });
@@ -102,8 +103,6 @@ def test_javascripts_checkpoints(ask: Ask, seed: int) -> None:
 
 def test_a_run_full_of_odd_names(ask: Ask) -> None:
     """Topics named as JavaScript's own properties, or in other letters, are names as any other."""
-    from tests.views.support import cluster
-
     world = cluster(topic="__proto__")
     for topic in ("constructor", "\uff21", "a-1-b", "hasOwnProperty"):
         world.step(("create_topic", topic, ((1, 2), (2, 3))))
@@ -140,6 +139,31 @@ def test_kinds_that_this_world_never_records(ask: Ask) -> None:
     assert ask(STATES, {"rows": rows(records), "at": at}) == folded(records, at)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_in_flight(ask: Ask, seed: int) -> None:
+    """After every step of a random run the channels with a request in flight are those of the network itself.
+
+    Leaders write ISRs themselves here, and they are slow at it: meanwhile requests wait in their queues.
+    """
+    choose, world = random.Random(seed), cluster(seed=seed, rule_changes={"alter_isr": False})
+    at, flying = [], []
+    for _ in range(300):
+        possible = world.actions()
+        hurried = [
+            action for action in possible if action[0] in ("begin", "advance", "deliver", "request") and action[-1] != "requests"
+        ]
+        shrinks = [action for action in possible if action[0] == "shrink"]
+        world.step(choose.choice((choose.random() < 0.9 and hurried) or (choose.random() < 0.5 and shrinks) or possible))
+        at.append(len(world.journal.records) - 1)
+        flying.append(sorted({f"{sender}>{receiver}" for sender, receiver in world.network.in_flight.values()}))
+    body = """
+        const timeline = viewer.timelineOf({ get: () => given.rows });
+        return given.at.map((index) => Object.keys(timeline.at(index).seen.taken).sort());
+    """
+    assert ask(body, {"rows": rows(world.journal.records), "at": at}) == flying
+    assert max(map(len, flying)) > 0
+
+
 def test_missing_records_are_noticed(ask: Ask) -> None:
     """Records that come twice are taken in once; records that leave a gap are refused."""
     body = """
@@ -150,3 +174,15 @@ def test_missing_records_are_noticed(ask: Ask) -> None:
     """
     records = rows(story()[:40])
     assert ask(body, records) == [False, True, 20, [".".join(map(str, r["id"])) for r in records[:20]]]
+
+
+def test_a_run_that_loses_records(ask: Ask) -> None:
+    """Logs, disks and what producers rely on are folded alike, a death, a lost tail and an unclean election included."""
+    world = lost_by_unclean_election()
+    world.step(("kill", 3))
+    world.step(("lose_tail", 3, "t-0", 5))
+    world.step(("produce", 2, "t-0", "<b>8</b>", "all"))
+    world.run()
+    records = list(world.journal.records)
+    at = [*range(0, len(records), 5), len(records) - 1]
+    assert ask(STATES, {"rows": rows(records), "at": at}) == folded(records, at)

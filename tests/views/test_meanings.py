@@ -46,17 +46,26 @@ def test_every_rule_has_a_meaning() -> None:
 def test_python_and_javascript_say_the_same(ask: Ask) -> None:
     """The row, the rule and Kafka's source of each record are the same on both sides."""
     records = [record.plain() for record in random_run(3).journal.records]
-    mine = [decided(record) for record in records]
-    assert ask("return given.map(viewer.decidedBy);", rows(records)) == mine
-    assert len({tuple(words) for words in mine}) > 15
+    for release in ("2.8", "0.8.1", "0.8.1.1", "0.8.10"):
+        mine = [decided(record, release) for record in records]
+        assert ask(f"return given.map((record) => viewer.decidedBy(record, '{release}'));", rows(records)) == mine
+        assert len({tuple(words) for words in mine}) > 15
+        assert any(words[-1].endswith("(0.8.1)") for words in mine if words) == release.startswith("0.8.1.") | (
+            release == "0.8.1"
+        )
 
 
 def test_where_kafka_has_it_is_a_file_and_a_method() -> None:
     """Every source names what it is in which file of Kafka's, and there is one for each event, each rule and each machine."""
     machines = [f"{machine['method']} in {machine['source']}" for machine in MEANINGS["machines"].values()]
     entries = [*MEANINGS["events"].values(), *MEANINGS["rules"].values()]
-    for where in [*MEANINGS["kinds"].values(), *machines, *(entry[1] for entry in entries)]:
+    earlier = [where for table in MEANINGS["earlier"].values() for part in table.values() for where in part.values()]
+    for where in filter(None, [*MEANINGS["kinds"].values(), *machines, *(entry[1] for entry in entries), *earlier]):
         assert re.fullmatch(r"[\w ]+ in \w+\.scala( and \w+\.scala)?", where), where
+    for table in MEANINGS["earlier"].values():
+        assert all(set(part) <= set(MEANINGS[section]) for section, part in table.items())
+    named = {name for name, entry in MEANINGS["events"].items() if entry[1]}
+    assert named | {name for table in MEANINGS["earlier"].values() for name in table["events"]} == set(MEANINGS["events"])
 
 
 def test_a_learners_own_rule_is_named() -> None:

@@ -12,6 +12,7 @@ from kcontrol.runtime.fold import fold
 from kcontrol.runtime.journal import Record, RecordId, read, write
 from kcontrol.sim.acts import ACTIONS
 from kcontrol.views import text
+from tests.core.logs import lost_by_unclean_election
 from tests.views.support import NASTY, cluster, random_run, story
 
 PACKAGE = Path(kcontrol.__file__).parent
@@ -63,6 +64,22 @@ def test_the_story_in_words() -> None:
         if re.search(r"^Broker \d moves orders-\d from Offline to Online: leader \d, ISR \[", sentence)
     ]
     assert moves
+
+
+def test_a_loss_in_words() -> None:
+    """What becomes of record 7 is told in sentences: appended, acknowledged, cut, lost."""
+    records = lost_by_unclean_election().journal.records
+    said = [text.say(record) for record in records]
+    for sentence in (
+        "Somebody outside acts: produce 7 to t-0 at broker 1, acks=1.",
+        "Broker 1 appends '7' at offset 7 to t-0.",
+        "Broker 1 acknowledges '7', record 7 of t-0 (acks=1).",
+        "Broker 1 takes '7' at offset 7 out of its log of t-0.",
+        "Record 7 of t-0, '7', is on no replica any more: broker 1 had acknowledged it with acks=1.",
+    ):
+        assert sentence in said
+    assert all(re.fullmatch(r"[A-Z].*[.…]", line) for line in said)
+    assert [text.weight(record) for record in records if record.kind == "record_lost"] == [2]
 
 
 @pytest.mark.parametrize(

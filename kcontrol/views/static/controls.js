@@ -2,7 +2,7 @@
 
 import { button, el, enable, keyed, setClass, setText, setTitle, svg, titled } from "./dom.js";
 
-const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "▲", session_lost: "✖", lose: "◆", duplicate: "◆", fire: "◆" };
+const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "▲", session_lost: "✖", lose: "◆", duplicate: "◆", fire: "◆", record_lost: "✖", tail_lost: "✖" };
 
 // ---------------------------------------------------------------- the way through the journal
 
@@ -32,6 +32,8 @@ export function walkBar(go) {
   return { node, draw };
 }
 
+const MARKS = 400; // above the slider at most; of more every second one is drawn, or every third
+
 // The slider, with a band that says who ruled when and a mark for every fault and act.
 export function trackBar(go) {
   const slider = el("input", "kc-slider"), reigns = el("div", "kc-reigns"), marks = el("div", "kc-marks");
@@ -48,7 +50,8 @@ export function trackBar(go) {
     slider.setAttribute("aria-valuetext", `record ${scene.index + 1} of ${timeline.length}: ${scene.record?.say ?? ""}`);
     if (known === timeline.length) return;
     known = timeline.length;
-    keyed(marks, timeline.acts, String, (index) => {
+    const every = Math.ceil(timeline.acts.length / MARKS);
+    keyed(marks, timeline.acts.filter((_, i) => i % every === 0), String, (index) => {
       const mark = el("span", `kc-face ${timeline.records[index].kind}`, FACES[timeline.records[index].kind] ?? "◆");
       mark.addEventListener("click", () => go.to(index));
       return mark;
@@ -83,6 +86,46 @@ export function sentenceBar(askWhy, goTo) {
     setText(cause, id ? `because of ${id}` : "");
     cause.hidden = why.hidden = !id;
     if (id) setTitle(cause, scene.timeline.records[target].say);
+  }
+  return { node, draw };
+}
+
+// ---------------------------------------------------------------- branches
+
+function chooser(name, title, first, onChoose) {
+  const select = el("select", "kc-select");
+  select.dataset.do = name;
+  select.setAttribute("aria-label", title);
+  setTitle(select, title);
+  select.addEventListener("change", () => onChoose(select.value));
+  const fill = (names, chosen) => {
+    const options = [...first, ...names.map((branch) => [branch, branch])];
+    keyed(select, options, ([value]) => value, ([value, text]) => Object.assign(el("option", "", text), { value }));
+    select.value = chosen;
+  };
+  return { select, fill };
+}
+
+// Switching between branches, branching off at the record that is shown, and choosing what to compare with.
+export function branchBar(go) {
+  const branches = chooser("click_switch", "the branch that is shown", [], go.switchTo);
+  const others = chooser("click_compare", "the branch to show beside this one", [["", "nothing"]], go.compare);
+  const name = Object.assign(el("input", "kc-field"), { type: "text", placeholder: "name", size: 12, maxLength: 60 });
+  name.setAttribute("aria-label", "name of the new branch");
+  const make = button("click_branch", "branch here", "branch off after the record that is shown", () => {
+    go.branch(name.value.trim());
+    name.value = "";
+  });
+  name.addEventListener("keydown", (event) => event.key === "Enter" && make.click());
+  const node = el("div", "kc-bar kc-branches", el("label", "kc-pair", "branch ", branches.select), el("label", "kc-pair", "beside it ", others.select), el("span", "kc-pair", make, name));
+  node.setAttribute("role", "toolbar");
+  node.setAttribute("aria-label", "branches");
+  function draw(scene) {
+    node.hidden = scene.branches.length === 0;
+    branches.fill(scene.branches, scene.branch);
+    others.fill(scene.branches.filter((other) => other !== scene.branch), scene.otherName);
+    others.select.disabled = scene.branches.length < 2;
+    enable(make, !scene.busy && !scene.held);
   }
   return { node, draw };
 }

@@ -8,7 +8,7 @@ export function emptyState() {
 }
 
 function emptyNode() {
-  return { controller: map(), broker: map(), queues: map(), handling: map(), timers: map(), parked: map(), notices: [] };
+  return { controller: map(), broker: map(), queues: map(), handling: map(), timers: map(), parked: map(), notices: [], frozen: false };
 }
 
 const GONE = new Set(["NonExistentPartition", "NonExistentReplica"]);
@@ -23,7 +23,7 @@ export function copy(value, depth) {
   return twin;
 }
 
-const DEEP = { znodes: 1, nodes: 4, channels: 2, questions: 2 }; // how deep a part is changed in place
+const DEEP = { znodes: 1, nodes: 4, channels: 2, questions: 2, logs: 3, acknowledged: 2 }; // how deep a part is changed in place
 
 export function copyState(s) {
   return Object.fromEntries(Object.entries(s).map(([name, part]) => [name, copy(part, DEEP[name])]));
@@ -68,6 +68,11 @@ function hosted(entry) {
   return { value: { leader, isr, leader_epoch, zk_version, controller_epoch }, replicas, pending_isr: [] };
 }
 
+function emptyLog() {
+  const inMemory = { leader: -1, leader_epoch: -1, followers: [], waiting: [], truncating: false };
+  return { records: [], epochs: [], checkpoint: 0, high_watermark: 0, ...inMemory };
+}
+
 // ---------------------------------------------------------------- one function for each kind: state, the record's node, fields, record
 
 const start = (s, n, f) => { s.nodes[f.broker] = emptyNode(); };
@@ -76,6 +81,29 @@ function stop(s, n, f) {
   delete s.nodes[f.broker];
   for (const pair of Object.keys(s.channels)) if (pair.split(">")[0] === String(f.broker)) delete s.channels[pair];
   delete s.questions[f.broker];
+  for (const log of Object.values(s.logs?.[f.broker] ?? {})) {
+    const { records, checkpoint, epochs } = log;
+    Object.assign(log, emptyLog(), { records, checkpoint, epochs, high_watermark: Math.min(checkpoint, records.length) });
+  }
+}
+
+const run = (s, n, f) => { if (f.data) Object.assign(s, { logs: map(), acknowledged: map() }); };
+
+function log(s, n, f, r) {
+  const held = ((s.logs[f.broker ?? r.id[0]] ??= map())[f.partition] ??= emptyLog());
+  if (r.kind === "log_append") held.records = [...held.records, ...f.records];
+  else if (f.removed) held.records = held.records.slice(0, f.offset);
+  Object.assign(held, f.now);
+}
+
+function acknowledged(s, n, { partition, ...promise }) {
+  s.acknowledged[partition] = [...(s.acknowledged[partition] ?? []), promise];
+}
+
+function recordLost(s, n, { partition, ...gone }) {
+  const kept = s.acknowledged[partition].filter((p) => Object.keys(p).some((name) => p[name] !== gone[name]));
+  if (kept.length) s.acknowledged[partition] = kept;
+  else delete s.acknowledged[partition];
 }
 
 const close = (s, n, f) => { for (const path of f.deleted) delete s.znodes[path]; };
@@ -171,12 +199,16 @@ const arm = (s, n, f) => { n.timers[f.timer] = { at_ms: f.fires_at_ms, thread: f
 const disarm = (s, n, f) => { delete n.timers[f.timer]; };
 
 const CHANGES = {
-  start, stop, close, notify, enqueue, begin, write, change, learn, adopt, send, answered, duplicate, ask, told, arm,
+  run, start, stop, close, notify, enqueue, begin, write, change, learn, adopt, send, answered, duplicate, ask, told, arm,
   session_lost: (s, n) => { n.notices.length = 0; },
+  freeze: (s, n, f) => { s.nodes[f.broker].frozen = true; },
+  thaw: (s, n, f) => { s.nodes[f.broker].frozen = false; },
   drop: (s, n) => { n.notices.shift(); },
   end: (s, n, f) => { delete n.handling[f.thread]; },
   preempt: (s, n, f) => { n.queues[f.thread].shift(); },
   close_channels: closeChannels,
+  log_append: log, log_truncate: log, log_role: log, high_watermark: log, follower_end: log, checkpoint: log, tail_lost: log,
+  acknowledged, record_lost: recordLost,
   cancel: disarm,
   fire: disarm,
   park: (s, n, f) => { n.parked[f.correlation_id] = f.key; },

@@ -1,6 +1,6 @@
 // The journal, of which only the lines in sight exist, and the chain of causes of the record that was asked about.
 
-import { button, el, keyed, panel, setClass, setText, setTitle } from "./dom.js";
+import { button, el, enable, keyed, panel, setClass, setText, setTitle } from "./dom.js";
 import { MEANINGS } from "./meanings.js";
 import { keyOf, lastNotAbove } from "./timeline.js";
 
@@ -72,42 +72,58 @@ export function journalPanel(ask, setDetails) {
 // ---------------------------------------------------------------- why
 
 // What decided, and where Kafka does the same: as kcontrol/views/meanings.py says it.
-export function ruleOf({ kind, fields: f }) {
+function ruleOf({ kind, fields: f }) {
   if (kind === "begin") return MEANINGS.events[f.event]?.[0] ?? "";
   if (kind !== "change") return "";
   if (f.rule) return (MEANINGS.rules[f.rule] ?? [f.rule])[0];
   return MEANINGS.machines[f.machine].rows.find((row) => row[0] === f.source && row[1] === f.target)?.[2] ?? "";
 }
 
-export function sourceOf({ kind, fields: f }) {
-  let found = MEANINGS.kinds[kind] ?? "";
-  if (kind === "begin") found = MEANINGS.events[f.event]?.[1] ?? "";
-  if (kind === "change") found = MEANINGS.rules[f.rule]?.[1] ?? `${MEANINGS.machines[f.machine].method} in ${MEANINGS.machines[f.machine].source}`;
+function entryOf({ kind, fields: f }) {
+  if (kind === "begin") return ["events", f.event];
+  if (kind !== "change") return ["kinds", kind];
+  return Object.hasOwn(MEANINGS.rules, f.rule) ? ["rules", f.rule] : ["machines", f.machine];
+}
+
+function sourceOf(record, release) {
+  const [section, key] = entryOf(record), base = MEANINGS[section][key];
+  for (const [line, table] of Object.entries(MEANINGS.earlier)) {
+    if (`${release}.`.startsWith(`${line}.`) && Object.hasOwn(table[section], key)) return table[section][key] && `${table[section][key]} (${line})`;
+  }
+  const found = section === "machines" ? `${base.method} in ${base.source}` : (section === "kinds" ? base : base?.[1]) ?? "";
   return found && `${found} (${MEANINGS.release})`;
 }
 
-export function decidedBy(record) {
+export function decidedBy(record, release) {
   const { kind, fields: f } = record, rule = ruleOf(record);
   const note = kind === "change" ? MEANINGS.machines[f.machine].rows.find((row) => row[0] === f.source && row[1] === f.target)?.[2] ?? "" : "";
   const row = kind === "change" ? `${f.source} -> ${f.target}: ${note}` : "";
-  return [row, rule && row ? (rule === note ? "" : `rule: ${rule}`) : rule, sourceOf(record)].filter(Boolean);
+  return [row, rule && row ? (rule === note ? "" : `rule: ${rule}`) : rule, sourceOf(record, release)].filter(Boolean);
 }
 
-export function whyPanel(goTo, close) {
+// The chain ends in what somebody did. Where there are branches the run can be played again without that.
+export function whyPanel(goTo, close, without) {
   const list = el("ol", "kc-chain");
   const node = panel("kc-why", "Why: causes, nearest first", list);
+  const spare = button("click_without", "without this", "play the run again without this, and compare", () => without(root));
+  let root = 0;
   node.firstChild.append(button("why", "×", "close the chain of causes", close));
-  function make({ record, index }) {
+  function make({ record, index, release }) {
     const link = el("button", "kc-link", el("span", "kc-id", keyOf(record.id)), el("span", "kc-say", record.say));
     link.type = "button";
     link.dataset.do = "to";
     link.addEventListener("click", () => goTo(index));
-    return el("li", "", link, ...decidedBy(record).map((words) => el("small", "", words)));
+    return el("li", "", link, ...decidedBy(record, release).map((words) => el("small", "", words)));
   }
   function draw(scene) {
     node.hidden = scene.chain.length === 0;
-    const items = scene.chain.map((index) => ({ index, record: scene.timeline.records[index] }));
+    const items = scene.chain.map((index) => ({ index, record: scene.timeline.records[index], release: scene.release }));
     keyed(list, items, (item) => item.index, make, (item, { index }) => setClass(item, index === scene.index ? "here" : ""));
+    const last = items.at(-1)?.record;
+    root = items.at(-1)?.index ?? 0;
+    spare.hidden = !scene.branches.length || !last || last.kind === "run" || (last.kind === "enqueue" && last.fields.event.event === "ReplicaCaughtUp");
+    enable(spare, !scene.busy && !scene.held);
+    if (!spare.hidden && spare.parentNode !== list.lastChild) list.lastChild.append(spare);
   }
   return { node, draw };
 }

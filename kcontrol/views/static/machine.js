@@ -24,9 +24,11 @@ function way(source, target, back) {
     return above ? `M${side - 12},${y} c-4,-20 28,-20 24,-5` : `M${side},${y - 8} c-20,-4 -20,24 -5,18`;
   }
   const length = Math.hypot(b[0] - a[0], b[1] - a[1]), [dx, dy] = [(b[0] - a[0]) / length, (b[1] - a[1]) / length];
-  const edge = Math.min(dx ? WIDE / 2 / Math.abs(dx) : Infinity, dy ? HIGH / 2 / Math.abs(dy) : Infinity) + 1, shift = back ? 7 : 0;
-  const [x, y] = [-dy * shift, dx * shift];
-  return `M${a[0] + dx * edge + x},${a[1] + dy * edge + y} L${b[0] - dx * (edge + 5) + x},${b[1] - dy * (edge + 5) + y}`;
+  const shift = back ? 7 : 0, [x, y] = [-dy * shift, dx * shift];
+  // How far from its middle the shifted line is out of a box: `way` is 1 where it leaves one, -1 where it comes to one.
+  const out = (way) => Math.min(...[[dx, x, WIDE], [dy, y, HIGH]].map(([d, off, size]) => (d ? (size / 2 - way * Math.sign(d) * off) / Math.abs(d) : Infinity)));
+  const [from, to] = [out(1) + 1, out(-1) + 6];
+  return `M${a[0] + dx * from + x},${a[1] + dy * from + y} L${b[0] - dx * to + x},${b[1] - dy * to + y}`;
 }
 
 let pictures = 0;

@@ -29,7 +29,7 @@ export function partitionsOf(state) {
   return found.sort((a, b) => (a.topic < b.topic ? -1 : a.topic > b.topic ? 1 : a.number - b.number));
 }
 
-function standing(broker, value) {
+export function standingOf(broker, value) {
   if (!value) return ["out", "no state yet"];
   if (value.leader === broker) return ["lead", "leader"];
   return value.isr.includes(broker) ? ["isr", "in sync"] : ["out", "not in sync"];
@@ -47,7 +47,7 @@ function drawRow(row, partition, scene) {
   setText(cells[0], partition.name);
   setTitle(cells[0], partition.name);
   keyed(cells[1], partition.replicas, String, (broker) => el("span", "", String(broker)), (square, broker) => {
-    const [className, words] = standing(broker, value), dead = !scene.state.nodes[broker];
+    const [className, words] = standingOf(broker, value), dead = !scene.state.nodes[broker];
     setClass(square, `kc-rep ${className}${dead ? " dead" : ""}`);
     setTitle(square, `broker ${broker}: ${words}${dead ? ", dead" : ""}`);
   });

@@ -21,6 +21,7 @@ const LOOKS = { // kind: shape, colour
   act: ["diamond", "pink"], lose: ["diamond", "pink"], duplicate: ["diamond", "pink"], fire: ["diamond", "amber"],
   close: ["cross", "red"], write: ["dot", "blue"], change: ["square", "amber"], send: ["dot", "sky"], receive: ["dot", "sky"],
   ask: ["dot", "sky"], notify: ["ring", "ink"], enqueue: ["ring", "ink"], begin: ["ring", "ink"], drop: ["cross", "pink"],
+  log_append: ["ring", "sky"], log_truncate: ["cross", "red"], record_lost: ["cross", "red"], tail_lost: ["cross", "red"],
   refuse: ["cross", "pink"], lost: ["cross", "pink"], thrown: ["cross", "pink"], fail: ["cross", "red"], preempt: ["cross", "pink"],
 };
 
@@ -30,7 +31,7 @@ const ON_ZOOKEEPER = new Set(["run", "act", "close", "notify", "write"]);
 function laneOf(record) {
   const f = record.fields;
   if (record.id[0]) return record.id[0];
-  return ON_ZOOKEEPER.has(record.kind) ? 0 : f.broker ?? f.sender ?? (f.channel ? +f.channel.split(">")[0] : 0);
+  return ON_ZOOKEEPER.has(record.kind) ? 0 : f.broker ?? f.sender ?? f.leader ?? (f.channel ? +f.channel.split(">")[0] : 0);
 }
 
 const writes = (record) => record.id[0] && (record.kind === "write" || (record.kind === "change" && record.fields.write));
@@ -43,7 +44,7 @@ function arrow(x1, y1, x2, y2, size = 4.5) {
 
 const LEGEND = [
   ["dot", "blue", "write"], ["square", "amber", "decision"], ["dot", "sky", "request"], ["ring", "ink", "notification"],
-  ["up", "green", "start"], ["cross", "red", "death"], ["diamond", "pink", "act"],
+  ["up", "green", "start"], ["cross", "red", "death or loss"], ["diamond", "pink", "act"],
 ];
 
 function legend() {

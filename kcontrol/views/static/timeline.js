@@ -7,13 +7,13 @@ const EVERY = 64; // records between two checkpoints at least; where the state h
 export const keyOf = (id) => id.join(".");
 
 // What a picture shows beside the state: sessions, frozen processes, when each znode was written, which requests their receivers
-// have taken, what was last.
+// have taken, what logs have lost, what was last.
 function emptySeen() {
-  return { sessions: map(), frozen: map(), stats: map(), lit: [], litAt: -1, shapeAt: -1, moves: map(), taken: map() };
+  return { sessions: map(), frozen: map(), stats: map(), lit: [], litAt: -1, shapeAt: -1, moves: map(), taken: map(), cuts: map(), lost: map() };
 }
 
 function copySeen(seen) {
-  return { ...seen, sessions: map(seen.sessions), frozen: map(seen.frozen), stats: map(seen.stats), moves: map(seen.moves), taken: map(seen.taken) };
+  return { ...seen, sessions: map(seen.sessions), frozen: map(seen.frozen), stats: map(seen.stats), moves: map(seen.moves), taken: map(seen.taken), cuts: map(seen.cuts), lost: map(seen.lost) };
 }
 
 function noteWrite(seen, index, zxid, ops) {
@@ -67,6 +67,9 @@ function see(seen, record, index) {
       if (f.write) noteWrite(seen, index, f.zxid, [[f.write, statePath(partitionOf(f))]]);
       seen.moves[f.machine] = index;
       break;
+    case "log_append": delete seen.cuts[`${record.id[0]} ${f.partition}`]; break;
+    case "log_truncate": case "tail_lost": seen.cuts[`${f.broker ?? record.id[0]} ${f.partition}`] = { index, offset: f.offset, removed: f.removed }; break;
+    case "record_lost": seen.lost[f.partition] = [...(seen.lost[f.partition] ?? []), f]; break;
     default: noteTaken(seen, record);
   }
 }

@@ -2,11 +2,13 @@
 // forth needs no kernel. Traits and messages are described in kcontrol/views/viewer.py.
 
 import { brokersPanel, channelsPanel } from "./brokers.js";
-import { actionBar, errorBar, sentenceBar, trackBar, walkBar } from "./controls.js";
-import { el } from "./dom.js";
+import { besidePanel, differences, placeBeside } from "./beside.js";
+import { actionBar, branchBar, errorBar, sentenceBar, trackBar, walkBar } from "./controls.js";
+import { button, el } from "./dom.js";
 import { decidedBy, journalPanel, whyPanel } from "./journal.js";
 import { machinePanel } from "./machine.js";
 import { partitionsOf, partitionsPanel } from "./partitions.js";
+import { replicasPanel, squares, strips } from "./replicas.js";
 import { spaceTimePanel } from "./spacetime.js";
 import { crowned, keyOf, lastNotAbove, Timeline } from "./timeline.js";
 import { znodesPanel } from "./znodes.js";
@@ -56,6 +58,8 @@ export function sceneAt(model, timeline, index, shared) {
     details: model.get("details"),
     columns: model.get("details") ? timeline.all : timeline.shown,
     title: model.get("title"), release: model.get("release"), world: model.get("world"),
+    branches: model.get("branches") ?? [], branch: model.get("branch") ?? "",
+    other: model.get("other") ?? [], otherName: model.get("other_name") ?? "", parted: model.get("parted") ?? -1,
     actions: model.get("actions") ?? [], live: model.get("live"), held: model.get("held") ?? "", error: model.get("error") ?? "",
   };
 }
@@ -84,17 +88,22 @@ class View {
     this.timeline = timelineOf(this.model);
     this.timeline.listeners.add(this.changed);
     const go = { to: (i) => this.to(i), soon: (i) => this.soon(i), by: (d) => this.by(d), fault: (d) => this.fault(d) };
-    const bars = [walkBar(go), trackBar(go), errorBar(), actionBar((action) => this.wish("step", action), () => this.wish("run")), sentenceBar(() => this.why(this.index), (i) => this.to(i))];
+    const branching = {
+      switchTo: (name) => this.wish("switch", { name }), compare: (name) => this.compare(name),
+      branch: (name) => this.wish("branch", { name, at: this.index }),
+    };
+    const bars = [walkBar(go), trackBar(go), errorBar(), branchBar(branching), actionBar((action) => this.wish("step", action ? { action } : {}), () => this.wish("run")), sentenceBar(() => this.why(this.index), (i) => this.to(i))];
     const [brokers, partitions, znodes] = [brokersPanel(), partitionsPanel(), znodesPanel()];
-    const time = spaceTimePanel((i) => this.to(i));
+    const replicas = replicasPanel(), time = spaceTimePanel((i) => this.to(i));
     const journal = journalPanel((i) => this.why(i, true), (on) => this.set({ details: on }));
-    const [why, channels] = [whyPanel((i) => this.to(i), () => this.why(null)), channelsPanel((i) => this.to(i))];
+    const [why, channels] = [whyPanel((i) => this.to(i), () => this.why(null), (at) => this.wish("without", { at })), channelsPanel((i) => this.to(i))];
+    const beside = besidePanel((i) => this.to(i), () => this.compare(""), button);
     const machines = ["partition", "replica"].map(machinePanel);
-    this.panels = [...bars, brokers, partitions, znodes, time, journal, why, ...machines, channels];
+    this.panels = [...bars, brokers, partitions, znodes, replicas, time, journal, why, ...machines, channels, beside];
     const top = el("div", "kc-grid", brokers.node, el("div", "kc-middle", partitions.node, channels.node), znodes.node);
     const drawn = el("div", "kc-machines", ...machines.map((machine) => machine.node));
     const low = el("div", "kc-grid kc-low", el("div", "kc-words", journal.node, why.node), drawn);
-    const inside = el("div", "kc-inside", ...bars.map((bar) => bar.node), top, time.node, low);
+    const inside = el("div", "kc-inside", ...bars.map((bar) => bar.node), beside.node, top, replicas.node, time.node, low);
     this.root = el("div", "kc", inside);
     this.root.tabIndex = 0;
     this.root.setAttribute("role", "group");
@@ -192,16 +201,27 @@ class View {
     this.set({ asked: index === null ? [] : this.timeline.records[index].id, ...(move ? { at: index } : {}) });
   }
 
+  // Puts another branch beside this one; to take it away needs no kernel.
+  compare(name) {
+    if (name) return this.wish("compare", { name });
+    this.set({ other: [], other_name: "", parted: -1 });
+    this.#send({ do: "compare", name: "", n: 0 });
+  }
+
   // Asks Python to do something; the buttons rest until it has been done.
-  wish(what, action) {
+  wish(what, more = {}) {
     this.asked = Math.max(this.asked, this.model.get("done") ?? 0) + 1;
     this.tell();
-    this.#send({ do: what, n: this.asked, ...(action ? { action } : {}) });
+    this.#send({ do: what, n: this.asked, ...more });
     this.draw();
   }
 
   // Bare keys stay in here: JupyterLab would take `d d` for "delete the cell".
   #key(event) {
+    if (event.target.matches?.("input[type=text], select")) {
+      if (event.key !== "Escape" && event.key !== "Tab") event.stopPropagation();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape" || event.key === "Tab") return;
     const keys = {
       ArrowLeft: () => (event.shiftKey ? this.fault(-1) : this.by(-1)),
@@ -223,6 +243,6 @@ function render({ model, el: host }) {
   return () => view.close();
 }
 
-export { decidedBy };
+export { decidedBy, differences, placeBeside, squares, strips };
 
 export default { initialize, render };

@@ -1,0 +1,152 @@
+// Another run next to this one: both folded, what differs marked, and the first record at which they part. What counts as a
+// difference is what kcontrol/views/beside.py says.
+
+import { el, keyed, panel, setClass, setText, setTitle } from "./dom.js";
+import { partitionsOf, standingOf } from "./partitions.js";
+import { crowned, keyOf, lastNotAbove, Timeline } from "./timeline.js";
+
+const MOST = 60; // lines before the rest is counted
+const FIELDS = {
+  replicas: (p) => p.replicas, leader: (p) => p.value?.leader ?? null, isr: (p) => p.value?.isr ?? [],
+  leader_epoch: (p) => p.value?.leader_epoch ?? -1, controller_epoch: (p) => p.value?.controller_epoch ?? -1,
+  zk_version: (p) => (p.value ? p.version : -1),
+};
+
+const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+function standing(state, broker) {
+  const node = state.nodes[broker], named = state.znodes["/controller"];
+  if (!node) return "dead";
+  if (!named || String(crowned(named[0])) !== broker) return "alive";
+  const stored = state.znodes["/controller_epoch"]?.[0] ?? "";
+  return `controller, epoch ${node.controller.controller_epoch || (/^\d+$/.test(stored) ? +stored : 0)}`;
+}
+
+function znode(state, path) {
+  const found = state.znodes[path];
+  return found ? [found[0].replace(/"timestamp":"\d+"/g, '"timestamp":"*"'), ...found.slice(1)] : null;
+}
+
+const union = (a, b) => [...new Set([...Object.keys(a), ...Object.keys(b)])];
+
+// Lines of what is compared: key, name, both sides, and which fields differ.
+function linesOf(pair) {
+  const brokers = union(...pair.map((s) => s.nodes)).sort((a, b) => a - b).map((broker) => {
+    const sides = pair.map((state) => standing(state, broker));
+    return { key: `b${broker}`, kind: "brokers", name: broker, shown: `broker ${broker}`, sides, differing: sides[0] === sides[1] ? [] : ["standing"] };
+  });
+  const found = pair.map((state) => new Map(partitionsOf(state).map((p) => [p.name, p])));
+  const partitions = [...new Map([...found[0], ...found[1]]).values()].map(({ name }) => {
+    const sides = found.map((partitions) => partitions.get(name));
+    const differing = Object.keys(FIELDS).filter((field) => !sides[0] || !sides[1] || !same(...sides.map(FIELDS[field])));
+    return { key: `p${name}`, kind: "partitions", name, shown: name, sides, differing };
+  });
+  const paths = union(...pair.map((s) => s.znodes)).filter((path) => !same(...pair.map((s) => znode(s, path)))).sort();
+  const znodes = paths.map((path) => ({ key: `z${path}`, kind: "znodes", name: path, shown: path, sides: pair.map((s) => s.znodes[path]), differing: ["text"] }));
+  return [...brokers, ...partitions, ...znodes];
+}
+
+// As `differences` in Python: brokers to both standings, partitions to the fields that differ, paths of znodes.
+export function differences(one, other) {
+  const lines = linesOf([one, other]).filter((line) => line.differing.length), of = (kind) => lines.filter((line) => line.kind === kind);
+  return {
+    brokers: Object.fromEntries(of("brokers").map((line) => [line.name, line.sides])),
+    partitions: Object.fromEntries(of("partitions").map((line) => [line.name, line.differing])),
+    znodes: of("znodes").map((line) => line.name),
+  };
+}
+
+const timelines = new WeakMap();
+
+function timelineOf(records) {
+  if (!timelines.has(records)) timelines.set(records, new Timeline(records));
+  return timelines.get(records);
+}
+
+// Where the other run stands while this one is at `index`: at the same record up to where they part, then as late, and last at its end.
+export function placeBeside(timeline, index, other, parted) {
+  const last = other.length - 1;
+  if (index >= timeline.length - 1) return last;
+  if (parted < 0 || index < parted) return Math.min(index, last);
+  const times = (other.times ??= other.records.map((record) => record.at_ms));
+  return Math.max(parted - 1, Math.min(last, lastNotAbove(times, timeline.records[index].at_ms)));
+}
+
+// ---------------------------------------------------------------- drawing
+
+function drawReplicas(cell, p, state) {
+  keyed(cell, p ? p.replicas.map((broker) => ({ broker })) : [], ({ broker }) => broker, ({ broker }) => el("span", "", String(broker)), (square, { broker }) => {
+    const [className, words] = standingOf(broker, p.value), dead = !state.nodes[broker];
+    setClass(square, `kc-rep ${className}${dead ? " dead" : ""}`);
+    setTitle(square, `broker ${broker}: ${words}${dead ? ", dead" : ""}`);
+  });
+}
+
+const WORDS = {
+  leader: (p) => (p.value ? (p.value.leader === -1 ? "no leader" : `leader ${p.value.leader}`) : "new"), isr: (p) => `ISR ${p.value.isr.join(" ")}`,
+  leader_epoch: (p) => `leader epoch ${p.value.leader_epoch}`, controller_epoch: (p) => `ctrl. epoch ${p.value.controller_epoch}`, zk_version: (p) => `v${p.version}`,
+};
+
+function wordsOf({ kind, differing }, side) {
+  if (!side) return [["", "not there", true]];
+  if (kind === "brokers") return [["", side, differing.length > 0]];
+  if (kind === "znodes") return [["", `${side[0]} v${side[1]}`, false]];
+  return (side.value ? Object.keys(WORDS) : ["leader"]).map((field) => [field, WORDS[field](side), differing.includes(field)]);
+}
+
+function drawSide(cell, line, i, state) {
+  drawReplicas(cell.firstChild, line.kind === "partitions" ? line.sides[i] : null, state);
+  keyed(cell.lastChild, wordsOf(line, line.sides[i]), ([field]) => field, () => el("span"), (word, [, text, differs]) => {
+    setText(word, text);
+    setTitle(word, text);
+    setClass(word, differs ? "kc-differs" : "");
+  });
+}
+
+function makeLine() {
+  const side = () => el("td", "", el("span"), el("span", "kc-sides"));
+  return el("tr", "", el("td", "kc-sign"), el("td", "kc-mono kc-name"), side(), side());
+}
+
+export function besidePanel(goTo, close, button) {
+  const told = el("p", "kc-parted"), go = el("button", "kc-link"), heads = [0, 1].map(() => el("th", ""));
+  go.type = "button";
+  go.dataset.do = "to";
+  const body = el("tbody"), table = el("table", "", el("thead", "", el("tr", "", el("th"), el("th"), ...heads)), body), more = el("p", "kc-dim");
+  const node = panel("kc-beside", "Side by side", told, el("div", "kc-scroll", table, more));
+  node.firstChild.append(button("click_compare", "×", "close the comparison", close));
+  const [before, after] = [el("span"), el("span")];
+  told.append(before, go, after);
+  let target = 0;
+  go.addEventListener("click", () => goTo(target));
+
+  function tell(scene, other) {
+    const at = scene.parted, names = [scene.branch || "this run", scene.otherName];
+    const records = [scene.timeline, other].map((timeline) => timeline.records[at]);
+    target = Math.min(at, scene.timeline.length - 1);
+    go.hidden = at < 0;
+    setText(go, at < 0 ? "" : keyOf((records[0] ?? records[1]).id));
+    setText(before, at < 0 ? "The same, record by record." : "They part at ");
+    setText(after, at < 0 ? "" : `. ${records.map((record, i) => `${names[i]}: ${record?.say ?? "It has ended."}`).join(" ")}`);
+  }
+
+  function draw(scene) {
+    node.hidden = !scene.otherName;
+    if (node.hidden) return;
+    const other = timelineOf(scene.other), place = placeBeside(scene.timeline, scene.index, other, scene.parted);
+    const pair = [scene.state, other.at(place).state], lines = linesOf(pair);
+    tell(scene, other);
+    heads.forEach((head, i) => setText(head, `${[scene.branch || "this run", scene.otherName][i]} · record ${[scene.index, place][i] + 1} of ${[scene.timeline, other][i].length}`));
+    keyed(body, lines.slice(0, MOST), (line) => line.key, makeLine, (row, line) => {
+      const [sign, name, ...sides] = row.children;
+      setClass(row, `kc-of-${line.kind}${line.differing.length ? " differs" : ""}`);
+      setText(sign, line.differing.length ? "≠" : "");
+      setTitle(sign, line.differing.length ? `differs: ${line.differing.join(", ")}` : "");
+      setText(name, line.shown);
+      setTitle(name, line.shown);
+      sides.forEach((cell, i) => drawSide(cell, line, i, pair[i]));
+    });
+    setText(more, lines.length > MOST ? `and ${lines.length - MOST} more` : "");
+  }
+  return { node, draw };
+}

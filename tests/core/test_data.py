@@ -1,0 +1,440 @@
+"""The data side: what is replicated, committed, acknowledged, cut and lost, in worlds whose brokers keep logs."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcontrol.errors import UserError
+from kcontrol.model import EpochEnd, LogRecord
+from kcontrol.replica import data as replica
+from kcontrol.replica.log import EpochStart
+from kcontrol.sim.durability import committed_records_survive, replicas_agree
+from kcontrol.sim.invariants import violation
+from kcontrol.sim.world import World
+from tests.core.logs import (
+    UNCLEAN,
+    committed_and_not_heard_of,
+    fetch,
+    high_watermarks,
+    log,
+    lost_by_unclean_election,
+    produce,
+    values,
+    with_logs,
+    without,
+)
+from tests.core.support import T0, cluster, of_kind, stored
+
+
+def acknowledged(world: World) -> list[str]:
+    """The values that producers have been told are safe, in the order of the answers."""
+    return [record.fields["value"] for record in of_kind(world, "acknowledged")]
+
+
+def answers(world: World) -> list[str]:
+    """What producers have been answered."""
+    return [r.fields["body"]["error"] for r in of_kind(world, "respond") if r.fields["correlation_id"].endswith("-Produce")]
+
+
+# ---------------------------------------------------------------- replication
+
+
+def test_a_record_goes_to_the_leader_then_to_its_followers() -> None:
+    """A leader appends what a client sends, and each follower has it after its own fetch."""
+    world = with_logs()
+    produce(world, "a", "b")
+    assert values(world) == {1: "a b", 2: "", 3: ""}
+    fetch(world, 3)
+    assert values(world) == {1: "a b", 2: "", 3: "a b"}
+    assert log(world, 3).records == (LogRecord(0, 0, "a"), LogRecord(1, 0, "b"))
+    world.run()
+    assert values(world) == {1: "a b", 2: "a b", 3: "a b"}
+
+
+def test_the_high_watermark_follows_the_isr_and_is_heard_of_one_fetch_later() -> None:
+    """A fetch says that all before its offset is there; the last of the ISR to say so raises the leader's high watermark.
+
+    A follower learns that from the answer to its next fetch, since the leader reads its log before it takes note.
+    Source: ReplicaManager.fetchMessages and Partition.maybeIncrementLeaderHW (2.8).
+    """
+    world = with_logs()
+    produce(world, "a")
+    fetch(world, 2, 3, 2)
+    assert high_watermarks(world) == {1: 0, 2: 0, 3: 0}
+    fetch(world, 3)
+    assert high_watermarks(world) == {1: 1, 2: 0, 3: 0}
+    fetch(world, 2)
+    assert high_watermarks(world) == {1: 1, 2: 1, 3: 0}
+    fetch(world, 3)
+    assert high_watermarks(world) == {1: 1, 2: 1, 3: 1}
+
+
+def test_a_new_leader_keeps_its_high_watermark() -> None:
+    """It knows no follower's end yet, and what it has committed stays so: a leader's high watermark never falls.
+
+    Source: Log.maybeIncrementHighWatermark (2.8).
+    """
+    world = with_logs()
+    produce(world, "a")
+    world.run()
+    world.step(("kill", 1))
+    without(world, "fetch")
+    assert stored(world)["t-0"] == (2, (2, 3))
+    assert (high_watermarks(world), log(world, 2).end_of(3)) == ({1: 1, 2: 1, 3: 1}, -1)
+
+
+def test_acks_decide_when_a_producer_is_answered() -> None:
+    """With acks=1 the leader answers once it has the record, with acks=all once the high watermark has passed it."""
+    world = with_logs()
+    produce(world, "all")
+    produce(world, "one", acks="1")
+    assert acknowledged(world) == ["one"]
+    fetch(world, 2, 3, 2)
+    assert acknowledged(world) == ["one"]
+    fetch(world, 3)
+    assert acknowledged(world) == ["one", "all"]
+
+
+def test_a_broker_that_does_not_lead_says_so() -> None:
+    """A client with old metadata is answered NOT_LEADER_OR_FOLLOWER, and nothing is appended."""
+    world = with_logs()
+    produce(world, "a", leader=2)
+    assert (answers(world), values(world)) == (["NOT_LEADER_OR_FOLLOWER"], {1: "", 2: "", 3: ""})
+
+
+def test_a_producer_that_waits_hears_when_his_broker_leads_no_more() -> None:
+    """Who waits for a high watermark is answered NOT_LEADER_OR_FOLLOWER by a leader that becomes a follower."""
+    world = with_logs()
+    world.step(("freeze", 2))
+    world.step(("freeze", 3))
+    produce(world, "a")
+    world.step(("freeze", 1))
+    for action in (("thaw", 2), ("thaw", 3), ("expire", 1)):
+        world.step(action)
+    world.run()
+    world.step(("thaw", 1))
+    assert stored(world)["t-0"][0] == 2
+    world.run()
+    assert answers(world) == ["NOT_LEADER_OR_FOLLOWER"]
+    assert values(world) == {1: "", 2: "", 3: ""}
+
+
+def test_a_world_comes_to_rest() -> None:
+    """A fetch that would change nothing is not an action, and is refused."""
+    world = with_logs()
+    produce(world, "a")
+    world.run()
+    assert not [action for action in world.actions() if action[0] in ("fetch", "checkpoint")]
+    with pytest.raises(UserError, match="cannot happen now"):
+        world.step(("fetch", 2, "t-0"))
+
+
+def test_without_data_there_is_nothing_to_produce_to() -> None:
+    """A world that keeps no logs refuses `produce`, offers no such action and writes no such record."""
+    world = cluster({"t": ((1, 2),)}, brokers=(1, 2), faults=("produce", "kill"))
+    with pytest.raises(UserError, match="cannot happen now"):
+        world.step(("produce", 1, "t-0", "a", "1"))
+    assert {action[0] for action in world.actions()} == {"fire", "kill"}
+    assert "data" not in world.journal.records[0].fields
+    assert "logs" not in world.snapshot()
+
+
+# ---------------------------------------------------------------- the ISR
+
+
+def test_only_who_is_behind_can_be_left_out() -> None:
+    """A follower at the leader's end cannot be said to lag; one that is behind leaves, and then the record is committed.
+
+    Source: Partition.isFollowerOutOfSync (2.8).
+    """
+    world = with_logs()
+    produce(world, "a")
+    world.run()
+    with pytest.raises(UserError, match="cannot happen now"):
+        world.step(("shrink", 1, "t-0", 2))
+    world.step(("freeze", 2))
+    produce(world, "b")
+    world.run()
+    assert acknowledged(world) == ["a"]
+    world.step(("shrink", 1, "t-0", 2))
+    world.run()
+    assert (stored(world)["t-0"], acknowledged(world)) == ((1, (1, 3)), ["a", "b"])
+
+
+def test_a_leader_of_0_8_1_writes_its_isr_itself() -> None:
+    """There is no AlterIsr: what is behind leaves by a write of the leader's own, and then the record is committed.
+
+    Source: Partition.updateIsr and maybeShrinkIsr (0.8.1).
+    """
+    world = with_logs(release="0.8.1")
+    world.step(("freeze", 2))
+    produce(world, "a")
+    world.step(("fetch", 3, "t-0"))
+    world.step(("fetch", 3, "t-0"))
+    world.step(("shrink", 1, "t-0", 2))
+    assert acknowledged(world) == []
+    world.step(("advance", 1, "requests"))
+    assert (stored(world)["t-0"], acknowledged(world), of_kind(world, "ask")) == ((1, (1, 3)), ["a"], [])
+    world.step(("thaw", 2))
+    world.run()
+    assert (stored(world)["t-0"], values(world)[2]) == ((1, (1, 3, 2)), "a")
+
+
+def test_a_shrink_that_is_not_written_yet_commits_nothing() -> None:
+    """Until the controller has answered, the high watermark counts the follower that is to leave.
+
+    Source: isrState.maximalIsr in Partition.scala (2.7 on, KIP-497).
+    """
+    world = with_logs()
+    world.step(("freeze", 2))
+    produce(world, "a")
+    without(world, "ask")
+    world.step(("shrink", 1, "t-0", 2))
+    without(world, "ask")
+    assert (log(world, 1).high_watermark, acknowledged(world)) == (0, [])
+    world.run()
+    assert (log(world, 1).high_watermark, acknowledged(world)) == (1, ["a"])
+
+
+def test_a_follower_enters_the_isr_when_it_is_at_the_high_watermark() -> None:
+    """One that fetches again is asked into the ISR by the fetch that shows that it has caught up, not by one before."""
+    world = with_logs()
+    world.step(("freeze", 2))
+    produce(world, "a")
+    world.run()
+    world.step(("shrink", 1, "t-0", 2))
+    world.run()
+    world.step(("thaw", 2))
+    fetch(world, 2)
+    assert of_kind(world, "ask")[-1].fields["body"][T0].isr == (1, 3)
+    fetch(world, 2)
+    assert of_kind(world, "ask")[-1].fields["body"][T0].isr == (1, 3, 2)
+    world.run()
+    assert stored(world)["t-0"] == (1, (1, 3, 2))
+
+
+def test_a_follower_must_have_reached_the_epoch_of_its_leader() -> None:
+    """A leader whose high watermark lags takes an empty follower into the ISR before 1.1.2, and none since (KAFKA-7128).
+
+    The follower asks from offset 0, which is the leader's high watermark and is not where the leader's epoch begins.
+    """
+    outcome = {}
+    for rule in ("high_watermark", "leader_epoch_start"):
+        world = with_logs((1, 2, 3, 5), rule_changes={"rejoins_at": rule})
+        world.step(("kill", 5))
+        world.run()
+        produce(world, "a")
+        fetch(world, 2, 3, 2, 3)
+        assert (acknowledged(world), log(world, 2).high_watermark) == (["a"], 0)
+        for action in (("freeze", 3), ("kill", 1)):
+            world.step(action)
+        without(world, "fetch")
+        assert stored(world)["t-0"] == (2, (2, 3))
+        world.step(("start", 5))
+        without(world, "fetch")
+        fetch(world, 5)
+        without(world, "fetch")
+        outcome[rule] = stored(world)["t-0"]
+    assert outcome == {"high_watermark": (2, (2, 3, 5)), "leader_epoch_start": (2, (2, 3))}
+
+
+# ---------------------------------------------------------------- unclean elections
+
+
+def test_an_unclean_election_loses_record_7() -> None:
+    """The new leader's shorter log wins: the old leader cuts its own when it fetches, and record 7 is on no replica any more."""
+    world = lost_by_unclean_election()
+    assert values(world) == dict.fromkeys((1, 2, 3), "0 1 2 3 4 5 6")
+    (cut,), (lost,) = of_kind(world, "log_truncate"), of_kind(world, "record_lost")
+    assert (cut.id.node, cut.fields["offset"], [r.value for r in cut.fields["removed"]]) == (1, 7, ["7"])
+    told = {name: lost.fields[name] for name in ("partition", "offset", "value", "acks", "leader")}
+    assert told == {"partition": T0, "offset": 7, "value": "7", "acks": "1", "leader": 1}
+    assert (lost.cause, [a.value for a in world.acknowledged[T0]]) == (cut.id, ["0", "1", "2", "3", "4", "5", "6"])
+
+
+def test_nothing_is_lost_while_some_replica_has_it() -> None:
+    """As long as the old leader is dead its disk still has record 7, and nobody says that it is lost."""
+    world = lost_by_unclean_election()
+    again = World(world.settings)
+    for action in world.done[: world.done.index(("kill", 1)) + 1]:
+        again.step(action)
+    again.run()
+    assert (values(again)[1][-1], of_kind(again, "record_lost")) == ("7", [])
+
+
+def test_a_clean_cluster_waits_for_its_old_leader() -> None:
+    """Where unclean election is off, a partition has no leader until its one replica in sync is back, and nothing is lost."""
+    world = with_logs()
+    world.step(("freeze", 2))
+    world.step(("freeze", 3))
+    produce(world, "7")
+    for follower in (2, 3):
+        world.step(("shrink", 1, "t-0", follower))
+        world.run()
+    world.step(("kill", 1))
+    for follower in (2, 3):
+        world.step(("thaw", follower))
+    world.run()
+    assert stored(world)["t-0"] == (-1, (1,))
+    world.step(("start", 1))
+    world.run()
+    assert values(world) == {1: "7", 2: "7", 3: "7"}
+
+
+# ---------------------------------------------------------------- truncation: KIP-101 and KIP-279
+
+
+@pytest.mark.parametrize("rule", ["high_watermark", "leader_epoch", "common_epoch"])
+def test_a_follower_that_cuts_at_its_high_watermark_loses_what_was_committed(rule: str) -> None:
+    """KIP-101, scenario 1: truncation to the high watermark, followed at once by the death of the leader.
+
+    Before 0.11 the follower has thrown record b away by then, is elected from the ISR and leads without it; b, though it was
+    acknowledged with acks=all, is gone once the others follow. With leader epochs nothing is thrown away.
+    """
+    world = committed_and_not_heard_of(rule)
+    world.step(("kill", 2))
+    without(world, "fetch", "checkpoint")
+    assert stored(world)["t-0"] == (3, (3,))
+    assert values(world)[3] == ("a" if rule == "high_watermark" else "a b")
+    broken = violation(world, (committed_records_survive,))
+    assert broken == ("t-0: broker 3 leads without record 1 (b), acknowledged by 1" if rule == "high_watermark" else None)
+    produce(world, "c", leader=3)
+    for broker in (1, 2):
+        world.step(("start", broker))
+        world.run()
+    lost = [(r.fields["value"], r.fields["acks"]) for r in of_kind(world, "record_lost")]
+    assert (lost, values(world)[1]) == (([("b", "all")], "a c") if rule == "high_watermark" else ([], "a b c"))
+
+
+@pytest.mark.parametrize("release", ["0.8.1", "2.8"])
+def test_what_each_release_makes_of_a_commit_not_heard_of(release: str) -> None:
+    """The same with nothing changed: 0.8.1 throws the committed record away before it asks its leader, 2.8 keeps it."""
+    world = committed_and_not_heard_of(None, release=release)
+    assert values(world)[3] == {"0.8.1": "a", "2.8": "a b"}[release]
+    world.run()
+    assert values(world)[3] == "a b"
+
+
+@pytest.mark.parametrize("rule", ["high_watermark", "leader_epoch", "common_epoch"])
+def test_replicas_diverge_after_hard_failures(rule: str) -> None:
+    """KIP-101, scenario 2: both replicas lose power; one returns without its tail, leads, and takes another record there.
+
+    Before 0.11 the other one, whose high watermark is beyond, keeps its own record at that offset: the logs differ from then on,
+    while both are in sync. With leader epochs it cuts its log where the epochs part.
+    """
+    world = with_logs((1, 2), rule_changes={"truncate_to": rule})
+    produce(world, "a", "b")
+    world.run()
+    for action in (("freeze", 4), ("kill", 2), ("expire", 2), ("kill", 1), ("expire", 1), ("thaw", 4)):
+        world.step(action)
+    world.run()
+    survivor, other = (1, 2) if stored(world)["t-0"][1] == (1,) else (2, 1)
+    world.step(("lose_tail", survivor, "t-0", 1))
+    world.step(("start", survivor))
+    world.run()
+    produce(world, "c", leader=survivor)
+    world.step(("start", other))
+    world.run()
+    assert stored(world)["t-0"] == (survivor, (survivor, other))
+    assert values(world) == {survivor: "a c", other: "a b" if rule == "high_watermark" else "a c"}
+    assert (violation(world, (replicas_agree,)) is None) == (rule != "high_watermark")
+
+
+def test_a_fast_series_of_leaders_needs_the_common_epoch() -> None:
+    """KIP-279: a follower with records of an epoch that the leader does not know keeps some of them by KIP-101 alone.
+
+    The leader's first larger epoch begins beyond them. Since 2.0 it says which epoch it knows, and the follower goes back.
+    """
+    outcome = {}
+    for rule in ("leader_epoch", "common_epoch"):
+        world = with_logs((1, 2), rule_changes={"truncate_to": rule}, config=UNCLEAN)
+        produce(world, "a")
+        world.run()
+        world.step(("freeze", 2))
+        produce(world, "b1", acks="1")
+        world.step(("shrink", 1, "t-0", 2))
+        world.run()
+        world.step(("kill", 1))
+        world.step(("thaw", 2))
+        world.run()
+        assert log(world, 2).epochs == (EpochStart(0, 0), EpochStart(1, 1))
+        produce(world, "b2", leader=2, acks="1")
+        world.step(("kill", 2))
+        world.step(("start", 1))
+        world.run()
+        produce(world, "c", "d", leader=1, acks="1")
+        assert (values(world)[1], log(world, 1).epochs) == ("a b1 c d", (EpochStart(0, 0), EpochStart(2, 2)))
+        world.step(("start", 2))
+        world.run()
+        outcome[rule] = values(world)[2]
+    assert outcome == {"leader_epoch": "a b2 c d", "common_epoch": "a b1 c d"}
+
+
+# ---------------------------------------------------------------- disks and restarts
+
+
+def test_a_restart_keeps_the_log_and_the_checkpointed_high_watermark() -> None:
+    """A killed process finds its records and epochs again, and the high watermark as it was when it was last written to disk."""
+    world = with_logs()
+    produce(world, "a")
+    world.run()
+    produce(world, "b")
+    without(world, "checkpoint")
+    assert (log(world, 2).high_watermark, log(world, 2).checkpoint) == (2, 1)
+    world.step(("kill", 2))
+    found = log(world, 2)
+    assert (values(world)[2], found.high_watermark, found.leader, found.epochs) == ("a b", 1, -1, (EpochStart(0, 0),))
+    world.run()
+    world.step(("start", 2))
+    world.run()
+    assert (values(world)[2], log(world, 2).high_watermark, log(world, 2).checkpoint) == ("a b", 2, 2)
+
+
+def test_a_broker_that_stops_in_order_writes_its_high_watermark() -> None:
+    """At the end of a controlled shutdown nothing of the high watermark is forgotten. Source: ReplicaManager.shutdown (2.8)."""
+    world = with_logs()
+    produce(world, "a")
+    without(world, "checkpoint")
+    world.step(("term", 2))
+    without(world, "checkpoint")
+    assert 2 not in world.processes
+    assert log(world, 2).checkpoint == log(world, 2).high_watermark == 1
+
+
+def test_only_a_dead_brokers_disk_loses_its_tail() -> None:
+    """`lose_tail` needs a broker that does not run, and an offset that its log has."""
+    world = with_logs()
+    produce(world, "a", "b")
+    world.run()
+    for action in (("lose_tail", 2, "t-0", 1),):
+        with pytest.raises(UserError, match="cannot happen now"):
+            world.step(action)
+    world.step(("kill", 2))
+    for offset in (2, -1):
+        with pytest.raises(UserError, match="cannot happen now"):
+            world.step(("lose_tail", 2, "t-0", offset))
+    world.step(("lose_tail", 2, "t-0", 1))
+    assert (values(world)[2], log(world, 2).high_watermark, of_kind(world, "record_lost")) == ("a", 1, [])
+
+
+# ---------------------------------------------------------------- fencing
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_fetch_under_another_leader_epoch_is_fenced(fenced: bool) -> None:
+    """Since 2.1 a leader answers only who names its own leader epoch; before, whoever takes it for the leader (KIP-320)."""
+    world = with_logs(rule_changes={"fenced_fetches": fenced})
+    produce(world, "a")
+    held = world.processes[2].driver.broker.hosted
+    held[T0] = held[T0]._replace(value=held[T0].value._replace(leader_epoch=7))  # type: ignore[index]
+    assert (("fetch", 2, "t-0") in world.actions()) != fenced
+
+
+def test_a_leader_reads_before_it_takes_note() -> None:
+    """Whoever asks from the leader's epoch on gets records; whoever asks about another one hears where the logs part."""
+    world = with_logs()
+    produce(world, "a", "b")
+    broker = world.processes[1].driver.broker
+    told = [replica.answer(broker, T0, offset, epoch) for offset, epoch in ((0, -1), (1, 0), (3, 0))]
+    assert [[r.value for r in answer.records] for answer in told] == [["a", "b"], ["b"], []]
+    assert [answer.diverging for answer in told] == [None, None, EpochEnd(0, 2)]

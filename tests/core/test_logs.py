@@ -1,0 +1,174 @@
+"""The log of a replica as a value: how it changes, what it knows of leader epochs, and where two logs part."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcontrol.generations import KAFKA_2_8
+from kcontrol.model import EpochEnd, LogRecord
+from kcontrol.replica.context import BrokerContext
+from kcontrol.replica.data import position
+from kcontrol.replica.log import (
+    DIVERGES,
+    Append,
+    Checkpoint,
+    MoveHighWatermark,
+    NoteFollower,
+    ReplicaLog,
+    TakeRole,
+    Truncate,
+    Waiting,
+    apply,
+    truncation_offset,
+)
+from tests.core.support import T0
+
+
+def log_of(*leader_epochs: int) -> ReplicaLog:
+    """A follower's log whose records were appended first under these leader epochs."""
+    records = tuple(LogRecord(offset, epoch, f"{epoch}/{offset}") for offset, epoch in enumerate(leader_epochs))
+    return apply(ReplicaLog(), Append(records))
+
+
+def starts(log: ReplicaLog) -> list[tuple[int, int]]:
+    """The leader epoch cache."""
+    return [tuple(entry) for entry in log.epochs]
+
+
+def test_epochs_are_noted_as_records_come() -> None:
+    """Each leader epoch has the offset of its first record. Source: LeaderEpochFileCache.assign (2.8)."""
+    assert starts(log_of(0, 0, 2, 2, 5)) == [(0, 0), (2, 2), (5, 4)]
+
+
+def test_an_epoch_without_records_gives_way() -> None:
+    """A leader notes its epoch at its end; if the next epoch begins there too, only the later one is kept.
+
+    Source: LeaderEpochFileCache.maybeTruncateNonMonotonicEntries (2.8).
+    """
+    log = log_of(0, 0)
+    for epoch in (1, 3):
+        log = apply(log, TakeRole(7, epoch, leads=True))
+    assert starts(log) == [(0, 0), (3, 2)]
+
+
+def test_truncation_forgets_epochs_and_lowers_the_high_watermark() -> None:
+    """Epochs that begin at the new end or behind it are forgotten, the high watermark is never beyond the end.
+
+    Source: Log.truncateTo, LeaderEpochFileCache.truncateFromEnd (2.8).
+    """
+    log = apply(log_of(0, 0, 2, 2, 5), MoveHighWatermark(4))
+    cut = apply(log, Truncate(2, ""))
+    assert (len(cut.records), starts(cut), cut.high_watermark) == (2, [(0, 0)], 2)
+    kept = apply(log, Truncate(5, ""))
+    assert kept == log
+
+
+def test_truncation_at_the_end_forgets_an_epoch_without_records() -> None:
+    """An old leader that appended nothing under its last epoch forgets that epoch, though no record goes."""
+    log = apply(log_of(0, 0), TakeRole(7, 3, leads=True))
+    assert starts(apply(log, Truncate(2, ""))) == [(0, 0)]
+
+
+def test_a_new_leader_knows_nothing_of_its_followers() -> None:
+    """It starts with unknown ends; whoever leads on under a newer epoch keeps what it knows.
+
+    Source: Partition.makeLeader (2.8).
+    """
+    led = apply(apply(log_of(0), TakeRole(1, 1, leads=True)), NoteFollower(2, 1))
+    assert led.end_of(2) == 1
+    assert apply(led, TakeRole(1, 2, leads=True)).end_of(2) == 1
+    followed = apply(led, TakeRole(2, 2))
+    assert apply(followed, TakeRole(1, 3, leads=True)).end_of(2) == -1
+
+
+def test_who_waits_is_served_by_the_high_watermark() -> None:
+    """A producer waits until the high watermark is beyond his record, and no longer than his broker leads."""
+    log = apply(apply(log_of(0), Append((LogRecord(1, 0, "a"),), "one")), Append((LogRecord(2, 0, "b"),), "two"))
+    assert log.waiting == (Waiting(1, "one"), Waiting(2, "two"))
+    assert apply(log, MoveHighWatermark(2)).waiting == (Waiting(2, "two"),)
+    assert apply(log, TakeRole(2, 1)).waiting == ()
+
+
+def test_a_stop_leaves_the_disk() -> None:
+    """Records, epochs and the checkpoint stay; the high watermark is the checkpoint, or the end if that comes first."""
+    log = apply(apply(log_of(0, 0, 0), TakeRole(1, 0, leads=True)), MoveHighWatermark(2))
+    log = apply(apply(log, Checkpoint()), MoveHighWatermark(3))
+    stopped = log.after_a_stop()
+    assert stopped == ReplicaLog(log.records, log.epochs, 2, 2)
+    assert apply(stopped, Truncate(1, "")).after_a_stop().high_watermark == 1
+
+
+ENDS = [
+    # asked    the epoch that the answer is about, and its end    why
+    (5, EpochEnd(5, 5)),  # the latest epoch ends with the log
+    (2, EpochEnd(2, 4)),  # one that is over ends where the next one begins
+    (3, EpochEnd(2, 4)),  # of one that the log does not know, the largest below
+    (0, EpochEnd(0, 2)),
+    (6, EpochEnd(-1, -1)),  # beyond all: unknown
+]
+
+
+@pytest.mark.parametrize(("leader_epoch", "end"), ENDS)
+def test_where_an_epoch_ends(leader_epoch: int, end: EpochEnd) -> None:
+    """The largest known epoch up to the one asked for, with the start of the next.
+
+    Source: LeaderEpochFileCache.endOffsetFor (2.0).
+    """
+    assert log_of(0, 0, 2, 2, 5).end_of_epoch(leader_epoch) == end
+
+
+def test_before_all_epochs() -> None:
+    """An epoch below all that are known ends where the first one begins. Source: LeaderEpochFileCache.endOffsetFor (2.0)."""
+    assert log_of(2, 2).end_of_epoch(1) == EpochEnd(1, 0)
+
+
+def cut(rule: str, leader: ReplicaLog, follower: ReplicaLog) -> list[int]:
+    """Where a follower cuts its log, round by round, until its leader finds that the two agree; by KIP-101 there is one round."""
+    rounds = list[int]()
+    follower = apply(follower, TakeRole(1, leader.leader_epoch))
+    while diverging := DIVERGES[rule](leader, *position(broker(rule, follower), T0)):
+        rounds.append(truncation_offset(follower, diverging))
+        follower = apply(follower, Truncate(rounds[-1], rule))
+        assert len(rounds) < 10, "that never ends"
+    return rounds
+
+
+def broker(rule: str, log: ReplicaLog) -> BrokerContext:
+    """A broker that has this log of t-0."""
+    return BrokerContext(2, KAFKA_2_8.but(truncate_to=rule), keeps_logs=True, logs={T0: log})
+
+
+def led(*leader_epochs: int, by: int) -> ReplicaLog:
+    """A leader's log, with the epoch under which it leads now."""
+    return apply(log_of(*leader_epochs), TakeRole(1, by, leads=True))
+
+
+# The leader's records and its epoch now, the follower's records, and the rounds of truncation under each rule.
+PARTINGS = {
+    "nothing in common but epoch 0": ((0, 0), 2, (0, 0, 0), {"high_watermark": [2], "leader_epoch": [2], "common_epoch": [2]}),
+    "the follower has led in between": ((0, 0), 2, (0, 1, 1), {"high_watermark": [2], "leader_epoch": [2], "common_epoch": [1]}),
+    "back to back leaders": ((0, 0, 2), 3, (0, 1, 1), {"high_watermark": [], "leader_epoch": [2], "common_epoch": [1]}),
+    "two steps back": ((0, 1, 3), 5, (0, 0, 2, 4), {"high_watermark": [3], "leader_epoch": [3], "common_epoch": [3, 2, 1]}),
+    "only behind": ((0, 0, 0), 2, (0,), {"high_watermark": [], "leader_epoch": [], "common_epoch": []}),
+    "empty": ((0, 0), 1, (), {"high_watermark": [], "leader_epoch": [], "common_epoch": []}),
+}
+
+
+@pytest.mark.parametrize("rule", DIVERGES)
+@pytest.mark.parametrize("name", PARTINGS)
+def test_where_two_logs_part(name: str, rule: str) -> None:
+    """What each rule makes of a follower's log; by the common epoch, and by it alone, what is left is always the leader's.
+
+    Source: KIP-101, KIP-279; AbstractFetcherThread.getOffsetTruncationState (2.8).
+    """
+    leads, by, follows, rounds = PARTINGS[name]
+    leader, follower = led(*leads, by=by), log_of(*follows)
+    assert cut(rule, leader, follower) == rounds[rule]
+    left = follower.records[: min([len(follows), *rounds[rule]])]
+    assert rule != "common_epoch" or left == leader.records[: len(left)]
+
+
+def test_an_unknown_end_sends_a_follower_to_its_high_watermark() -> None:
+    """If the leader knows nothing of the epoch, the high watermark is all that is left to go by."""
+    follower = apply(log_of(0, 0, 7), MoveHighWatermark(1))
+    assert truncation_offset(follower, EpochEnd(-1, -1)) == 1

@@ -1,0 +1,133 @@
+"""The pages that lead from the sources to the code: what they name exists. Run as a program, brings the chapters up to date."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.parts import ROOT, SHARED
+
+PAGE = ROOT / "docs" / "sources.md"
+GLOSSARY = ROOT / "docs" / "glossary.md"
+NOT_YET = "not yet"
+PROSE = ("-", "left out", NOT_YET)
+CHAPTER = re.compile(r"(?:not yet \()?(A?\d+)\)?")
+
+
+class Row(NamedTuple):
+    source: str
+    item: str
+    kafka: str
+    module: str
+    chapter: str
+    trace: str
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def table(page: Path, heading: str) -> list[list[str]]:
+    """The rows of the table that this heading begins."""
+    lines = page.read_text(encoding="utf-8").split(heading)[1].splitlines()[2:]
+    end = next((at for at, line in enumerate(lines) if not line.startswith("|")), len(lines))
+    return [cells(line) for line in lines[:end]]
+
+
+def rows() -> list[Row]:
+    return [Row(*found) for found in table(PAGE, "| source | what it names | in Kafka |")]
+
+
+@cache
+def chapters() -> frozenset[str]:
+    """The numbers of the chapters that are there."""
+    return frozenset(path.name.split("-")[0].lstrip("0") or "0" for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+def exists(module: str) -> bool:
+    """Whether a file below `kcontrol/` is there, and the name in it."""
+    path, _, name = module.partition(":")
+    if not (ROOT / "kcontrol" / path).is_file():
+        return False
+    found: object = importlib.import_module("kcontrol." + path.removesuffix(".py").replace("/", "."))
+    for part in filter(None, name.split(".")):
+        if not hasattr(found, part):
+            return False
+        found = getattr(found, part)
+    return True
+
+
+def test_every_module_and_name_exists() -> None:
+    """What the page names below `kcontrol/` can be imported from there."""
+    named = {row.module for row in rows()} - set(PROSE)
+    assert len(named) > 50
+    assert sorted(module for module in named if not exists(module)) == []
+
+
+def test_a_name_that_is_nowhere_is_found_out() -> None:
+    """A file, a name and an attribute that do not exist are each told from those that do."""
+    assert exists("controller/context.py:ControllerContext.leadership") and exists("znodes.py")
+    assert not any(map(exists, ("controller/nowhere.py", "znodes.py:Nobody", "controller/context.py:ControllerContext.nobody")))
+
+
+def test_every_chapter_exists() -> None:
+    """A chapter is named as there only if its notebook is."""
+    named = {part for row in rows() for part in row.chapter.split(", ") if part not in PROSE and not part.startswith(NOT_YET)}
+    assert named and named <= chapters()
+    assert all(CHAPTER.fullmatch(part) for row in rows() for part in row.chapter.split(", ") if part not in PROSE)
+
+
+def test_every_trace_exists() -> None:
+    """A recording is named by release and scenario, a trace by its file's name, and each is there."""
+    named = {row.trace for row in rows()} - set(PROSE)
+    places = {f"{path.parent.name}/{path.stem}" for path in (ROOT / "tests" / "golden" / "recordings").rglob("*.json")}
+    places |= {path.stem for path in (ROOT / "tests" / "traces").rglob("*.txt")}
+    assert named and named <= places
+
+
+@pytest.mark.shared
+def test_every_item_of_the_sources_has_its_row() -> None:
+    """The page has the items of the list, all of them, in its order; and each error of the sources that the list knows."""
+    with (SHARED / "design" / "seed-items.tsv").open(encoding="utf-8", newline="") as file:
+        items = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    assert [(row.source, row.item, row.kafka) for row in rows()] == [(i["seed"], i["item"], i["generation"]) for i in items]
+    wrong = [[i["seed"], i["item"], i["erratum"]] for i in items if i["erratum"] != "-"]
+    assert table(PAGE, "| source | what it says | what is so |") == wrong
+
+
+def test_the_glossary_says_one_sentence_each() -> None:
+    """Each name is explained once, in one sentence, in the order of the alphabet."""
+    found = table(GLOSSARY, "| Kafka's name | what it is |")
+    names = [name for name, _, _ in found]
+    assert len(found) > 40 and names == sorted(set(names), key=str.lower)
+    assert [text for _, text, _ in found if not text.endswith(".") or ". " in text] == []
+
+
+@pytest.mark.shared
+def test_the_chinese_terms_are_those_of_the_sources() -> None:
+    """Every Chinese term of the glossary stands in one of the sources."""
+    text = "".join(path.read_text(encoding="utf-8", errors="replace") for path in (SHARED / "seeds").glob("*.txt"))
+    terms = [term for *_, term in table(GLOSSARY, "| Kafka's name | what it is |") if term != "-"]
+    assert len(terms) > 20 and [term for term in terms if term not in text] == []
+
+
+def main() -> None:
+    """Write the chapters' column anew, from the notebooks that are there."""
+    lines = []
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        parts = re.split(r"(?<!\\)\|", line)
+        if len(parts) == 8 and CHAPTER.search(parts[5]):
+            numbers = CHAPTER.findall(parts[5])
+            parts[5] = f" {', '.join(n if n in chapters() else f'{NOT_YET} ({n})' for n in numbers)} "
+        lines.append("|".join(parts))
+    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
