@@ -8,10 +8,11 @@ from operator import index
 from typing import Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
-from kcontrol.lab import logs
+from kcontrol.lab import electing, logs
 from kcontrol.lab.moment import Moment
+from kcontrol.model import TopicPartition
 from kcontrol.views import scene, text
-from kcontrol.znodes import parent, topic_path
+from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, encode_partition_list, parent, topic_path
 
 Assignment = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
 ALL = 30  # how many legal values an error lists
@@ -135,6 +136,14 @@ class Acts(Moment):
         if below := [other for other in self.state["znodes"] if parent(other) == self._there(path)]:
             raise UserError(f"{path} has children, which have to go first: {text.listed(sorted(below), ALL)}.")
         return self._act("delete", path)
+
+    def prefer(self, *partitions: str) -> Self:
+        """Ask for an election of the preferred replica, as the tool does: by the znode that the controller waits for."""
+        if PREFERRED_REPLICA_ELECTION in self.state["znodes"]:
+            raise UserError("Such an election has been asked for already: let the controller hold it first, with lab.run().")
+        names = tuple(electing.find(self.state, partition).name for partition in partitions)
+        asked = encode_partition_list(tuple(map(TopicPartition.parse, names)))
+        return self._act("create", PREFERRED_REPLICA_ELECTION, asked.decode())
 
     # ---------------------------------------------------------------- what is possible
 

@@ -88,13 +88,16 @@ def do(lab: Lab, act: Iterable[Any]) -> None:
         lab.step((kind, *rest))
 
 
-WHEN = {"kill": "broker {} is killed", "start": "broker {} starts", "create_topic": "topic {} is created"}
+# fmt: off
+WHEN = {"kill": "broker {} is killed", "start": "broker {} starts", "create_topic": "topic {} is created",
+        "create": "{} is created", "set": "{} is rewritten", "delete": "{} is deleted"}
+# fmt: on
 
 
 def in_words(act: Iterable[Any]) -> str:
     """An act as a clause."""
     kind, *rest = act
-    return WHEN.get(kind, " ".join(map(str, (kind, *rest))) + " has happened").format(*rest)
+    return WHEN[kind].format(*rest) if kind in WHEN else " ".join(map(str, (kind, *rest))) + " has happened"
 
 
 # ---------------------------------------------------------------- answers

@@ -81,11 +81,13 @@ def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
 
 def judged(entry: dict[str, Any], answer: object) -> Verdict:
     """What `check` says about an answer to this exercise, without a trace left."""
-    return verdict(entry, judging.judge(answer, entry))
+    on_the_shell = isinstance(answer, judging.Text)
+    hint = f"`kcontrol exercises hint {entry['id']}`" if on_the_shell else f'lab.hint("{entry["id"]}")'
+    return verdict(entry, judging.judge(answer, entry), hint)
 
 
-def verdict(entry: dict[str, Any], found: dict[str, Any]) -> Verdict:
-    """What the process that has judged an answer found, in words; see `judge.reports`."""
+def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Verdict:
+    """What the process that has judged an answer found, in words; see `judge.reports`. `hint` is the call that gives one."""
     if problem := found.get("problem"):
         return Verdict(False, problem)
     if found.get("open"):
@@ -96,7 +98,7 @@ def verdict(entry: dict[str, Any], found: dict[str, Any]) -> Verdict:
         return Verdict(True, f"{' '.join(filter(None, (solved, found['remark'], entry['solved'])))}\nIn Kafka: {entry['source']}")
     first = next(case for case in found["cases"] if not case["is_right"])
     wrong = None if found.get("known") is None else entry["wrong"][found["known"]]
-    advice = wrong["message"] if wrong else f'A hint is in lab.hint("{entry["id"]}").'
+    advice = wrong["message"] if wrong else f"A hint is in {hint}."
     return Verdict(False, f"Not yet. {first['text']}\n{advice}", wrong["misconception"] if wrong else None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from operator import index
@@ -23,6 +23,7 @@ from kcontrol.lab import (
     goals,
     parting,
     predicting,
+    promises,
     replacing,
     stage,
     subjects,
@@ -276,16 +277,22 @@ class Lab(Acts):
     def _play_again(self, at: int) -> World:
         """The same steps in the simulated world, up to the one that made record number `at`."""
         world = World(self._world.settings)
-        for action in self._world.done:
+        for _ in self._played_again(world):
             if len(world.journal.records) > at:
                 break
+        return world
+
+    def _played_again(self, world: World) -> Iterator[World]:
+        """This world before the first step of this run and after each of them."""
+        yield world
+        for action in self._world.done:
             try:
                 world.step(action)
             except UserError as problem:
                 raise UserError(
                     f"This run cannot be played again, since something happened in it from outside: {problem}"
                 ) from None
-        return world
+            yield world
 
     @staticmethod
     def open(path: str | Path) -> Moment:
@@ -343,6 +350,11 @@ class Lab(Acts):
             self._beside = self._new_viewer()
         return self._beside
 
+    def _allows_unclean(self) -> bool:
+        """What this lab's brokers are configured to."""
+        said = self._world.settings.config.unclean_leader_election_enable
+        return super()._allows_unclean() if said is None else said
+
     def _new_viewer(self) -> Viewer:
         from kcontrol.views.viewer import Viewer
 
@@ -360,6 +372,23 @@ class Lab(Acts):
         """A question has been answered: the viewers' buttons need not wait for it any more."""
         for viewer in filter(None, (self._shown, self._beside)):
             viewer.held = self.held or ""
+
+    # ---------------------------------------------------------------- what Kafka promises
+
+    @property
+    def invariants(self) -> pd.DataFrame:
+        """What Kafka promises: one row per invariant, by name, with the release since which it is promised."""
+        return promises.table(self._world.settings.release)
+
+    def check_invariants(self, *own: promises.Own) -> pd.DataFrame:
+        """Play this run again and look at every invariant after each step: one row each, with the first step that broke it.
+
+        `own` are further ones: functions of the world that return None, or what is wrong in a sentence, and whose docstring says
+        what holds. If something is broken, `attrs["scenario"]` of the table is the run as Python that can be pasted. Raises
+        UserError for a run in which something happened from outside, and for a function that has no docstring or fails.
+        """
+        world = World(self._world.settings)
+        return promises.kept(self._world, lambda: self._played_again(world), own)
 
     # ---------------------------------------------------------------- questions and exercises
 

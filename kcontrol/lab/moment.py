@@ -12,6 +12,8 @@ import pandas as pd
 from kcontrol.errors import UserError
 from kcontrol.lab import beside, logs, parting, remembering, statistics, subjects, tables
 from kcontrol.lab.saying import Shown
+from kcontrol.lab.studying import Studies
+from kcontrol.lab.workspace import PROJECT
 from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
 from kcontrol.runtime.history import History, State
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from kcontrol.transitions import TransitionTable
 
 
-class Moment:
+class Moment(Studies):
     """Read only: `records` are a journal up to one of its records, `name` is what the run is called."""
 
     def __init__(self, records: Sequence[Record], name: str = "run", state: State | None = None) -> None:
@@ -190,8 +192,16 @@ class Moment:
         return f"{self.name}: {self.summary()}; {len(self.records)} records"
 
 
+RECORDINGS = PROJECT / "notebooks" / "recordings"
+
+
 def open_journal(path: str | Path) -> Moment:
-    """A run that a file holds, ours or a recording of real brokers. Raises UserError where the file is neither."""
+    """A run that a file holds, ours or a recording of real brokers. Raises UserError where the file is neither.
+
+    The recordings that come with the project go by release and scenario, as in "2.8.2/isr-order".
+    """
+    shipped = RECORDINGS / f"{path}.json"
+    path = shipped if shipped.is_file() and not Path(path).exists() else path
     records = recording.load(path) if recording.is_recording(path) else None
     if records is None:
         return Moment(journal.read(path), Path(path).stem)

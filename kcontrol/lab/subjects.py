@@ -77,6 +77,18 @@ def leadership(r: Record, partition: str) -> dict[str, Any] | None:
     return None
 
 
+def written(record: Record) -> dict[str, dict[str, Any]]:
+    """The leadership that a record writes, by the names of the partitions; empty for what writes none."""
+    if record.kind not in ("change", "write"):
+        return {}
+    r = record.plain()
+    if r.kind == "change":
+        names = [r.fields["subject"].partition("@")[0]]
+    else:
+        names = [str(tp) for op in r.fields["ops"] if (tp := parse_state_path(op[1])) is not None]
+    return {name: stored for name in names if (stored := leadership(r, name)) and {"leader", "isr"} <= stored.keys()}
+
+
 def _parsed(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)

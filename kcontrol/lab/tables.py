@@ -50,6 +50,24 @@ def _typed(values: Any, dtype: str) -> Any:
     return pd.to_datetime(values, unit="ms").astype(dtype) if dtype.startswith("datetime") else values.astype(dtype)
 
 
+class Wide(pd.DataFrame):
+    """A table whose texts are shown whole, however long, and from their left end."""
+
+    @property
+    def _constructor(self) -> Callable[..., Wide]:
+        return Wide
+
+    def _repr_html_(self) -> str:
+        with pd.option_context("display.max_colwidth", None):
+            html = str(self.to_html(notebook=True))
+        for mark in ("td", "th"):
+            html = html.replace(f"<{mark}>", f'<{mark} style="text-align: left">')
+        return html.replace('style="text-align: right;"', 'style="text-align: left"')
+
+    def __repr__(self) -> str:
+        return str(self.to_string())
+
+
 # ---------------------------------------------------------------- partitions
 
 

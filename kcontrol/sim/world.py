@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kcontrol.controller.handlers import DESIGNS
 from kcontrol.effects import Ask, Op
 from kcontrol.errors import UserError
-from kcontrol.generations import EVENT_THREAD
 from kcontrol.model import TopicPartition
 from kcontrol.replica.log import ReplicaLog
 from kcontrol.runtime.driver import Driver
@@ -206,10 +206,10 @@ class World:
         if (answered := self.network.answered(correlation_id)) is not None:
             (sender, receiver), parcel = answered
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
-            calls_back = self.settings.rules().design == EVENT_THREAD  # up to 0.8.1 no callback goes with these requests
-            event = network.response_event(parcel, receiver, body) if calls_back else None
-            if event is not None and sender in self.processes:
-                self.processes[sender].driver.enqueue(event, record)
+            event = network.response_event(parcel, receiver, body)
+            asker = self.processes.get(sender)
+            if event and asker and type(event) in DESIGNS[asker.driver.controller.rules.design]:  # 0.8 has no such callbacks
+                asker.driver.enqueue(event, record)
         else:
             exchange.answer_question(self, driver, correlation_id, body, record)
 

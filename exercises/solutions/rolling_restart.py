@@ -1,0 +1,7 @@
+"""Solution: goodbyes one after the other, each broker back in sync before the next one goes, the controller last."""
+
+acts = [
+    ("term", 2), ("run",), ("start", 2), ("run",),
+    ("term", 3), ("run",), ("start", 3), ("run",),
+    ("term", 1), ("run",), ("start", 1), ("run",),
+]  # fmt: skip

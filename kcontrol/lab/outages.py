@@ -1,0 +1,53 @@
+"""When nobody could write to a partition: from the death of its leader to the record that names a living one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.lab import subjects, tables
+from kcontrol.runtime.journal import Record
+
+# fmt: off
+COLUMNS = {"partition": "string", "since": "datetime64[ms]", "until": "datetime64[ms]", "steps": "Int64",
+           "led": "Int64", "leads": "Int64"}
+# fmt: on
+
+
+def outages(records: Sequence[Record]) -> pd.DataFrame:
+    """One row per partition and time without a living leader, in the order in which they began.
+
+    `until` is missing while it lasts. `steps` are milliseconds, which is one step of the simulated clock each. A broker that is
+    stopped or frozen leads nobody. `led` is who led before, and `leads` who leads after.
+    """
+    return tables.table(sorted(rows(records), key=lambda row: (row["since"], row["partition"])), COLUMNS)
+
+
+def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+    """The rows of the table, times in milliseconds, those that are over in the order of their ends."""
+    leaders: dict[str, int] = {}
+    down: dict[str, tuple[int, int]] = {}
+    up: set[int] = set()
+    for record in records:
+        if record.kind in ("start", "thaw"):
+            up.add(record.fields["broker"])
+        elif record.kind in ("stop", "freeze"):
+            up.discard(record.fields["broker"])
+        named = {name: stored["leader"] for name, stored in subjects.written(record).items()}
+        leaders |= named
+        thawed = record.fields["broker"] if record.kind == "thaw" else None  # whoever starts leads only once it is named again
+        for partition in [p for p in down if leaders[p] in up and (p in named or leaders[p] == thawed)]:
+            since, led = down.pop(partition)
+            yield _row(partition, since, led, record.at_ms, leaders[partition])
+        if record.kind in ("stop", "freeze", "change", "write"):
+            gone = (p for p, leader in leaders.items() if leader not in up and p not in down)
+            down |= {partition: (record.at_ms, leaders[partition]) for partition in gone}
+    for partition, (since, led) in down.items():
+        yield _row(partition, since, led)
+
+
+def _row(partition: str, since: int, led: int, until: int | None = None, leads: int | None = None) -> dict[str, Any]:
+    steps = until - since if until is not None else None
+    return {"partition": partition, "since": since, "until": until, "steps": steps, "led": led, "leads": leads}

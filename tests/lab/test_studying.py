@@ -1,0 +1,165 @@
+"""What chapters look at: candidates, outages, the steps of a handler, rules on trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kcontrol import Lab
+from kcontrol.controller import election
+from kcontrol.errors import UserError
+from kcontrol.lab.moment import Moment
+
+
+@pytest.fixture
+def four(opened: Callable[..., Lab]) -> Lab:
+    """Broker 4 rules; t-0 is assigned to 1, 2 and 3."""
+    return opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]]})
+
+
+def verdicts(lab: Lab) -> list[str]:
+    return list(lab.candidates("t-0").table.verdict)
+
+
+def test_candidates_are_judged_as_the_controller_then_elects(four: Lab) -> None:
+    """Whoever is called next leads after the leader's death, whatever the order of the ISR."""
+    four.kill(2).run().start(2).run()
+    assert four.partitions().isr["t-0"] == [1, 3, 2]
+    assert verdicts(four) == ["leads", "next", "in sync"]
+    four.kill(1).run()
+    assert four.partitions().leader["t-0"] == 2 and verdicts(four) == ["dead", "leads", "next"]
+
+
+def test_nobody_in_sync(four: Lab) -> None:
+    """A replica outside the ISR may lead only where unclean elections are allowed, which the topic's own setting decides."""
+    four.kill(2).run().kill(3).run().kill(1).run().start(3).run()
+    assert verdicts(four) == ["dead", "dead", "not in sync"]
+    four.set("/config/topics/t", '{"version":1,"config":{"unclean.leader.election.enable":"true"}}')
+    assert verdicts(four) == ["dead", "dead", "next, unclean"]
+    four.start(5).run()
+    assert four.partitions().leader["t-0"] == 3
+
+
+def test_a_broker_s_own_setting_counts(opened: Callable[..., Lab]) -> None:
+    """The lab knows how its brokers are configured; a journal alone has the release's default."""
+    lab = opened([4, 1, 2], topics={"t": [[1, 2]]}, config={"unclean.leader.election.enable": True})
+    lab.shrink("t-0", 2).run(until=lambda lab: lab.partitions().isr["t-0"] == [1])
+    assert verdicts(lab) == ["leads", "next, unclean"]
+    assert list(Moment(lab.records).candidates("t-0").table.verdict) == ["leads", "not in sync"]
+
+
+def test_the_strip_is_text_and_picture_and_escapes(opened: Callable[..., Lab]) -> None:
+    """A topic's name is text in the picture, and the text has one line for each replica."""
+    lab = opened(3, topics={"<img src=x onerror=alert(1)>": [[1, 2, 3]]})
+    strip = lab.candidates("<img src=x onerror=alert(1)>-0")
+    assert "<img" not in strip._repr_svg_() and "&lt;img" in strip._repr_svg_()
+    assert repr(strip).splitlines()[1:] == ["  broker 1: leads", "  broker 2: next", "  broker 3: in sync"]
+
+
+def test_a_partition_that_is_not_there(four: Lab) -> None:
+    """The sentence lists those that there are."""
+    with pytest.raises(UserError, match=r"There is no partition 'x'; there are t-0"):
+        four.candidates("x")
+    with pytest.raises(UserError, match=r"there are t-0"):
+        four.prefer("t-1")
+
+
+def test_outages_last_from_death_to_a_living_leader(four: Lab) -> None:
+    """An outage begins with the kill, not with the end of the session, and is over with the record of the next leader."""
+    assert len(four.outages()) == 0
+    four.kill(1)
+    died = four.records[-1].at_ms
+    assert four.outages().until.isna().all()
+    four.run()
+    elected = next(r for r in four.records if r.kind == "change" and "leader 2" in str(four.rewind(r.id).candidates("t-0")))
+    (row,) = four.outages().itertuples()
+    assert (row.partition, row.led, row.leads, row.steps) == ("t-0", 1, 2, elected.at_ms - died)
+
+
+def test_a_frozen_leader_is_no_leader(four: Lab) -> None:
+    """Whoever is frozen answers nobody, and leads again once it is thawed."""
+    four.freeze(1)
+    assert len(four.outages()) == 1 and four.outages().until.isna().all()
+    four.thaw(1).run()
+    assert list(four.outages().leads) == [1]
+
+
+def test_who_starts_again_leads_only_once_it_is_named_again(four: Lab) -> None:
+    """A leader that died and is back before its death was seen leads nothing until the controller names a leader anew."""
+    four.freeze(4).kill(1).expire(1).start(1).run()
+    assert four.partitions().leader["t-0"] == 1 and four.outages().until.isna().all()
+    four.thaw(4).run()
+    assert list(four.outages().leads) == [2]
+
+
+def test_a_goodbye_leaves_no_outage(four: Lab) -> None:
+    """A broker that says goodbye hands over what it leads before it goes."""
+    four.term(1).run()
+    assert four.partitions().leader["t-0"] == 2 and len(four.outages()) == 0
+
+
+def test_what_a_handler_did(four: Lab) -> None:
+    """Reads, transitions and requests of one event are listed in order, and nothing of another event."""
+    four.kill(1).run()
+    done = four.handled("BrokerChange")
+    assert list(done.kind) == ["read", "read", "change", "read", "change", "send", "read", "change", "send"]
+    assert done.what.iloc[2] == "Broker 4 moves t-0 from Online to Offline."
+    with pytest.raises(UserError, match=r"No broker has handled 'Expire' here; handled was .*BrokerChange"):
+        four.handled("Expire")
+
+
+def test_what_a_handler_learnt_is_shown_where_it_is_asked_for(four: Lab) -> None:
+    """A resignation is all memory: without it one line is left."""
+    four.expire(4).run()
+    short, long = four.handled("Expire", 4), four.handled("Expire", 4, memory=True)
+    assert list(short.kind) == ["cancel"] and set(long.kind) == {"cancel", "learn"}
+    assert long.what.iloc[0] == "Broker 4's controller part now holds active controller id -1."
+
+
+def test_long_texts_are_shown_whole(four: Lab) -> None:
+    """Neither the text nor the HTML of a table of steps cuts its sentences."""
+    four.kill(1).run()
+    shown = four.handled("BrokerChange")[["kind", "what"]]
+    assert max(map(len, shown.what)) > 60
+    assert all(what in repr(shown) and what in shown._repr_html_() for what in shown.what)
+
+
+def test_the_handler_that_only_looks_is_passed_over(four: Lab) -> None:
+    """A preferred election ends by looking once more for the znode; what is shown is the election."""
+    four.kill(1).run().start(1).run()
+    assert four.partitions().leader["t-0"] == 2
+    four.prefer("t-0").run()
+    assert four.partitions().leader["t-0"] == 1
+    assert "change" in set(four.handled("ReplicaLeaderElection").kind)
+
+
+def test_every_election_has_a_row(four: Lab) -> None:
+    """The table has the strategies of the controller, and the order where releases differ."""
+    assert list(four.elections().index) == list(election.STRATEGIES)
+    assert four.elections().order["offline"] == "ISR since 0.8.0; AR since 0.8.2"
+
+
+def test_rules_on_trial(four: Lab) -> None:
+    """Under the same deaths a rule that takes anybody alive is down for less time, and elects uncleanly; Kafka's never does."""
+    rules = {"Kafka": None, "anybody": lambda assignment, isr, live: next((b for b in assignment if b in live), None)}
+    found = four.trials(rules, runs=6)
+    assert list(found.index) == ["Kafka", "anybody"] and set(found.runs) == {6}
+    assert found.unclean["Kafka"] == 0 < found.unclean["anybody"]
+    assert found.steps_down["anybody"] < found.steps_down["Kafka"]
+    assert found.equals(four.trials(rules, runs=6))
+
+
+def test_a_rule_that_fails_is_named(four: Lab) -> None:
+    """The sentence says which rule has failed, and how."""
+    with pytest.raises(UserError, match=r"The rule 'bad' did not come through: .*IndexError"):
+        four.trials({"bad": lambda assignment, isr, live: assignment[7]}, runs=1)
+
+
+def test_the_controller_s_own_text(four: Lab) -> None:
+    """A rule is shown as it is written; for a name that means nothing the sentence lists what there is."""
+    assert four.source("election.offline").startswith("def offline(c: Candidates)")
+    with pytest.raises(UserError, match=r"no room 'elections'; there are .*election"):
+        four.source("elections")
+    with pytest.raises(UserError, match=r"no function 'x' in election; there are offline"):
+        four.source("election.x")
