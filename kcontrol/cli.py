@@ -126,10 +126,27 @@ def get(
     from kcontrol.runtime.zk_read import read_znode
     from kcontrol.views.zkcli import format_data, format_stat
 
-    if not zookeeper:
-        raise UserError("Say which ZooKeeper to read: --zookeeper host:port, or KCONTROL_ZOOKEEPER in the environment.")
+    _require_address(zookeeper)
     znode = read_znode(zookeeper, path)
     typer.echo(format_stat(znode.data, znode.stat) if stat else format_data(znode.data))
+
+
+@zk.command()
+def show(
+    observe: Annotated[bool, typer.Option("--observe", help="Look at anybody's cluster: nothing is written there.")] = False,
+    zookeeper: Server = "",
+) -> None:
+    """Print what a cluster keeps in ZooKeeper: a lab's, or with --observe anybody's."""
+    from kcontrol.lab import observing
+
+    _require_address(zookeeper)
+    for line in observing.report(zookeeper, anybodys=observe):
+        typer.echo(line)
+
+
+def _require_address(zookeeper: str) -> None:
+    if not zookeeper:
+        raise UserError("Say which ZooKeeper to read: --zookeeper host:port, or KCONTROL_ZOOKEEPER in the environment.")
 
 
 @tasks.command("list")

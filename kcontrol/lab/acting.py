@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from operator import index
+from typing import Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
 from kcontrol.lab import electing, logs
@@ -184,7 +185,7 @@ class Acts(Moment):
 
 
 def _is_id(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool) and index(value) >= 0  # NumPy's too, from a table
 
 
 def _is_name(value: Any) -> bool:

@@ -6,11 +6,14 @@ import tomllib
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.errors import UserError
 from kcontrol.lab import judging, progress, workspace
 from kcontrol.lab.saying import Shown
+
+if TYPE_CHECKING:
+    from kcontrol.lab.moment import Moment
 
 FOLDER = workspace.PROJECT / "exercises"
 HERE = object()  # the folder that this process works in
@@ -36,6 +39,17 @@ def hint(id: str, folder: Any = HERE) -> Shown:
     given = progress.of(place, id)["hints"]
     progress.note(place, id, hints=given + 1)
     return Shown(f"Hint {given % len(hints) + 1} of {len(hints)}: {hints[given % len(hints)]}")
+
+
+def incident(id: str) -> Moment:
+    """The run of an exercise's first scenario, up to where its question is asked. Raises UserError where it has none."""
+    from kcontrol.lab.checks import play
+    from kcontrol.lab.moment import Moment
+
+    if not (scenarios := exercise(id).get("scenario")):
+        raise UserError(f"Exercise {id} has no run to look into: its text says what is asked.")
+    with play(scenarios[0]) as lab:
+        return Moment(list(lab.records), scenarios[0]["title"])
 
 
 class Verdict(NamedTuple):
@@ -67,11 +81,13 @@ def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
 
 def judged(entry: dict[str, Any], answer: object) -> Verdict:
     """What `check` says about an answer to this exercise, without a trace left."""
-    return verdict(entry, judging.judge(answer, entry))
+    on_the_shell = isinstance(answer, judging.Text)
+    hint = f"`kcontrol exercises hint {entry['id']}`" if on_the_shell else f'lab.hint("{entry["id"]}")'
+    return verdict(entry, judging.judge(answer, entry), hint)
 
 
-def verdict(entry: dict[str, Any], found: dict[str, Any]) -> Verdict:
-    """What the process that has judged an answer found, in words; see `judge.reports`."""
+def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Verdict:
+    """What the process that has judged an answer found, in words; see `judge.reports`. `hint` is the call that gives one."""
     if problem := found.get("problem"):
         return Verdict(False, problem)
     if found.get("open"):
@@ -82,7 +98,7 @@ def verdict(entry: dict[str, Any], found: dict[str, Any]) -> Verdict:
         return Verdict(True, f"{' '.join(filter(None, (solved, found['remark'], entry['solved'])))}\nIn Kafka: {entry['source']}")
     first = next(case for case in found["cases"] if not case["is_right"])
     wrong = None if found.get("known") is None else entry["wrong"][found["known"]]
-    advice = wrong["message"] if wrong else f'A hint is in lab.hint("{entry["id"]}").'
+    advice = wrong["message"] if wrong else f"A hint is in {hint}."
     return Verdict(False, f"Not yet. {first['text']}\n{advice}", wrong["misconception"] if wrong else None)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import atexit
 import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from operator import index
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
 from kcontrol.lab import (
@@ -22,6 +23,7 @@ from kcontrol.lab import (
     goals,
     parting,
     predicting,
+    promises,
     replacing,
     stage,
     subjects,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
+    from kcontrol.lab.observing import Observed
     from kcontrol.transitions import TransitionTable
     from kcontrol.views.viewer import Viewer
 
@@ -174,7 +177,7 @@ class Lab(Acts):
     def _act(self, *action: Any) -> Self:
         self._require_open()
         try:
-            self._step(tuple(action))
+            self._step(tuple(map(_plain_number, action)))
         finally:
             self._keep()
         return self
@@ -274,21 +277,40 @@ class Lab(Acts):
     def _play_again(self, at: int) -> World:
         """The same steps in the simulated world, up to the one that made record number `at`."""
         world = World(self._world.settings)
-        for action in self._world.done:
+        for _ in self._played_again(world):
             if len(world.journal.records) > at:
                 break
+        return world
+
+    def _played_again(self, world: World) -> Iterator[World]:
+        """This world before the first step of this run and after each of them."""
+        yield world
+        for action in self._world.done:
             try:
                 world.step(action)
             except UserError as problem:
                 raise UserError(
                     f"This run cannot be played again, since something happened in it from outside: {problem}"
                 ) from None
-        return world
+            yield world
 
     @staticmethod
     def open(path: str | Path) -> Moment:
         """A run that was kept in a file, or a recording of real brokers, to look at. Raises UserError where it is neither."""
         return open_journal(path)
+
+    @staticmethod
+    def observe(where: str | Lab) -> Observed:
+        """Somebody's cluster, to look at and never to touch: `host:port[/chroot]`, or another lab.
+
+        Nothing is written there and no watch is left. Raises UserError where there is nothing to look at.
+        """
+        from kcontrol.lab import observing
+        from kcontrol.runtime.zk_observe import Observer
+
+        if isinstance(where, Lab) and where.zookeeper is None:
+            return observing.Observed(Observer(where._world.tool), where.name, lambda: where.records[-1].at_ms)
+        return observing.observe(str(where.zookeeper if isinstance(where, Lab) else where))
 
     @classmethod
     def play(
@@ -351,6 +373,23 @@ class Lab(Acts):
         for viewer in filter(None, (self._shown, self._beside)):
             viewer.held = self.held or ""
 
+    # ---------------------------------------------------------------- what Kafka promises
+
+    @property
+    def invariants(self) -> pd.DataFrame:
+        """What Kafka promises: one row per invariant, by name, with the release since which it is promised."""
+        return promises.table(self._world.settings.release)
+
+    def check_invariants(self, *own: promises.Own) -> pd.DataFrame:
+        """Play this run again and look at every invariant after each step: one row each, with the first step that broke it.
+
+        `own` are further ones: functions of the world that return None, or what is wrong in a sentence, and whose docstring says
+        what holds. If something is broken, `attrs["scenario"]` of the table is the run as Python that can be pasted. Raises
+        UserError for a run in which something happened from outside, and for a function that has no docstring or fails.
+        """
+        world = World(self._world.settings)
+        return promises.kept(self._world, lambda: self._played_again(world), own)
+
     # ---------------------------------------------------------------- questions and exercises
 
     @property
@@ -371,6 +410,11 @@ class Lab(Acts):
     def check(self, id: str, answer: object) -> exercises.Verdict:
         """Try an answer to an exercise in real scenarios, in a process of its own."""
         return exercises.check(id, answer)
+
+    @staticmethod
+    def incident(id: str) -> Moment:
+        """The run that an exercise asks about, to look into. Raises UserError for an exercise that is unknown, or has no run."""
+        return exercises.incident(id)
 
     def hint(self, id: str) -> Shown:
         """The next hint to an exercise, one at a time."""
@@ -407,6 +451,11 @@ class Lab(Acts):
 
     def __repr__(self) -> str:
         return f"Kafka {self._world.settings.release}, {self.world} world: {self.summary()}"
+
+
+def _plain_number(word: Any) -> Any:
+    """A number out of a table, which is NumPy's, as Python's."""
+    return index(word) if isinstance(word, SupportsIndex) and not isinstance(word, bool) else word
 
 
 show_sentences()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, logs, parting, statistics, subjects, tables
+from kcontrol.lab import beside, logs, parting, remembering, statistics, subjects, tables
 from kcontrol.lab.saying import Shown
 from kcontrol.lab.studying import Studies
 from kcontrol.lab.workspace import PROJECT
@@ -56,6 +56,22 @@ class Moment(Studies):
     def znodes(self) -> pd.DataFrame:
         """One row per znode, by path."""
         return tables.znodes(self.state)
+
+    def watches(self) -> pd.DataFrame:
+        """One row per watch that a living broker has at ZooKeeper."""
+        return tables.watches(self.records)
+
+    def controllers(self) -> pd.DataFrame:
+        """One row per content that `/controller` has had: whom it named, under which epoch, and how it came to its end."""
+        return tables.controllers(self.records)
+
+    def memory(self, broker: int | None = None) -> pd.DataFrame:
+        """What a broker's controller part has in memory, under our names and Kafka's; the active one's where none is named."""
+        return remembering.memory(self.state, broker)
+
+    def moves(self, machine: str = "partition") -> pd.DataFrame:
+        """The legal moves of a machine, "partition" or "replica": a row per state that is left, a column per state reached."""
+        return remembering.moves(self._table(machine))
 
     def requests(self) -> pd.DataFrame:
         """One row per request of a controller to a broker, in the order of sending."""
@@ -139,9 +155,15 @@ class Moment(Studies):
         return diagrams.why(self.records, subjects.record(self.records, what).id)
 
     def diagram(self, machine: str = "partition") -> graphviz.Digraph:
-        """The transition table of a machine, "partition" or "replica", with how many are in each state at the controller."""
+        """The transition table of a machine, "partition" or "replica", with how many are in each state at the controller.
+
+        Or a picture of the election: one of `pictures.PICTURES`. Raises UserError, listing them all, for anything else.
+        """
+        from kcontrol.lab import pictures
         from kcontrol.views import diagrams
 
+        if machine in pictures.PICTURES:
+            return pictures.PICTURES[machine](self.records, self.state)
         return diagrams.machine(
             self._table(machine), counts=Counter(tables.states_at_the_controller(self.state, machine).values())
         )
@@ -151,7 +173,9 @@ class Moment(Studies):
 
         found = {"partition": partition_machine.PARTITION_TRANSITIONS, "replica": replica_machine.REPLICA_TRANSITIONS}
         if machine not in found:
-            raise UserError(f"There is no diagram of {machine!r}; there are {' and '.join(map(repr, found))}.")
+            from kcontrol.lab.pictures import PICTURES
+
+            raise UserError(f"There is no diagram of {machine!r}; there are {text.listed(map(repr, [*found, *PICTURES]), 20)}.")
         return found[machine]
 
     def summary(self) -> str:

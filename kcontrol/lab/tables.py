@@ -13,7 +13,7 @@ import pandas as pd
 
 from kcontrol.config import CONFIGS, Config
 from kcontrol.runtime.journal import Record
-from kcontrol.views import kafka_words, scene
+from kcontrol.views import kafka_words, reigns, scene, watching
 from kcontrol.znodes import broker_path
 
 State = dict[str, Any]
@@ -28,6 +28,8 @@ REQUESTS = {"batch": "string", "api": "string", "sender": "int64", "receiver": "
             "partitions": "object", "outcome": "string"}
 JOURNAL = {"at": "datetime64[ms]", "node": "int64", "incarnation": "int64", "seq": "int64", "kind": "string", "cause": "string",
            "what": "string"}
+WATCHES = {"broker": "int64", "path": "string", "kind": "string"}
+CONTROLLERS = {"broker": "Int64", "controller_epoch": "Int64", "begun_by": "string", "ended_by": "string"}
 CONFIG = {"value": "object", "default": "object", "defaults": "string", "meaning": "string", "is_used": "bool", "here": "string"}
 ALIVE = "alive"
 DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after": "object"}
@@ -143,6 +145,16 @@ def znodes(state: State) -> pd.DataFrame:
         ZNODES,
         "path",
     )
+
+
+def watches(records: Sequence[Record]) -> pd.DataFrame:
+    """One row per watch that a living broker has at ZooKeeper, by broker, path and kind."""
+    return table((watch._asdict() for watch in watching.standing(records)), WATCHES)
+
+
+def controllers(records: Iterable[Record]) -> pd.DataFrame:
+    """One row per content that `/controller` has had, by the record that wrote it: whom it named, and how it came to its end."""
+    return table((reign._asdict() for reign in reigns.reigns(records)), CONTROLLERS, "id")
 
 
 # ---------------------------------------------------------------- requests

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from importlib.metadata import version
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from kcontrol.effects import Op
+from kcontrol.effects import Op, Znode
 from kcontrol.errors import UserError
 from kcontrol.runtime.zk_kazoo import KazooSession, KazooZooKeeper
 from kcontrol.runtime.zk_rules import is_legal
@@ -24,6 +25,12 @@ LEGAL_FORM = "host:port[,host:port...][/chroot]"
 LARGEST_PORT = 65_535
 
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+
+
+class Reader(Protocol):
+    """Whoever can read a znode: a session, or an observer."""
+
+    def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]: ...
 
 
 class Address(NamedTuple):
@@ -66,7 +73,7 @@ def _claim(client: KazooSession, hosts: str, root: str, seed: int) -> None:
     """Make sure that the root bears our marker, or raise `UserError` with nothing written."""
     if root == "/zookeeper" or root.startswith("/zookeeper/"):
         raise UserError(f"The chroot {root} is ZooKeeper's own part of {hosts}: choose another chroot.")
-    if _is_ours(client, root):
+    if is_ours(client, root):
         return
     _require_no_foreign_cluster(client, hosts, root, f"/{TOOL}-{seed}")
     names = client.children([root], watch=False)[0]
@@ -79,13 +86,13 @@ def _claim(client: KazooSession, hosts: str, root: str, seed: int) -> None:
     missing = [path for path, stat in zip(steps, client.exists(steps, watch=False), strict=True) if stat is None]
     ops = [*(Op("create", path) for path in missing), Op("create", _below(root, MARKER), marker.encode())]
     error = client.write([tuple(ops)])[0].error
-    if error is not None and not _is_ours(client, root):
+    if error is not None and not is_ours(client, root):
         raise UserError(
             f"The root {root} of ZooKeeper {hosts} cannot be marked as ours ({error}): choose a chroot with full rights."
         )
 
 
-def _is_ours(client: KazooSession, root: str) -> bool:
+def is_ours(client: Reader, root: str) -> bool:
     """Tell whether a root bears our marker."""
     marker = client.read([_below(root, MARKER)], watch=False)[0]
     if marker is None:
@@ -99,7 +106,7 @@ def _is_ours(client: KazooSession, root: str) -> bool:
 
 def _require_no_foreign_cluster(client: KazooSession, hosts: str, root: str, suggestion: str) -> None:
     """Raise `UserError` if a root without our marker holds what a Kafka cluster keeps in ZooKeeper."""
-    if _is_ours(client, root):
+    if is_ours(client, root):
         return
     paths = [_below(root, path) for path in ("/controller", "/brokers/ids")]
     found = [path for path, stat in zip(paths, client.exists(paths, watch=False), strict=True) if stat]

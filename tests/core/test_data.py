@@ -69,6 +69,20 @@ def test_the_high_watermark_follows_the_isr_and_is_heard_of_one_fetch_later() ->
     assert high_watermarks(world) == {1: 1, 2: 1, 3: 1}
 
 
+def test_a_new_leader_keeps_its_high_watermark() -> None:
+    """It knows no follower's end yet, and what it has committed stays so: a leader's high watermark never falls.
+
+    Source: Log.maybeIncrementHighWatermark (2.8).
+    """
+    world = with_logs()
+    produce(world, "a")
+    world.run()
+    world.step(("kill", 1))
+    without(world, "fetch")
+    assert stored(world)["t-0"] == (2, (2, 3))
+    assert (high_watermarks(world), log(world, 2).end_of(3)) == ({1: 1, 2: 1, 3: 1}, -1)
+
+
 def test_acks_decide_when_a_producer_is_answered() -> None:
     """With acks=1 the leader answers once it has the record, with acks=all once the high watermark has passed it."""
     world = with_logs()

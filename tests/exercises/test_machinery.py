@@ -264,10 +264,12 @@ def test_progress_is_kept_in_the_learners_folder(work: Path) -> None:
     assert exercises.standing(work, WHO) == "open"
     check(WHO, 3)
     assert exercises.standing(work, WHO) == "tried once"
+    exercises.file_of(work, WHO).write_text(solution.replace("b in live", "b != 3"))
+    assert exercises.check_file(work, WHO).text.endswith(f"A hint is in `kcontrol exercises hint {WHO}`.")
     exercises.file_of(work, WHO).write_text(solution)
     assert exercises.check_file(work, WHO).passed
     check(WHO, 3)
-    assert exercises.standing(work, WHO) == "solved" and progress.of(work, WHO)["tries"] == 3
+    assert exercises.standing(work, WHO) == "solved" and progress.of(work, WHO)["tries"] == 4
     assert exercises.standing(work.parent, WHO) == "open"
 
 
@@ -311,8 +313,8 @@ def test_an_exercise_on_the_shell(work: Path) -> None:
 
 def test_solutions_stay_at_home(work: Path) -> None:
     """The learner's folder holds a stub for every exercise, and nothing else of the exercises."""
-    shipped = {path.name for path in (work / workspace.EXERCISES).rglob("*")}
-    assert shipped == {entry["stub"] for entry in registry().values()}
+    shipped = {path.name: path.read_text() for path in (work / workspace.EXERCISES).rglob("*")}
+    assert shipped == {entry["stub"]: (FOLDER / entry["stub"]).read_text() for entry in registry().values()}
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ REFUSED: list[tuple[Callable[[Lab], object], str]] = [
     (lambda lab: lab.why("leader of u-0"), '"leader of t-0"'),
     (lambda lab: lab.why(None), "id"),
     (lambda lab: lab.why("/nope"), '"leader of t-0"'),
-    (lambda lab: lab.diagram("boo"), "'partition' and 'replica'"),
+    (lambda lab: lab.diagram("boo"), "'partition', 'replica'"),
     (lambda lab: lab.predict("boo"), "writes-to-t-0"),
     (lambda lab: lab.check("boo", print), "who-leads-next"),
     (lambda lab: lab.hint("boo"), "who-leads-next"),
@@ -224,3 +224,10 @@ def test_a_replaced_row_is_drawn(opened: Callable[..., Lab]) -> None:
     lab = opened(replace={"partition.(OnlinePartition, OfflinePartition)": my_own_action})
     assert "my_own_action" in lab.diagram("partition").source
     assert "my_own_action" not in opened().diagram("partition").source
+
+
+def test_an_id_from_a_table(lab: Lab) -> None:
+    """A broker's id that comes out of a table, where numbers are NumPy's, is taken as a number is."""
+    lab.kill(lab.brokers().index[2]).run().expire(lab.controllers().broker.iloc[-1]).run()
+    assert lab.brokers().alive.tolist() == [True, True, False]
+    assert [type(word) for word in lab.records[-1].cause or ()] == [int, int, int]

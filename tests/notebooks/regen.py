@@ -21,6 +21,7 @@ from tests.notebooks.sanitizing import WIDGET_VIEW, compared
 from tests.parts import ROOT
 
 TIMEOUT_S = 300
+RECORDINGS = ROOT / "notebooks" / "recordings"
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -28,7 +29,7 @@ METADATA = {
 
 
 def execute(notebook: NotebookNode, env: dict[str, str] | None = None) -> NotebookNode:
-    """The notebook with the outputs of a fresh run, in a folder of its own, as it is kept in the repository.
+    """The notebook with the outputs of a fresh run, in a folder of its own with the recordings, as it is kept here.
 
     `env` is the kernel's environment, this process's where none is given.
 
@@ -36,6 +37,7 @@ def execute(notebook: NotebookNode, env: dict[str, str] | None = None) -> Notebo
     """
     fresh = copy.deepcopy(notebook)
     with tempfile.TemporaryDirectory(prefix="kcontrol-notebook-") as folder:
+        (Path(folder) / RECORDINGS.name).symlink_to(RECORDINGS)
         settings = {"timeout": TIMEOUT_S, "kernel_name": "python3", "store_widget_state": False, "record_timing": False}
         NotebookClient(fresh, resources={"metadata": {"path": folder}}, **settings).execute(env=env or dict(os.environ))
     for number, cell in enumerate(fresh.cells):

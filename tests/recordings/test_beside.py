@@ -78,6 +78,17 @@ def test_what_is_missing_is_nothing() -> None:
     assert (found.theirs["subject"], found.theirs["to"]) == (moved["subject"], moved["to"])
 
 
+def test_what_is_told_twice_in_a_race_counts_once() -> None:
+    """An UpdateMetadata more about a partition whose ISR changes in the same step is no difference, to the other party too."""
+    theirs = recording.load(KILLED)
+    ours = copy.deepcopy(theirs)
+    requests = ours["steps"][3]["requests"]
+    last = [r for r in requests if r["api"] == "UpdateMetadata"][-1]
+    requests.append(copy.deepcopy(last))
+    assert first_difference(theirs, ours) is None
+    assert other_party(theirs, ours) == ""
+
+
 # ---------------------------------------------------------------- in a notebook
 
 

@@ -169,6 +169,20 @@ def test_a_controller_that_dies() -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize("release", ["0.8.1.1", "2.8.2"])
+def test_a_controller_acts_on_what_it_hears(release: str) -> None:
+    """What a controller does about a death, a topic or a start comes after the session's end, the znode or the registration."""
+    said = story(release, "leader-killed", 2)
+    first = next(at for at, s in enumerate(said) if s.startswith(("Broker 1 moves", "Broker 1 sends")))
+    assert first > said.index("ZooKeeper ends the session of broker 2: /brokers/ids/2 is gone.")
+    said = story(release, "leader-killed", 1)
+    first = next(at for at, s in enumerate(said) if s.startswith("Broker 1 "))
+    assert first > said.index("Somebody outside creates /brokers/topics/t.")
+    said = story(release, "leader-killed", 3)
+    first = next(at for at, s in enumerate(said) if s.startswith("Broker 1 "))
+    assert first > next(at for at, s in enumerate(said) if s.startswith("Broker 2 creates /brokers/ids/2"))
+
+
 def test_why_somebody_leads() -> None:
     """The chain of causes of a leader goes back to the step in which its predecessor was killed."""
     from kcontrol import Lab
@@ -228,6 +242,15 @@ def test_a_recording_that_contradicts_itself(tmp_path: Path) -> None:
         {"by": 1, "op": "set", "path": "/nowhere", "data": "1", "version": 3}
     )))  # fmt: skip
     with pytest.raises(UserError, match=r"contradicts itself in step 2: .*nowhere"):
+        replay.to_journal(golden)
+
+
+def test_what_went_with_its_session_is_gone(tmp_path: Path) -> None:
+    """A write to a znode that has gone with its session is refused."""
+    golden = recording.load(spoilt(tmp_path, lambda g: g["steps"][2]["writes"].append(
+        {"by": 1, "op": "set", "path": "/brokers/ids/2", "data": "1", "version": 3}
+    )))  # fmt: skip
+    with pytest.raises(UserError, match=r"contradicts itself in step 2: .*/brokers/ids/2"):
         replay.to_journal(golden)
 
 

@@ -94,7 +94,7 @@ Ask = Callable[[str, Any], Any]
 
 
 IN_NODE = """
-const viewer = { timelineOf, sceneAt, decidedBy, differences, placeBeside }, chunks = [];
+const viewer = { timelineOf, sceneAt, decidedBy, differences, placeBeside, squares, strips }, chunks = [];
 const ask = async (given) => { BODY };
 for await (const chunk of process.stdin) chunks.push(chunk);
 process.stdout.write(JSON.stringify(await ask(JSON.parse(Buffer.concat(chunks).toString()))));

@@ -20,6 +20,15 @@ function standing(broker, scene) {
   return { crown: "", text: "" };
 }
 
+const ALWAYS = ["controller", "zk-events", "requests"]; // threads that are shown though they are idle
+
+// The threads of which the journal knows: those that are always of interest, and whichever of the others has something to do.
+function threadsOf(node) {
+  const known = Object.keys({ ...node.queues, ...node.handling }), busy = (thread) => node.handling[thread] || node.queues[thread]?.length;
+  const rank = (thread) => (ALWAYS.includes(thread) ? ALWAYS.indexOf(thread) : ALWAYS.length);
+  return known.filter((thread) => ALWAYS.includes(thread) || busy(thread)).sort((a, b) => rank(a) - rank(b));
+}
+
 // Chips of one thread: what it handles now, what waits behind it.
 function chips(node, thread) {
   const now = node.handling[thread];
@@ -31,6 +40,7 @@ function chips(node, thread) {
 }
 
 function drawThread(row, { node, thread }) {
+  setTitle(row.firstChild, `${thread} thread`);
   keyed(row.lastChild, chips(node, thread), (chip) => chip.key, () => el("span"), (span, chip) => {
     setText(span, chip.text);
     setClass(span, chip.className);
@@ -72,7 +82,7 @@ function drawCard(card, broker, scene) {
   setClass(parts.standing, `kc-standing${deposed ? " deposed" : ""}`);
   parts.standing.hidden = !text;
   setText(parts.session, frozen ? `frozen, ${sessionOf(broker, scene)}` : sessionOf(broker, scene));
-  const threads = node ? ["controller", "requests", "main"].filter((t) => t !== "main" || node.handling.main || node.queues.main?.length) : [];
+  const threads = node ? threadsOf(node) : [];
   keyed(parts.threads, threads.map((thread) => ({ node, thread })), (t) => t.thread, makeThread, drawThread);
   setText(parts.extra, node ? extras(node) : "");
 }

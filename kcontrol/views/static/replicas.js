@@ -8,7 +8,7 @@ const MOST = 24; // records in sight, the latest ones
 const byNumber = new Intl.Collator("en", { numeric: true }).compare;
 
 // For each partition that has logs: its name, the offsets in sight, and a replica for each log, in the order of the assignment.
-function strips(scene) {
+export function strips(scene) {
   const found = new Map(), { logs } = scene.state, order = new Map(scene.partitions.map((p) => [p.name, p]));
   for (const broker of Object.keys(logs)) {
     for (const name of Object.keys(logs[broker])) found.set(name, [...(found.get(name) ?? []), replica(broker, name, scene)]);
@@ -33,7 +33,7 @@ function roleOf({ broker, log, dead }) {
 }
 
 // The squares of one replica: what it has, and behind that what has just been cut off.
-function squares({ log, cut, at }, first) {
+export function squares({ log, cut, at }, first) {
   const own = log.records.slice(first).map((record) => {
     const starts = log.epochs.some((epoch) => epoch.start_offset === record.offset);
     const state = record.offset < log.high_watermark ? "safe" : "open";

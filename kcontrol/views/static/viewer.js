@@ -8,7 +8,7 @@ import { button, el } from "./dom.js";
 import { decidedBy, journalPanel, whyPanel } from "./journal.js";
 import { machinePanel } from "./machine.js";
 import { partitionsOf, partitionsPanel } from "./partitions.js";
-import { replicasPanel } from "./replicas.js";
+import { replicasPanel, squares, strips } from "./replicas.js";
 import { spaceTimePanel } from "./spacetime.js";
 import { crowned, keyOf, lastNotAbove, Timeline } from "./timeline.js";
 import { znodesPanel } from "./znodes.js";
@@ -243,6 +243,6 @@ function render({ model, el: host }) {
   return () => view.close();
 }
 
-export { decidedBy, differences, placeBeside };
+export { decidedBy, differences, placeBeside, squares, strips };
 
 export default { initialize, render };

@@ -1,0 +1,43 @@
+"""Any other picture by Graphviz: boxes and arrows, from rows that are handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kcontrol.views.diagrams import SHAPE, Diagram
+
+
+class Box(NamedTuple):
+    """A node: its key, the lines in it, and its class, `full` or `current` where it is to be lit."""
+
+    key: str
+    lines: tuple[str, ...]
+    css: str = ""
+
+
+class Arrow(NamedTuple):
+    """An edge from one key to another, with what is written beside it."""
+
+    source: str
+    target: str
+    label: str = ""
+
+
+def graph(name: str, boxes: Iterable[Box], arrows: Iterable[Arrow], rankdir: str = "LR") -> Diagram:
+    """The boxes and arrows, drawn in this order; the outline names an arrow's ends by the first line in their boxes.
+
+    Raises KeyError for an arrow that begins or ends at no box.
+    """
+    spacing = {"nodesep": "0.18", "ranksep": "0.45"}
+    diagram = Diagram(name, graph_attr={"bgcolor": "transparent", "rankdir": rankdir, **spacing}, node_attr=SHAPE)
+    diagram.attr("edge", fontname="Helvetica,sans-serif", fontsize="10")
+    names, titles = dict[str, str](), dict[str, str]()  # Graphviz reads a colon in a name as the name of a port
+    for box in boxes:
+        names[box.key], titles[box.key] = f"box{len(names)}", box.lines[0]
+        diagram.add_node(names[box.key], box.lines, tooltip=" ".join(box.lines), css=box.css)
+    for source, target, label in arrows:
+        line = f"{titles[source]} -> {titles[target]}"
+        said, beside = (f"{line}: {label}", f" {label} ") if label else (line, "")
+        diagram.add_edge(names[source], names[target], said, label=beside)
+    return diagram

@@ -1,0 +1,61 @@
+"""Who has been named in `/controller`, one after the other, and how each of them came to the end of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from kcontrol.runtime.journal import Record
+from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, MalformedZnode, decode_controller
+
+BY_HAND = "somebody outside"
+
+
+class Reign(NamedTuple):
+    """One content of `/controller`, `id` being the record that wrote it; `broker` is None where it names nobody.
+
+    `controller_epoch` is what `/controller_epoch` held by then. `ended_by` is None for the one that is still there.
+    """
+
+    id: str
+    broker: int | None
+    controller_epoch: int | None
+    begun_by: str
+    ended_by: str | None
+
+
+def reigns(records: Iterable[Record]) -> list[Reign]:
+    """Every content of `/controller` in a journal, in order."""
+    found: list[Reign] = []
+    epoch: int | None = None
+    for record in records:
+        r = record.plain() if record.kind in ("write", "close") else record
+        if r.kind == "close" and CONTROLLER in r.fields["deleted"]:
+            _end(found, f"the end of the session of broker {r.fields['broker']}")
+        if r.kind != "write" or r.fields["error"] is not None:
+            continue
+        who = f"broker {r.id.node}" if r.id.node else BY_HAND
+        texts = {op[1]: op[2] for op in r.fields["ops"] if op[0] in ("create", "set")}
+        epoch = _number(texts[CONTROLLER_EPOCH]) if CONTROLLER_EPOCH in texts else epoch
+        for op in r.fields["ops"]:
+            if op[1] == CONTROLLER and op[0] in ("delete", "set"):
+                _end(found, f"{who}, who {'deleted' if op[0] == 'delete' else 'rewrote'} it")
+            if op[1] == CONTROLLER and op[0] in ("create", "set"):
+                found.append(Reign(str(r.id), _named(op[2]), epoch, who, None))
+    return found
+
+
+def _end(found: list[Reign], how: str) -> None:
+    if found and found[-1].ended_by is None:
+        found[-1] = found[-1]._replace(ended_by=how)
+
+
+def _number(text: Any) -> int | None:
+    return int(text) if str(text).isdecimal() else None
+
+
+def _named(text: str) -> int | None:
+    try:
+        return decode_controller(text.encode())
+    except MalformedZnode:
+        return None

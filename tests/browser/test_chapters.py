@@ -1,0 +1,92 @@
+"""Every chapter in a real JupyterLab: Run All, then a viewer by mouse and keyboard, in both themes; pictures are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.support import RESULTS, Desk, jupyterlab
+from tests.parts import ROOT
+
+pytestmark = [pytest.mark.chromium, pytest.mark.serial, pytest.mark.slow, pytest.mark.zookeeper, pytest.mark.spark]
+
+CHAPTERS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+THEMES = ("JupyterLab Light", "JupyterLab Dark")
+WRONG = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]'
+
+
+@pytest.fixture(scope="module")
+def workbook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a JupyterLab on a learner's copy of the workbook."""
+    with jupyterlab(ROOT / "notebooks", tmp_path_factory.mktemp("workbook") / "work") as address:
+        yield address
+
+
+@pytest.fixture
+def chapter(workbook: str, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """A chapter, open, on a page as wide as a laptop's."""
+    context = browser.new_context(viewport={"width": 1300, "height": 1500})
+    desk = Desk(context, workbook, request.param)
+    yield desk
+    desk.command("notebook:shutdown-kernel", {})
+    context.close()
+
+
+def to_the_end(desk: Desk) -> None:
+    """Runs all cells, and waits until the last one has been run and the kernel is at rest."""
+    desk.run_all()
+    desk.page.wait_for_function(
+        """() => {
+            const cells = window.jupyterapp.shell.currentWidget.content.model.cells;
+            const codes = [...cells].filter((cell) => cell.type === 'code');
+            return codes.at(-1).executionCount !== null
+                && document.querySelector('#jp-main-statusbar').innerText.includes('| Idle');
+        }"""
+    )
+
+
+def look_at_all(page: Page, name: str) -> None:
+    """Scrolls through the page and keeps a picture of each screen of it."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    panel = page.locator(".jp-WindowedPanel-outer").first
+    panel.evaluate("(e) => e.scrollTo(0, 0)")
+    for number in range(60):
+        page.wait_for_timeout(150)  # the page draws what has come into view
+        panel.screenshot(path=RESULTS / f"{name}-{number:02}.png")
+        if panel.evaluate("(e) => { const y = e.scrollTop; e.scrollBy(0, e.clientHeight - 60); return e.scrollTop === y; }"):
+            return
+
+
+def step_through(page: Page) -> None:
+    """Steps the first viewer that has a past: to its ends by keyboard, and back by mouse."""
+    page.locator('.kc[data-at]:not([data-at="0"])').first.evaluate("(e) => e.id = 'stepped'")
+    viewer = page.locator("#stepped")
+    viewer.scroll_into_view_if_needed()
+
+    def at() -> int:
+        return int(viewer.get_attribute("data-at") or -1)
+
+    last = at()
+    viewer.focus()
+    page.keyboard.press("Home")
+    assert at() == 0
+    page.keyboard.press("End")
+    assert at() == last
+    viewer.locator('button[data-do="back"]').click()
+    assert at() < last
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, indirect=True, ids=[Path(name).stem[:2] for name in CHAPTERS])
+def test_a_chapter_from_its_first_cell_to_its_last(chapter: Desk, request: pytest.FixtureRequest) -> None:
+    """Run All ends without an error, a viewer steps by key and by mouse, and no stranger is asked."""
+    page, name = chapter.page, request.node.callspec.id
+    to_the_end(chapter)
+    assert page.locator(WRONG).all_inner_texts() == []
+    step_through(page)
+    for theme in THEMES:
+        chapter.use_theme(theme)
+        look_at_all(page, f"chapter-{name}-{theme.split()[-1].lower()}")
+    assert (chapter.errors, chapter.dialogs, chapter.strangers) == ([], [], [])

@@ -1,0 +1,266 @@
+"""0.8.1: listeners and one lock on several threads, and the weaknesses that real brokers of 0.8.1.1 show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcontrol.effects import Commit, Sleep, Transaction
+from kcontrol.sim.world import World
+from kcontrol.znodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    PREFERRED_REPLICA_ELECTION,
+    encode_controller,
+    encode_partition_list,
+    encode_state,
+    state_path,
+    topic_path,
+)
+from tests.core.support import T0, alone, cluster, journal_bytes, of_kind, states, stored, until, waits_for
+
+OLD: dict[str, Any] = {"release": "0.8.1"}
+EVENTS = "zk-events"
+
+
+def old_cluster(topics: Any = None, **settings: Any) -> World:
+    """A quiet cluster of 0.8.1."""
+    return cluster(*(() if topics is None else (topics,)), **OLD, **settings)
+
+
+def created(world: World) -> list[str]:
+    """The paths that were created, in order."""
+    return [op[1] for r in of_kind(world, "write") if r.fields["error"] is None for op in r.fields["ops"] if op[0] == "create"]
+
+
+def test_a_broker_elects_before_it_registers() -> None:
+    """The first broker takes over, with its epoch, before anybody can know that it lives.
+
+    The other party: golden start-order-321 of 0.8.1.1. Source: KafkaServer.startup (0.8.1).
+    """
+    world = cluster({}, brokers=(1,), **OLD)
+    paths = created(world)
+    assert paths.index(CONTROLLER) < paths.index(CONTROLLER_EPOCH) < paths.index("/brokers/ids/1")
+
+
+def test_a_controller_that_is_no_longer_named_goes_on() -> None:
+    """After `/controller` was rewritten the old controller remembers the other's id and still elects leaders.
+
+    The other party: golden controller-znode-overwritten of 0.8.1.1.
+    """
+    world = old_cluster()
+    world.step(("set", CONTROLLER, encode_controller(2, 0).decode()))
+    world.run()
+    ctx = world.processes[1].driver.controller
+    assert (ctx.active_controller_id, ctx.is_active) == (2, True)
+    world.step(("kill", 3))
+    world.run()
+    assert stored(world)["u-0"] == (1, (1,))
+
+
+def test_it_does_not_resign_at_the_deletion_either() -> None:
+    """Deleted after that, `/controller` is competed for by a broker whose machines and channels are still there.
+
+    The other party: golden controller-znode-overwritten of 0.8.1.1.
+    """
+    world = old_cluster()
+    world.step(("set", CONTROLLER, encode_controller(2, 0).decode()))
+    world.run()
+    before = len(world.journal.records)
+    world.step(("delete", CONTROLLER))
+    alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
+    world.run()
+    learnt = [r.fields["field"] for r in of_kind(world, "learn", before) if r.id.node == 1]
+    assert "has_channels" not in learnt
+    assert [n for n, p in world.processes.items() if p.driver.controller.is_active] == [1, 2]
+
+
+def test_a_write_under_way_goes_on_under_the_next_session() -> None:
+    """ZkClient sends again under the new session what the old one could not: a deposed controller's write succeeds.
+
+    Source: ZkClient.retryUntilConnected (ZkClient 0.3).
+    """
+    world = old_cluster()
+    world.step(("kill", 3))
+    until(world, lambda w: waits_for(w, 1, Commit, EVENTS))
+    world.step(("expire", 1))
+    assert ("advance", 1, EVENTS) not in world.actions()
+    alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
+    before = len(world.journal.records)
+    world.step(("renew", 1))
+    world.step(("advance", 1, EVENTS))
+    (change,) = [r for r in of_kind(world, "change", before) if r.id.node == 1]
+    assert change.fields["write"] == "set"
+
+
+def test_a_lost_race_for_the_epoch_is_only_logged() -> None:
+    """Whoever cannot write the next epoch goes on with the one that it had read: two controllers share it.
+
+    Source: KafkaController.incrementControllerEpoch (0.8.1), whose catch-all swallows ControllerMovedException.
+    """
+    world = old_cluster()
+    world.step(("delete", CONTROLLER))
+
+    def about_to_count(w: World) -> bool:
+        trip = w.processes[2].driver.threads[EVENTS].waits_for
+        return trip is not None and isinstance(trip.effect, Transaction) and trip.effect.ops[0].path == CONTROLLER_EPOCH
+
+    alone(world, 2, about_to_count)
+    world.step(("set", CONTROLLER_EPOCH, "1"))
+    world.step(("advance", 2, EVENTS))
+    alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
+    assert world.processes[2].driver.controller.controller_epoch == world.processes[1].driver.controller.controller_epoch == 1
+
+
+def test_a_failover_that_fails_leaves_the_machines_running() -> None:
+    """An error on the way gives `/controller` up without a resignation: the broker goes on as if it ruled.
+
+    Source: ZookeeperLeaderElector.elect and resign (0.8.1).
+    """
+    world = old_cluster()
+    world.step(("set", CONTROLLER, encode_controller(2, 0).decode()))
+    world.step(("set", topic_path("t"), '{"version":1,"partitions":7}'))
+    world.run()
+    before = len(world.journal.records)
+    world.step(("delete", CONTROLLER))
+    alone(world, 1, lambda w: any(r.id.node == 1 and "delete" in str(r.fields["ops"]) for r in of_kind(w, "write", before)))
+    ctx = world.processes[1].driver.controller
+    assert (ctx.active_controller_id, ctx.is_active, ctx.machines_started) == (-1, True, True)
+
+
+def deposed() -> World:
+    """A cluster in which broker 1 has resigned, just before broker 2 was faster."""
+    world = old_cluster()
+    world.step(("delete", CONTROLLER))
+    alone(world, 1, lambda w: not w.processes[1].driver.controller.is_active)
+    alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
+    world.run()
+    return world
+
+
+def test_who_hears_of_the_deletion_too_late_does_not_resign() -> None:
+    """ZkClient reads before it calls: if the next controller is named by then, the old one hears of a change, and stays active.
+
+    Source: ZkClient.fireDataChangedEvents (ZkClient 0.3) and LeaderChangeListener (0.8.1).
+    """
+    world = old_cluster()
+    world.step(("delete", CONTROLLER))
+    alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
+    world.run()
+    assert [n for n, p in world.processes.items() if p.driver.controller.is_active] == [1, 2]
+    assert [n for n, p in deposed().processes.items() if p.driver.controller.is_active] == [2]
+
+
+def test_a_controller_that_has_resigned_deletes_the_request_that_it_cannot_serve() -> None:
+    """Its listener for preferred elections is still there: it elects nobody, and the request is gone.
+
+    Source: PreferredReplicaElectionListener and onControllerResignation (0.8.1), which unsubscribes nothing.
+    """
+    world = deposed()
+    world.step(("kill", 2))
+    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0,)).decode()))
+    alone(world, 1, lambda w: PREFERRED_REPLICA_ELECTION not in w.zk.tree())
+    assert stored(world)["t-0"] == (1, (1, 2, 3))
+
+
+def test_the_controller_follows_an_epoch_that_somebody_else_writes() -> None:
+    """A larger number in `/controller_epoch` becomes the controller's own, and stands in what it writes next.
+
+    The other party: our recording epoch-set of 0.8.1.1. Source: ControllerEpochListener (0.8.1).
+    """
+    world = old_cluster()
+    world.step(("set", CONTROLLER_EPOCH, "7"))
+    world.run()
+    world.step(("kill", 3))
+    world.run()
+    assert {value.controller_epoch for _, value in states(world)} == {7}
+
+
+def test_a_broker_that_comes_back_too_early_waits() -> None:
+    """It sleeps until its old registration is gone, holding the lock, and then registers; 2.8 exits instead.
+
+    The other party: reference 1.2, measured on 0.8.1.1. Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
+    """
+    world = old_cluster()
+    world.step(("kill", 3))
+    world.step(("start", 3))
+    until(world, lambda w: waits_for(w, 3, Sleep, "main"))
+    assert world.processes[3].driver.locks == {"controllerLock": "main"}
+    assert ("advance", 3, "main") not in world.actions()
+    world.run()
+    assert [r for r in of_kind(world, "stop") if r.fields["exit_code"] is not None] == []
+    assert world.owners[world.zk.tree()["/brokers/ids/3"].stat.ephemeral_owner] == 3
+
+
+def test_others_come_in_between_the_partitions_of_a_controlled_shutdown() -> None:
+    """After each partition the lock is free: a listener may have it before the next one is moved.
+
+    Source: KafkaController.shutdownBroker (0.8.1).
+    """
+    world = old_cluster({"t": ((3, 1), (3, 2))})
+    world.step(("term", 3))
+    until(world, lambda w: len(of_kind(w, "release")) > 4 and w.processes[1].driver.threads["controlled-shutdown"].handler)
+    world.step(("set", CONTROLLER_EPOCH, "1"))
+    world.step(("deliver", 1))
+    world.step(("begin", 1, EVENTS))
+    assert ("advance", 1, "controlled-shutdown") not in world.actions()
+    world.run()
+    assert stored(world) == {"t-0": (1, (1,)), "t-1": (2, (2,))}
+    assert 3 not in world.processes
+
+
+def test_a_leader_writes_its_isr_itself() -> None:
+    """Shrunk and grown again, the ISR is written by the leader over the version that it knows; the controller hears nothing.
+
+    Source: Partition.updateIsr (0.8.1).
+    """
+    world = old_cluster({"t": ((2, 3),)}, faults=("shrink",))
+    before = len(world.journal.records)
+    world.step(("shrink", 2, "t-0", 3))
+    until(world, lambda w: stored(w)["t-0"] == (2, (2,)))
+    world.run()
+    assert stored(world)["t-0"] == (2, (2, 3))
+    assert {r.id.node for r in of_kind(world, "write", before)} == {2}
+    assert world.processes[1].driver.controller.leadership[T0].zk_version == 0
+
+
+def test_a_leader_that_has_lost_the_race_keeps_its_isr() -> None:
+    """Over a version that is no longer there nothing is written, until a newer LeaderAndIsr brings the version."""
+    world = old_cluster({"t": ((2, 3),)}, faults=("shrink",))
+    value = dict(states(world))[T0]
+    world.step(("set", state_path(T0), encode_state(value).decode()))
+    world.step(("shrink", 2, "t-0", 3))
+    world.run()
+    assert stored(world)["t-0"] == (2, (2, 3))
+    assert world.processes[2].driver.broker.hosted[T0].value.isr == (2, 3)
+
+
+def test_a_follower_cannot_leave_a_leader_that_is_frozen() -> None:
+    """LeaderAndIsr, and all behind it, waits for the fetch that the frozen leader owes; thawed, it goes on.
+
+    The other party: goldens session-expired and zombie-controller of 0.8.1.1.
+    """
+    world = old_cluster({"t": ((3, 2),)})
+    world.step(("freeze", 3))
+    world.step(("expire", 3))
+    world.run()
+    assert world.processes[2].driver.broker.hosted[T0].value.leader == 3
+    assert world.network.channels[1, 2]
+    world.step(("thaw", 3))
+    world.run()
+    assert world.processes[2].driver.broker.hosted[T0].value.leader == 2
+
+
+@pytest.mark.parametrize("steps", [1, 7, 20, 45])
+def test_a_fork_in_the_middle_of_a_listener(steps: int) -> None:
+    """A handler that holds the lock is copied as any other: fork and original have the same future."""
+    world = old_cluster().fork(exact=True)
+    world.step(("delete", CONTROLLER))
+    for _ in range(steps):
+        world.step(world.actions()[0])
+    branch = world.fork()
+    assert branch.fingerprint() == world.fingerprint()
+    world.run()
+    branch.run()
+    assert journal_bytes(branch.journal.records) == journal_bytes(world.journal.records)

@@ -1,0 +1,112 @@
+"""Watches and notifications, counted from journals: the other party is ZooKeeper's own table of watches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kcontrol import Lab
+from kcontrol.errors import UserError
+from kcontrol.lab.costs import MOST, election_costs, watch_costs
+from kcontrol.runtime.zk_memory import MemoryZooKeeper
+from kcontrol.views import watching
+from tests.lab.support import refusal
+
+ACTS: list[Callable[[Lab], Lab]] = [
+    lambda lab: lab.create_topic("t", [[1, 2, 3], [2, 3, 1]]),
+    lambda lab: lab.kill(2),
+    lambda lab: lab.start(2),
+    lambda lab: lab.kill(3),
+    lambda lab: lab.start(3),
+    lambda lab: lab.expire(2),
+    lambda lab: lab.freeze(3),
+    lambda lab: lab.expire(3),
+    lambda lab: lab.thaw(3),
+    lambda lab: lab.delete("/controller"),
+    lambda lab: lab.term(1),
+    lambda lab: lab.set("/controller", '{"version":1,"brokerid":3,"timestamp":"0"}'),
+]
+
+
+def at_zookeeper(lab: Lab) -> list[tuple[int, str, str]]:
+    """The watches of living brokers in the table of the ZooKeeper in memory, which is compared with a real one elsewhere."""
+    world = lab._world
+    assert isinstance(world.zk, MemoryZooKeeper)
+    mine = {process.driver.client.session_id: n for n, process in world.processes.items()}
+    return sorted((mine[session], path, kind) for path, kind, session in world.zk.watches() if session in mine)
+
+
+def test_what_stands_is_what_zookeeper_has(opened: Callable[..., Lab]) -> None:
+    """After every step of a run with deaths, pauses, expiries and hands, the journal knows each watch that ZooKeeper has."""
+    lab = opened([3, 2, 1])
+    for act in ACTS:
+        act(lab)
+        for step in range(1_000):
+            held = [watch for watch in watching.standing(lab.records) if str(watch.broker) in lab.state["nodes"]]
+            assert step % 10 or held == at_zookeeper(lab)
+            if (following := next(iter(lab.actions()), None)) is None or following[0] in ("kill", "expire", "fire", "start"):
+                break
+            lab.step(following)
+        lab.run()
+        assert watching.standing(lab.records) == at_zookeeper(lab)
+    assert list(lab.watches().columns) == ["broker", "path", "kind"] and len(lab.watches()) == len(at_zookeeper(lab))
+
+
+def test_a_design_tells_what_zookeeper_told(opened: Callable[..., Lab]) -> None:
+    """Charged with the design that it has, a run costs the watches and the notifications that ZooKeeper really had."""
+    lab = opened([3, 2, 1])
+    for act, coalesced in ((ACTS[0], 0), (ACTS[1], 0), (ACTS[2], 0), (ACTS[3], 1), (ACTS[4], 0), (lambda lab: lab.kill(2), 0)):
+        since = len(lab.records)
+        act(lab).run()
+        found = watching.count(lab.records, watching.ONE_CONTROLLER, since)
+        assert found.watches == len(at_zookeeper(lab))
+        assert (
+            found.notifications - len(watching.notified(lab.records[since:])) == coalesced
+        )  # created before it was watched anew
+
+
+def test_every_broker_watches_costs_by_hand(opened: Callable[..., Lab]) -> None:
+    """For a cluster that one can count on one's fingers the design without a controller costs what it must."""
+    lab = opened(2, topics={"t": [[1, 2]]})
+    since = len(lab.records)
+    standing = watching.count(lab.records, watching.EVERY_BROKER).watches
+    assert standing == 2 * (1 + 2 + 1 + 1) + 2  # both: ids, two brokers, topics, one topic; and each replica its state
+    lab.kill(2).run()
+    # broker 1 alone is left: it is told that broker 2 is gone, that ids has other children, and of the one new state
+    assert watching.count(lab.records, watching.EVERY_BROKER, since).notifications == 3
+
+
+def test_costs_grow_with_the_cluster_in_one_design_alone() -> None:
+    """With one controller a broker's death is told twice at any size; where everybody watches, it is told ever more often."""
+    found = watch_costs([(3, 3), (5, 20)]).set_index(["design", "brokers"])
+    assert found.loc["one controller"].notifications.tolist() == [2, 2]
+    small, large = found.loc["every broker watches"].notifications
+    assert 2 < small < large
+    assert found.loc["every broker watches"].requests.tolist() == [0, 0] and (found.loc["one controller"].requests > 0).all()
+
+
+@pytest.mark.parametrize("size", [(0, 3), (3, 0), (MOST, 2)])
+def test_sizes_that_cannot_be_counted(size: tuple[int, int]) -> None:
+    """A size that is none, or would take the afternoon, is refused in a sentence."""
+    with pytest.raises(UserError) as problem:
+        watch_costs([size])
+    assert "cannot be counted" in refusal(problem)
+
+
+def test_a_queue_has_no_herd() -> None:
+    """At one znode everybody else is told of the leader's death; in a queue one is."""
+    found = election_costs(7).set_index("recipe")
+    assert found.told_of_the_death.to_dict() == {"one znode": 6, "a queue": 1}
+    assert found.watches.to_dict() == {"one znode": 7, "a queue": 6}
+    with pytest.raises(UserError) as problem:
+        election_costs(1)
+    assert "from 2 to 100" in refusal(problem)
+
+
+@pytest.mark.zookeeper
+def test_the_herd_on_a_real_zookeeper(opened: Callable[..., Lab]) -> None:
+    """Both recipes cost on a real server what they cost in memory, and leave nobody in the way of a second count."""
+    lab = opened(1, world="zookeeper")
+    for _ in range(2):
+        assert election_costs(4, lab.zookeeper).equals(election_costs(4))
