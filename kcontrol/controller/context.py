@@ -73,6 +73,7 @@ class ControllerContext:
     topics_to_be_deleted: AbstractSet[str] = field(default_factory=set)
     has_channels: bool = False  # where listeners share one lock, whoever has a channel manager is active
     machines_started: bool = False
+    preferred_elections: AbstractSet[TopicPartition] = field(default_factory=set)  # under way, where listeners share one lock
     offline_partition_count: int = 0  # kept by `apply_learn` and `apply_change`, as the next one is
     preferred_replica_imbalance_count: int = 0
 
