@@ -97,8 +97,7 @@ class Studies:
 
 
 def _event(begin: Record) -> str:
-    event = begin.plain().fields["event"]
-    return str(event["event"] if isinstance(event, Mapping) else event)
+    return str(begin.plain().fields["event"])
 
 
 def _story(records: Sequence[Record], begin: Record) -> list[Record]:

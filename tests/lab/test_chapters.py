@@ -1,0 +1,146 @@
+"""What the questions of chapters 5, 8 and 9 say will happen does happen; and every chapter asks what it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from kcontrol import Lab
+from kcontrol.lab import exercises, predicting
+from tests.parts import ROOT
+
+CHAPTERS = {int(path.name[:2]): path for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb"))}
+ZOMBIE = {"t": [[3, 2, 1], [2, 3, 1]]}
+Opened = Callable[..., Lab]
+
+
+def code(path: Path) -> str:
+    return "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_asks_its_own_questions_and_exercises(chapter: int) -> None:
+    """What the registries have for a chapter is what its page asks; from chapter 1 on three exercises of two verbs at least."""
+    text = code(CHAPTERS[chapter])
+    questions = {id for id, entry in predicting.predictions().items() if entry["chapter"] == chapter}
+    tasks = {id: entry for id, entry in exercises.registry().items() if entry["chapter"] == chapter}
+    assert set(re.findall(r'\.predict\("([^"]+)"\)', text)) == questions != set()
+    assert set(re.findall(r'lab\.check\("([^"]+)"', text)) == set(tasks)
+    assert chapter == 0 or (len(tasks) >= 3 and len({entry["verb"] for entry in tasks.values()}) >= 2)
+
+
+@pytest.mark.parametrize(("release", "leader"), [("0.8.1", 3), ("2.8", 2)])
+def test_the_order_that_decides(opened: Opened, release: str, leader: int) -> None:
+    """Chapter 5: with assignment [1, 2, 3] and ISR [1, 3, 2] it depends on the release who leads after broker 1."""
+    lab = opened([4, 1, 2, 3], release=release, topics={"t": [[1, 2, 3]]})
+    lab.kill(2).run().start(2).run()
+    assert lab.partitions().isr["t-0"] == [1, 3, 2]
+    lab.kill(1).run()
+    assert lab.partitions().leader["t-0"] == leader
+
+
+def test_leaders_pile_up_after_a_rolling_restart(opened: Opened) -> None:
+    """Chapter 5: under 0.8.1 one broker leads everything after goodbyes in order, under 2.8 the leaders stay spread."""
+    found = {}
+    for release in ("0.8.1", "2.8"):
+        lab = opened([4, 1, 2, 3], release=release, topics={"t": [[1, 2, 3], [2, 3, 1], [3, 1, 2]]})
+        for broker in (1, 2, 3):
+            lab.term(broker).run().start(broker).run()
+        found[release] = lab.partitions().leader.nunique()
+    assert found == {"0.8.1": 1, "2.8": 2}
+
+
+def test_an_unclean_election_loses_what_one_that_waits_keeps(opened: Opened) -> None:
+    """Chapter 5: where it is allowed c and d are lost for good; where it is not the partition waits, and nothing is lost."""
+    lost: dict[bool, Any] = {}
+    for allowed in (True, False):
+        lab = opened([3, 1, 2], data=True, topics={"t": [[1, 2]]}, config={"unclean.leader.election.enable": allowed})
+        lab.produce("t-0", "a").run().kill(2).run()
+        lab.produce("t-0", "c").produce("t-0", "d").run().kill(1).run().start(2).run()
+        assert (lab.partitions().leader["t-0"] == 2) == allowed
+        lab.start(1).run()
+        lost[allowed] = [record.fields["value"] for record in lab.records if record.kind == "record_lost"]
+    assert lost == {True: ["c", "d"], False: []}
+
+
+def test_the_controller_knows_by_the_session(opened: Opened) -> None:
+    """Chapter 8: after a kill the controller begins with BrokerChange only once the session has ended."""
+    lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]]})
+    begun = len(lab.records)
+    lab.kill(2).run(until="BrokerChange")
+    kinds = [record.kind for record in lab.records[begun:]]
+    assert kinds.index("stop") < kinds.index("close") < kinds.index("begin")
+
+
+def test_a_returned_broker_is_told_before_it_is_elected(opened: Opened) -> None:
+    """Chapter 8: metadata, then its replicas, then whoever waited for it."""
+    lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]], "u": [[2]]})
+    lab.kill(2).run().start(2).run()
+    what = list(lab.handled("BrokerChange", 4).what)
+    told, hosts, elected = (
+        next(at for at, said in enumerate(what) if part in said)
+        for part in ("sends UpdateMetadata to 2 about", "sends LeaderAndIsr to 2", "moves u-0 from Offline to Online")
+    )
+    assert told < hosts < elected
+
+
+def test_a_bounced_broker_fails_and_starts_in_one_event(opened: Opened) -> None:
+    """Chapter 8: its replicas go Offline and then Online, although the ids are the same."""
+    lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]]})
+    lab.freeze(4).kill(2).expire(2).start(2).run().thaw(4).run()
+    moves = [said for said in lab.handled("BrokerChange", 4).what if "t-0 on broker 2" in said]
+    assert ["to Offline" in move for move in moves] == [True, False] and "to Online" in moves[1]
+
+
+def test_the_first_write_of_a_controller(opened: Opened) -> None:
+    """Chapter 9: under 2.8 the znode and the epoch are one transaction, under 0.8.1 they are two writes."""
+    first = []
+    for release, event in (("2.8", "Reelect"), ("0.8.1", "LeaderChange")):
+        steps = opened(3, release=release).kill(1).run().handled(event, 2)
+        first.append(steps[steps.kind == "write"].what.iloc[0])
+    assert first == ["Broker 2 creates /controller and rewrites /controller_epoch.", "Broker 2 creates /controller."]
+
+
+def test_a_deleted_controller_znode_refreshes_metadata_everywhere(opened: Opened) -> None:
+    """Chapter 9: every broker gets UpdateMetadata twice, without partitions and then with all of them; no leader changes."""
+    lab = opened(3, topics=ZOMBIE)
+    before, leaders = len(lab.requests()), lab.partitions().leader
+    lab.delete("/controller").run()
+    sent = lab.requests()[before:].query("api == 'UpdateMetadata'")
+    assert list(sent.receiver) == [1, 2, 3, 1, 2, 3]
+    assert list(map(len, sent.partitions)) == [0, 0, 0, 2, 2, 2] and set(sent.outcome) == {"NONE"}
+    assert lab.partitions().leader.equals(leaders)
+
+
+def test_a_zombie_whose_session_is_over_resigns(opened: Opened) -> None:
+    """Chapter 9: Expire is what it handles first, and it writes nothing before that."""
+    lab = opened(3, topics=ZOMBIE)
+    lab.freeze(1).expire(1).run()
+    assert lab.brokers().believes_so.tolist() == [True, True, False]
+    thawed = len(lab.records)
+    lab.thaw(1).run()
+    mine = [record for record in lab.records[thawed:] if record.id.node == 1 and record.kind in ("begin", "write")]
+    assert mine[0].kind == "begin" and mine[0].plain().fields["event"] == "Expire"
+    assert lab.brokers().believes_so.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(("release", "epochs"), [("2.8", [2, 2]), ("0.8.1", [2, 1])])
+def test_the_fence_and_its_absence(opened: Opened, release: str, epochs: list[int]) -> None:
+    """Chapter 9: under 2.8 a replaced controller writes nothing any more; under 0.8.1 it still writes what nobody has touched."""
+    lab = opened(3, release=release, topics=ZOMBIE).kill(3).run(until="BrokerChange")
+    lab.step().step().step().freeze(1).delete("/controller").run().thaw(1).run()
+    assert lab.partitions().controller_epoch.tolist() == epochs
+    assert any(record.kind == "thrown" for record in lab.records) is (release == "2.8")
+
+
+def test_a_request_of_a_replaced_controller_is_refused(opened: Opened) -> None:
+    """Chapter 9: brokers refuse what bears a controller epoch smaller than the largest they have seen."""
+    lab = opened(3, topics=ZOMBIE).kill(3).run(until="BrokerChange").step().step().step().step()
+    lab.freeze(1).delete("/controller").run().thaw(1).step(("request", 1, 2))
+    refused = lab.requests().query("sender == 1 and outcome == 'STALE_CONTROLLER_EPOCH'")
+    assert list(refused.receiver) == [2]
