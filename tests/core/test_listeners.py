@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kcontrol.effects import Commit, Sleep, Transaction
-from kcontrol.model import TopicPartition
 from kcontrol.sim.world import World
 from kcontrol.znodes import (
     CONTROLLER,
