@@ -301,6 +301,13 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
+class Complain:
+    """An error that Kafka logs before the handler goes on."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """Let go of the lock that this thread shares with others; the handler goes on when it has the lock again."""
 
@@ -323,7 +330,22 @@ class Enqueue:
 
 RoundTrip = Exists | Read | Children | Transaction | Writes | Commit | Append
 Instant = (
-    Learn | Adopt | WriteLog | Watch | Unwatch | Send | Ask | Respond | Park | Arm | Cancel | Release | Sleep | Enqueue | Exit
+    Learn
+    | Adopt
+    | WriteLog
+    | Watch
+    | Unwatch
+    | Send
+    | Ask
+    | Respond
+    | Park
+    | Arm
+    | Cancel
+    | Release
+    | Sleep
+    | Enqueue
+    | Complain
+    | Exit
 )
 Effect = RoundTrip | Instant
 Handler = Generator[Effect, Any, Any]

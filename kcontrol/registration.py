@@ -55,6 +55,9 @@ def register_patiently(
         result: Result = yield Transaction((Op("create", path, data, ephemeral=True),))
         if result.is_ok:
             return
+        if result.code == "NoNode":
+            yield from ensure(parent(path))
+            continue
         (znode,) = yield Read((path,))
         if znode is None:
             continue

@@ -73,6 +73,7 @@ class ControllerContext:
     topics_to_be_deleted: AbstractSet[str] = field(default_factory=set)
     has_channels: bool = False  # where listeners share one lock, whoever has a channel manager is active
     machines_started: bool = False
+    preferred_elections: AbstractSet[TopicPartition] = field(default_factory=set)  # under way, where listeners share one lock
     offline_partition_count: int = 0  # kept by `apply_learn` and `apply_change`, as the next one is
     preferred_replica_imbalance_count: int = 0
 
@@ -194,14 +195,16 @@ def apply_change(ctx: ControllerContext, change: StateChange) -> None:
         tp, states = subject[0], by_broker.setdefault(subject[1], {})
     else:
         tp, states = subject, ctx.partition_states
-    before = _count(ctx, (tp,))
+    counted = tp is subject or value is not None
+    before = _counts_of(ctx, tp) if counted else (0, 0)
     if state is ReplicaState.NON_EXISTENT or state is PartitionState.NON_EXISTENT:
         states.pop(tp, None)
     else:
         states[tp] = state
     if value is not None:
         ctx.leadership[tp] = value  # type: ignore[index]
-    _adjust(ctx, before, _count(ctx, (tp,)))
+    if counted:
+        _adjust(ctx, before, _counts_of(ctx, tp))
 
 
 # ---------------------------------------------------------------- the two counts
@@ -218,6 +221,11 @@ def _counted(ctx: ControllerContext, learn: Learn) -> Collection[TopicPartition]
     if learn.field == "topics_to_be_deleted":
         return [tp for tp in ctx.assignments if tp.topic in named]
     return named
+
+
+def _counts_of(ctx: ControllerContext, tp: TopicPartition) -> Counts:
+    """1 if this partition is Offline, and 1 if it is not led by its first replica."""
+    return ctx.partition_states.get(tp) is PartitionState.OFFLINE, ctx.is_imbalanced(tp)
 
 
 def _count(ctx: ControllerContext, partitions: Collection[TopicPartition]) -> Counts:

@@ -31,12 +31,12 @@ def increment_controller_epoch(ctx: ControllerContext) -> Handler:
         yield Learn("controller_epoch_zk_version", INITIAL_ZK_VERSION)  # the znode is at 0: its own listener corrects this
 
 
-def read_controller_epoch(ctx: ControllerContext) -> Handler:
+def read_controller_epoch(ctx: ControllerContext, *, watch: bool = True) -> Handler:
     """Take over what `/controller_epoch` says, if it is there: so does every broker, the controller too."""
-    (stat,) = yield Exists((CONTROLLER_EPOCH,), watch=True)
+    (stat,) = yield Exists((CONTROLLER_EPOCH,), watch)
     if stat is None:
         return
-    (znode,) = yield Read((CONTROLLER_EPOCH,), watch=True)
+    (znode,) = yield Read((CONTROLLER_EPOCH,), watch)
     if znode is not None:
         yield Learn("controller_epoch", decode_controller_epoch(znode.data))
         yield Learn("controller_epoch_zk_version", znode.stat.version)

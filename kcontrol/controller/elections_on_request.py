@@ -20,7 +20,6 @@ from kcontrol.events import (
     TopicUncleanLeaderElectionEnable,
     UncleanLeaderElectionEnable,
 )
-from kcontrol.generations import EVENT_THREAD
 from kcontrol.model import PartitionState, TopicPartition
 from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, MalformedZnode, decode_partition_list
 
@@ -84,13 +83,12 @@ def on_replica_election(
     unclean = election_type == "UNCLEAN" and trigger == "AdminClientTriggered"
     strategy = "preferred" if election_type == "PREFERRED" else "offline"
     elected = partition_machine.move(ctx, partitions, PartitionState.ONLINE, strategy, allow_unclean=unclean)
-    return (yield from afterwards(elected, _clear_request(ctx) if trigger == "ZkTriggered" else _nothing()))
+    return (yield from afterwards(elected, _clear_request() if trigger == "ZkTriggered" else _nothing()))
 
 
-def _clear_request(ctx: ControllerContext) -> Handler:
+def _clear_request() -> Handler:
     yield Writes(((Op("delete", PREFERRED_REPLICA_ELECTION),),))
-    if ctx.rules.design == EVENT_THREAD:
-        yield Enqueue(ReplicaLeaderElection())
+    yield Enqueue(ReplicaLeaderElection())
 
 
 def _nothing() -> Handler:

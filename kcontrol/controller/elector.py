@@ -5,10 +5,12 @@ Source: ZookeeperLeaderElector.scala, KafkaController.scala (SessionExpirationLi
 
 from __future__ import annotations
 
+import re
+
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.controller_epoch import read_controller_epoch
 from kcontrol.controller.orders import resign, take_over
-from kcontrol.effects import Exists, Handler, Learn, Op, Read, Release, Result, Sleep, Transaction, Watch
+from kcontrol.effects import Complain, Exists, Handler, Learn, Op, Read, Release, Result, Sleep, Transaction, Watch
 from kcontrol.events import BrokerStartup, ControllerEpochChange, LeaderChange, NewSession, RegisterBroker
 from kcontrol.registration import ensure, register_patiently
 from kcontrol.znodes import (
@@ -24,9 +26,12 @@ from kcontrol.znodes import (
 def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
     """Root paths, then the election and all that follows if it is won, and only then the registration."""
     for path in ctx.rules.root_paths:
-        yield from ensure(path)
+        (stat,) = yield Exists((path,))
+        if stat is None:
+            yield from ensure(path)
+    yield from read_controller_epoch(ctx, watch=False)  # what is written before the watch is set goes unnoticed
     yield Watch(CONTROLLER_EPOCH)
-    yield from read_controller_epoch(ctx)
+    yield Exists((CONTROLLER_EPOCH,), watch=True)
     yield Watch(CONTROLLER)
     yield Exists((CONTROLLER,), watch=True)
     yield from elect(ctx, event.timestamp_ms)
@@ -48,7 +53,8 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
         if (yield from _create(ctx, timestamp_ms)):
             yield Learn("active_controller_id", ctx.broker_id)
             yield from take_over(ctx)
-    except Exception:
+    except Exception as error:
+        yield Complain(error)
         yield Learn("active_controller_id", -1)
         yield Transaction((Op("delete", CONTROLLER),))
 
@@ -77,7 +83,7 @@ def _leader_id(data: bytes) -> int:
     try:
         return decode_controller(data)
     except MalformedZnode:
-        if data.strip().isdigit():
+        if re.fullmatch(rb"[+-]?[0-9]+", data):
             return int(data)
         raise
 

@@ -15,6 +15,7 @@ from kcontrol.controller import controlled_shutdown as goodbye
 from kcontrol.controller import elections_on_request as asked
 from kcontrol.controller import elector, leadership, listeners
 from kcontrol.controller import isr_changes as isr
+from kcontrol.controller import preferred_elections_0_8 as preferred
 from kcontrol.controller import topic_changes as topics
 from kcontrol.controller.context import ControllerContext
 from kcontrol.effects import ControllerMoved, Exists, Handler, Respond
@@ -92,9 +93,9 @@ LISTENER_ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, 
     (e.TopicChange,                        S.TOPIC_CHANGE,                          False, listeners.topic_change),
     (e.PartitionModifications,             S.TOPIC_CHANGE,                          False, listeners.partition_modifications),
     (e.ControlledShutdown,                 S.CONTROLLED_SHUTDOWN,                   False, listeners.controlled_shutdown),
-    (e.ReplicaLeaderElection,              S.MANUAL_LEADER_BALANCE,                 False, listeners.replica_leader_election),
+    (e.ReplicaLeaderElection,              S.MANUAL_LEADER_BALANCE,                 False, preferred.replica_leader_election),
     (e.AutoPreferredReplicaLeaderElection, S.AUTO_LEADER_BALANCE,                   False,
-                                                                        listeners.auto_preferred_replica_leader_election),
+                                                                        preferred.auto_preferred_replica_leader_election),
     (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          False, listen_again(REASSIGN_PARTITIONS)),
 )
 

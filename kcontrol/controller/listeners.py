@@ -2,29 +2,26 @@
 
 ZkClient sets the watch of a path anew and reads it before it calls the listener, so each of these begins with that.
 Source: ReplicaStateMachine.BrokerChangeListener, PartitionStateMachine.TopicChangeListener and AddPartitionsListener,
-PreferredReplicaElectionListener, KafkaController.onBrokerStartup, onBrokerFailure, shutdownBroker,
-checkAndTriggerPartitionRebalance (0.8.1); ZkClient.fireChildChangedEvents and fireDataChangedEvents (ZkClient 0.3).
+KafkaController.onBrokerStartup, onBrokerFailure, shutdownBroker (0.8.1.1); ZkClient.fireChildChangedEvents and
+fireDataChangedEvents (ZkClient 0.3).
 """
 
 from __future__ import annotations
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.elections_on_request import misplaced_by_broker, on_replica_election, partitions_in_znode
 from kcontrol.controller.failover import bring_online, learn_topics, listen_to_topics, read_registrations
 from kcontrol.controller.requests import RequestBatch, update_metadata
 from kcontrol.controller.topic_changes import on_new_partition_creation
 from kcontrol.effects import Children, Exists, Handler, Learn, Read, Release, Respond
 from kcontrol.events import (
-    AutoPreferredReplicaLeaderElection,
     BrokerChange,
     ControlledShutdown,
     PartitionModifications,
-    ReplicaLeaderElection,
     TopicChange,
 )
 from kcontrol.model import PartitionReplica, PartitionState, ReplicaState, TopicPartition
-from kcontrol.znodes import BROKER_IDS, PREFERRED_REPLICA_ELECTION, TOPICS, decode_topic, topic_path
+from kcontrol.znodes import BROKER_IDS, TOPICS, decode_topic, topic_path
 
 Brokers = tuple[int, ...]
 
@@ -106,40 +103,10 @@ def partition_modifications(ctx: ControllerContext, event: PartitionModification
         return
     (stored,) = yield Read((topic_path(event.topic),))
     numbered = decode_topic(stored.data).partitions if stored else {}
-    added = {TopicPartition(event.topic, number): replicas for number, replicas in sorted(numbered.items())}
-    added = {tp: replicas for tp, replicas in added.items() if tp not in ctx.assignments}
+    named = (TopicPartition(event.topic, number) for number in sorted(numbered))
+    added = tuple(tp for tp in named if tp not in ctx.assignments)
     if added and ctx.machines_started:
-        yield Learn("assignments", added)
         yield from on_new_partition_creation(ctx, added)
-
-
-# ---------------------------------------------------------------- elections on request
-
-
-def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
-    """Elect what the znode names and delete it, even on a broker that has resigned and can no longer elect.
-
-    Raises LookupError after that for a partition that is not known, and then leaves the znode where it is.
-    """
-    znode = yield from data_of(PREFERRED_REPLICA_ELECTION)
-    if znode is None:
-        return
-    partitions = partitions_in_znode(znode)
-    if unknown := [str(tp) for tp in partitions if tp not in ctx.leadership]:
-        yield from partition_machine.move(ctx, partitions, PartitionState.ONLINE, "preferred")
-        raise LookupError(f"nothing is known of {', '.join(unknown)}")
-    yield from on_replica_election(ctx, partitions, "PREFERRED", "ZkTriggered")
-
-
-def auto_preferred_replica_leader_election(ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection) -> Handler:
-    """For every broker that leads too few of the partitions that prefer it: elect one by one, letting go of the lock."""
-    if not ctx.is_active:
-        return
-    for broker_id, misplaced in misplaced_by_broker(ctx).items():
-        for tp in misplaced:
-            yield Release()
-            if broker_id in ctx.live_broker_ids and tp.topic in ctx.all_topics:
-                yield from on_replica_election(ctx, (tp,), "PREFERRED", "AutoTriggered")
 
 
 # ---------------------------------------------------------------- controlled shutdown
@@ -161,6 +128,9 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
             continue
         if cached.leader == broker_id:
             yield from partition_machine.move(ctx, (tp,), PartitionState.ONLINE, "controlled_shutdown")
+        elif not ctx.has_channels:  # it has resigned in between: the request fails on a channel manager that is null
+            yield Respond(event.correlation_id, {"error": "UnknownCode", "partitions": {}})
+            return
         else:
             yield from _stop(ctx, tp, broker_id)
     yield Release()

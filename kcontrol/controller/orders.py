@@ -11,6 +11,7 @@ from kcontrol.controller import failover as f
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.controller_epoch import increment_controller_epoch
 from kcontrol.controller.elections_on_request import pending_preferred_elections, start_rebalancing
+from kcontrol.controller.preferred_elections_0_8 import elect_pending, learn_pending_elections
 from kcontrol.effects import Cancel, Handler, Learn, Unwatch
 from kcontrol.generations import EVENT_THREAD, LISTENERS
 from kcontrol.znodes import (
@@ -96,10 +97,11 @@ FAILOVER: dict[str, tuple[Step, ...]] = {
         f.listen_to_children(TOPICS),
         f.listen_to_children(BROKER_IDS),
         f.initialize_context,
+        learn_pending_elections,
         f.start_replica_machine,
         f.start_partition_machine,
         f.listen_to_topics,
-        pending_preferred_elections,
+        elect_pending,
         f.tell_brokers,
         start_rebalancing,
     ),

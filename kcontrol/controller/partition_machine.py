@@ -13,7 +13,7 @@ from kcontrol.controller.election import STRATEGIES, Candidates, Elected
 from kcontrol.controller.requests import RequestBatch
 from kcontrol.effects import Commit, Committed, Effect, Learn, Op, Read, Refusal, StateChange, Writes, Znode
 from kcontrol.generations import LISTENERS
-from kcontrol.model import LeaderAndIsr, PartitionState, TopicPartition
+from kcontrol.model import LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
 from kcontrol.transitions import Transition, TransitionTable
 from kcontrol.znodes import (
     decode_state,
@@ -66,6 +66,8 @@ def elect(ctx: ControllerContext, tp: TopicPartition, question: Question) -> Lea
     stored = question.stored
     if stored is None:
         return "it has no state znode"
+    if tp not in ctx.assignments:
+        return "no replicas are assigned to it"
     if stored.controller_epoch > ctx.controller_epoch:
         return f"its state znode was written by controller epoch {stored.controller_epoch}, ours is {ctx.controller_epoch}"
     chosen = _choose(ctx, tp, question, stored)
@@ -162,7 +164,7 @@ def _reread(partitions: list[TopicPartition]) -> Generator[Effect, Any, None]:
     """Source: PartitionStateMachine.assignReplicasToPartitions (0.8.1)."""
     znodes: tuple[Znode | None, ...] = yield Read(tuple(topic_path(tp.topic) for tp in partitions))
     stored = {tp: decode_topic(znode.data).partitions for tp, znode in zip(partitions, znodes, strict=True) if znode}
-    yield Learn("assignments", {tp: numbered[tp.partition] for tp, numbered in stored.items() if tp.partition in numbered})
+    yield Learn("assignments", {tp: stored.get(tp, {}).get(tp.partition, ReplicaAssignment(())) for tp in partitions})
 
 
 def _row(ctx: ControllerContext, source: PartitionState, target: PartitionState) -> Transition | None:
@@ -186,7 +188,7 @@ def _decide(
     ctx: ControllerContext, tp: TopicPartition, target: PartitionState, question: Question, write: Any
 ) -> StateChange | Refusal:
     source = ctx.partition_state(tp)
-    if question.strategy == "preferred" and ctx.rules.design == LISTENERS and _is_led_as_preferred(ctx, tp):
+    if question.strategy == "preferred" and ctx.rules.design == LISTENERS and _is_led_as_preferred(ctx, tp, question.stored):
         return StateChange(tp, source, target, rule="not needed")
     row = _row(ctx, source, target)
     assert row is not None, "the phases hold legal moves only"
@@ -197,10 +199,12 @@ def _decide(
     return StateChange(tp, source, target, value, write, "unclean" if unclean else question.strategy)
 
 
-def _is_led_as_preferred(ctx: ControllerContext, tp: TopicPartition) -> bool:
+def _is_led_as_preferred(ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None) -> bool:
     """Source: PreferredReplicaPartitionLeaderSelector and LeaderElectionNotNeededException (0.8.1)."""
-    cached = ctx.leadership.get(tp)
-    return cached is not None and cached.leader == ctx.replicas(tp)[0]
+    if stored is None or stored.controller_epoch > ctx.controller_epoch:
+        return False
+    cached, replicas = ctx.leadership.get(tp), ctx.replicas(tp)
+    return bool(replicas) and cached is not None and cached.leader == replicas[0]
 
 
 def _create(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from kcontrol.controller.context import ControllerContext
 from kcontrol.effects import Effect, Send
+from kcontrol.generations import LISTENERS
 from kcontrol.model import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_EPOCH, LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 
@@ -144,7 +145,8 @@ class RequestBatch:
             value = ctx.leadership.get(tp)
             if value is None:
                 continue
-            replicas = ctx.replicas(tp)
+            # A topic whose znode was deleted by hand is led and has no replicas: in 0.8 whoever tells brokers of it fails.
+            replicas = ctx.assignments[tp].replicas if ctx.rules.design == LISTENERS else ctx.replicas(tp)
             gone = tuple(b for b in replicas if not ctx.is_replica_online(b, tp))
             if ctx.is_queued_for_deletion(tp.topic):
                 value = LeaderAndIsr(LEADER_DURING_DELETE, value.isr, 0, 0, value.controller_epoch)

@@ -216,9 +216,7 @@ class Driver:
         if error is not None:
             if thread.name == "main":
                 self.exit_code, self.exit_cause = 1, thread.begun
-            self.log(
-                "fail", thread.begun, thread=thread.name, event=thread.event.name, error=type(error).__name__, message=str(error)
-            )
+            self._complain(thread, fx.Complain(error))
         self.log("end", thread.begun, thread=thread.name)
         thread.handler = thread.event = thread.waits_for = thread.begun_with = None
         thread.changed, thread.has_let_go = {}, False
@@ -306,6 +304,10 @@ class Driver:
         if self.timers.pop(effect.timer, None):
             self.log("cancel", thread.begun, timer=effect.timer)
 
+    def _complain(self, thread: Thread, effect: fx.Complain) -> None:
+        said = {"event": thread.event.name, "error": type(effect.error).__name__, "message": str(effect.error)}
+        self.log("fail", thread.begun, thread=thread.name, **said)
+
     def _exit(self, thread: Thread, effect: fx.Exit) -> None:
         self.exit_code, self.exit_cause = effect.exit_code, thread.begun
 
@@ -337,5 +339,6 @@ PERFORM: dict[type, Callable[[Driver, Thread, Any], Any]] = {
     fx.Arm: Driver._arm,
     fx.Cancel: Driver._cancel,
     fx.Enqueue: Driver._enqueue,
+    fx.Complain: Driver._complain,
     fx.Exit: Driver._exit,
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.model import LEADER_DURING_DELETE, LeaderAndIsr, PartitionReplica, TopicPartition
@@ -70,6 +71,7 @@ class Invariant:
         return None if found is None or self.is_void(world) else f"{self.name}: {found}"
 
 
+@cache
 def _numbers(release: str) -> tuple[int, ...]:
     return tuple(map(int, release.split(".")))
 
@@ -95,8 +97,8 @@ def _writes(records: Iterable[Record]) -> Iterator[StateWrite]:
             yield StateWrite(record, tp, record.fields["value"], record.fields["write"] == "create", True)
         elif record.kind == "write" and record.fields["error"] is None:
             for kind, path, data, version, _ in record.fields["ops"]:
-                tp, value = parse_state_path(path), _decoded(decode_state, data, version)
-                if tp and value and kind in ("create", "set"):
+                tp = parse_state_path(path) if kind in ("create", "set") else None
+                if tp and (value := _decoded(decode_state, data, version)):
                     yield StateWrite(record, tp, value, kind == "create", False)
 
 

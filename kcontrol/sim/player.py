@@ -11,12 +11,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kcontrol.config import BrokerConfig
+from kcontrol.effects import Transaction
 from kcontrol.errors import UserError
 from kcontrol.model import ReplicaAssignment, TopicPartition
 from kcontrol.sim import acts
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
-from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, decode_topic, encode, encode_partition_list, encode_topic, topic_path
+from kcontrol.znodes import (
+    CONTROLLER,
+    PREFERRED_REPLICA_ELECTION,
+    decode_topic,
+    encode,
+    encode_partition_list,
+    encode_topic,
+    topic_path,
+)
 
 LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
 ORDER_ONLY = ("patience", "sleep", "await")
@@ -30,6 +39,7 @@ class Player:
         self.world = World(settings or settings_of(scenario))
         self.winner: int | None = None
         self.recorded: Mapping[str, Any] = {}
+        self.all_hear = True
 
     def play(self) -> World:
         """Do all steps, letting the cluster come to rest after each. Raises UserError for a step that cannot be done."""
@@ -37,6 +47,7 @@ class Player:
             self.world.step(("scenario", number, step["do"]))
             self.winner = step.get("znodes", {}).get("/controller", {}).get("ephemeral_owner")
             self.recorded = step
+            self.all_hear = not self._somebody_else_rules_on(number)
             self._do(step["do"])
             self._settle()
         return self.world
@@ -55,8 +66,36 @@ class Player:
     def _settle(self, but: str = "") -> None:
         """Until quiet, whatever concerns the broker that is to win first, and without one kind of action."""
         while routine := [action for action in self._routine() if action[0] != but]:
-            mine = [a for a in routine if a[0] in LOCAL and a[1] == self.winner]
-            self.world.step((mine or routine)[0])
+            self.world.step(self._next(routine))
+
+    def _next(self, routine: list[Any]) -> Any:
+        """All are told of an election at once: whoever is about to bid waits until the others have heard of it too.
+
+        A controller of 0.8 that hears of it too late does not resign; where the recording shows that, the winner is alone first.
+        """
+        bids = [action for action in routine if self._is_bid(action)] if self.all_hear else []
+        if bids and (hearing := [action for action in routine if action[0] in LOCAL and action not in bids]):
+            return hearing[0]
+        mine = [action for action in routine if action[0] in LOCAL and action[1] == self.winner]
+        return (mine or bids or routine)[0]
+
+    def _somebody_else_rules_on(self, number: int) -> bool:
+        """Whether a later step of the recording has a transition by a broker that is not the winner, and has not won again."""
+        for step in self.steps[number + 1 :]:
+            owner = step.get("znodes", {}).get("/controller", {}).get("ephemeral_owner")
+            if any(transition["by"] not in (self.winner, owner) for transition in step.get("transitions", ())):
+                return True
+            if owner != self.winner:
+                return False
+        return False
+
+    def _is_bid(self, action: Any) -> bool:
+        """Whether this step would create `/controller`."""
+        if action[0] != "advance":
+            return False
+        trip = self.world.processes[action[1]].driver.threads[action[2]].waits_for
+        ops = trip.effect.ops if trip and isinstance(trip.effect, Transaction) else ()
+        return any((op.kind, op.path) == ("create", CONTROLLER) for op in ops)
 
     def _routine(self) -> list[Any]:
         return list(acts.routine(self.world))

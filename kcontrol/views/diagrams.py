@@ -54,10 +54,10 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         return "\n".join(self.said)
 
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
-        """A node with these lines of text, shown as they are."""
+        """A node with these lines of text, shown as they are; the outline has its tooltip, or else the lines."""
         attributes = {"class": css} if css else {}
         self.node(key, _literal(lines), tooltip=_literal([tooltip or lines[0]]), **attributes)
-        self.said = (*self.said, " ".join(lines))
+        self.said = (*self.said, tooltip or " ".join(lines))
 
     def add_edge(self, source: str, target: str, line: str, tooltip: str = "", label: str = "") -> None:
         """An edge, and the line that the outline has for it."""
@@ -110,7 +110,7 @@ def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
     for record in chain:
         words = [f"{record.id}  {text.say(record)}", *decided(record, release)]
         lines = [part for line in words for part in textwrap.wrap(line, WRAP, break_long_words=False)]
-        diagram.add_node(str(record.id), lines, tooltip=" ".join(words), css="current" if record is chain[-1] else "")
+        diagram.add_node(str(record.id), lines, tooltip=" · ".join(words), css="current" if record is chain[-1] else "")
     for earlier, later in pairwise(chain):
         diagram.add_edge(str(earlier.id), str(later.id), f"{earlier.id} -> {later.id}")
     return diagram

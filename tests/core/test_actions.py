@@ -95,7 +95,7 @@ def test_an_action_that_failed_half_way_is_not_among_those_done(monkeypatch: pyt
         raise ArithmeticError
 
     with monkeypatch.context() as broken:
-        broken.setattr(World, "_let_exit", fails)
+        broken.setattr(World, "_notify", fails)
         with pytest.raises(ArithmeticError):
             world.step(("start", 2))
     assert world.done == before

@@ -164,6 +164,48 @@ def test_a_controller_that_has_resigned_deletes_the_request_that_it_cannot_serve
     assert stored(world)["t-0"] == (1, (1, 2, 3))
 
 
+@pytest.mark.parametrize(
+    "request_text", ['{"version":1,"partitions":[{"topic":"v","partition":0}]}', '{"version":1,"partitions":7}']
+)
+def test_a_request_that_cannot_be_read_stops_every_failover(request_text: str) -> None:
+    """A preferred election is asked for that is malformed, or of a partition that nobody has led: whoever is elected gives up.
+
+    Source: KafkaController.initializePreferredReplicaElection (0.8.1.1), which looks its leadership up without asking.
+    """
+    world = old_cluster()
+    world.step(("kill", 3))
+    world.run()
+    world.step(("create_topic", "v", ((3,),)))
+    world.run()
+    world.step(("create", PREFERRED_REPLICA_ELECTION, request_text))
+    world.run()
+    assert PREFERRED_REPLICA_ELECTION in world.zk.tree()
+    before = len(world.journal.records)
+    world.step(("delete", CONTROLLER))
+    alone(world, 2, lambda w: any(r.id.node == 2 and "delete" in str(r.fields["ops"]) for r in of_kind(w, "write", before)))
+    assert CONTROLLER not in world.zk.tree()
+    assert PREFERRED_REPLICA_ELECTION in world.zk.tree()
+    assert [r.fields["event"] for r in of_kind(world, "fail", before)] == ["LeaderChange"]
+
+
+def test_a_broker_change_fails_on_a_topic_that_was_removed_by_hand() -> None:
+    """Its leadership is still known and its replicas are not: the next broker that starts is told nothing at all.
+
+    Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1.1).
+    """
+    world = old_cluster({"t": ((1,),), "u": ((1,),)})
+    for path in sorted((p for p in world.zk.tree() if p.startswith(topic_path("t"))), reverse=True):
+        world.step(("delete", path))
+        world.run()
+    world.step(("kill", 3))
+    world.run()
+    before = len(world.journal.records)
+    world.step(("start", 3))
+    world.run()
+    assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "fail", before)] == [("BrokerChange", "KeyError")]
+    assert [r for r in of_kind(world, "receive", before) if r.id.node == 3] == []
+
+
 def test_the_controller_follows_an_epoch_that_somebody_else_writes() -> None:
     """A larger number in `/controller_epoch` becomes the controller's own, and stands in what it writes next.
 

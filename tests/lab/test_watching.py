@@ -9,6 +9,7 @@ import pytest
 from kcontrol import Lab
 from kcontrol.errors import UserError
 from kcontrol.lab.costs import MOST, election_costs, watch_costs
+from kcontrol.runtime.journal import Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.views import watching
 from tests.lab.support import refusal
@@ -110,3 +111,18 @@ def test_the_herd_on_a_real_zookeeper(opened: Callable[..., Lab]) -> None:
     lab = opened(1, world="zookeeper")
     for _ in range(2):
         assert election_costs(4, lab.zookeeper).equals(election_costs(4))
+
+
+def test_where_nothing_is_only_exists_leaves_a_watch() -> None:
+    """Reading a znode that is missing, or its children, leaves no watch; asking whether it is there does."""
+
+    def reads(seq: int, how: str, path: str, seen: int | None) -> Record:
+        fields = {"how": how, "paths": [path], "seen": [seen], "watch": True}
+        return Record(RecordId(1, 1, seq), "read", None, 0, fields)
+
+    missing = [reads(1, "read", "/a", None), reads(2, "children", "/b", None), reads(3, "exists", "/c", None)]
+    assert watching.standing(missing) == [(1, "/c", "data")]
+    there = [reads(4, "read", "/a", 7), reads(5, "children", "/a", 7), reads(6, "children", "/b", 8)]
+    assert len(watching.standing([*missing, *there])) == 4
+    gone = Record(RecordId(0, 0, 1), "notify", None, 0, {"to": 1, "type": "NodeDeleted", "path": "/a"})
+    assert watching.standing([*missing, *there, gone]) == [(1, "/b", "children"), (1, "/c", "data")]

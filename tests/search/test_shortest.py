@@ -60,20 +60,19 @@ def second_election() -> World:
 
 
 class Pin(NamedTuple):
-    """A row, where its search begins, how many faults it may take, how many states it sees, and the run that it finds."""
+    """A row, where its search begins, how many faults it may take, and the run that it finds."""
 
     name: str
     start: Callable[[], World]
     faults: int
-    states: int
     run: list[Action]
 
 
 PINS = (
-    Pin("ISR never empty", last_member, 1, 26, [("kill", 2), ("expire", 2), *hears(1), *on(1, 6)]),
-    Pin("a deposed controller writes nothing", creation_begun, 1, 599, [*on(1, 9), DELETE, *hears(2), *on(2, 4), *on(1, 1)]),
-    Pin("one writer per epoch", second_election, 0, 6_362, [*hears(1), *on(1, 4), *on(2, 18)]),
-    Pin("one controller", lambda: small({}, {}, "delete_controller"), 1, 3_236,
+    Pin("ISR never empty", last_member, 1, [("kill", 2), ("expire", 2), *hears(1), *on(1, 6)]),
+    Pin("a deposed controller writes nothing", creation_begun, 1, [*on(1, 9), DELETE, *hears(2), *on(2, 4), *on(1, 1)]),
+    Pin("one writer per epoch", second_election, 0, [*hears(1), *on(1, 4), *on(2, 18)]),
+    Pin("one controller", lambda: small({}, {}, "delete_controller"), 1,
         [DELETE, *hears(1), *hears(2), *on(2, 3), *on(1, 2), *on(2, 13), *hears(1), *on(1, 2), *hears(2), *on(2, 2), *hears(2),
          *on(2, 2)]),
 )  # fmt: skip
@@ -107,9 +106,9 @@ def test_the_run_breaks_the_promise_at_its_last_step(pin: Pin) -> None:
     "pin", [pytest.param(p, marks=pytest.mark.slow if p.name in LONG else ()) for p in PINS], ids=lambda p: p.name
 )
 def test_no_run_is_shorter(pin: Pin) -> None:
-    """A search through every order of events, breadth first, finds this run, and has seen so many states by then."""
+    """A search through every order of events, breadth first, finds this run first."""
     found = search(pin.start(), len(pin.run), pin.faults, (breaks(pin),))
-    assert (list(found.actions), found.states) == (pin.run, pin.states)
+    assert list(found.actions) == pin.run
 
 
 def test_2_8_keeps_them() -> None:
@@ -120,4 +119,4 @@ def test_2_8_keeps_them() -> None:
         world.step(act)
         world.run()
     found = search(world, 14, 2, tuple(map(breaks, PINS)))
-    assert found.violation is None and found.states > 1_000
+    assert found.violation is None and found.states > 500

@@ -27,7 +27,7 @@ from tests.traces.lines import asked, lines, told
 
 DATA = Path(__file__).parent / "data"
 RULE = "----"
-LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
+LOCAL = ("advance", "begin", "deliver", "renew", "reconnect", "exit")
 
 Stage = Callable[[Settings], World]
 

@@ -1,0 +1,178 @@
+"""What creation, a broker's death and a failover cost at scale, on the in-memory ZooKeeper, through the product's own handlers.
+
+Usage: python -m benchmarks.controller [--partitions 10000 30000 100000] [--replication 3] [--brokers 6] [--rounds 3]
+
+The journal is on. Seconds are those of the processor. The last lines compare with the sketch that the core grew from: leaders
+only, that is with no requests on their way, and journal in memory, at a size that the sketch gets through.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+from benchmarks.sketch.sim.world import World as Sketch
+from kcontrol.config import BrokerConfig
+from kcontrol.generations import Rules
+from kcontrol.sim import acts
+from kcontrol.sim.settings import Settings
+from kcontrol.sim.world import World
+
+LEADERS_ONLY = ("begin", "advance", "deliver", "expire", "renew", "reconnect")
+SHARED = (Rules, BrokerConfig, type, FunctionType, MethodType, ModuleType)
+
+
+def timed(act: Callable[[], Any]) -> float:
+    gc.collect()
+    began = time.process_time()
+    act()
+    return time.process_time() - began
+
+
+def deep_size(root: Any, skip: Iterable[Any] = ()) -> int:
+    """Bytes of everything that can be reached from here, each object once, without what `skip` reaches."""
+    seen = {id(each) for each in skip}
+    todo, total = [root], 0
+    while todo:
+        each = todo.pop()
+        if id(each) in seen or isinstance(each, SHARED):
+            continue
+        seen.add(id(each))
+        total += sys.getsizeof(each)
+        todo += gc.get_referents(each)
+    return total
+
+
+def run(world: World, kinds: tuple[str, ...]) -> None:
+    """Until nothing of these kinds goes on by itself."""
+    while following := next((a for a in acts.routine(world) if a[0] in kinds), None):
+        world.step(following)
+
+
+def started(brokers: int) -> World:
+    world = World(Settings(brokers=tuple(range(1, brokers + 1)), followers=False))
+    for broker in range(1, brokers + 1):
+        world.step(("start", broker))
+        world.run()
+    return world
+
+
+def assigned(partitions: int, replication: int, brokers: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple((p + k) % brokers + 1 for k in range(replication)) for p in range(partitions))
+
+
+# ---------------------------------------------------------------- at scale
+
+
+def story(partitions: int, replication: int, brokers: int, topic_of: int) -> dict[str, Any]:
+    """Topics that come one by one, a broker that dies, and the controller that dies: seconds of each, and bytes at the end."""
+    world = started(brokers)
+    assignment = assigned(topic_of, replication, brokers)
+    per_topic = []
+
+    def create(topic: str) -> None:
+        world.step(("create_topic", topic, assignment))
+        world.run()
+
+    def end(broker: int) -> None:
+        for kind in ("kill", "expire"):
+            world.step((kind, broker))
+        world.run()
+
+    for number in range(partitions // topic_of):
+        per_topic.append(timed(lambda number=number: create(f"t{number}")))
+    seconds = {"creation": sum(per_topic), "a broker dies": timed(lambda: end(brokers)), "failover": timed(lambda: end(1))}
+    return {"seconds": seconds, "first": per_topic[0], "last": per_topic[-1]} | sizes(world, partitions)
+
+
+def sizes(world: World, partitions: int) -> dict[str, float]:
+    """Bytes per partition: of the new controller's context, and of the in-memory ZooKeeper."""
+    (controller,) = [p.driver.controller for p in world.processes.values() if p.driver.controller.is_active]
+    return {"context": deep_size(controller) / partitions, "zookeeper": deep_size(world.zk, [world]) / partitions}
+
+
+def at_scale(sizes: list[int], replication: int, brokers: int, rounds: int) -> None:
+    rates: dict[str, list[float]] = {}
+    for partitions in sizes:
+        rows = [story(partitions, replication, brokers, min(partitions, 1_000)) for _ in range(rounds)]
+        for what in rows[0]["seconds"]:
+            rate = statistics.median(partitions / row["seconds"][what] for row in rows)
+            rates.setdefault(what, []).append(rate)
+            print(f"{partitions:,} partitions, replication {replication}, {what}: {rate:,.0f} partitions/s", flush=True)
+        growth = statistics.median(row["last"] / row["first"] for row in rows)
+        context, zookeeper = (statistics.median(row[what] for row in rows) for what in ("context", "zookeeper"))
+        print(f"{partitions:,} partitions: the last thousand took {growth:.2f} times the first thousand's time")
+        print(f"{partitions:,} partitions: {context:,.0f} bytes each in the controller's context, {zookeeper:,.0f} in ZooKeeper")
+    for what, found in rates.items():
+        print(
+            f"{what}: {found[0] / found[-1]:.2f} times the seconds per partition at {sizes[-1]:,} that it takes at {sizes[0]:,}"
+        )
+
+
+# ---------------------------------------------------------------- against the sketch
+
+
+def run_sketch(world: Sketch) -> None:
+    while routine := [a for a in world.actions() if a[0] in ("advance", "begin", "deliver")]:
+        world.step(routine[0])
+
+
+def sketch(topics: int, partitions: int, brokers: int) -> float:
+    """Seconds until the sketch's controller has led all partitions online."""
+    plans = tuple((f"t{number}", assigned(partitions, 3, brokers)) for number in range(topics))
+    world = Sketch(brokers=tuple(range(1, brokers + 1)), plans=plans, faults=frozenset())
+    for broker in range(1, brokers + 1):
+        world.step(("start", broker))
+    run_sketch(world)
+
+    def create() -> None:
+        for topic, _ in plans:
+            world.step(("create", topic))
+            run_sketch(world)
+
+    return timed(create)
+
+
+def ours(topics: int, partitions: int, brokers: int) -> float:
+    """The same for ours, leaders only: what the controller does, requests waiting in their channels."""
+    world = started(brokers)
+    assignment = assigned(partitions, 3, brokers)
+
+    def create() -> None:
+        for number in range(topics):
+            world.step(("create_topic", f"t{number}", assignment))
+            run(world, LEADERS_ONLY)
+
+    return timed(create)
+
+
+def against(topics: int, partitions: int, rounds: int) -> None:
+    rows = [(sketch(topics, partitions, 6), ours(topics, partitions, 6)) for _ in range(rounds)]
+    total = topics * partitions
+    ratio = statistics.median(peer / mine for peer, mine in rows)
+    theirs, mine = (statistics.median(total / row[of] for row in rows) for of in (0, 1))
+    print(
+        f"{topics} topics of {partitions}: sketch {theirs:,.0f} partitions/s, kcontrol {mine:,.0f}: {ratio:.2f} times the sketch"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The controller at scale, and against the sketch.")
+    parser.add_argument("--partitions", type=int, nargs="+", default=[10_000, 30_000, 100_000])
+    parser.add_argument("--replication", type=int, default=3)
+    parser.add_argument("--brokers", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=3)
+    chosen = parser.parse_args()
+    at_scale(chosen.partitions, chosen.replication, chosen.brokers, chosen.rounds)
+    for topics, partitions in ((1, 10_000), (100, 100), (1_000, 10)):
+        against(topics, partitions, chosen.rounds)
+
+
+if __name__ == "__main__":
+    main()

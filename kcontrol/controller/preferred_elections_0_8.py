@@ -1,0 +1,74 @@
+"""Preferred elections where listeners share one lock: what is asked for through the znode, or by the rebalance.
+
+Source: PreferredReplicaElectionListener, KafkaController.initializePreferredReplicaElection, onPreferredReplicaElection,
+removePartitionsFromPreferredReplicaElection and checkAndTriggerPartitionRebalance (0.8.1.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kcontrol.controller import partition_machine
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.elections_on_request import misplaced_by_broker
+from kcontrol.effects import Exists, Handler, Learn, Op, Read, Release, Transaction
+from kcontrol.events import AutoPreferredReplicaLeaderElection, ReplicaLeaderElection
+from kcontrol.model import PartitionState, TopicPartition
+from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_list
+
+
+def learn_pending_elections(ctx: ControllerContext) -> Handler:
+    """At failover, before the machines start: what is asked for and not led so already.
+
+    Raises KeyError for a partition that nobody has ever led: the failover fails, at every broker that tries.
+    """
+    (znode,) = yield Read((PREFERRED_REPLICA_ELECTION,), watch=True)
+    named = decode_partition_list(znode.data) if znode else ()
+    wanted = [tp for tp in named if (replicas := ctx.replicas(tp)) and ctx.leadership[tp].leader != replicas[0]]
+    if wanted:
+        yield Learn("preferred_elections", wanted)
+
+
+def elect_pending(ctx: ControllerContext) -> Handler:
+    """Elect those, and delete the request, whether there was one or not."""
+    yield from on_preferred_replica_election(ctx, tuple(sorted(ctx.preferred_elections)), delete=True)
+
+
+def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
+    """Elect what the znode names, but for what is under way already, even on a broker that has resigned and can only delete.
+
+    Raises MalformedZnode for what is no list of partitions; the znode stays.
+    """
+    yield Exists((PREFERRED_REPLICA_ELECTION,), watch=True)
+    (znode,) = yield Read((PREFERRED_REPLICA_ELECTION,), watch=True)
+    if znode is None:
+        return
+    asked = tuple(tp for tp in decode_partition_list(znode.data) if tp not in ctx.preferred_elections)
+    yield from on_preferred_replica_election(ctx, asked, delete=True)
+
+
+def on_preferred_replica_election(ctx: ControllerContext, partitions: Collection[TopicPartition], *, delete: bool) -> Handler:
+    """Mark, elect, look at each, delete the request if there was one, unmark.
+
+    Raises KeyError for a partition without leadership or replicas: then the request and the marks stay.
+    """
+    if partitions:
+        yield Learn("preferred_elections", partitions)
+    yield from partition_machine.move(ctx, partitions, PartitionState.ONLINE, "preferred")
+    for tp in partitions:
+        _ = ctx.leadership[tp], ctx.assignments[tp]
+    if delete:
+        yield Transaction((Op("delete", PREFERRED_REPLICA_ELECTION),))
+    if partitions:
+        yield Learn("preferred_elections", remove=tuple(partitions))
+
+
+def auto_preferred_replica_leader_election(ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection) -> Handler:
+    """For every broker that leads too few of the partitions that prefer it: elect one by one, letting go of the lock."""
+    if not ctx.is_active:
+        return
+    for broker_id, misplaced in misplaced_by_broker(ctx).items():
+        for tp in misplaced:
+            yield Release()
+            if broker_id in ctx.live_broker_ids and tp.topic in ctx.all_topics and not ctx.preferred_elections:
+                yield from on_preferred_replica_election(ctx, (tp,), delete=False)
