@@ -71,7 +71,7 @@ class Pin(NamedTuple):
 PINS = (
     Pin("ISR never empty", last_member, 1, [("kill", 2), ("expire", 2), *hears(1), *on(1, 6)]),
     Pin("a deposed controller writes nothing", creation_begun, 1, [*on(1, 9), DELETE, *hears(2), *on(2, 4), *on(1, 1)]),
-    Pin("one writer per epoch", second_election, 0, [*hears(1), *on(1, 4), *on(2, 18)]),
+    Pin("one writer per epoch", second_election, 0, [*hears(1), *on(1, 4), *on(2, 19)]),
     Pin("one controller", lambda: small({}, {}, "delete_controller"), 1,
         [DELETE, *hears(1), *hears(2), *on(2, 3), *on(1, 2), *on(2, 13), *hears(1), *on(1, 2), *hears(2), *on(2, 2), *hears(2),
          *on(2, 2)]),
