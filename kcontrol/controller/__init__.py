@@ -1,4 +1,5 @@
 """Decides: what the controller does about each event. Pure: no clock, randomness, threads, I/O or logging.
 
-Read `partition_machine.py` first, then `broker_changes.py`, then `leadership.py`.
+Read `partition_machine.py` first, then `handlers.py` (what leads where), `broker_changes.py`, `controller_election.py` and
+`failover_and_resignation.py`. What ends in `_0_8` is the other design, that of listeners and one lock.
 """

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover import bring_online, delete_all, listen_to_modifications, read_brokers
+from kcontrol.controller.failover_steps import bring_online, delete_all, listen_to_modifications, read_brokers
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
 from kcontrol.effects import Children, Handler, Learn, Read, Unwatch

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from kcontrol.controller import partition_machine
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover import bring_online
+from kcontrol.controller.failover_steps import bring_online
 from kcontrol.controller.partition_machine import Moved
 from kcontrol.controller.stories import afterwards
 from kcontrol.effects import Arm, Enqueue, Exists, Handler, Op, Read, Respond, Writes

@@ -1,6 +1,7 @@
-"""Which handler answers which event, and how a watch event becomes one: two tables.
+"""Which handler answers which event, and how a watch event becomes one: two tables for each design.
 
-Source: ControllerEventManager's process in KafkaController.scala and the ZNodeChangeHandlers at its end (2.8).
+Source: ControllerEventManager's process in KafkaController.scala and the ZNodeChangeHandlers at its end (2.8); the listeners of
+KafkaController.scala, PartitionStateMachine.scala and ReplicaStateMachine.scala (0.8.1).
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from typing import Any, NamedTuple
 from kcontrol import events as e
 from kcontrol.controller import broker_changes as brokers
 from kcontrol.controller import controlled_shutdown as goodbye
+from kcontrol.controller import controller_election as election
+from kcontrol.controller import controller_election_0_8 as election_0_8
 from kcontrol.controller import elections_on_request as asked
-from kcontrol.controller import elector, leadership, listeners
 from kcontrol.controller import isr_changes as isr
+from kcontrol.controller import listeners_0_8 as listeners
 from kcontrol.controller import preferred_elections_0_8 as preferred
 from kcontrol.controller import topic_changes as topics
 from kcontrol.controller.context import ControllerContext
@@ -44,11 +47,11 @@ def listen_again(path: str) -> Callable[[ControllerContext, Any], Handler]:
 # fmt: off
 ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Handler]], ...] = (
     # event                               state                                    active?  handler
-    (e.Startup,                            S.CONTROLLER_CHANGE,                     False, leadership.startup),
-    (e.ControllerChange,                   S.CONTROLLER_CHANGE,                     False, leadership.controller_change),
-    (e.Reelect,                            S.CONTROLLER_CHANGE,                     False, leadership.reelect),
-    (e.RegisterBrokerAndReelect,           S.CONTROLLER_CHANGE,                     False, leadership.register_and_reelect),
-    (e.Expire,                             S.CONTROLLER_CHANGE,                     False, leadership.expire),
+    (e.Startup,                            S.CONTROLLER_CHANGE,                     False, election.startup),
+    (e.ControllerChange,                   S.CONTROLLER_CHANGE,                     False, election.controller_change),
+    (e.Reelect,                            S.CONTROLLER_CHANGE,                     False, election.reelect),
+    (e.RegisterBrokerAndReelect,           S.CONTROLLER_CHANGE,                     False, election.register_and_reelect),
+    (e.Expire,                             S.CONTROLLER_CHANGE,                     False, election.expire),
     (e.BrokerChange,                       S.BROKER_CHANGE,                         True,  brokers.broker_change),
     (e.BrokerModifications,                S.BROKER_CHANGE,                         True,  brokers.broker_modifications),
     (e.TopicChange,                        S.TOPIC_CHANGE,                          True,  topics.topic_change),
@@ -84,11 +87,11 @@ WATCH_EVENTS: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
 
 LISTENER_ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Handler]], ...] = (
     # event                               state                                    active?  handler
-    (e.BrokerStartup,                      S.CONTROLLER_CHANGE,                     False, elector.broker_startup),
-    (e.LeaderChange,                       S.CONTROLLER_CHANGE,                     False, elector.leader_change),
-    (e.ControllerEpochChange,              S.CONTROLLER_CHANGE,                     False, elector.controller_epoch_change),
-    (e.NewSession,                         S.CONTROLLER_CHANGE,                     False, elector.new_session),
-    (e.RegisterBroker,                     S.IDLE,                                  False, elector.register_broker),
+    (e.BrokerStartup,                      S.CONTROLLER_CHANGE,                     False, election_0_8.broker_startup),
+    (e.LeaderChange,                       S.CONTROLLER_CHANGE,                     False, election_0_8.leader_change),
+    (e.ControllerEpochChange,              S.CONTROLLER_CHANGE,                     False, election_0_8.controller_epoch_change),
+    (e.NewSession,                         S.CONTROLLER_CHANGE,                     False, election_0_8.new_session),
+    (e.RegisterBroker,                     S.IDLE,                                  False, election_0_8.register_broker),
     (e.BrokerChange,                       S.BROKER_CHANGE,                         False, listeners.broker_change),
     (e.TopicChange,                        S.TOPIC_CHANGE,                          False, listeners.topic_change),
     (e.PartitionModifications,             S.TOPIC_CHANGE,                          False, listeners.partition_modifications),
@@ -177,4 +180,4 @@ def handle(ctx: ControllerContext, event: e.Event) -> Handler:
     try:
         yield from row.handler(ctx, event)
     except ControllerMoved:
-        yield from leadership.maybe_resign(ctx)
+        yield from election.maybe_resign(ctx)

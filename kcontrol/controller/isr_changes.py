@@ -6,7 +6,7 @@ Source: KafkaController.processAlterIsr and processIsrChangeNotification (2.8).
 from __future__ import annotations
 
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover import delete_all, refresh_leadership
+from kcontrol.controller.failover_steps import delete_all, refresh_leadership
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
 from kcontrol.effects import Children, Handler, Learn, Op, Read, Respond, Result, Writes

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover import learn_topics
+from kcontrol.controller.failover_steps import learn_topics
 from kcontrol.effects import Children, Handler, Learn, Read, Unwatch
 from kcontrol.events import PartitionModifications, TopicChange
 from kcontrol.model import PartitionState, ReplicaState, TopicPartition

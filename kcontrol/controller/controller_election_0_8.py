@@ -9,7 +9,7 @@ import re
 
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.controller_epoch import read_controller_epoch
-from kcontrol.controller.orders import resign, take_over
+from kcontrol.controller.failover_and_resignation import resign, take_over
 from kcontrol.effects import Complain, Exists, Handler, Learn, Op, Read, Release, Result, Sleep, Transaction, Watch
 from kcontrol.events import BrokerStartup, ControllerEpochChange, LeaderChange, NewSession, RegisterBroker
 from kcontrol.registration import ensure, register_patiently

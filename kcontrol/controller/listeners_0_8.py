@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover import bring_online, learn_topics, listen_to_topics, read_registrations
+from kcontrol.controller.failover_steps import bring_online, learn_topics, listen_to_topics, read_registrations
 from kcontrol.controller.requests import RequestBatch, update_metadata
 from kcontrol.controller.topic_changes import on_new_partition_creation
 from kcontrol.effects import Children, Exists, Handler, Learn, Read, Release, Respond

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kcontrol.controller import failover as f
+from kcontrol.controller import failover_steps as f
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.controller_epoch import increment_controller_epoch
 from kcontrol.controller.elections_on_request import pending_preferred_elections, start_rebalancing

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Any
 
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.orders import resign, take_over
+from kcontrol.controller.failover_and_resignation import resign, take_over
 from kcontrol.effects import (
     ControllerMoved,
     Effect,
