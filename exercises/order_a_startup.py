@@ -1,4 +1,4 @@
-"""Exercise: what the controller does when broker 2 comes back. Put the five letters in order, then lab.check("order-a-startup", order)."""
+"""Exercise: what happens when broker 2 comes back? Order the letters, then lab.check("order-a-startup", order)."""
 
 # A  u-0, which has its only replica there, gets its leader back
 # B  broker 2 is told every leader there is

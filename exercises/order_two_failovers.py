@@ -1,4 +1,4 @@
-"""Exercise: what a new controller does, under 0.8.1 and under 2.8. Order the letters, then lab.check("order-two-failovers", orders)."""
+"""Exercise: a new controller under 0.8.1 and under 2.8. Order the letters, then lab.check("order-two-failovers", orders)."""
 
 # A  /controller is created
 # B  the state znodes of the partitions are read

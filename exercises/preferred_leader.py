@@ -1,4 +1,4 @@
-"""Exercise: bring the preferred leader back, if it can lead. Fill in about 3 lines, then lab.check("preferred-leader", preferred)."""
+"""Exercise: bring the preferred leader back, if it can lead; then lab.check("preferred-leader", preferred)."""
 
 
 def preferred(assignment, isr, live):
