@@ -133,11 +133,17 @@ def _changes_something(world: World, n: int, fetch: Fetch) -> bool:
 
 
 def fetch(world: World, follower: int, partition: str) -> None:
-    """A follower asks its leader, who takes note of it, and does with the answer what it says."""
+    """A follower asks its leader, who takes note of it, and does with the answer what it says.
+
+    Of a follower whose log parts from the leader's no note is taken: how far it is says nothing before it has cut its log.
+    Source: ReplicaManager.updateFollowerFetchState (2.8).
+    """
     found = _fetch(world, follower, TopicPartition.parse(partition))
     assert found is not None, "only a possible action is performed"
-    record = world.processes[found.leader].driver.enqueue(found.asked, None, "requests")
-    begin_if_idle(world, found.leader)
+    record = None
+    if found.answer.diverging is None:
+        record = world.processes[found.leader].driver.enqueue(found.asked, None, "requests")
+        begin_if_idle(world, found.leader)
     world.processes[follower].driver.enqueue(found.answer, record, "requests")
     begin_if_idle(world, follower)
 

@@ -303,8 +303,9 @@ INVARIANTS: tuple[Invariant, ...] = (
               "ZkPartitionStateMachine.doElectLeaderForPartitions, AbstractControllerBrokerRequestBatch (2.8)"),
     Invariant("no epoch from the future",
               "No request names a controller epoch beyond its controller's, nor that one beyond /controller_epoch.",
-              "0.8.0", STEP, _SENDING, f"{_STATE}|{_EPOCH}", no_epoch_from_the_future,
-              "AbstractControllerBrokerRequestBatch.sendRequestsToBrokers (2.8)"),
+              "1.1.0", STEP, _SENDING, f"{_STATE}|{_EPOCH}", no_epoch_from_the_future,
+              "AbstractControllerBrokerRequestBatch.sendRequestsToBrokers (2.8); ReplicaStateMachine.handleStateChange (1.0),"
+              " NewReplica, reads what the next controller may have written"),
     Invariant("one controller",
               "Nobody works as controller but the broker that /controller names, and that one does while it lives.",
               "0.9.0", QUIET, frozenset(), rf"{_EPOCH}|{_RULER}", one_controller,

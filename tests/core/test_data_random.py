@@ -102,7 +102,9 @@ def test_the_walks_go_through_what_logs_go_through() -> None:
 # ---------------------------------------------------------------- what logs promise
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(20), 5_110]
+)  # the last one fails if a leader notes a follower whose log parts from its own
 def test_what_was_committed_survives_clean_elections(seed: int) -> None:
     """Under 2.8's rules no random run without unclean elections loses or hides what acks=all acknowledged, and replicas agree.
 
