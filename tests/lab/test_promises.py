@@ -14,7 +14,13 @@ from kcontrol.sim.world import World
 from tests.lab.support import refusal
 from tests.search.support import pasted
 
-OLD = ("ISR never empty", "a deposed controller writes nothing", "one writer per epoch", "no epoch from the future", "one controller")
+OLD = (
+    "ISR never empty",
+    "a deposed controller writes nothing",
+    "one writer per epoch",
+    "no epoch from the future",
+    "one controller",
+)
 
 
 def test_the_table_says_what_is_promised_since_when(opened: Callable[..., Lab]) -> None:

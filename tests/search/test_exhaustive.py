@@ -9,10 +9,12 @@ from kcontrol.sim.search import Found, search
 from kcontrol.sim.world import World
 from tests.core.support import cluster
 from tests.search.support import pasted, two_brokers
+from tests.search.test_shortest import small
 
 STEPS_TO_A_DEPOSED_WRITE = 16
 STATES_UNTIL_FOUND = 1_983
 STATES_TO_DEPTH_18 = 3_686
+STATES_OF_0_8_1_TO_DEPTH_12 = 458
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +110,9 @@ def test_equal_states_are_visited_once() -> None:
     world.step(("delete", "/controller"))
     first, pairs, begun = 3, 3, 3
     assert search(world, depth=3, faults=0).states == 1 + first + pairs + begun
+
+
+def test_a_small_world_of_0_8_1_has_so_many_states() -> None:
+    """From two brokers of 0.8.1 with one topic, with two faults in twelve steps, there are so many states and no other."""
+    result = search(small({"t": ((1, 2),)}, {}, "kill", "delete_controller"), depth=12, faults=2)
+    assert (result.states, result.violation) == (STATES_OF_0_8_1_TO_DEPTH_12, None)
