@@ -32,10 +32,9 @@ Steps = Generator[Effect, Any, "Moved"]
 
 
 class Moved(NamedTuple):
-    """What became of the subjects of one call: the leadership of those that were elected, the reason for those that were not."""
+    """What became of one call: who leads the subjects that were elected. Why others were not, the journal says."""
 
     elected: dict[TopicPartition, LeaderAndIsr]
-    failed: dict[TopicPartition, str]
 
 
 class Question(NamedTuple):
@@ -125,12 +124,12 @@ def move(
     A handler says `yield from move(...)`. Illegal moves are refused and the rest goes on.
     Source: ZkPartitionStateMachine.handleStateChanges and doHandleStateChanges (2.8).
     """
-    moved = Moved({}, {})
+    moved = Moved({})
     subjects = tuple(subjects)
     if not subjects:
         return moved
     if ctx.rules.design == LISTENERS and not ctx.machines_started:
-        return Moved({}, dict.fromkeys(subjects, "the machine has not started"))
+        return moved
     batch = RequestBatch()
     for together in (subjects,) if ctx.rules.pipelined else zip(subjects):
         yield from _move(ctx, batch, together, target, Question(strategy, unclean=allow_unclean), moved)
@@ -149,7 +148,6 @@ def _move(
     phases = _by_phase(ctx, subjects, target)
     if refused := phases.get(""):
         yield Commit(tuple(Refusal(tp, ctx.partition_state(tp), target, "no such transition", True) for tp in refused))
-        moved.failed.update((tp, "illegal transition") for tp in refused)
     if marked := phases.get("memory"):
         if target is NEW and ctx.rules.rereads_assignment:
             yield from _reread(marked)
@@ -216,13 +214,11 @@ def _create(
     """
     plan = [_decide(ctx, tp, target, Question("initialize"), "create") for tp in new]
     ready = [change.subject for change in plan if isinstance(change, StateChange)]
-    moved.failed.update((tp, refusal.reason) for tp, refusal in zip(new, plan, strict=True) if isinstance(refusal, Refusal))
     if ready:
         topics = dict.fromkeys(tp.topic for tp in ready)
         yield Writes(tuple((Op("create", partitions_path(topic)),) for topic in topics))
         yield Writes(tuple((Op("create", partition_path(tp)),) for tp in ready if isinstance(tp, TopicPartition)))
     answer: Committed = yield Commit(tuple(plan))
-    moved.failed.update((tp, code) for tp, code in answer.failed if isinstance(tp, TopicPartition))
     for change in answer.done:
         tp, value = change.subject, change.value
         assert isinstance(tp, TopicPartition) and value is not None
@@ -245,9 +241,7 @@ def _elect(
         stored = {tp: decode_state(z.data, z.stat.version) for tp, z in zip(todo, znodes, strict=True) if z}
         unclean = yield from _unclean(ctx, stored, question)
         plan = [_decide(ctx, tp, target, question._replace(stored=stored.get(tp), unclean=tp in unclean), "set") for tp in todo]
-        moved.failed.update((tp, change.reason) for tp, change in zip(todo, plan, strict=True) if isinstance(change, Refusal))
         answer: Committed = yield Commit(tuple(plan))
-        moved.failed.update((tp, code) for tp, code in answer.failed if isinstance(tp, TopicPartition))
         for change in answer.done:
             _announce(ctx, batch, change, question.strategy, moved)
         todo = tuple(tp for tp in answer.lost if isinstance(tp, TopicPartition))
