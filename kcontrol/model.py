@@ -53,6 +53,8 @@ class PartitionState(Enum):
     ONLINE = "OnlinePartition"
     OFFLINE = "OfflinePartition"
 
+    __hash__ = object.__hash__  # members are alone of their kind, and the enum's own hash is slow where machines look rows up
+
     def __str__(self) -> str:
         return self.value
 
@@ -67,6 +69,8 @@ class ReplicaState(Enum):
     DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
     NON_EXISTENT = "NonExistentReplica"
+
+    __hash__ = object.__hash__
 
     def __str__(self) -> str:
         return self.value

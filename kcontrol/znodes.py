@@ -168,6 +168,8 @@ def decode_topic(data: bytes) -> TopicZnode:
 
 
 def _assignment(number: str, replicas: tuple[int, ...], adding: Fields, removing: Fields) -> ReplicaAssignment:
+    if not (adding.value or removing.value):
+        return ReplicaAssignment(replicas)
     return ReplicaAssignment(replicas, *(fields.get(number, tuple[Int32, ...], ()) for fields in (adding, removing)))
 
 

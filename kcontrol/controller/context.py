@@ -188,23 +188,26 @@ def _learn_replica_states(held: ReplicaStates, learn: Learn) -> None:
 
 def apply_change(ctx: ControllerContext, change: StateChange) -> None:
     """Carry out one committed move in memory: the subject's state and, where it has one, the partition's leadership."""
-    subject, state, value = change.subject, change.target, change.value
+    subject, _, state, value, _, _ = change
     states: Any
+    tp: Any = subject
     if isinstance(subject, PartitionReplica):
         by_broker: Any = ctx.replica_states.by_broker
-        tp, states = subject[0], by_broker.setdefault(subject[1], {})
+        tp, broker_id = subject
+        states = by_broker.get(broker_id)
+        if states is None:
+            states = by_broker[broker_id] = {}
     else:
-        tp, states = subject, ctx.partition_states
-    counted = tp is subject or value is not None
-    before = _counts_of(ctx, tp) if counted else (0, 0)
+        states = ctx.partition_states
+        _adjust(ctx, (states.get(tp) is PartitionState.OFFLINE, 0), (state is PartitionState.OFFLINE, 0))
     if state is ReplicaState.NON_EXISTENT or state is PartitionState.NON_EXISTENT:
         states.pop(tp, None)
     else:
         states[tp] = state
     if value is not None:
+        before = ctx.is_imbalanced(tp)
         ctx.leadership[tp] = value  # type: ignore[index]
-    if counted:
-        _adjust(ctx, before, _counts_of(ctx, tp))
+        _adjust(ctx, (0, before), (0, ctx.is_imbalanced(tp)))
 
 
 # ---------------------------------------------------------------- the two counts
@@ -221,11 +224,6 @@ def _counted(ctx: ControllerContext, learn: Learn) -> Collection[TopicPartition]
     if learn.field == "topics_to_be_deleted":
         return [tp for tp in ctx.assignments if tp.topic in named]
     return named
-
-
-def _counts_of(ctx: ControllerContext, tp: TopicPartition) -> Counts:
-    """1 if this partition is Offline, and 1 if it is not led by its first replica."""
-    return ctx.partition_states.get(tp) is PartitionState.OFFLINE, ctx.is_imbalanced(tp)
 
 
 def _count(ctx: ControllerContext, partitions: Collection[TopicPartition]) -> Counts:

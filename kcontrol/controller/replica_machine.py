@@ -28,7 +28,13 @@ Replicas = list[PartitionReplica]
 
 
 def _commit(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) -> Commit:
-    return Commit(tuple(StateChange(r, ctx.replica_state(r), target) for r in replicas))
+    return Commit(tuple([StateChange(r, source, target) for r, source in zip(replicas, _sources(ctx, replicas), strict=True)]))
+
+
+def _sources(ctx: ControllerContext, replicas: Replicas) -> list[ReplicaState]:
+    """The states of replicas that are all on one broker."""
+    states = ctx.replica_states.by_broker.get(replicas[0].broker_id, {})
+    return [states.get(r[0], NON_EXISTENT) for r in replicas]
 
 
 def mark(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
@@ -167,8 +173,8 @@ def _by_action(ctx: ControllerContext, replicas: Replicas, target: ReplicaState)
         row = REPLICA_TRANSITIONS.find(source, target)
         actions[source] = ctx.replace.get(f"replica.({source}, {target})", row.action) if row else None
     groups: dict[Callable[..., Steps] | None, Replicas] = {}
-    for replica in replicas:
-        groups.setdefault(actions[ctx.replica_state(replica)], []).append(replica)
+    for replica, source in zip(replicas, _sources(ctx, replicas), strict=True):
+        groups.setdefault(actions[source], []).append(replica)
     return groups
 
 

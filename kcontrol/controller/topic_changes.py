@@ -43,9 +43,10 @@ def on_new_partition_creation(ctx: ControllerContext, partitions: Iterable[Topic
     """New partitions, new replicas, then leaders, then replicas in use."""
     partitions = tuple(partitions)
     yield from partition_machine.move(ctx, partitions, PartitionState.NEW)
-    yield from replica_machine.move(ctx, ctx.replicas_of(partitions), ReplicaState.NEW)
+    replicas = ctx.replicas_of(partitions)
+    yield from replica_machine.move(ctx, replicas, ReplicaState.NEW)
     yield from partition_machine.move(ctx, partitions, PartitionState.ONLINE, "offline")
-    yield from replica_machine.move(ctx, ctx.replicas_of(partitions), ReplicaState.ONLINE)
+    yield from replica_machine.move(ctx, replicas, ReplicaState.ONLINE)
 
 
 def partition_modifications(ctx: ControllerContext, event: PartitionModifications) -> Handler:

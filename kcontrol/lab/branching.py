@@ -63,9 +63,9 @@ def play_without(original: World, at: int) -> Without:
         by_itself = goes_on_by_itself(whole, action)
         if left_out and not by_itself and is_at_rest(whole):
             twin.run()
-        before = len(whole.journal.records)
+        before = len(whole.journal)
         _play(whole, action)
-        if before <= at < len(whole.journal.records):
+        if before <= at < len(whole.journal):
             if by_itself:
                 raise UserError(f"Nobody outside has done that: {text.say(whole.journal.records[at])} Choose an act or a fault.")
             left_out = action

@@ -56,7 +56,7 @@ def _rows(brokers: int, partitions: int, replication: int) -> list[dict[str, obj
     spread = [[(p + k) % brokers + 1 for k in range(min(replication, brokers))] for p in range(partitions)]
     world.step(("create_topic", "t", spread))
     world.run()
-    before = len(world.journal.records)
+    before = len(world.journal)
     world.step(("kill", brokers))
     world.run()
     records, size = world.journal.records, {"brokers": brokers, "partitions": partitions}

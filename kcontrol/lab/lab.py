@@ -104,7 +104,7 @@ class Lab(Acts):
         self._question: predicting.Question | None = None
         self._shown: Viewer | None = None
         self._beside: Viewer | None = None
-        self._kept = len(world.journal.records)
+        self._kept = len(world.journal)
         _open.add(self)
         self._keep()
 
@@ -278,7 +278,7 @@ class Lab(Acts):
         """The same steps in the simulated world, up to the one that made record number `at`."""
         world = World(self._world.settings)
         for _ in self._played_again(world):
-            if len(world.journal.records) > at:
+            if len(world.journal) > at:
                 break
         return world
 

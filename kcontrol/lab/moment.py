@@ -39,9 +39,14 @@ class Moment(Studies):
         return self._records
 
     @property
+    def _past(self) -> History:
+        self._history.records = self.records  # a journal that goes on spells its last records out when it is asked for them
+        return self._history
+
+    @property
     def state(self) -> State:
         """What `runtime.fold` makes of the journal: znodes, brokers, channels."""
-        return self._history.state if self._state is None else self._state
+        return self._past.state if self._state is None else self._state
 
     # ---------------------------------------------------------------- tables
 
@@ -115,14 +120,14 @@ class Moment(Studies):
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
         """What differs between the states after two records: one row per znode and per belief of a broker."""
-        return tables.diff(*(self._history.at(subjects.position(self.records, to)) for to in (before, after)))
+        return tables.diff(*(self._past.at(subjects.position(self.records, to)) for to in (before, after)))
 
     # ---------------------------------------------------------------- other moments
 
     def rewind(self, to: object) -> Moment:
         """The same run after an earlier record: an id such as "2.1.58", or a number in the journal, negative from the end."""
         at = subjects.position(self.records, to)
-        return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._history.at(at))
+        return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._past.at(at))
 
     def compare(self, one: Moment | str, other: Moment | str | None = None) -> parting.Parting | beside.Beside:
         """The first record at which two runs part, and what differs between them in the end, side by side.

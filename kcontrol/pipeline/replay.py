@@ -55,7 +55,7 @@ class Replay:
 
     def _log(self, by: By, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
         node, incarnation = (by, self.incarnations.get(by, 1)) if isinstance(by, int) else (0, 0)
-        return self.journal.add(node, incarnation, kind, cause, len(self.journal.records), fields)
+        return self.journal.add(node, incarnation, kind, cause, len(self.journal), fields)
 
     # ---------------------------------------------------------------- steps
 

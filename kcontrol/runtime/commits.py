@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from kcontrol import effects as fx
 from kcontrol.controller.context import apply_change
-from kcontrol.model import PartitionReplica, TopicPartition
+from kcontrol.model import LeaderAndIsr, PartitionReplica, TopicPartition
 from kcontrol.runtime import fencing
-from kcontrol.runtime.journal import RecordId
+from kcontrol.runtime.journal import RecordId, Spelled
 from kcontrol.znodes import encode_state, state_path
 
 if TYPE_CHECKING:
     from kcontrol.runtime.driver import Driver, Thread
 
 LOST = "BadVersion"
+
+Move = fx.StateChange | fx.Refusal
 
 
 def fence(driver: Driver, expected: int | None) -> int:
@@ -26,30 +31,26 @@ def fence(driver: Driver, expected: int | None) -> int:
 
 def latest(thread: Thread) -> RecordId | None:
     """The last record of the handler's machines, or the record of its beginning."""
-    return thread.changed.get(None, thread.begun)
+    return _cause(thread.begun, thread.changed.get(None))
 
 
-def perform(driver: Driver, thread: Thread, changes: tuple[fx.StateChange | fx.Refusal, ...]) -> fx.Committed:
-    """Write what is to be written in one pipeline; then, for each change in order, memory and its record."""
+def perform(driver: Driver, thread: Thread, changes: tuple[Move, ...]) -> fx.Committed:
+    """Write what is to be written in one pipeline; then, in order, memory and one record for each change."""
     writing = [c for c in changes if isinstance(c, fx.StateChange) and c.write]
-    results = iter(_write(driver, thread, writing)) if writing else iter(())
-    done: list[fx.StateChange] = []
-    lost: list[fx.Subject] = []
-    failed: list[tuple[fx.Subject, str]] = []
-    for change in changes:
-        if isinstance(change, fx.Refusal):
-            _log_refusal(driver, thread, change)
-            continue
-        result = next(results) if change.write else None
-        if result is None or result.is_ok:
-            done.append(_carry_out(driver, thread, change, result))
-        elif result.code == LOST:
-            lost.append(change.subject)
-            _log_move(driver, thread, "lost", change, reason=result.code, rule=change.rule)
-        else:
-            failed.append((change.subject, result.code))
-            _log_move(driver, thread, "refuse", change, reason=result.code, illegal=False, rule=change.rule)
-    return fx.Committed(tuple(done), tuple(lost), tuple(failed))
+    moves = changes
+    results: list[fx.Result | None] = [None] * len(changes)
+    if writing:
+        answers = iter(_write(driver, thread, writing))
+        results = [next(answers) if isinstance(c, fx.StateChange) and c.write else None for c in changes]
+        moves = tuple(map(_with_version, changes, results))
+    outcomes = list(zip(moves, results, strict=True))
+    done = tuple(m for m, r in outcomes if (r is None or r.is_ok) and isinstance(m, fx.StateChange))
+    for change in done:
+        apply_change(driver.controller, change)
+    _log(driver, thread, moves, results)
+    missed = [(m.subject, r.code) for m, r in outcomes if r is not None and not r.is_ok]
+    lost = tuple(subject for subject, code in missed if code == LOST)
+    return fx.Committed(done, lost, tuple((subject, code) for subject, code in missed if code != LOST))
 
 
 def _write(driver: Driver, thread: Thread, writing: list[fx.StateChange]) -> tuple[fx.Result, ...]:
@@ -57,8 +58,7 @@ def _write(driver: Driver, thread: Thread, writing: list[fx.StateChange]) -> tup
     checked = fence(driver, None)
     outcome = fencing.write(driver.client, transactions, checked, thread.waits_for.answered if thread.waits_for else None)
     if outcome.error is not None:
-        for ops, result in zip(transactions, outcome.results, strict=True):
-            log_write(driver, thread, ops, result, checked)
+        log_writes(driver, thread, transactions, outcome.results, checked)
         raise outcome.error
     return outcome.results
 
@@ -74,38 +74,94 @@ def _partition(subject: fx.Subject) -> TopicPartition:
     return subject.topic_partition if isinstance(subject, PartitionReplica) else subject
 
 
-def _carry_out(driver: Driver, thread: Thread, change: fx.StateChange, result: fx.Result | None) -> fx.StateChange:
-    if result is not None and change.value is not None:
-        change = change._replace(value=change.value._replace(zk_version=result.versions[0] or 0))
-    apply_change(driver.controller, change)
-    written = {"zxid": result.zxid, "fence": fence(driver, None)} if result else {}
-    _log_move(driver, thread, "change", change, value=change.value, write=change.write, rule=change.rule, **written)
-    return change
+def _with_version(change: Move, result: fx.Result | None) -> Move:
+    if result is None or not result.is_ok or isinstance(change, fx.Refusal) or change.value is None:
+        return change
+    subject, source, target, value, write, rule = change
+    return fx.StateChange(subject, source, target, value and value._replace(zk_version=result.versions[0] or 0), write, rule)
 
 
-def _log_refusal(driver: Driver, thread: Thread, refusal: fx.Refusal) -> None:
-    _log_move(driver, thread, "refuse", refusal, reason=refusal.reason, illegal=refusal.illegal)
-
-
-def _log_move(driver: Driver, thread: Thread, kind: str, move: Any, **fields: Any) -> None:
+def _log(driver: Driver, thread: Thread, moves: Sequence[Move], results: Sequence[fx.Result | None]) -> None:
     """A move is caused by the last move of the same partition within the handler, or else by the handler's beginning.
 
-    A change from a state to the same one, with nothing written, is no cause of anything.
+    A change from a state to the same one, with nothing written, is no cause of anything. The journal keeps columns: a value
+    per field and move, and nothing that has to be looked through for garbage.
     """
-    subject = move.subject
-    tp = _partition(subject)
-    machine = "partition" if tp is subject else "replica"
-    cause = thread.changed.get(tp, thread.begun)
-    record = driver.log(kind, cause, machine=machine, subject=subject, source=move.source, target=move.target, **fields)
-    if kind != "change" or move.source is not move.target or move.write:
-        thread.changed[tp] = record
-    thread.changed[None] = record
+    changed, causes, first = thread.changed, list[int | None](), driver.next_seq
+    for seq, (move, result) in enumerate(zip(moves, results, strict=True), first):
+        subject = move[0]
+        tp = subject[0] if isinstance(subject, PartitionReplica) else subject
+        causes.append(changed.get(tp))
+        if move[1] is not move[2] or result is not None or isinstance(move, fx.Refusal):
+            changed[tp] = seq
+    if moves:
+        changed[None] = first + len(moves) - 1
+    at = 0
+    for kind, run in groupby(moves, type):
+        columns = tuple(zip(*run, strict=True))
+        until = at + len(columns[0])
+        spell = partial(SPELL[kind], thread.begun, fence(driver, None))
+        driver.log_batch(spell, causes[at:until], results[at:until], *columns)
+        at = until
 
 
-def log_write(driver: Driver, thread: Thread, ops: tuple[fx.Op, ...], result: fx.Result, checked: int) -> RecordId:
+def _cause(begun: RecordId | None, seq: int | None) -> RecordId | None:
+    return begun if seq is None or begun is None else begun._replace(seq=seq)
+
+
+def _spell_change(
+    begun: RecordId | None,
+    checked: int,
+    after: int | None,
+    result: fx.Result | None,
+    subject: fx.Subject,
+    source: fx.State,
+    target: fx.State,
+    value: LeaderAndIsr | None,
+    write: str | None,
+    rule: str,
+) -> Spelled:
+    """The record of a change, or of what became of it instead; its cause is named by its number."""
+    fields = _fields(subject, source, target)
+    if result is None or result.is_ok:
+        written = {} if result is None else {"zxid": result.zxid, "fence": checked}
+        return "change", _cause(begun, after), fields | {"value": value, "write": write, "rule": rule, **written}
+    if result.code == LOST:
+        return "lost", _cause(begun, after), fields | {"reason": result.code, "rule": rule}
+    return "refuse", _cause(begun, after), fields | {"reason": result.code, "illegal": False, "rule": rule}
+
+
+def _spell_refusal(
+    begun: RecordId | None,
+    checked: int,
+    after: int | None,
+    result: None,
+    subject: fx.Subject,
+    source: fx.State,
+    target: fx.State,
+    reason: str,
+    illegal: bool,
+) -> Spelled:
+    return "refuse", _cause(begun, after), _fields(subject, source, target) | {"reason": reason, "illegal": illegal}
+
+
+SPELL: dict[type, Callable[..., Spelled]] = {fx.StateChange: _spell_change, fx.Refusal: _spell_refusal}
+
+
+def _fields(subject: fx.Subject, source: fx.State, target: fx.State) -> dict[str, Any]:
+    machine = "replica" if isinstance(subject, PartitionReplica) else "partition"
+    return {"machine": machine, "subject": subject, "source": source, "target": target}
+
+
+def log_writes(
+    driver: Driver, thread: Thread, transactions: Sequence[tuple[fx.Op, ...]], results: Sequence[fx.Result], checked: int
+) -> None:
     """One record per transaction: what was written, with the versions that came of it, or why nothing was, and the fence."""
+    driver.log_batch(partial(_spell_write, thread.begun, checked), transactions, results)
+
+
+def _spell_write(begun: RecordId | None, checked: int, ops: tuple[fx.Op, ...], result: fx.Result) -> Spelled:
     versions = result.versions or (None,) * len(ops)
     paths = result.paths or tuple(op.path for op in ops)
     written = [[op.kind, at, op.data, version, op.ephemeral] for op, at, version in zip(ops, paths, versions, strict=True)]
-    fields = {"ops": written, "zxid": result.zxid, "error": None if result.is_ok else result.code, "fence": checked}
-    return driver.log("write", thread.begun, **fields)
+    return "write", begun, {"ops": written, "zxid": result.zxid, "error": None if result.is_ok else result.code, "fence": checked}

@@ -6,7 +6,7 @@ next. The same driver works on the in-memory ZooKeeper and on a real one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from kcontrol.events import Event
 from kcontrol.replica.context import BrokerContext, HostedPartition
 from kcontrol.runtime import commits, logs
 from kcontrol.runtime.event_queue import EventQueue
-from kcontrol.runtime.journal import Journal, RecordId
+from kcontrol.runtime.journal import Journal, RecordId, Spell
 from kcontrol.runtime.round_trips import RoundTrip, is_instant
 from kcontrol.runtime.zookeeper import Client, ConnectionLoss
 
@@ -64,7 +64,7 @@ class Thread:
     answers: list[Any] = field(default_factory=list)
     begun_with: Begun | None = None
     has_let_go: bool = False  # of its lock: since then others may have changed the context under this handler
-    changed: dict[Any, RecordId] = field(default_factory=dict)  # the last move of each partition within this handler
+    changed: dict[Any, int] = field(default_factory=dict)  # the number of each partition's last move within this handler
 
     @property
     def sleeps_until(self) -> str:
@@ -116,6 +116,14 @@ class Driver:
 
     def log(self, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
+
+    def log_batch(self, spell: Spell, *columns: Sequence[Any]) -> None:
+        """A record for each row of the columns, as `Journal.add_batch` spells them, from `next_seq` on."""
+        self.journal.add_batch(self.node, self.incarnation, self.clock(), spell, columns)
+
+    @property
+    def next_seq(self) -> int:
+        return self.journal.next_seq(self.node, self.incarnation)
 
     def enqueue(self, event: Event, cause: RecordId | None, thread: str | None = None, *, noticed: bool = False) -> RecordId:
         """Put an event into the queue of a thread, or of the one that is there for it.

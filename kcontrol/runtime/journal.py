@@ -5,7 +5,7 @@ A journal in a file is JSON lines; the first record is of kind `run` and holds t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from enum import Enum
@@ -43,18 +43,88 @@ class Record(NamedTuple):
         return self._replace(fields={name: plain(value) for name, value in self.fields.items()})
 
 
+Spelled = tuple[str, RecordId | None, dict[str, Any]]
+"""Kind, cause and fields of a record."""
+
+Spell = Callable[..., Spelled]
+
+
+class Batch(NamedTuple):
+    """Records that are numbered and not spelled out yet: `spell` makes kind, cause and fields of each row.
+
+    The columns are as long as each other and never change.
+    """
+
+    first: RecordId
+    at_ms: int
+    spell: Spell
+    columns: tuple[Sequence[Any], ...]
+
+    def records(self) -> Iterator[Record]:
+        node, incarnation, first_seq = self.first
+        for seq, row in enumerate(zip(*self.columns, strict=True), first_seq):
+            kind, cause, fields = self.spell(*row)
+            yield Record(RecordId(node, incarnation, seq), kind, cause, self.at_ms, fields)
+
+
 class Journal:
-    """Records in the order in which they were made. A copy shares nothing that changes."""
+    """Records in the order in which they were made. A copy shares nothing that changes.
+
+    A batch of thousands of moves is spelled out, record by record, when somebody looks, which at that size few do.
+    """
 
     def __init__(self) -> None:
-        self.records: list[Record] = []
+        self._spelled: list[Record] = []
+        self._later: list[Record | Batch] = []
         self._seq: dict[tuple[int, int], int] = {}
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def records(self) -> list[Record]:
+        """All records; the same list each time."""
+        if self._later:
+            for entry in self._later:
+                self._spelled.extend(_records(entry))
+            self._later.clear()
+        return self._spelled
+
+    def since(self, position: int) -> list[Record]:
+        """The records from that position on; those before it need not be spelled out for that."""
+        start, at = len(self._later), self._length
+        while at > position and start:
+            start -= 1
+            at -= _size(self._later[start])
+        found = [record for entry in self._later[start:] for record in _records(entry)]
+        self._later[start:] = found
+        return found[position - at :] if at <= position else self._spelled[position:] + found
 
     def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
-        seq = self._seq[node, incarnation] = self._seq.get((node, incarnation), 0) + 1
-        id = RecordId(node, incarnation, seq)
-        self.records.append(Record(id, kind, cause, at_ms, fields))
+        id = self._number(node, incarnation, 1)
+        self._later.append(Record(id, kind, cause, at_ms, fields))
         return id
+
+    def add_batch(self, node: int, incarnation: int, at_ms: int, spell: Spell, columns: tuple[Sequence[Any], ...]) -> None:
+        """A record for each row of the columns, by `spell`, numbered in their order from `next_seq` on."""
+        if columns[0]:
+            self._later.append(Batch(self._number(node, incarnation, len(columns[0])), at_ms, spell, columns))
+
+    def next_seq(self, node: int, incarnation: int) -> int:
+        """The number that this process's next record will have."""
+        return self._seq.get((node, incarnation), 0) + 1
+
+    def extend(self, records: Sequence[Record]) -> None:
+        """Records that have their ids."""
+        self._later.extend(records)
+        self._length += len(records)
+
+    def _number(self, node: int, incarnation: int, count: int) -> RecordId:
+        seq = self.next_seq(node, incarnation)
+        self._seq[node, incarnation] = seq + count - 1
+        self._length += count
+        return RecordId(node, incarnation, seq)
 
     def why(self, id: RecordId | None) -> list[Record]:
         """The chain of causes, nearest first. Raises KeyError for an id that is not in here."""
@@ -62,8 +132,17 @@ class Journal:
 
     def copy(self) -> Journal:
         twin = Journal()
-        twin.records, twin._seq = self.records.copy(), self._seq.copy()
+        twin._spelled, twin._later, twin._seq = self._spelled.copy(), self._later.copy(), self._seq.copy()
+        twin._length = self._length
         return twin
+
+
+def _records(entry: Record | Batch) -> Iterable[Record]:
+    return entry.records() if isinstance(entry, Batch) else (entry,)
+
+
+def _size(entry: Record | Batch) -> int:
+    return len(entry.columns[0]) if isinstance(entry, Batch) else 1
 
 
 def why(records: Iterable[Record], id: RecordId | None) -> list[Record]:

@@ -97,8 +97,7 @@ def _note(driver: Driver, thread: Thread, how: str, paths: Any, seen: Any, watch
 
 def _write(driver: Driver, thread: Thread, transactions: Any, fence: int) -> tuple[fx.Result, ...]:
     outcome = fencing.write(driver.client, transactions, fence, thread.waits_for.answered if thread.waits_for else None)
-    for ops, result in zip(transactions, outcome.results, strict=True):
-        commits.log_write(driver, thread, ops, result, fence)
+    commits.log_writes(driver, thread, transactions, outcome.results, fence)
     if outcome.error is not None:
         raise outcome.error
     return outcome.results

@@ -194,7 +194,8 @@ class MemoryZooKeeper:
             self._relate(kind == "NodeCreated", path, parent, owner)
         if self._data_watches or self._child_watches:
             for kind, path, parent, _ in draft.done:
-                self._fire(kind, path, parent)
+                if path in self._data_watches or path in self._child_watches or parent in self._child_watches:
+                    self._fire(kind, path, parent)
 
     def _relate(self, created: bool, path: str, parent: str, owner: int) -> None:
         """Note that a znode came or went: in its parent's set of names, and with its session if it is ephemeral."""

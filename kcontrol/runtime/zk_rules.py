@@ -50,14 +50,15 @@ class Draft:
         """A new znode; a sequential one gets the number of creations that its parent has seen, in ten digits."""
         path = op.path
         parent_path = _parent(path)
-        parent = self._find(parent_path)
+        find = self._find if self.changed else self._nodes.get
+        parent = find(parent_path)
         if parent is None:
             return "NoNode"
         if op.sequential:
             path = f"{path}{(parent.stat.cversion + parent.stat.num_children) // 2:010d}"
         if not is_legal(path):
             return "BadArguments"
-        if self._find(path) is not None:
+        if find(path) is not None:
             return "NodeExists"
         if parent.stat.ephemeral_owner:
             return "NoChildrenForEphemerals"

@@ -103,6 +103,7 @@ def require_path(path: str) -> None:
 
 def require_op(op: Op) -> None:
     """Raise ValueError or TypeError for an operation that cannot be sent."""
-    require_path(op.path)
+    if op.path[:1] != "/":
+        require_path(op.path)
     if not isinstance(op.data, bytes):
         raise TypeError(f"The data of {op.path} must be bytes, not {type(op.data).__name__}.")

@@ -10,10 +10,10 @@ from kcontrol.runtime.journal import Record, RecordId
 from kcontrol.znodes import parent, state_path
 
 
-def of_watch_event(records: Sequence[Record], since: int, event: WatchEvent) -> RecordId | None:
-    """The last record from `since` on that touched the path, or for a change of children one that came or went below it."""
+def of_watch_event(step: Sequence[Record], event: WatchEvent) -> RecordId | None:
+    """The last record of a step that touched the path, or for a change of children one that came or went below it."""
     by_children = event.type == "NodeChildrenChanged"
-    for record in records[since:][::-1]:
+    for record in step[::-1]:
         for path, is_set in _touched(record):
             if by_children and parent(path) == event.path and not is_set:
                 return record.id

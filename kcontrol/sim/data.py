@@ -206,7 +206,7 @@ def replicas(world: World) -> dict[int, dict[TopicPartition, ReplicaLog]]:
 
 def look_for_losses(world: World, before: int) -> None:
     """Say which acknowledged records no replica has any more, once a log has been cut."""
-    for cut in world.journal.records[before:]:
+    for cut in world.journal.since(before):
         if cut.kind in ("log_truncate", "tail_lost"):
             _look(world, cut.fields["partition"], cut.id)
 

@@ -83,7 +83,8 @@ class QuickWorld(World):
             p = self.processes.get(action[1]) if action[0] in OWN_STEPS else None
             next = cast(RecallingDriver, p.driver).local if p else None
             if p is not None or action[0] not in OWN_STEPS:
-                self.memory.steps[key] = Step(next, self._stored, self._told, self.journal.records[self._before : self._unheard])
+                own = self.journal.since(self._before)[: self._unheard - self._before]
+                self.memory.steps[key] = Step(next, self._stored, self._told, own)
 
     def _key(self, action: Action) -> Any:
         """All that a step depends on, as far as the process goes on by itself and nobody else hears of it but by watch events."""
@@ -103,8 +104,8 @@ class QuickWorld(World):
             if action[0] == "deliver":
                 p.notices.popleft()
         self._stored = known.stored
-        self._before = len(self.journal.records)
-        self.journal.records += known.records
+        self._before = len(self.journal)
+        self.journal.extend(known.records)
         self._tell(known.fired)
         self.done.append(action)
 
@@ -145,7 +146,7 @@ class QuickWorld(World):
         if self._own is not None:
             self._fired = (*self._fired, *self._own.take_events())
             self._stored, self._own = self.memory.stored(self._own, self.owners), None
-        self._unheard, self._told, self._fired = len(self.journal.records), self._fired, ()
+        self._unheard, self._told, self._fired = len(self.journal), self._fired, ()
         self._tell(self._told)
 
     def _tell(self, fired: Fired) -> None:

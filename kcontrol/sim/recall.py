@@ -10,14 +10,14 @@ numbers in the journal are those of the first run.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 from kcontrol.effects import Stat, WatchEvent, Znode
 from kcontrol.runtime.driver import Driver
-from kcontrol.runtime.journal import Journal, Record, RecordId
+from kcontrol.runtime.journal import Journal, Record, RecordId, Spell
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client, Written
 from kcontrol.sim import fingerprint, process
@@ -99,8 +99,13 @@ class Notes(Journal):
         if kind in NUMBERED:
             self.count += 1
         id = RecordId(node, incarnation, self.count if kind in NUMBERED else 0)
-        self.records.append(Record(id, kind, cause, at_ms, fields))
+        self.extend([Record(id, kind, cause, at_ms, fields)])
         return id
+
+    def add_batch(self, node: int, incarnation: int, at_ms: int, spell: Spell, columns: tuple[Sequence[Any], ...]) -> None:
+        for row in zip(*columns, strict=True):
+            kind, cause, fields = spell(*row)
+            self.add(node, incarnation, kind, cause, at_ms, fields)
 
 
 class Answers:
@@ -346,7 +351,7 @@ class RecallingDriver:
             self._run(op, answers)
             return
         self.local = outcome.next
-        world.journal.records += outcome.records
+        world.journal.extend(outcome.records)
         for name, *args in outcome.handed_over:
             getattr(world, name)(self, *args)
 
@@ -376,7 +381,7 @@ class RecallingDriver:
         self._running = self.world.memory.copy(self.local, client, notes, Forward(self))
         try:
             op(self._running)
-            self.world.journal.records += notes.records
+            self.world.journal.extend(notes.records)
             self.local = self.world.memory.local(self._running)
         finally:
             self._running = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from kcontrol.controller.handlers import DESIGNS
@@ -24,6 +26,18 @@ from kcontrol.sim.snapshot import snapshot
 Action = tuple[Any, ...]
 
 WORLD = 0
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No search for cyclic garbage meanwhile: within a step hundreds of thousands of values may come, and hardly a cycle."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class World:
@@ -93,8 +107,9 @@ class World:
 
     def _perform(self, perform: Callable[..., None], action: Action) -> None:
         """Do one action and what follows from it in the same step. It counts as done only once all of that is."""
-        self._before = before = len(self.journal.records)
-        perform(self, *action[1:])
+        self._before = before = len(self.journal)
+        with _uncollected():
+            perform(self, *action[1:])
         self._deliver_instantly()
         if self.settings.data:
             data.look_for_losses(self, before)
@@ -120,7 +135,7 @@ class World:
     @property
     def last_step(self) -> list[Record]:
         """The records of the last step."""
-        return self.journal.records[self._before :]
+        return self.journal.since(self._before)
 
     @property
     def is_quiet(self) -> bool:
@@ -131,7 +146,7 @@ class World:
 
     @property
     def _copying_pays_after(self) -> int:
-        return 1 + len(self.journal.records) // 2_000
+        return 1 + len(self.journal) // 2_000
 
     def fork(self, *, exact: bool = False) -> World:
         """A second world with the same past.
@@ -193,7 +208,8 @@ class World:
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
         closed = self.network.close(driver.node, brokers)
         if closed:
-            driver.log("close_channels", self.journal.records[-1].id, to=closed)  # what the driver has just learnt
+            (learnt,) = self.journal.since(len(self.journal) - 1)
+            driver.log("close_channels", learnt.id, to=closed)
 
     def ask(self, driver: Driver, question: Ask, record: RecordId) -> None:
         asked = network.Question(question.api, question.body, record, question.to)
@@ -255,5 +271,5 @@ class World:
             if p.session != "open":
                 continue
             for event in p.driver.client.events():
-                cause = causes.of_watch_event(self.journal.records, before, event)
+                cause = causes.of_watch_event(self.journal.since(before), event)
                 p.notices.append(Notice(event, self.log("notify", cause, to=n, type=event.type, path=event.path)))
