@@ -209,6 +209,6 @@ def faults(world: World) -> Iterator[Action]:
         missing = (t for t in world.settings.topics if hands.lacks_topic(world, t))
         yield from (("create_topic", topic, world.settings.topics[topic]) for topic in missing)
     if "delete_topic" in offered:
-        yield from (("delete_topic", t) for t in world.settings.topics if hands.can_delete_topic(world, t))
+        yield from (("delete_topic", topic) for topic in hands.topics(world) if hands.can_delete_topic(world, topic))
     if "delete_controller" in offered and world.have(znodes.CONTROLLER) == [True]:
         yield ("delete", znodes.CONTROLLER)

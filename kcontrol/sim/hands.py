@@ -43,6 +43,12 @@ def create_topic(world: World, topic: str, assignment: Any) -> None:
     world.write([(Op("set" if left_behind else "create", path, config),), (Op("create", znodes.topic_path(topic), data),)], act)
 
 
+def topics(world: World) -> tuple[str, ...]:
+    """The topics that there are."""
+    (names,) = world.tool.children([znodes.TOPICS], False)
+    return names or ()
+
+
 def can_delete_topic(world: World, topic: str) -> bool:
     """Whether the deletion of this topic can be asked for: it is there, and nobody has asked for it."""
     if not topic or "/" in topic:
