@@ -43,6 +43,12 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "empty_metadata":         (("0.8.0", "everything"), ("2.2.0", "brokers alone")),  # UpdateMetadata for no partition
     "metadata_for_nothing":   (("0.8.0", False), ("0.9.0", True)),   # whether UpdateMetadata goes out without any partition
     "new_replica_reads":      (("0.8.0", "znode"), ("1.1.0", "cache")),  # where it is looked up who leads its partition
+    "deletes_topics":         CONFIGS["delete.topic.enable"].defaults,
+    "doomed_metadata":        (("0.8.0", "every time"), ("2.0.0", "where named")),  # UpdateMetadata of what is being deleted
+    "doomed_isr_is_told":     (("0.8.0", True), ("0.8.2", False)),   # a leader hears of it when its partition is being deleted
+    "doomed_partitions_go":   (("0.8.0", "last"), ("2.1.0", "first")),  # before their replicas, or after them
+    "dead_replica_fails":     (("0.8.0", False), ("2.3.0", True)),   # its deletion, without having been started
+    "reverts_expansion":      (("0.8.0", False), ("2.0.0", True)),   # of a topic that is being deleted
     "unled_replica":          (("0.8.0", "stays"), ("1.1.0", "goes")),   # when its broker dies before anybody has led
     "rereads_assignment":     (("0.8.0", True), ("0.11.0", False)),  # a new partition's replicas are read once more
     "stop_replica_batched":   (("0.8.0", False), ("2.3.0", True)),   # one request for all replicas, not one for each
@@ -91,6 +97,12 @@ class Rules:
     empty_metadata: str
     metadata_for_nothing: bool
     new_replica_reads: str
+    deletes_topics: bool
+    doomed_metadata: str
+    doomed_isr_is_told: bool
+    doomed_partitions_go: str
+    dead_replica_fails: bool
+    reverts_expansion: bool
     unled_replica: str
     rereads_assignment: bool
     stop_replica_batched: bool

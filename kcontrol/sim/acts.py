@@ -125,6 +125,7 @@ ACTIONS: dict[str, Kind] = {
     "lose_tail":    Kind(False, data.has_tail,        data.lose_tail,            "broker, partition, offset"),
     "fail_log_dir": Kind(False, lives.holds,          lives.fail_log_dir,        "broker, partition"),
     "create_topic": Kind(False, hands.can_create_topic, hands.create_topic,      "topic, assignment"),
+    "delete_topic": Kind(False, hands.can_delete_topic, hands.delete_topic,      "topic"),
     "delete":       Kind(False, hands.can_write,      hands.delete,              "path"),
     "set":          Kind(False, hands.can_write,      hands.set_data,            "path, text"),
     "create":       Kind(False, hands.can_write,      hands.create,              "path, text"),
@@ -207,5 +208,7 @@ def faults(world: World) -> Iterator[Action]:
     if "create_topic" in offered:
         missing = (t for t in world.settings.topics if hands.lacks_topic(world, t))
         yield from (("create_topic", topic, world.settings.topics[topic]) for topic in missing)
+    if "delete_topic" in offered:
+        yield from (("delete_topic", topic) for topic in hands.topics(world) if hands.can_delete_topic(world, topic))
     if "delete_controller" in offered and world.have(znodes.CONTROLLER) == [True]:
         yield ("delete", znodes.CONTROLLER)

@@ -43,6 +43,25 @@ def create_topic(world: World, topic: str, assignment: Any) -> None:
     world.write([(Op("set" if left_behind else "create", path, config),), (Op("create", znodes.topic_path(topic), data),)], act)
 
 
+def topics(world: World) -> tuple[str, ...]:
+    """The topics that there are."""
+    (names,) = world.tool.children([znodes.TOPICS], False)
+    return names or ()
+
+
+def can_delete_topic(world: World, topic: str) -> bool:
+    """Whether the deletion of this topic can be asked for: it is there, and nobody has asked for it."""
+    if not topic or "/" in topic:
+        raise ValueError
+    asked = znodes.delete_topic_path(topic)
+    return world.have(znodes.topic_path(topic), znodes.parent(asked), asked) == [True, True, False]
+
+
+def delete_topic(world: World, topic: str) -> None:
+    """What the topic tool writes: a request, which the controller acts on."""
+    world.write([(Op("create", znodes.delete_topic_path(topic)),)], ["delete_topic", topic])
+
+
 def can_write(world: World, path: str, text: str = "") -> bool:
     """Whether a path and a text have the right form; what ZooKeeper makes of them, it says itself. Raises ValueError if not."""
     text.encode()

@@ -19,7 +19,7 @@ Fired = tuple[tuple[int, WatchEvent], ...]
 
 OWN_STEPS = ("advance", "begin", "deliver", "fire")
 """The kinds of actions that are one process's own."""
-HANDS = ("create_topic", "delete", "set", "create")
+HANDS = ("create_topic", "delete_topic", "delete", "set", "create")
 """The kinds of actions that are an outside hand's, and change nothing but ZooKeeper."""
 
 

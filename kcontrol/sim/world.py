@@ -214,8 +214,8 @@ class World:
         if (answered := self.network.answered(correlation_id)) is not None:
             (sender, receiver), parcel = answered
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
-            event = network.response_event(parcel, receiver, body)
             asker = self.processes.get(sender)
+            event = network.response_event(parcel, receiver, body, asker.driver.controller) if asker else None
             if event and asker and type(event) in DESIGNS[asker.driver.controller.rules.design]:  # 0.8 has no such callbacks
                 asker.driver.enqueue(event, record)
         else:
