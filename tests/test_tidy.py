@@ -25,7 +25,7 @@ SEARCH = (
     "sim/quick.py",
     "sim/recall.py",
     "sim/fingerprint.py",
-)  # what makes a search quick changes no behaviour
+)  # makes searches quick
 PROCESSES = ("runtime/embedded.py", "runtime/java.py", "runtime/watcher.py", "bootstrap.py")
 NOT_THE_LEARNERS = ("pipeline", "live", *PROCESSES, *SEARCH, *AROUND)
 # Written in two halves, so that this file does not trip over itself.
