@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import bring_online, delete_all, listen_to_modifications, read_brokers
+from kcontrol.controller.reassignment import resume_on
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
 from kcontrol.effects import Children, Handler, Learn, Read, Unwatch
@@ -67,6 +68,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     yield from update_metadata(ctx, brokers, led)
     yield from replica_machine.move(ctx, ctx.replicas_on(brokers), ReplicaState.ONLINE)
     yield from bring_online(ctx)
+    yield from resume_on(ctx, brokers)
     yield from listen_to_modifications(brokers)
 
 

@@ -71,6 +71,7 @@ class ControllerContext:
     partition_states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: ReplicaStates = field(default_factory=ReplicaStates)
     topics_to_be_deleted: AbstractSet[str] = field(default_factory=set)
+    partitions_being_reassigned: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)  # and where they move to
     has_channels: bool = False  # where listeners share one lock, whoever has a channel manager is active
     machines_started: bool = False
     preferred_elections: AbstractSet[TopicPartition] = field(default_factory=set)  # under way, where listeners share one lock

@@ -65,10 +65,6 @@ def tell_brokers(ctx: ControllerContext) -> Handler:
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids)
 
 
-def listen_to_reassignments(ctx: ControllerContext) -> Handler:
-    yield Exists((REASSIGN_PARTITIONS,), watch=True)
-
-
 def listen_to_children(path: str) -> Callable[[ControllerContext], Handler]:
     """A step that subscribes to the children of `path`. Source: ZkClient.subscribeChildChanges (0.3)."""
 

@@ -19,11 +19,14 @@ from kcontrol.controller import elections_on_request as asked
 from kcontrol.controller import isr_changes as isr
 from kcontrol.controller import listeners_0_8 as listeners
 from kcontrol.controller import preferred_elections_0_8 as preferred
+from kcontrol.controller import reassignment as moving
+from kcontrol.controller import reassignment_requests as moves
 from kcontrol.controller import topic_changes as topics
 from kcontrol.controller.context import ControllerContext
 from kcontrol.effects import ControllerMoved, Exists, Handler, Respond
 from kcontrol.events import ControllerState as S
 from kcontrol.generations import EVENT_THREAD, LISTENERS
+from kcontrol.model import TopicPartition
 from kcontrol.znodes import REASSIGN_PARTITIONS
 
 
@@ -66,7 +69,10 @@ ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Han
     (e.AutoPreferredReplicaLeaderElection, S.AUTO_LEADER_BALANCE,                   True,  asked.auto_preferred_replica_leader_election),
     (e.UncleanLeaderElectionEnable,        S.UNCLEAN_LEADER_ELECTION_ENABLE,        True,  asked.unclean_leader_election_enable),
     (e.TopicUncleanLeaderElectionEnable,   S.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE,  True,  asked.topic_unclean_leader_election_enable),
-    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          True,  listen_again(REASSIGN_PARTITIONS)),
+    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          True,  moves.zk_partition_reassignment),
+    (e.ApiPartitionReassignment,           S.ALTER_PARTITION_REASSIGNMENT,          True,  moves.api_partition_reassignment),
+    (e.PartitionReassignmentIsrChange,     S.ALTER_PARTITION_REASSIGNMENT,          True,  moving.partition_reassignment_isr_change),
+    (e.ListPartitionReassignments,         S.LIST_PARTITION_REASSIGNMENT,           True,  moves.list_partition_reassignments),
 )
 
 WATCH_EVENTS: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
@@ -80,6 +86,7 @@ WATCH_EVENTS: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     ("NodeDataChanged",     r"/brokers/topics/(?P<topic>[^/]+)",   e.PartitionModifications),
     ("NodeChildrenChanged", r"/admin/delete_topics",               e.TopicDeletion),
     ("NodeCreated",         r"/admin/reassign_partitions",         e.ZkPartitionReassignment),
+    ("NodeDataChanged",     r"/brokers/topics/(?P<partition>[^/]+/partitions/\d+)/state", e.PartitionReassignmentIsrChange),
     ("NodeCreated",         r"/admin/preferred_replica_election",  e.ReplicaLeaderElection),
     ("NodeChildrenChanged", r"/isr_change_notification",           e.IsrChangeNotification),
     ("NodeChildrenChanged", r"/log_dir_event_notification",        e.LogDirEventNotification),
@@ -129,11 +136,19 @@ _PATTERNS = {
 }
 
 
+def _partition(text: str) -> TopicPartition:
+    topic, _, number = text.partition("/partitions/")
+    return TopicPartition(topic, int(number))
+
+
+READ: dict[str, Callable[[str], Any]] = {"broker_id": int, "partition": _partition}  # what is in a path besides names
+
+
 def event_of(said: str, path: str, design: str = EVENT_THREAD) -> e.Event | None:
     """The event that a watch event stands for, or None where Kafka's handler for that path does not care."""
     for kind, pattern, event in _PATTERNS[design]:
         if kind == said and (match := pattern.fullmatch(path)):
-            return event(**{name: int(text) if name == "broker_id" else text for name, text in match.groupdict().items()})
+            return event(**{name: READ.get(name, str)(text) for name, text in match.groupdict().items()})
     return None
 
 
