@@ -102,7 +102,7 @@ def _write_assignment(ctx: ControllerContext, tp: TopicPartition, assignment: Re
 
 
 def _is_complete(ctx: ControllerContext, tp: TopicPartition, wanted: ReplicaAssignment) -> Handler:
-    """Whether the whole target is in sync, by what ZooKeeper says now. Where the state znode is watched, this watches it again."""
+    """Whether the whole target is in sync, by what ZooKeeper says now. A state znode that is watched is watched again."""
     if not wanted.is_being_reassigned:
         return True
     stored = yield from _stored(ctx, tp)
@@ -169,9 +169,8 @@ def _bump_leader_epoch(ctx: ControllerContext, tp: TopicPartition) -> Handler:
         if stored is None:
             raise IllegalStateException(f"{tp} has no state znode: it cannot be reassigned")
         if stored.controller_epoch > ctx.controller_epoch:
-            raise StateChangeFailedException(
-                f"the state znode of {tp} was written by controller epoch {stored.controller_epoch}, ours is {ctx.controller_epoch}"
-            )
+            theirs, ours = stored.controller_epoch, ctx.controller_epoch
+            raise StateChangeFailedException(f"the state znode of {tp} was written by controller epoch {theirs}, ours is {ours}")
         value = stored.decided(stored.leader, stored.isr)._replace(controller_epoch=ctx.controller_epoch)
         result: Result
         (result,) = yield Writes(((Op("set", state_path(tp), encode_state(value), value.zk_version),),))

@@ -224,6 +224,8 @@ class World:
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
             event = network.response_event(parcel, receiver, body)
             asker = self.processes.get(sender)
+            if asker and asker.driver.incarnation != parcel.record.incarnation:
+                asker = None
             if event and asker and type(event) in DESIGNS[asker.driver.controller.rules.design]:  # 0.8 has no such callbacks
                 asker.driver.enqueue(event, record)
         else:
