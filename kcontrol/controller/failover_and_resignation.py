@@ -12,6 +12,7 @@ from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.controller_epoch import increment_controller_epoch
 from kcontrol.controller.elections_on_request import pending_preferred_elections, start_rebalancing
 from kcontrol.controller.preferred_elections_0_8 import elect_pending, learn_pending_elections
+from kcontrol.controller.reassignment_0_8 import learn_pending_reassignments, trigger_pending_reassignments
 from kcontrol.controller.reassignment_requests import initialize_partition_reassignments
 from kcontrol.effects import Cancel, Handler, Learn, Unwatch
 from kcontrol.generations import EVENT_THREAD, LISTENERS
@@ -106,9 +107,11 @@ FAILOVER: dict[str, tuple[Step, ...]] = {
         f.listen_to_children(BROKER_IDS),
         f.initialize_context,
         learn_pending_elections,
+        learn_pending_reassignments,
         f.start_replica_machine,
         f.start_partition_machine,
         f.listen_to_topics,
+        trigger_pending_reassignments,
         elect_pending,
         f.tell_brokers,
         start_rebalancing,

@@ -20,14 +20,14 @@ from kcontrol.controller import isr_changes as isr
 from kcontrol.controller import listeners_0_8 as listeners
 from kcontrol.controller import preferred_elections_0_8 as preferred
 from kcontrol.controller import reassignment as moving
+from kcontrol.controller import reassignment_0_8 as moves_0_8
 from kcontrol.controller import reassignment_requests as moves
 from kcontrol.controller import topic_changes as topics
 from kcontrol.controller.context import ControllerContext
-from kcontrol.effects import ControllerMoved, Exists, Handler, Respond
+from kcontrol.effects import ControllerMoved, Handler, Respond
 from kcontrol.events import ControllerState as S
 from kcontrol.generations import EVENT_THREAD, LISTENERS
 from kcontrol.model import TopicPartition
-from kcontrol.znodes import REASSIGN_PARTITIONS
 
 
 class Row(NamedTuple):
@@ -38,14 +38,7 @@ class Row(NamedTuple):
     handler: Callable[[ControllerContext, Any], Handler]
 
 
-def listen_again(path: str) -> Callable[[ControllerContext, Any], Handler]:
-    """A handler that only sets the watch on `path` anew."""
-
-    def handler(ctx: ControllerContext, event: Any) -> Handler:
-        yield Exists((path,), watch=True)
-
-    return handler
-
+STATE_OF_PARTITION = r"/brokers/topics/(?P<partition>[^/]+/partitions/\d+)/state"
 
 # fmt: off
 ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Handler]], ...] = (
@@ -86,7 +79,7 @@ WATCH_EVENTS: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     ("NodeDataChanged",     r"/brokers/topics/(?P<topic>[^/]+)",   e.PartitionModifications),
     ("NodeChildrenChanged", r"/admin/delete_topics",               e.TopicDeletion),
     ("NodeCreated",         r"/admin/reassign_partitions",         e.ZkPartitionReassignment),
-    ("NodeDataChanged",     r"/brokers/topics/(?P<partition>[^/]+/partitions/\d+)/state", e.PartitionReassignmentIsrChange),
+    ("NodeDataChanged",     STATE_OF_PARTITION,                    e.PartitionReassignmentIsrChange),
     ("NodeCreated",         r"/admin/preferred_replica_election",  e.ReplicaLeaderElection),
     ("NodeChildrenChanged", r"/isr_change_notification",           e.IsrChangeNotification),
     ("NodeChildrenChanged", r"/log_dir_event_notification",        e.LogDirEventNotification),
@@ -106,7 +99,9 @@ LISTENER_ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, 
     (e.ReplicaLeaderElection,              S.MANUAL_LEADER_BALANCE,                 False, preferred.replica_leader_election),
     (e.AutoPreferredReplicaLeaderElection, S.AUTO_LEADER_BALANCE,                   False,
                                                                         preferred.auto_preferred_replica_leader_election),
-    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          False, listen_again(REASSIGN_PARTITIONS)),
+    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          False, moves_0_8.zk_partition_reassignment),
+    (e.PartitionReassignmentIsrChange,     S.ALTER_PARTITION_REASSIGNMENT,          False,
+                                                                        moves_0_8.partition_reassignment_isr_change),
 )
 
 LISTENED: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
@@ -117,6 +112,7 @@ LISTENED: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     ("children",  r"/brokers/topics",                    e.TopicChange),
     ("data",      r"/brokers/topics/(?P<topic>[^/]+)",   e.PartitionModifications),
     ("data",      r"/admin/reassign_partitions",         e.ZkPartitionReassignment),
+    ("data",      STATE_OF_PARTITION,                    e.PartitionReassignmentIsrChange),
     ("data",      r"/admin/preferred_replica_election",  e.ReplicaLeaderElection),
 )
 LISTENS_FOR: dict[str, tuple[str, ...]] = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import bring_online, learn_topics, listen_to_topics, read_registrations
+from kcontrol.controller.reassignment_0_8 import resume_on
 from kcontrol.controller.requests import RequestBatch, update_metadata
 from kcontrol.controller.topic_changes import on_new_partition_creation
 from kcontrol.effects import Children, Exists, Handler, Learn, Read, Release, Respond
@@ -65,6 +66,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     yield from update_metadata(ctx, brokers)
     yield from replica_machine.move(ctx, ctx.replicas_on(brokers), ReplicaState.ONLINE)
     yield from bring_online(ctx)
+    yield from resume_on(ctx, brokers)
 
 
 def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:

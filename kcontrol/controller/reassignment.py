@@ -58,7 +58,7 @@ def on_partition_reassignment(ctx: ControllerContext, tp: TopicPartition, wanted
     yield from replica_machine.move(ctx, _replicas(tp, wanted.adding), ReplicaState.ONLINE)  # B1
     yield Learn("assignments", {tp: done})  # B2
     yield from _move_leader(ctx, tp, done)  # B3
-    yield from _stop(ctx, tp, wanted.removing)  # B4, B5
+    yield from stop_replicas(ctx, tp, wanted.removing)  # B4, B5
     yield from _write_assignment(ctx, tp, done)  # B6
     yield from _forget(ctx, tp, done)  # B7
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))  # B8
@@ -83,7 +83,7 @@ def _update_current(ctx: ControllerContext, tp: TopicPartition, wanted: ReplicaA
     if wanted != before:
         yield from _write_assignment(ctx, tp, wanted)  # U1
         yield Learn("assignments", {tp: wanted})  # U2
-        yield from _stop(ctx, tp, tuple(b for b in before.replicas if b not in wanted.replicas))  # U3
+        yield from stop_replicas(ctx, tp, tuple(b for b in before.replicas if b not in wanted.replicas))  # U3
     if not ctx.rules.alter_isr:
         yield Watch(state_path(tp))
     yield Learn("partitions_being_reassigned", {tp: wanted.target})
@@ -194,7 +194,7 @@ def _move_leader(ctx: ControllerContext, tp: TopicPartition, done: ReplicaAssign
         yield from partition_machine.move(ctx, (tp,), PartitionState.ONLINE, "reassign")
 
 
-def _stop(ctx: ControllerContext, tp: TopicPartition, brokers: tuple[int, ...]) -> Handler:
+def stop_replicas(ctx: ControllerContext, tp: TopicPartition, brokers: tuple[int, ...]) -> Handler:
     """Out of the ISR, off the disk, out of memory; nobody waits for the brokers' answers.
 
     Source: KafkaController.stopRemovedReplicasOfReassignedPartition (2.8).
