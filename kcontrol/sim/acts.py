@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kcontrol import znodes
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
-from kcontrol.sim import data, exchange, hands, lives
+from kcontrol.sim import admin, data, exchange, hands, lives
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import Action, World
@@ -132,6 +132,8 @@ ACTIONS: dict[str, Kind] = {
     "delete":       Kind(False, hands.can_write,      hands.delete,              "path"),
     "set":          Kind(False, hands.can_write,      hands.set_data,            "path, text"),
     "create":       Kind(False, hands.can_write,      hands.create,              "path, text"),
+    "reassign":     Kind(False, admin.can_reassign,   admin.reassign,            "broker, targets"),
+    "list_reassignments": Kind(False, admin.can_list, admin.list_reassignments,  "broker"),
     "scenario":     Kind(False, hands.is_step,        hands.note_step,           "step, do"),
 }
 # fmt: on
