@@ -260,7 +260,7 @@ def logged() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                at = {"log": 0, "_log_move": 2}.get(name)
+                at = {"log": 0, "Spelled": 0}.get(name)
                 if at is not None and len(node.args) > at and isinstance(node.args[at], ast.Constant):
                     kinds.add(str(node.args[at].value))  # type: ignore[attr-defined]
     return kinds

@@ -43,8 +43,13 @@ class Record(NamedTuple):
         return self._replace(fields={name: plain(value) for name, value in self.fields.items()})
 
 
-Spelled = tuple[str, RecordId | None, dict[str, Any]]
-"""Kind, cause and fields of a record."""
+class Spelled(NamedTuple):
+    """What a record says, without its number and time."""
+
+    kind: str
+    cause: RecordId | None
+    fields: dict[str, Any]
+
 
 Spell = Callable[..., Spelled]
 
