@@ -105,6 +105,9 @@ def initialize_context(ctx: ControllerContext) -> Handler:
     yield Learn("all_topics", names or (), clear=True)
     yield Learn("assignments", clear=True)
     yield from learn_topics(ctx, names or ())
+    moving = {tp: assignment.target for tp, assignment in ctx.assignments.items() if assignment.is_being_reassigned}
+    if moving:
+        yield Learn("partitions_being_reassigned", moving)
     yield Learn("leadership", clear=True)
     yield Learn("shutting_down_broker_ids", clear=True)
     if ctx.rules.design == EVENT_THREAD:
