@@ -142,6 +142,21 @@ class TopicDeletion(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TopicDeletionStopReplicaResponseReceived(Event):
+    """A broker has answered a StopReplica request that deletes: `partitions` are those of topics that are being deleted."""
+
+    broker_id: int
+    error: str
+    errors: tuple[tuple[TopicPartition, str], ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionsResumed(Event):
+    """The delete-topics thread has been signalled. Source: TopicDeletionManager.resumeTopicDeletionThread (0.8.1)."""
+
+
+@dataclass(frozen=True, slots=True)
 class ZkPartitionReassignment(Event):
     """`/admin/reassign_partitions` was created."""
 

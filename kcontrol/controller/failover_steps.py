@@ -56,10 +56,6 @@ def delete_notifications(ctx: ControllerContext) -> Handler:
         yield from delete_children(path)
 
 
-def listen_to_deletions(ctx: ControllerContext) -> Handler:
-    yield Children((DELETE_TOPICS,), watch=True)
-
-
 def tell_brokers(ctx: ControllerContext) -> Handler:
     """UpdateMetadata to everybody: without partitions, or with all of them, as the release has it."""
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids)

@@ -23,11 +23,13 @@ from kcontrol.controller import reassignment as moving
 from kcontrol.controller import reassignment_0_8 as moves_0_8
 from kcontrol.controller import reassignment_requests as moves
 from kcontrol.controller import topic_changes as topics
+from kcontrol.controller import topic_deletion as deletion
+from kcontrol.controller import topic_deletion_0_8 as deletion_0_8
 from kcontrol.controller.context import ControllerContext
 from kcontrol.effects import ControllerMoved, Handler, Respond
 from kcontrol.events import ControllerState as S
 from kcontrol.generations import EVENT_THREAD, LISTENERS
-from kcontrol.model import TopicPartition
+from kcontrol.znodes import parse_state_path
 
 
 class Row(NamedTuple):
@@ -38,7 +40,7 @@ class Row(NamedTuple):
     handler: Callable[[ControllerContext, Any], Handler]
 
 
-STATE_OF_PARTITION = r"/brokers/topics/(?P<partition>[^/]+/partitions/\d+)/state"
+STATE_OF_PARTITION = r"(?P<partition>/brokers/topics/[^/]+/partitions/\d+/state)"
 
 # fmt: off
 ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Handler]], ...] = (
@@ -52,6 +54,9 @@ ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Han
     (e.BrokerModifications,                S.BROKER_CHANGE,                         True,  brokers.broker_modifications),
     (e.TopicChange,                        S.TOPIC_CHANGE,                          True,  topics.topic_change),
     (e.PartitionModifications,             S.TOPIC_CHANGE,                          True,  topics.partition_modifications),
+    (e.TopicDeletion,                      S.TOPIC_DELETION,                        True,  deletion.topic_deletion),
+    (e.TopicDeletionStopReplicaResponseReceived,
+                                           S.TOPIC_DELETION,                        True,  deletion.stop_replica_response_received),
     (e.LeaderAndIsrResponseReceived,       S.LEADER_AND_ISR_RESPONSE_RECEIVED,      True,  brokers.leader_and_isr_response_received),
     (e.UpdateMetadataResponseReceived,     S.UPDATE_METADATA_RESPONSE_RECEIVED,     True,  brokers.update_metadata_response_received),
     (e.AlterIsrReceived,                   S.ISR_CHANGE,                            True,  isr.alter_isr_received),
@@ -95,6 +100,10 @@ LISTENER_ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, 
     (e.BrokerChange,                       S.BROKER_CHANGE,                         False, listeners.broker_change),
     (e.TopicChange,                        S.TOPIC_CHANGE,                          False, listeners.topic_change),
     (e.PartitionModifications,             S.TOPIC_CHANGE,                          False, listeners.partition_modifications),
+    (e.TopicDeletion,                      S.TOPIC_DELETION,                        False, deletion_0_8.topic_deletion),
+    (e.DeletionsResumed,                   S.TOPIC_DELETION,                        False, deletion_0_8.deletions_resumed),
+    (e.TopicDeletionStopReplicaResponseReceived,
+                                           S.TOPIC_DELETION,                        False, deletion.stop_replica_response_received),
     (e.ControlledShutdown,                 S.CONTROLLED_SHUTDOWN,                   False, listeners.controlled_shutdown),
     (e.ReplicaLeaderElection,              S.MANUAL_LEADER_BALANCE,                 False, preferred.replica_leader_election),
     (e.AutoPreferredReplicaLeaderElection, S.AUTO_LEADER_BALANCE,                   False,
@@ -111,6 +120,7 @@ LISTENED: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     ("children",  r"/brokers/ids",                       e.BrokerChange),
     ("children",  r"/brokers/topics",                    e.TopicChange),
     ("data",      r"/brokers/topics/(?P<topic>[^/]+)",   e.PartitionModifications),
+    ("children",  r"/admin/delete_topics",               e.TopicDeletion),
     ("data",      r"/admin/reassign_partitions",         e.ZkPartitionReassignment),
     ("data",      STATE_OF_PARTITION,                    e.PartitionReassignmentIsrChange),
     ("data",      r"/admin/preferred_replica_election",  e.ReplicaLeaderElection),
@@ -132,12 +142,7 @@ _PATTERNS = {
 }
 
 
-def _partition(text: str) -> TopicPartition:
-    topic, _, number = text.partition("/partitions/")
-    return TopicPartition(topic, int(number))
-
-
-READ: dict[str, Callable[[str], Any]] = {"broker_id": int, "partition": _partition}  # what is in a path besides names
+READ: dict[str, Callable[[str], Any]] = {"broker_id": int, "partition": parse_state_path}  # what is in a path besides names
 
 
 def event_of(said: str, path: str, design: str = EVENT_THREAD) -> e.Event | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from kcontrol.controller import partition_machine, replica_machine
+from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.requests import RequestBatch, update_metadata
 from kcontrol.effects import Enqueue, Exists, Handler, Learn, Op, Read, Result, Unwatch, Watch, Writes
@@ -40,6 +41,10 @@ class IllegalStateException(Exception):
     """Something is missing that a partition with replicas has."""
 
 
+class NullPointerException(Exception):
+    """There is no channel manager to send through: this broker has resigned."""
+
+
 def current(ctx: ControllerContext, tp: TopicPartition) -> ReplicaAssignment:
     """What is known of a partition's replicas; of an unknown one, that it has none."""
     return ctx.assignments.get(tp, ReplicaAssignment(()))
@@ -47,32 +52,22 @@ def current(ctx: ControllerContext, tp: TopicPartition) -> ReplicaAssignment:
 
 def on_partition_reassignment(ctx: ControllerContext, tp: TopicPartition, wanted: ReplicaAssignment) -> Handler:
     """Phase U, then A or B. Raises StateChangeFailedException and IllegalStateException, between any two steps."""
-    yield from hold_deletion(ctx, tp.topic)
+    yield from deletion.halt(ctx, (tp.topic,))
     yield from _update_current(ctx, tp, wanted)
     if not (yield from _is_complete(ctx, tp, wanted)):
-        yield from _bump_and_tell(ctx, tp, wanted)  # A1
+        yield from bump_and_tell(ctx, tp, wanted)  # A1
         for broker_id in wanted.adding:  # A2
             yield from replica_machine.move(ctx, (PartitionReplica(tp, broker_id),), ReplicaState.NEW)
         return
     done = ReplicaAssignment(wanted.target)
     yield from replica_machine.move(ctx, _replicas(tp, wanted.adding), ReplicaState.ONLINE)  # B1
     yield Learn("assignments", {tp: done})  # B2
-    yield from _move_leader(ctx, tp, done)  # B3
+    yield from move_leader(ctx, tp, done)  # B3
     yield from stop_replicas(ctx, tp, wanted.removing)  # B4, B5
     yield from _write_assignment(ctx, tp, done)  # B6
     yield from _forget(ctx, tp, done)  # B7
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))  # B8
-    yield from resume_deletion(ctx, tp.topic)
-
-
-def hold_deletion(ctx: ControllerContext, topic: str) -> Handler:
-    """A topic that moves is not deleted meanwhile. Nothing deletes topics here yet."""
-    yield from ()
-
-
-def resume_deletion(ctx: ControllerContext, topic: str) -> Handler:
-    """What was held may go on. Nothing deletes topics here yet."""
-    yield from ()
+    yield from deletion.resume(ctx, (tp.topic,))
 
 
 # ---------------------------------------------------------------- phase U
@@ -90,23 +85,28 @@ def _update_current(ctx: ControllerContext, tp: TopicPartition, wanted: ReplicaA
 
 
 def _write_assignment(ctx: ControllerContext, tp: TopicPartition, assignment: ReplicaAssignment) -> Handler:
-    known = {other.partition: held for other, held in ctx.assignments.items() if other.topic == tp.topic}
-    znode = TopicZnode(known | {tp.partition: assignment}, ctx.topic_ids.get(tp.topic))
-    data = encode_topic(znode, ctx.rules.topic_znode)
-    (result,) = yield Writes(((Op("set", topic_path(tp.topic), data),),))
+    (result,) = yield Writes(((Op("set", topic_path(tp.topic), topic_with(ctx, tp, assignment)),),))
     if not result.is_ok:
         raise IllegalStateException(f"the assignment of {tp} was not written: {result.code}")
+
+
+def topic_with(ctx: ControllerContext, tp: TopicPartition, assignment: ReplicaAssignment) -> bytes:
+    """The topic znode as it is known, but for this partition."""
+    known = {other.partition: held for other, held in ctx.assignments.items() if other.topic == tp.topic}
+    return encode_topic(TopicZnode(known | {tp.partition: assignment}, ctx.topic_ids.get(tp.topic)), ctx.rules.topic_znode)
 
 
 # ---------------------------------------------------------------- is it complete?
 
 
 def _is_complete(ctx: ControllerContext, tp: TopicPartition, wanted: ReplicaAssignment) -> Handler:
-    """Whether the whole target is in sync, by what ZooKeeper says now. A state znode that is watched is watched again."""
-    if not wanted.is_being_reassigned:
-        return True
+    return not wanted.is_being_reassigned or (yield from is_in_sync(ctx, tp, wanted.target))
+
+
+def is_in_sync(ctx: ControllerContext, tp: TopicPartition, target: Collection[int]) -> Handler:
+    """Whether all of these are in the ISR, by what ZooKeeper says now."""
     stored = yield from _stored(ctx, tp)
-    return stored is not None and set(wanted.target) <= set(stored.isr)
+    return stored is not None and set(target) <= set(stored.isr)
 
 
 def maybe_complete(ctx: ControllerContext, tp: TopicPartition) -> Handler:
@@ -145,24 +145,37 @@ def resume_on(ctx: ControllerContext, brokers: Collection[int]) -> Handler:
 
 
 def _stored(ctx: ControllerContext, tp: TopicPartition) -> Handler:
-    """Return what the state znode says, or None."""
+    """Return what the state znode says, or None; one that is listened to is watched again."""
     (znode,) = yield Read((state_path(tp),), watch=not ctx.rules.alter_isr)
     return decode_state(znode.data, znode.stat.version) if znode else None
 
 
-def _bump_and_tell(ctx: ControllerContext, tp: TopicPartition, assignment: ReplicaAssignment) -> Handler:
-    """A new leader epoch, for brokers take nothing over without one; whoever is being added is told that the replica is new."""
+def bump_and_tell(ctx: ControllerContext, tp: TopicPartition, assignment: ReplicaAssignment, told: Iterable[int] = ()) -> Handler:
+    """A new leader epoch, for brokers take nothing over without one; whoever is being added is told that the replica is new.
+
+    The others that are told are the origin, or `told`. Raises NullPointerException on a broker that has resigned.
+    Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1, 2.8).
+    """
     value = yield from _bump_leader_epoch(ctx, tp)
+    if ctx.rules.bumped_epoch_is_cached:
+        yield Learn("leadership", {tp: value})
+    require_channels(ctx)
     batch = RequestBatch()
-    batch.add_leader_and_isr(ctx, assignment.origin, tp, value, assignment, is_new=False)
+    batch.add_leader_and_isr(ctx, told or assignment.origin, tp, value, assignment, is_new=False)
     batch.add_leader_and_isr(ctx, assignment.adding, tp, value, assignment, is_new=True)
     yield from batch.send(ctx)
+
+
+def require_channels(ctx: ControllerContext) -> None:
+    """Raise NullPointerException where there is no channel manager to send through: only in 0.8 does it come to that."""
+    if not ctx.is_active:
+        raise NullPointerException("this broker has resigned and sends nothing")
 
 
 def _bump_leader_epoch(ctx: ControllerContext, tp: TopicPartition) -> Handler:
     """Write leader and ISR as they are with the next leader epoch, trying again after a lost race; return what was written.
 
-    Source: KafkaController.updateLeaderEpoch (2.8).
+    Source: KafkaController.updateLeaderEpoch (0.8.1, 2.8).
     """
     while True:
         stored: LeaderAndIsr | None = yield from _stored(ctx, tp)
@@ -175,21 +188,17 @@ def _bump_leader_epoch(ctx: ControllerContext, tp: TopicPartition) -> Handler:
         result: Result
         (result,) = yield Writes(((Op("set", state_path(tp), encode_state(value), value.zk_version),),))
         if result.is_ok:
-            written = value._replace(zk_version=result.versions[0] or 0)
-            yield Learn("leadership", {tp: written})
-            return written
-        if result.code != "BadVersion":
-            raise IllegalStateException(f"the leader epoch of {tp} was not written: {result.code}")
+            return value._replace(zk_version=result.versions[0] or 0)
 
 
-def _move_leader(ctx: ControllerContext, tp: TopicPartition, done: ReplicaAssignment) -> Handler:
+def move_leader(ctx: ControllerContext, tp: TopicPartition, done: ReplicaAssignment, told: Iterable[int] = ()) -> Handler:
     """Who leads and stays leads on, under a new leader epoch; otherwise one of the target is elected.
 
-    Source: KafkaController.moveReassignedPartitionLeaderIfRequired (2.8).
+    Source: KafkaController.moveReassignedPartitionLeaderIfRequired (0.8.1, 2.8).
     """
     leader = ctx.leadership[tp].leader
     if leader in done.replicas and ctx.is_replica_online(leader, tp):
-        yield from _bump_and_tell(ctx, tp, done)
+        yield from bump_and_tell(ctx, tp, done, told)
     else:
         yield from partition_machine.move(ctx, (tp,), PartitionState.ONLINE, "reassign")
 
@@ -203,12 +212,7 @@ def stop_replicas(ctx: ControllerContext, tp: TopicPartition, brokers: tuple[int
         yield from replica_machine.move(ctx, _replicas(tp, brokers), state)
 
 
-LEAVING = (
-    ReplicaState.OFFLINE,
-    ReplicaState.DELETION_STARTED,
-    ReplicaState.DELETION_SUCCESSFUL,
-    ReplicaState.NON_EXISTENT,
-)
+LEAVING = (ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL, ReplicaState.NON_EXISTENT)
 
 
 def _replicas(tp: TopicPartition, brokers: Iterable[int]) -> tuple[PartitionReplica, ...]:
@@ -251,7 +255,14 @@ def remove_requests(ctx: ControllerContext, is_over: Callable[[TopicPartition, t
         yield Writes(((Op("delete", REASSIGN_PARTITIONS),),))
         yield Enqueue(ZkPartitionReassignment())
         return
-    data = encode_reassignment(left)
-    (result,) = yield Writes(((Op("set", REASSIGN_PARTITIONS, data),),))
+    yield from put(REASSIGN_PARTITIONS, encode_reassignment(left))
+
+
+def put(path: str, data: bytes) -> Handler:
+    """Write a znode, which is created if it is gone.
+
+    Source: KafkaZkClient.setOrCreatePartitionReassignment (2.8), ZkUtils.updatePersistentPath (0.8.1).
+    """
+    (result,) = yield Writes(((Op("set", path, data),),))
     if result.code == "NoNode":
-        yield Writes(((Op("create", REASSIGN_PARTITIONS, data),),))
+        yield Writes(((Op("create", path, data),),))

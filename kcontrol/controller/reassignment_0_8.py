@@ -11,42 +11,31 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kcontrol.controller import partition_machine, replica_machine
+from kcontrol.controller import replica_machine
+from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.reassignment import (
-    IllegalStateException,
-    StateChangeFailedException,
     Targets,
-    hold_deletion,
-    resume_deletion,
+    bump_and_tell,
+    is_in_sync,
+    move_leader,
+    put,
+    require_channels,
     stop_replicas,
+    topic_with,
 )
-from kcontrol.controller.requests import RequestBatch, update_metadata
-from kcontrol.effects import Complain, Exists, Handler, Learn, Op, Read, Release, Result, Transaction, Unwatch, Watch
+from kcontrol.controller.requests import update_metadata
+from kcontrol.effects import Complain, Exists, Handler, Learn, Op, Read, Release, Unwatch, Watch, Writes
 from kcontrol.events import PartitionReassignmentIsrChange, ZkPartitionReassignment
 from kcontrol.kafka_json import NotJson
-from kcontrol.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaAssignment, ReplicaState, TopicPartition
-from kcontrol.znodes import (
-    REASSIGN_PARTITIONS,
-    TopicZnode,
-    decode_reassignment,
-    decode_state,
-    encode_reassignment,
-    encode_state,
-    encode_topic,
-    state_path,
-    topic_path,
-)
+from kcontrol.model import PartitionReplica, ReplicaAssignment, ReplicaState, TopicPartition
+from kcontrol.znodes import REASSIGN_PARTITIONS, decode_reassignment, encode_reassignment, state_path, topic_path
 
 Brokers = tuple[int, ...]
 
 
 class KafkaException(Exception):
     """A request for a reassignment that is not begun."""
-
-
-class NullPointerException(Exception):
-    """There is no channel manager to send through: this broker has resigned."""
 
 
 # ---------------------------------------------------------------- how it begins
@@ -97,7 +86,7 @@ def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Ha
         yield Watch(state_path(tp))
         yield Exists((state_path(tp),), watch=True)
         yield Learn("partitions_being_reassigned", {tp: target})
-        yield from hold_deletion(ctx, tp.topic)
+        yield from deletion.halt(ctx, (tp.topic,))
         yield from on_partition_reassignment(ctx, tp, target)
     except Exception as error:
         yield Complain(error)
@@ -126,7 +115,7 @@ def partition_reassignment_isr_change(ctx: ControllerContext, event: PartitionRe
     if znode is None or target is None:
         return
     try:
-        if (yield from _is_in_sync(tp, target)):
+        if (yield from is_in_sync(ctx, tp, target)):
             yield from on_partition_reassignment(ctx, tp, target)
     except Exception as error:
         yield Complain(error)
@@ -135,89 +124,31 @@ def partition_reassignment_isr_change(ctx: ControllerContext, event: PartitionRe
 def on_partition_reassignment(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
     """Steps 1 to 3 while somebody of RAR is not in sync, 5 to 12 once everybody is. Raises whatever goes wrong on the way."""
     before = ctx.assignments[tp].replicas
-    if not (yield from _is_in_sync(tp, target)):
+    if not (yield from is_in_sync(ctx, tp, target)):
         both = in_set_order((*target, *before))
         yield from _assign(ctx, tp, both)  # 1
-        yield from _bump_and_tell(ctx, tp, both, both)  # 2
+        yield from bump_and_tell(ctx, tp, ReplicaAssignment(both))  # 2
         for broker_id in in_set_order(target):  # 3
             if broker_id not in before:
                 yield from replica_machine.move(ctx, (PartitionReplica(tp, broker_id),), ReplicaState.NEW)
         return
     for broker_id in target:  # 5
         yield from replica_machine.move(ctx, (PartitionReplica(tp, broker_id),), ReplicaState.ONLINE)
-    yield from _move_leader(ctx, tp, target)  # 6, 7
+    done = ReplicaAssignment(target)
+    yield Learn("assignments", {tp: done})  # 6
+    yield from move_leader(ctx, tp, done, before)  # 7
     yield from stop_replicas(ctx, tp, tuple(b for b in before if b not in target))  # 8, 9
     yield from _assign(ctx, tp, target)  # 10
     yield from _remove(ctx, tp)  # 11
-    _require_channels(ctx)
+    require_channels(ctx)
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))  # 12
-    yield from resume_deletion(ctx, tp.topic)
-
-
-def _is_in_sync(tp: TopicPartition, target: Brokers) -> Handler:
-    stored = yield from _stored(tp)
-    return stored is not None and set(target) <= set(stored.isr)
-
-
-def _stored(tp: TopicPartition) -> Handler:
-    """Return what the state znode says, or None; like every read of what is listened to, this watches it."""
-    (znode,) = yield Read((state_path(tp),), watch=True)
-    return decode_state(znode.data, znode.stat.version) if znode else None
+    yield from deletion.resume(ctx, (tp.topic,))
 
 
 def _assign(ctx: ControllerContext, tp: TopicPartition, replicas: Brokers) -> Handler:
-    """Write the topic znode, which is created if it is gone, then remember it. Source: ZkUtils.updatePersistentPath (0.8.1.1)."""
-    known = {other.partition: held for other, held in ctx.assignments.items() if other.topic == tp.topic}
-    znode = TopicZnode(known | {tp.partition: ReplicaAssignment(replicas)})
-    yield from _put(topic_path(tp.topic), encode_topic(znode, ctx.rules.topic_znode))
+    """Write the topic znode, which is created if it is gone, then remember it."""
+    yield from put(topic_path(tp.topic), topic_with(ctx, tp, ReplicaAssignment(replicas)))
     yield Learn("assignments", {tp: ReplicaAssignment(replicas)})
-
-
-def _put(path: str, data: bytes) -> Handler:
-    result: Result = yield Transaction((Op("set", path, data),))
-    if result.code == "NoNode":
-        yield Transaction((Op("create", path, data),))
-
-
-def _move_leader(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
-    """AR is RAR in memory from now on; who leads and may stay is told so, otherwise somebody of RAR is elected."""
-    leader, both = ctx.leadership[tp].leader, ctx.assignments[tp].replicas
-    yield Learn("assignments", {tp: ReplicaAssignment(target)})
-    if leader in target and leader in ctx.live_broker_ids:
-        yield from _bump_and_tell(ctx, tp, both, target)
-    else:
-        yield from partition_machine.move(ctx, (tp,), PartitionState.ONLINE, "reassign")
-
-
-def _bump_and_tell(ctx: ControllerContext, tp: TopicPartition, brokers: Brokers, replicas: Brokers) -> Handler:
-    """A new leader epoch, of which `brokers` are told; what the controller remembers of the leadership stays as it was.
-
-    Source: KafkaController.updateLeaderEpochAndSendRequest and updateLeaderEpoch (0.8.1.1).
-    """
-    value = yield from _bump_leader_epoch(ctx, tp)
-    _require_channels(ctx)
-    batch = RequestBatch()
-    batch.add_leader_and_isr(ctx, brokers, tp, value, ReplicaAssignment(replicas), is_new=False)
-    yield from batch.send(ctx)
-
-
-def _bump_leader_epoch(ctx: ControllerContext, tp: TopicPartition) -> Handler:
-    while True:
-        stored: LeaderAndIsr | None = yield from _stored(tp)
-        if stored is None:
-            raise IllegalStateException(f"{tp} has no state znode: it cannot be reassigned")
-        if stored.controller_epoch > ctx.controller_epoch:
-            theirs, ours = stored.controller_epoch, ctx.controller_epoch
-            raise StateChangeFailedException(f"the state znode of {tp} was written by controller epoch {theirs}, ours is {ours}")
-        value = stored.decided(stored.leader, stored.isr)._replace(controller_epoch=ctx.controller_epoch)
-        result: Result = yield Transaction((Op("set", state_path(tp), encode_state(value), value.zk_version),))
-        if result.is_ok:
-            return value._replace(zk_version=result.versions[0] or 0)
-
-
-def _require_channels(ctx: ControllerContext) -> None:
-    if not ctx.has_channels:
-        raise NullPointerException("this broker has resigned and sends nothing")
 
 
 # ---------------------------------------------------------------- the request in /admin/reassign_partitions
@@ -244,9 +175,9 @@ def _remove(ctx: ControllerContext, tp: TopicPartition) -> Handler:
     asked = yield from _requested()
     left = {other: target for other, target in asked.items() if other != tp}
     if left:
-        yield from _put(REASSIGN_PARTITIONS, encode_reassignment(left))
+        yield from put(REASSIGN_PARTITIONS, encode_reassignment(left))
     else:
-        yield Transaction((Op("delete", REASSIGN_PARTITIONS),))
+        yield Writes(((Op("delete", REASSIGN_PARTITIONS),),))
     if tp in ctx.partitions_being_reassigned:
         yield Learn("partitions_being_reassigned", remove=(tp,))
 

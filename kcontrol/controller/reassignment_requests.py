@@ -16,19 +16,14 @@ from kcontrol.znodes import REASSIGN_PARTITIONS
 Answers = dict[TopicPartition, str]
 
 
-def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
-    """A request lies in the znode, or may lie there."""
-    yield from _take_up(ctx)
-
-
 def initialize_partition_reassignments(ctx: ControllerContext) -> Handler:
     """At failover: first what the znode asks for, then what else the topic znodes say is under way."""
-    taken_up = yield from _take_up(ctx)
+    taken_up = yield from zk_partition_reassignment(ctx)
     yield from maybe_resume(ctx, lambda tp: tp not in taken_up)
 
 
-def _take_up(ctx: ControllerContext) -> Handler:
-    """Begin what the znode asks for, and take out what cannot be done; return what was begun."""
+def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment | None = None) -> Handler:
+    """Begin what the znode asks for, if it is there, and take out what cannot be done; return what was begun."""
     (stat,) = yield Exists((REASSIGN_PARTITIONS,), watch=True)
     if stat is None:
         return ()

@@ -13,7 +13,14 @@ from kcontrol.lab import electing, logs, moving
 from kcontrol.lab.moment import Moment
 from kcontrol.model import TopicPartition
 from kcontrol.views import scene, text
-from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, REASSIGN_PARTITIONS, encode_partition_list, parent, topic_path
+from kcontrol.znodes import (
+    PREFERRED_REPLICA_ELECTION,
+    REASSIGN_PARTITIONS,
+    delete_topic_path,
+    encode_partition_list,
+    parent,
+    topic_path,
+)
 
 Assignment = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
 ALL = 30  # how many legal values an error lists
@@ -119,6 +126,15 @@ class Acts(Moment):
                 f"{assignment!r} assigns no replicas: give each partition a list of brokers, as in [[1, 2, 3], [2, 3, 1]]."
             )
         return self._act("create_topic", name, assignment)
+
+    def delete_topic(self, name: str) -> Self:
+        """Ask for the deletion of a topic, as the tool does: by a znode that the controller listens for."""
+        if not _is_name(name) or topic_path(name) not in self.state["znodes"]:
+            names = text.listed(sorted({p.name.rpartition("-")[0] for p in scene.partitions(self.state)}), ALL)
+            raise UserError(f"There is no topic {name!r}; {f'there are {names}' if names else 'there is none yet'}.")
+        if delete_topic_path(name) in self.state["znodes"]:
+            raise UserError(f"The deletion of {name} has been asked for already: lab.run() lets the controller go on with it.")
+        return self._act("delete_topic", name)
 
     def create(self, path: str, data: str = "") -> Self:
         """Create a persistent znode by hand."""

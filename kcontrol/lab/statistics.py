@@ -58,7 +58,9 @@ STATE_OF = {event.__name__: row.state for handlers in DESIGNS.values() for event
 
 
 def _offline(m: Memory) -> int:
-    return sum(state == "OfflinePartition" for state in m.get("partition_states", {}).values())
+    started = m.get("topics_with_deletion_started", ())
+    states = m.get("partition_states", {})
+    return sum(state == "OfflinePartition" and tp.rpartition("-")[0] not in started for tp, state in states.items())
 
 
 def _without_a_live_leader(m: Memory) -> int:

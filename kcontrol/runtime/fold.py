@@ -80,6 +80,12 @@ class Fold:
             log["records"] = log["records"][: f["offset"]]
         log.update(f["now"])
 
+    def _log_delete(self, r: Record) -> None:
+        logs, broker = self.state["logs"], str(r.id.node)
+        del logs[broker][r.fields["partition"]]
+        if not logs[broker]:
+            del logs[broker]
+
     def _acknowledged(self, r: Record) -> None:
         promise = {name: value for name, value in r.fields.items() if name != "partition"}
         self.state["acknowledged"].setdefault(r.fields["partition"], []).append(promise)
@@ -300,8 +306,10 @@ CHANGES: dict[str, Callable[[Fold, Record], None]] = {
     "follower_end": Fold._log,
     "checkpoint": Fold._log,
     "tail_lost": Fold._log,
+    "log_delete": Fold._log_delete,
     "acknowledged": Fold._acknowledged,
     "record_lost": Fold._record_lost,
+    "record_deleted": Fold._record_lost,
 }
 
 

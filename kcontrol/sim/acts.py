@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kcontrol import znodes
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
-from kcontrol.sim import admin, data, exchange, hands, lives
+from kcontrol.sim import data, exchange, hands, lives
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import Action, World
@@ -129,11 +129,12 @@ ACTIONS: dict[str, Kind] = {
     "lose_tail":    Kind(False, data.has_tail,        data.lose_tail,            "broker, partition, offset"),
     "fail_log_dir": Kind(False, lives.holds,          lives.fail_log_dir,        "broker, partition"),
     "create_topic": Kind(False, hands.can_create_topic, hands.create_topic,      "topic, assignment"),
+    "delete_topic": Kind(False, hands.can_delete_topic, hands.delete_topic,      "topic"),
     "delete":       Kind(False, hands.can_write,      hands.delete,              "path"),
     "set":          Kind(False, hands.can_write,      hands.set_data,            "path, text"),
     "create":       Kind(False, hands.can_write,      hands.create,              "path, text"),
-    "reassign":     Kind(False, admin.can_reassign,   admin.reassign,            "broker, targets"),
-    "list_reassignments": Kind(False, admin.can_list, admin.list_reassignments,  "broker"),
+    "reassign":     Kind(False, hands.can_reassign,   hands.reassign,            "broker, targets"),
+    "list_reassignments": Kind(False, hands.can_list, hands.list_reassignments,  "broker"),
     "scenario":     Kind(False, hands.is_step,        hands.note_step,           "step, do"),
 }
 # fmt: on
@@ -213,5 +214,7 @@ def faults(world: World) -> Iterator[Action]:
     if "create_topic" in offered:
         missing = (t for t in world.settings.topics if hands.lacks_topic(world, t))
         yield from (("create_topic", topic, world.settings.topics[topic]) for topic in missing)
+    if "delete_topic" in offered:
+        yield from (("delete_topic", topic) for topic in hands.topics(world) if hands.can_delete_topic(world, topic))
     if "delete_controller" in offered and world.have(znodes.CONTROLLER) == [True]:
         yield ("delete", znodes.CONTROLLER)

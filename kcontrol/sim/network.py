@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kcontrol import events
+from kcontrol.controller.context import ControllerContext
 from kcontrol.runtime.journal import RecordId
 
 
@@ -138,11 +139,17 @@ class Network:
         return [q for q in self.questions.get(broker, []) if q.asked == -1]
 
 
-def response_event(parcel: Parcel, receiver: int, body: Any) -> events.Event | None:
-    """What the controller hears when a broker has answered; StopReplica without deletion has no callback."""
+def response_event(parcel: Parcel, receiver: int, body: Any, controller: ControllerContext) -> events.Event | None:
+    """What the controller hears when a broker has answered; of StopReplica, what concerns the deletion of topics alone."""
     if parcel.api == "LeaderAndIsr":
         errors = tuple(body["errors"].items())
         return events.LeaderAndIsrResponseReceived(receiver, body["error"], errors, parcel.requests.leader_and_isr[receiver])
     if parcel.api == "UpdateMetadata":
         return events.UpdateMetadataResponseReceived(receiver, body["error"])
-    return None
+    told = parcel.requests.stop_replica[receiver]
+    answered = told if body["error"] == "NONE" else body["errors"]
+    doomed = tuple(tp for tp in answered if told[tp].delete and tp.topic in controller.topics_under_deletion)
+    if not doomed:
+        return None
+    errors = tuple((tp, error) for tp, error in body["errors"].items() if tp in doomed)
+    return events.TopicDeletionStopReplicaResponseReceived(receiver, body["error"], errors, doomed)

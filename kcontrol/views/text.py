@@ -303,6 +303,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "append": lambda who, f: f"{who} appends to {f['partition']}.",
     "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
     "log_truncate": _cut,
+    "log_delete": lambda who, f: f"{who} deletes its log of {f['partition']}, with {_records(f['removed']) or 'nothing'} in it.",
     "log_role": _log_role,
     "high_watermark": lambda who, f: f"The high watermark of {f['partition']} on {who.lower()} is {f['now']['high_watermark']}.",
     "follower_end": lambda who, f: f"{who} knows that broker {f['follower']} has {f['partition']} up to offset {f['offset']}.",
@@ -311,6 +312,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
         f"Broker {f['leader']} acknowledges {f['value']!r}, record {f['offset']} of {f['partition']} (acks={f['acks']})."
     ),
     "record_lost": _record_lost,
+    "record_deleted": lambda who, f: f"Record {f['offset']} of {f['partition']}, {f['value']!r}, has gone with its topic.",
     "tail_lost": lambda who, f: f"The disk of broker {f['broker']} has lost {_records(f['removed'])} of {f['partition']}.",
 }
 
@@ -345,6 +347,7 @@ LABELS: dict[str, str] = {
     "lose_tail": "the disk of broker {0} loses {1} from offset {2} on",
     "fail_log_dir": "the directory with {1} on broker {0} fails",
     "create_topic": "create topic {0}",
+    "delete_topic": "delete topic {0}",
     "delete": "delete {0}",
     "set": "rewrite {0}",
     "create": "create {0}",

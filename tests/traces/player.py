@@ -92,7 +92,8 @@ class Player:
         given = dict(item.split("=") for item in settings)
         config = BrokerConfig()
         for key in [key for key in given if "." in key]:
-            config = config.but(key, given.pop(key))
+            text = given.pop(key)
+            config = config.but(key, {"true": True, "false": False}.get(text, text))
         brokers = tuple(map(int, given.pop("brokers", "1,2,3").split(",")))
         changes = {key: value == "true" for key, value in given.items() if key != "release"}
         self.world = self.stage(Settings(given.get("release", "2.8"), brokers, config=config, rule_changes=changes))

@@ -212,7 +212,12 @@ const CHANGES = {
   preempt: (s, n, f) => { n.queues[f.thread].shift(); },
   close_channels: closeChannels,
   log_append: log, log_truncate: log, log_role: log, high_watermark: log, follower_end: log, checkpoint: log, tail_lost: log,
-  acknowledged, record_lost: recordLost,
+  acknowledged, record_lost: recordLost, record_deleted: recordLost,
+  log_delete: (s, n, f, r) => {
+    const logs = s.logs[r.id[0]];
+    delete logs[f.partition];
+    if (!Object.keys(logs).length) delete s.logs[r.id[0]];
+  },
   cancel: disarm,
   fire: disarm,
   park: (s, n, f) => { n.parked[f.correlation_id] = f.key; },
