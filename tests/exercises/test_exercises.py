@@ -36,6 +36,8 @@ ALSO_RIGHT = {
         r"moves = .* in reversed.*  # the order of moves is nothing to a set",
         r"led = .* in reversed.*  # nor here",
     ],
+    "resume-or-wait": [r"if all.* in reversed.*  # the order of replicas is nothing to `all`"],
+    "bounded-end": [r"for .* in (reversed|sorted)\(list\(replicas.items\(\)\)\):  # with whom one begins is free"],
     "state-an-invariant": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
 }
 
