@@ -1,21 +1,23 @@
-"""Answers of ZooKeeper that differ are not taken for each other: quick worlds in which races are lost go the way of the world."""
+"""What differs is not taken for the same: quick worlds in which races are lost go the way of the world."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from typing import Any
 
 import pytest
 
-from kcontrol.effects import Children, Commit, Read, SessionExpired, Stat, Transaction, Znode
+from kcontrol.effects import Children, Commit, Handler, Read, SessionExpired, Stat, Transaction, Znode
+from kcontrol.events import RegisterBrokerAndReelect
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import ConnectionLoss, Written
 from kcontrol.sim import acts
 from kcontrol.sim.quick import start
-from kcontrol.sim.recall import told
+from kcontrol.sim.recall import Memory, Notes, told
 from kcontrol.sim.world import Action, World
 from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, broker_path, encode_controller, state_path, topic_path
-from tests.core.support import T0, alone, cluster, until
+from tests.core.support import T0, Bench, alone, cluster, until
 from tests.search.test_quick import same, seen
 
 # ---------------------------------------------------------------- answers that differ
@@ -54,6 +56,52 @@ def test_answers_that_no_handler_can_tell_apart_are_one() -> None:
     assert told([WRITTEN]) == told([WRITTEN._replace(zxid=8)])
     rest = STAT._replace(ctime=1, mzxid=6, mtime=1, pzxid=6, cversion=1, aversion=1, data_length=1, num_children=1)
     assert told([STAT, Znode(b"", STAT)]) == told([rest, Znode(b"", rest)])
+
+
+# ---------------------------------------------------------------- states that differ
+
+
+def waiting(correlation_id: str = "1", session: int = 1) -> Bench:
+    """A driver whose queue has two events in it."""
+
+    def story(ctx: Any) -> Handler:
+        yield Read(("/x",))
+
+    bench = Bench()
+    bench.tell(story, correlation_id=correlation_id)
+    bench.driver.enqueue(RegisterBrokerAndReelect("localhost", 9092, session), None)
+    return bench
+
+
+def with_other(name: str, value: Any) -> Callable[[], Bench]:
+    """The same, with one thing about the driver that is different."""
+
+    def made() -> Bench:
+        bench = waiting()
+        setattr(bench.driver, name, value)
+        return bench
+
+    return made
+
+
+STATES: dict[str, Callable[[], Bench]] = {
+    "who asks": lambda: waiting(correlation_id="2"),
+    "the session of an event": lambda: waiting(session=2),
+    "the process": with_other("node", 2),
+    "which of its lives": with_other("incarnation", 2),
+    "that it wants to stop": with_other("exit_code", 1),
+    "that its session is gone": with_other("is_cut_off", True),
+    "the number of its next request": with_other("journal", Notes(3)),
+    "what is watched": with_other("watched", {("/x", False)}),
+}
+
+
+@pytest.mark.parametrize("what", STATES)
+def test_states_with_different_futures_are_told_apart(what: str) -> None:
+    """What came of a call on one driver is not taken for what comes of it on another; two that differ in nothing are one."""
+    memory = Memory(0)
+    assert memory.local(waiting().driver) is memory.local(waiting().driver)
+    assert memory.local(waiting().driver) is not memory.local(STATES[what]().driver)
 
 
 # ---------------------------------------------------------------- races
