@@ -3,7 +3,8 @@
 Usage: python -m benchmarks.controller [--partitions 10000 30000 100000] [--replication 3] [--brokers 6] [--rounds 3]
 
 The journal is on. Seconds are those of the processor. The last lines compare with the sketch that the core grew from: leaders
-only, that is with no requests on their way, and journal in memory, at a size that the sketch gets through.
+only, that is with no requests on their way, and journal in memory: once with the sketch as it stands, whose `actions` list what
+could go wrong before each step, and once without that list.
 """
 
 from __future__ import annotations
@@ -117,16 +118,20 @@ def at_scale(sizes: list[int], replication: int, brokers: int, rounds: int) -> N
 
 # ---------------------------------------------------------------- against the sketch
 
+SIZES = ((1, 10_000), (100, 100), (10, 1_000), (100, 1_000))
+EVERY_FAULT = Sketch().faults
+MOVES = {"sketch": 2, "kcontrol": 2 + 2 * 3}  # of one new partition: ours moves its three replicas, too
+
 
 def run_sketch(world: Sketch) -> None:
     while routine := [a for a in world.actions() if a[0] in ("advance", "begin", "deliver")]:
         world.step(routine[0])
 
 
-def sketch(topics: int, partitions: int, brokers: int) -> float:
-    """Seconds until the sketch's controller has led all partitions online."""
+def sketch(topics: int, partitions: int, brokers: int, faults: frozenset[str]) -> float:
+    """Seconds until the sketch's controller has led all partitions online; `faults` is what it lists before each step."""
     plans = tuple((f"t{number}", assigned(partitions, 3, brokers)) for number in range(topics))
-    world = Sketch(brokers=tuple(range(1, brokers + 1)), plans=plans, faults=frozenset())
+    world = Sketch(brokers=tuple(range(1, brokers + 1)), plans=plans, faults=faults)
     for broker in range(1, brokers + 1):
         world.step(("start", broker))
     run_sketch(world)
@@ -153,13 +158,18 @@ def ours(topics: int, partitions: int, brokers: int) -> float:
 
 
 def against(topics: int, partitions: int, rounds: int) -> None:
-    rows = [(sketch(topics, partitions, 6), ours(topics, partitions, 6)) for _ in range(rounds)]
+    """Ours against the sketch as it stands, and against the sketch without its list of faults."""
     total = topics * partitions
-    ratio = statistics.median(peer / mine for peer, mine in rows)
-    theirs, mine = (statistics.median(total / row[of] for row in rows) for of in (0, 1))
-    print(
-        f"{topics} topics of {partitions}: sketch {theirs:,.0f} partitions/s, kcontrol {mine:,.0f}: {ratio:.2f} times the sketch"
-    )
+    rows = [
+        (ours(topics, partitions, 6), sketch(topics, partitions, 6, frozenset()), sketch(topics, partitions, 6, EVERY_FAULT))
+        for _ in range(rounds)
+    ]
+    mine, bare, whole = (statistics.median(total / row[of] for row in rows) for of in range(3))
+    print(f"{topics} topics of {partitions}, partitions/s: kcontrol {mine:,.0f}, sketch {whole:,.0f}, without faults {bare:,.0f}")
+    for name, of in (("the sketch", 2), ("the sketch without faults", 1)):
+        ratio = statistics.median(row[of] / row[0] for row in rows)
+        moves = ratio * MOVES["kcontrol"] / MOVES["sketch"]
+        print(f"    {ratio:.2f} times the partitions of {name}, {moves:.2f} times its moves", flush=True)
 
 
 def main() -> None:
@@ -170,7 +180,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
     at_scale(chosen.partitions, chosen.replication, chosen.brokers, chosen.rounds)
-    for topics, partitions in ((1, 10_000), (100, 100), (1_000, 10)):
+    for topics, partitions in SIZES:
         against(topics, partitions, chosen.rounds)
 
 

@@ -54,7 +54,7 @@ CONFIGS = {row.name: row for row in (
            "whether a replica that lags behind may lead when nobody in sync is alive; topics may say otherwise", True,
            "yes, by offline elections; 0.8.0 and 0.8.1 have no such switch and always allow it"),
     Config("delete.topic.enable", (("0.8.0", False), ("1.0", True)),
-           "whether topics may be deleted", False, "no: topics are not deleted here yet"),
+           "whether topics may be deleted", True, "yes, by the controller"),
     Config("zookeeper.session.timeout.ms", (("0.8.0", 6_000), ("2.5", 18_000)),
            "how long ZooKeeper keeps the ephemeral znodes of a broker that is silent", True,
            "yes, on a real ZooKeeper; in a simulated world a session expires by an act"),
@@ -99,10 +99,11 @@ def _as_in_2_8(name: str) -> Any:
 class BrokerConfig:
     """What `server.properties` says, and Kafka 2.8's defaults where it says nothing; `of` takes those of another release.
 
-    None for unclean elections is the release's default. Source: KafkaConfig.scala (2.8).
+    None, for unclean elections and the deletion of topics, is the release's default. Source: KafkaConfig.scala (2.8).
     """
 
     unclean_leader_election_enable: bool | None = None
+    delete_topic_enable: bool | None = None
     zookeeper_session_timeout_ms: int = _as_in_2_8("zookeeper_session_timeout_ms")
     replica_lag_time_max_ms: int = _as_in_2_8("replica_lag_time_max_ms")
     controlled_shutdown_max_retries: int = _as_in_2_8("controlled_shutdown_max_retries")

@@ -35,6 +35,7 @@ class ControllerState(Enum):
     LEADER_AND_ISR_RESPONSE_RECEIVED = "LeaderAndIsrResponseReceived"
     LOG_DIR_CHANGE = "LogDirChange"
     UPDATE_METADATA_RESPONSE_RECEIVED = "UpdateMetadataResponseReceived"
+    LIST_PARTITION_REASSIGNMENT = "ListPartitionReassignment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,49 @@ class TopicDeletion(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TopicDeletionStopReplicaResponseReceived(Event):
+    """A broker has answered a StopReplica request that deletes: `partitions` are those of topics that are being deleted."""
+
+    broker_id: int
+    error: str
+    errors: tuple[tuple[TopicPartition, str], ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionsResumed(Event):
+    """The delete-topics thread has been signalled. Source: TopicDeletionManager.resumeTopicDeletionThread (0.8.1)."""
+
+
+@dataclass(frozen=True, slots=True)
 class ZkPartitionReassignment(Event):
     """`/admin/reassign_partitions` was created."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiPartitionReassignment(Event):
+    """An admin client asks for reassignments, and waits for an answer: each partition with its target, or None to cancel.
+
+    Source: AlterPartitionReassignments (KIP-455, 2.4 on).
+    """
+
+    correlation_id: str
+    targets: tuple[tuple[TopicPartition, tuple[int, ...] | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListPartitionReassignments(Event):
+    """An admin client asks what is being reassigned; no `partitions` means all of them."""
+
+    correlation_id: str
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReassignmentIsrChange(Event):
+    """The state znode of a partition that is being reassigned was rewritten."""
+
+    partition: TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

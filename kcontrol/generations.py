@@ -43,9 +43,17 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "empty_metadata":         (("0.8.0", "everything"), ("2.2.0", "brokers alone")),  # UpdateMetadata for no partition
     "metadata_for_nothing":   (("0.8.0", False), ("0.9.0", True)),   # whether UpdateMetadata goes out without any partition
     "new_replica_reads":      (("0.8.0", "znode"), ("1.1.0", "cache")),  # where it is looked up who leads its partition
+    "deletes_topics":         CONFIGS["delete.topic.enable"].defaults,
+    "doomed_metadata":        (("0.8.0", "every time"), ("2.0.0", "where named")),  # UpdateMetadata of what is being deleted
+    "doomed_isr_is_told":     (("0.8.0", True), ("0.8.2", False)),   # a leader hears of it when its partition is being deleted
+    "doomed_partitions_go":   (("0.8.0", "last"), ("2.1.0", "first")),  # before their replicas, or after them
+    "dead_replica_fails":     (("0.8.0", False), ("2.3.0", True)),   # its deletion, without having been started
+    "reverts_expansion":      (("0.8.0", False), ("2.0.0", True)),   # of a topic that is being deleted
     "unled_replica":          (("0.8.0", "stays"), ("1.1.0", "goes")),   # when its broker dies before anybody has led
     "rereads_assignment":     (("0.8.0", True), ("0.11.0", False)),  # a new partition's replicas are read once more
     "stop_replica_batched":   (("0.8.0", False), ("2.3.0", True)),   # one request for all replicas, not one for each
+    "bumped_epoch_is_cached": (("0.8.0", False), ("2.4.0", True)),   # the epoch that a reassignment raises is remembered
+    "reassigns_on_request":   (("0.8.0", False), ("2.4.0", True)),   # admin clients ask brokers, not ZooKeeper (KIP-455)
     "broker_epochs":          (("0.8.0", False), ("2.2.0", True)),   # a restart between two reads is seen (KAFKA-7235)
     "old_leader_epoch":       (("0.8.0", "StaleLeaderEpoch"), ("0.9.0", "STALE_CONTROLLER_EPOCH")),  # a broker's answer to one
     "fetch_names_epoch":      (("0.8.0", False), ("2.1.0", True)),   # a follower of an older leader epoch is refused (KIP-320)
@@ -91,9 +99,17 @@ class Rules:
     empty_metadata: str
     metadata_for_nothing: bool
     new_replica_reads: str
+    deletes_topics: bool
+    doomed_metadata: str
+    doomed_isr_is_told: bool
+    doomed_partitions_go: str
+    dead_replica_fails: bool
+    reverts_expansion: bool
     unled_replica: str
     rereads_assignment: bool
     stop_replica_batched: bool
+    bumped_epoch_is_cached: bool
+    reassigns_on_request: bool
     broker_epochs: bool
     old_leader_epoch: str
     fetch_names_epoch: bool

@@ -54,6 +54,10 @@ def topic_config_path(topic: str) -> str:
     return f"/config/topics/{topic}"
 
 
+def delete_topic_path(topic: str) -> str:
+    return f"{DELETE_TOPICS}/{topic}"
+
+
 _STATE_PATH = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
 

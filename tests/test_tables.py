@@ -16,7 +16,7 @@ from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
 from kcontrol.events import BrokerRequest, ControllerState, Event
 from kcontrol.generations import PROTOCOL_RULES, RULES, Rules
-from kcontrol.model import PartitionState, ReplicaState
+from kcontrol.model import PartitionState, ReplicaState, TopicPartition
 from kcontrol.replica import handlers as replica
 from kcontrol.runtime.driver import PERFORM
 from kcontrol.runtime.fold import CHANGES
@@ -181,6 +181,8 @@ WATCHED = [
     ("NodeDataChanged", "/brokers/topics/my.topic", "PartitionModifications"),
     ("NodeCreated", "/brokers/topics/my.topic", None),
     ("NodeDataChanged", "/brokers/topics/t/partitions", None),
+    ("NodeDataChanged", "/brokers/topics/t/partitions/7/state", "PartitionReassignmentIsrChange"),
+    ("NodeCreated", "/brokers/topics/t/partitions/7/state", None),
     ("NodeChildrenChanged", "/admin/delete_topics", "TopicDeletion"),
     ("NodeCreated", "/admin/reassign_partitions", "ZkPartitionReassignment"),
     ("NodeDeleted", "/admin/reassign_partitions", None),
@@ -201,9 +203,11 @@ def test_a_watch_event_stands_for_the_event_of_its_path(said: str, path: str, ev
 
 
 def test_a_watch_event_tells_whom_it_is_about() -> None:
-    """The id of a broker and the name of a topic are read from the path."""
+    """The id of a broker, the name of a topic and a partition are read from the path."""
     assert controller.event_of("NodeDataChanged", "/brokers/ids/17") == events.BrokerModifications(17)
     assert controller.event_of("NodeDataChanged", "/brokers/topics/a-1") == events.PartitionModifications("a-1")
+    moved = events.PartitionReassignmentIsrChange(TopicPartition("a-1", 7))
+    assert controller.event_of("NodeDataChanged", "/brokers/topics/a-1/partitions/7/state") == moved
 
 
 def test_every_row_of_the_watch_events_names_an_event() -> None:
@@ -260,7 +264,7 @@ def logged() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                at = {"log": 0, "_log_move": 2}.get(name)
+                at = {"log": 0, "Spelled": 0}.get(name)
                 if at is not None and len(node.args) > at and isinstance(node.args[at], ast.Constant):
                     kinds.add(str(node.args[at].value))  # type: ignore[attr-defined]
     return kinds
@@ -292,7 +296,12 @@ def ran() -> set[str]:
     lost = lost_by_unclean_election()
     lost.step(("kill", 1))
     lost.step(("lose_tail", 1, "t-0", 3))
-    return {record.kind for one in (*worlds, world, lost) for record in one.journal.records}
+    deleted = cluster({"t": ((1, 2),)}, data=True)
+    deleted.step(("produce", 1, "t-0", "gone", "all"))
+    deleted.run()
+    deleted.step(("delete_topic", "t"))
+    deleted.run()
+    return {record.kind for one in (*worlds, world, lost, deleted) for record in one.journal.records}
 
 
 def test_runs_log_what_the_text_says() -> None:

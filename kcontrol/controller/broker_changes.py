@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kcontrol.controller import partition_machine, replica_machine
+from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import bring_online, delete_all, listen_to_modifications, read_brokers
+from kcontrol.controller.reassignment import resume_on
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
 from kcontrol.effects import Children, Handler, Learn, Read, Unwatch
@@ -65,8 +67,11 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     yield from update_metadata(ctx, others)
     led = tuple(tp for tp in ctx.leadership if not ctx.is_queued_for_deletion(tp.topic))
     yield from update_metadata(ctx, brokers, led)
-    yield from replica_machine.move(ctx, ctx.replicas_on(brokers), ReplicaState.ONLINE)
+    replicas = ctx.replicas_on(brokers)
+    yield from replica_machine.move(ctx, replicas, ReplicaState.ONLINE)
     yield from bring_online(ctx)
+    yield from resume_on(ctx, brokers)
+    yield from deletion.resume(ctx, (r.topic for r in replicas))
     yield from listen_to_modifications(brokers)
 
 
@@ -82,12 +87,17 @@ def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
 
 
 def on_replicas_become_offline(ctx: ControllerContext, replicas: Iterable[PartitionReplica]) -> Handler:
-    """Leaderless partitions first go Offline and then look for a leader; after that the replicas leave their ISRs."""
+    """Leaderless partitions first go Offline and then look for a leader; after that the replicas leave their ISRs.
+
+    Those of topics that are being deleted have failed to be.
+    """
+    replicas = tuple(replicas)
     leaderless = ctx.partitions_with_offline_leader()
     yield from partition_machine.move(ctx, leaderless, PartitionState.OFFLINE)
     yield from bring_online(ctx)
     staying = [r for r in replicas if not ctx.is_queued_for_deletion(r.topic)]
     yield from replica_machine.move(ctx, staying, ReplicaState.OFFLINE)
+    yield from deletion.fail_replica_deletion(ctx, replicas)
     if not leaderless:
         yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids)
 

@@ -71,6 +71,10 @@ class ControllerContext:
     partition_states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     replica_states: ReplicaStates = field(default_factory=ReplicaStates)
     topics_to_be_deleted: AbstractSet[str] = field(default_factory=set)
+    topics_with_deletion_started: AbstractSet[str] = field(default_factory=set)
+    topics_ineligible_for_deletion: AbstractSet[str] = field(default_factory=set)
+    deletion_thread: str = ""  # "waiting" or "signalled" where topics are deleted on a thread of their own and it runs
+    partitions_being_reassigned: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)  # and where they move to
     has_channels: bool = False  # where listeners share one lock, whoever has a channel manager is active
     machines_started: bool = False
     preferred_elections: AbstractSet[TopicPartition] = field(default_factory=set)  # under way, where listeners share one lock
@@ -134,8 +138,19 @@ class ControllerContext:
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> tuple[PartitionReplica, ...]:
         return tuple(PartitionReplica(tp, b) for tp in partitions for b in self.replicas(tp))
 
+    @property
+    def deletes_topics(self) -> bool:
+        """Whether `delete.topic.enable` allows it, by what is configured or by the release's default."""
+        configured = self.config.delete_topic_enable
+        return self.rules.deletes_topics if configured is None else configured
+
+    @property
+    def topics_under_deletion(self) -> AbstractSet[str]:
+        """Those whose brokers' answers to StopReplica are waited for."""
+        return self.topics_to_be_deleted if self.rules.design == LISTENERS else self.topics_with_deletion_started
+
     def is_queued_for_deletion(self, topic: str) -> bool:
-        return topic in self.topics_to_be_deleted
+        return topic in self.topics_to_be_deleted and self.deletes_topics
 
     def is_imbalanced(self, tp: TopicPartition) -> bool:
         """Whether another replica leads than the first one; while the first is still being added, whether it is in sync already.
@@ -199,7 +214,8 @@ def apply_change(ctx: ControllerContext, change: StateChange) -> None:
             states = by_broker[broker_id] = {}
     else:
         states = ctx.partition_states
-        _adjust(ctx, (states.get(tp) is PartitionState.OFFLINE, 0), (state is PartitionState.OFFLINE, 0))
+        if subject.topic not in ctx.topics_with_deletion_started:
+            _adjust(ctx, (states.get(tp) is PartitionState.OFFLINE, 0), (state is PartitionState.OFFLINE, 0))
     if state is ReplicaState.NON_EXISTENT or state is PartitionState.NON_EXISTENT:
         states.pop(tp, None)
     else:
@@ -212,7 +228,8 @@ def apply_change(ctx: ControllerContext, change: StateChange) -> None:
 
 # ---------------------------------------------------------------- the two counts
 
-COUNTED = ("assignments", "leadership", "partition_states", "topics_to_be_deleted")
+OF_TOPICS = ("topics_to_be_deleted", "topics_with_deletion_started")
+COUNTED = ("assignments", "leadership", "partition_states", *OF_TOPICS)
 
 Counts = tuple[int, int]
 
@@ -221,15 +238,18 @@ def _counted(ctx: ControllerContext, learn: Learn) -> Collection[TopicPartition]
     """The partitions whose counting a change of this field can touch."""
     held = getattr(ctx, learn.field)
     named = dict.fromkeys((*(held if learn.clear else ()), *learn.remove, *(learn.put or ())))
-    if learn.field == "topics_to_be_deleted":
-        return [tp for tp in ctx.assignments if tp.topic in named]
+    if learn.field in OF_TOPICS:
+        return [tp for tp in ctx.assignments.keys() | ctx.partition_states.keys() if tp.topic in named]
     return named
 
 
 def _count(ctx: ControllerContext, partitions: Collection[TopicPartition]) -> Counts:
-    """How many of these partitions are Offline, and how many are not led by their first replica."""
-    states = ctx.partition_states
-    offline = sum(states.get(tp) is PartitionState.OFFLINE for tp in partitions)
+    """How many of these partitions are Offline, and how many are not led by their first replica.
+
+    Those of topics whose deletion has started are not Offline in this sense. Source: updatePartitionStateMetrics (2.8).
+    """
+    states, going = ctx.partition_states, ctx.topics_with_deletion_started
+    offline = sum(states.get(tp) is PartitionState.OFFLINE and tp.topic not in going for tp in partitions)
     return offline, sum(map(ctx.is_imbalanced, partitions))
 
 

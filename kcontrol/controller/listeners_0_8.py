@@ -9,8 +9,10 @@ fireDataChangedEvents (ZkClient 0.3).
 from __future__ import annotations
 
 from kcontrol.controller import partition_machine, replica_machine
+from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import bring_online, learn_topics, listen_to_topics, read_registrations
+from kcontrol.controller.reassignment_0_8 import resume_on
 from kcontrol.controller.requests import RequestBatch, update_metadata
 from kcontrol.controller.topic_changes import on_new_partition_creation
 from kcontrol.effects import Children, Exists, Handler, Learn, Read, Release, Respond
@@ -63,18 +65,25 @@ def broker_change(ctx: ControllerContext, event: BrokerChange) -> Handler:
 def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     """They learn everything, the others nothing; whatever waited for them is tried again."""
     yield from update_metadata(ctx, brokers)
-    yield from replica_machine.move(ctx, ctx.replicas_on(brokers), ReplicaState.ONLINE)
+    replicas = ctx.replicas_on(brokers)
+    yield from replica_machine.move(ctx, replicas, ReplicaState.ONLINE)
     yield from bring_online(ctx)
+    yield from resume_on(ctx, brokers)
+    yield from deletion.resume(ctx, (r.topic for r in replicas))
 
 
 def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
-    """The partitions that they led go Offline and look for a leader; then their replicas leave the ISRs."""
+    """The partitions that they led look for a leader; then their replicas leave the ISRs, or have failed to be deleted."""
     if any(b in ctx.shutting_down_broker_ids for b in brokers):
         yield Learn("shutting_down_broker_ids", remove=brokers)
-    leaderless = tuple(tp for tp, value in ctx.leadership.items() if value.leader in brokers)
+    led = (tp for tp, value in ctx.leadership.items() if value.leader in brokers)
+    leaderless = tuple(tp for tp in led if not ctx.is_queued_for_deletion(tp.topic))
     yield from partition_machine.move(ctx, leaderless, PartitionState.OFFLINE)
     yield from bring_online(ctx)
-    yield from replica_machine.move(ctx, ctx.replicas_on(brokers), ReplicaState.OFFLINE)
+    replicas = ctx.replicas_on(brokers)
+    staying = [r for r in replicas if not ctx.is_queued_for_deletion(r.topic)]
+    yield from replica_machine.move(ctx, staying, ReplicaState.OFFLINE)
+    yield from deletion.fail_replica_deletion(ctx, replicas)
 
 
 # ---------------------------------------------------------------- topics
@@ -105,7 +114,7 @@ def partition_modifications(ctx: ControllerContext, event: PartitionModification
     numbered = decode_topic(stored.data).partitions if stored else {}
     named = (TopicPartition(event.topic, number) for number in sorted(numbered))
     added = tuple(tp for tp in named if tp not in ctx.assignments)
-    if added and ctx.machines_started:
+    if added and ctx.machines_started and not ctx.is_queued_for_deletion(event.topic):
         yield from on_new_partition_creation(ctx, added)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kcontrol.controller import partition_machine
+from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.elections_on_request import misplaced_by_broker
 from kcontrol.effects import Exists, Handler, Learn, Op, Read, Release, Transaction
@@ -37,6 +38,8 @@ def elect_pending(ctx: ControllerContext) -> Handler:
 def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
     """Elect what the znode names, but for what is under way already, even on a broker that has resigned and can only delete.
 
+    If one of them is of a topic that is being deleted, nothing happens at all, and the request stays.
+
     Raises MalformedZnode for what is no list of partitions; the znode stays.
     """
     yield Exists((PREFERRED_REPLICA_ELECTION,), watch=True)
@@ -44,16 +47,19 @@ def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection
     if znode is None:
         return
     asked = tuple(tp for tp in decode_partition_list(znode.data) if tp not in ctx.preferred_elections)
+    if any(ctx.is_queued_for_deletion(tp.topic) for tp in asked):
+        return
     yield from on_preferred_replica_election(ctx, asked, delete=True)
 
 
 def on_preferred_replica_election(ctx: ControllerContext, partitions: Collection[TopicPartition], *, delete: bool) -> Handler:
-    """Mark, elect, look at each, delete the request if there was one, unmark.
+    """Mark, elect, look at each, delete the request if there was one, unmark. Meanwhile the topics are not deleted.
 
     Raises KeyError for a partition without leadership or replicas: then the request and the marks stay.
     """
     if partitions:
         yield Learn("preferred_elections", partitions)
+        yield from deletion.halt(ctx, {tp.topic for tp in partitions})
     yield from partition_machine.move(ctx, partitions, PartitionState.ONLINE, "preferred")
     for tp in partitions:
         _ = ctx.leadership[tp], ctx.assignments[tp]
@@ -61,6 +67,7 @@ def on_preferred_replica_election(ctx: ControllerContext, partitions: Collection
         yield Transaction((Op("delete", PREFERRED_REPLICA_ELECTION),))
     if partitions:
         yield Learn("preferred_elections", remove=tuple(partitions))
+        yield from deletion.resume(ctx, (tp.topic for tp in partitions))
 
 
 def auto_preferred_replica_leader_election(ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection) -> Handler:
@@ -70,5 +77,6 @@ def auto_preferred_replica_leader_election(ctx: ControllerContext, event: AutoPr
     for broker_id, misplaced in misplaced_by_broker(ctx).items():
         for tp in misplaced:
             yield Release()
-            if broker_id in ctx.live_broker_ids and tp.topic in ctx.all_topics and not ctx.preferred_elections:
+            busy = ctx.preferred_elections or ctx.partitions_being_reassigned or ctx.is_queued_for_deletion(tp.topic)
+            if broker_id in ctx.live_broker_ids and tp.topic in ctx.all_topics and not busy:
                 yield from on_preferred_replica_election(ctx, (tp,), delete=False)

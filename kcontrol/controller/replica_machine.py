@@ -135,7 +135,7 @@ REPLICA_TRANSITIONS = TransitionTable("replica", ReplicaState, "ReplicaStateMach
     (OFFLINE,      STARTED,      "broker", delete,    "its broker is told to delete it"),
     (STARTED,      SUCCESSFUL,   "broker", mark,      "its broker has deleted it"),
     (STARTED,      INELIGIBLE,   "broker", mark,      "its broker could not delete it"),
-    (OFFLINE,      INELIGIBLE,   "broker", mark,      "its broker is dead: it cannot be deleted now"),
+    (OFFLINE,      INELIGIBLE,   "broker", mark,      "its broker is dead: it cannot be deleted now; illegal before 2.3"),
     (SUCCESSFUL,   NON_EXISTENT, "broker", forget,    "nothing is left of it"),
 ])
 # fmt: on
@@ -171,6 +171,8 @@ def _by_action(ctx: ControllerContext, replicas: Replicas, target: ReplicaState)
     actions: dict[ReplicaState, Callable[..., Steps] | None] = {}
     for source in ReplicaState:
         row = REPLICA_TRANSITIONS.find(source, target)
+        if (source, target) == (OFFLINE, INELIGIBLE) and not ctx.rules.dead_replica_fails:
+            row = None
         actions[source] = ctx.replace.get(f"replica.({source}, {target})", row.action) if row else None
     groups: dict[Callable[..., Steps] | None, Replicas] = {}
     for replica, source in zip(replicas, _sources(ctx, replicas), strict=True):
@@ -192,7 +194,7 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
             replica, value = change.subject, change.value
             assert isinstance(replica, PartitionReplica) and value is not None
             tp = replica.topic_partition
-            if not ctx.is_queued_for_deletion(tp.topic):
+            if ctx.rules.doomed_isr_is_told or not ctx.is_queued_for_deletion(tp.topic):
                 others = tuple(b for b in ctx.replicas(tp) if b != replica.broker_id)
                 told = (value.leader,) if ctx.rules.told_of_smaller_isr == "leader" else others
                 batch.add_leader_and_isr(ctx, told, tp, value, ctx.assignments[tp], is_new=False)

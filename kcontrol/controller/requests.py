@@ -137,18 +137,21 @@ class RequestBatch:
     def add_update_metadata(self, ctx: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
         """Tell `brokers` about those of `partitions` whose leadership is known; the brokers of a batch share all partitions.
 
-        No partition means every one that is led, or none, as the release has it.
+        No partition means every one that is led, or none, as the release has it. Those of topics that are being deleted have a
+        leader of -2, and before 2.0 are told every time, named or not.
         """
         self.update_metadata_to.update(b for b in brokers if b >= 0)
         everything = ctx.leadership if ctx.rules.empty_metadata == "everything" else ()
-        for tp in tuple(partitions) or everything:
+        every_time = ctx.topics_to_be_deleted if ctx.rules.doomed_metadata == "every time" else ()
+        doomed = tuple(tp for tp in ctx.leadership if tp.topic in every_time) if every_time else ()
+        for tp in (*(tuple(partitions) or everything), *doomed):
             value = ctx.leadership.get(tp)
             if value is None:
                 continue
             # A topic whose znode was deleted by hand is led and has no replicas: in 0.8 whoever tells brokers of it fails.
             replicas = ctx.assignments[tp].replicas if ctx.rules.design == LISTENERS else ctx.replicas(tp)
             gone = tuple(b for b in replicas if not ctx.is_replica_online(b, tp))
-            if ctx.is_queued_for_deletion(tp.topic):
+            if tp.topic in ctx.topics_to_be_deleted:
                 value = LeaderAndIsr(LEADER_DURING_DELETE, value.isr, 0, 0, value.controller_epoch)
             self.update_metadata[tp] = UpdateMetadataPartition(
                 value.leader, value.leader_epoch, value.isr, value.controller_epoch, value.zk_version, replicas, gone

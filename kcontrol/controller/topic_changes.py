@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import learn_topics
-from kcontrol.effects import Children, Handler, Learn, Read, Unwatch
+from kcontrol.effects import Children, Handler, Learn, Op, Read, Unwatch, Writes
 from kcontrol.events import PartitionModifications, TopicChange
 from kcontrol.model import PartitionState, ReplicaState, TopicPartition
-from kcontrol.znodes import TOPICS, decode_topic, topic_path
+from kcontrol.registration import WriteFailed
+from kcontrol.znodes import TOPICS, TopicZnode, decode_topic, encode_topic, partitions_path, topic_path
 
 
 def topic_change(ctx: ControllerContext, event: TopicChange) -> Handler:
@@ -26,13 +27,20 @@ def topic_change(ctx: ControllerContext, event: TopicChange) -> Handler:
     for topic in gone:
         yield Unwatch(topic_path(topic))
     if gone:
-        yield from _forget(ctx, gone)
+        yield from remove_topics(ctx, gone)
     partitions = yield from learn_topics(ctx, new)
     if new:
         yield from on_new_partition_creation(ctx, partitions)
 
 
-def _forget(ctx: ControllerContext, topics: tuple[str, ...]) -> Handler:
+def remove_topics(ctx: ControllerContext, topics: tuple[str, ...]) -> Handler:
+    """Forget all of these topics but the states of what they consisted of, and that they were ineligible for deletion.
+
+    Source: ControllerContext.removeTopic (2.8).
+    """
+    for name in ("topics_to_be_deleted", "topics_with_deletion_started", "all_topics"):
+        if known := tuple(topic for topic in topics if topic in getattr(ctx, name)):
+            yield Learn(name, remove=known)
     lost = tuple(tp for tp in ctx.assignments if tp.topic in topics)
     yield Learn("topic_ids", remove=topics)
     yield Learn("assignments", remove=lost)
@@ -50,13 +58,32 @@ def on_new_partition_creation(ctx: ControllerContext, partitions: Iterable[Topic
 
 
 def partition_modifications(ctx: ControllerContext, event: PartitionModifications) -> Handler:
-    """Partitions that the topic znode has gained are created; the controller's own rewrites find none."""
+    """Partitions that the topic znode has gained are created; the controller's own rewrites find none.
+
+    To a topic that is being deleted none may be added: since 2.0 they are taken out of its znode again.
+    """
     (znode,) = yield Read((topic_path(event.topic),), watch=True)
-    if znode is None or ctx.is_queued_for_deletion(event.topic):
+    if znode is None:
         return
-    stored = decode_topic(znode.data).partitions
-    named = {TopicPartition(event.topic, number): assignment for number, assignment in sorted(stored.items())}
+    stored = decode_topic(znode.data)
+    named = {TopicPartition(event.topic, number): assignment for number, assignment in sorted(stored.partitions.items())}
     added = {tp: assignment for tp, assignment in named.items() if tp not in ctx.assignments}
-    if added:
+    if ctx.is_queued_for_deletion(event.topic):
+        if added and ctx.rules.reverts_expansion:
+            yield from _restore(ctx, event.topic, named)
+    elif added:
         yield Learn("assignments", added)
         yield from on_new_partition_creation(ctx, added)
+
+
+def _restore(ctx: ControllerContext, topic: str, named: Iterable[TopicPartition]) -> Handler:
+    """Write the topic znode as it was, with those of the partitions now named in it that have a znode of their own.
+
+    Raises WriteFailed if that is refused. Source: processPartitionModifications, restorePartitionReplicaAssignment (2.0 on).
+    """
+    (numbers,) = yield Children((partitions_path(topic),))
+    kept = {tp.partition: ctx.assignments[tp] for tp in named if str(tp.partition) in (numbers or ())}
+    data = encode_topic(TopicZnode(kept, ctx.topic_ids.get(topic)), ctx.rules.topic_znode)
+    (result,) = yield Writes(((Op("set", topic_path(topic), data),),))
+    if not result.is_ok:
+        raise WriteFailed(f"rewriting {topic_path(topic)} failed with {result.code}")

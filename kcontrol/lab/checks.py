@@ -90,6 +90,7 @@ def do(lab: Lab, act: Iterable[Any]) -> None:
 
 # fmt: off
 WHEN = {"kill": "broker {} is killed", "start": "broker {} starts", "create_topic": "topic {} is created",
+        "delete_topic": "the deletion of topic {} is asked for",
         "create": "{} is created", "set": "{} is rewritten", "delete": "{} is deleted"}
 # fmt: on
 

@@ -97,7 +97,7 @@ class Lab(Acts):
     """Where the real ZooKeeper is, as host:port/chroot; None in the simulated world."""
 
     def _take(self, world: World, name: str, closing: ExitStack, runs: str | Path | None) -> None:
-        super().__init__(world.journal.records, name)
+        super().__init__(world.journal, name)
         self._world, self.closing, self._runs = world, closing, runs
         self._file = RunFile(runs, name if name == world.kind else f"{world.kind}-{name}")
         self._family: dict[str, Lab] = {branching.MAIN: self}

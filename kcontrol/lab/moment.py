@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, logs, parting, remembering, statistics, subjects, tables
+from kcontrol.lab import beside, logs, moving, parting, remembering, statistics, subjects, tables
 from kcontrol.lab.saying import Shown
 from kcontrol.lab.studying import Studies
 from kcontrol.lab.workspace import PROJECT
 from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
 from kcontrol.runtime.history import History, State
-from kcontrol.runtime.journal import Record
+from kcontrol.runtime.journal import Journal, Record
 from kcontrol.views import text
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 class Moment(Studies):
     """Read only: `records` are a journal up to one of its records, `name` is what the run is called."""
 
-    def __init__(self, records: Sequence[Record], name: str = "run", state: State | None = None) -> None:
+    def __init__(self, records: Sequence[Record] | Journal, name: str = "run", state: State | None = None) -> None:
         self._records, self.name, self._state = records, name, state
-        self._history = History(records)
+        self._history = History(())
 
     @property
     def records(self) -> Sequence[Record]:
         """The journal, in the order in which its records were made."""
-        return self._records
+        return self._records.records if isinstance(self._records, Journal) else self._records
 
     @property
     def _past(self) -> History:
@@ -53,6 +53,10 @@ class Moment(Studies):
     def partitions(self) -> pd.DataFrame:
         """One row per partition, as ZooKeeper has it, by name such as `t-0`."""
         return tables.partitions(self.state)
+
+    def reassignments(self) -> pd.DataFrame:
+        """One row per partition that is being reassigned: where it is, where it is to be, and who is not in sync yet."""
+        return moving.reassignments(self.state)
 
     def brokers(self) -> pd.DataFrame:
         """One row per broker, by id."""

@@ -31,7 +31,7 @@ class Observed(Moment):
 
     def __init__(self, observer: Observer, name: str, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
         self._observer, self._now_ms, self._journal = observer, now_ms, Journal()
-        super().__init__(self._journal.records, name)
+        super().__init__(self._journal, name)
         self._seen: dict[str, Znode] = {}
         self._incarnations: dict[int, int] = {}
         self._begin(self._tree())

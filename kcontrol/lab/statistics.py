@@ -47,6 +47,7 @@ STATES = {
     S.LOG_DIR_CHANGE:                       State(11, "LogDirChangeRateAndTimeMs"),
     S.UNCLEAN_LEADER_ELECTION_ENABLE:       State(13, "UncleanLeaderElectionEnableRateAndTimeMs"),
     S.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE: State(14, "TopicUncleanLeaderElectionEnableRateAndTimeMs"),
+    S.LIST_PARTITION_REASSIGNMENT:          State(15, "ListPartitionReassignmentRateAndTimeMs"),
     S.UPDATE_METADATA_RESPONSE_RECEIVED:    State(16, None),
 }
 # fmt: on
@@ -57,7 +58,9 @@ STATE_OF = {event.__name__: row.state for handlers in DESIGNS.values() for event
 
 
 def _offline(m: Memory) -> int:
-    return sum(state == "OfflinePartition" for state in m.get("partition_states", {}).values())
+    started = m.get("topics_with_deletion_started", ())
+    states = m.get("partition_states", {})
+    return sum(state == "OfflinePartition" and tp.rpartition("-")[0] not in started for tp, state in states.items())
 
 
 def _without_a_live_leader(m: Memory) -> int:
@@ -107,7 +110,7 @@ GAUGES = (
     Gauge("ReplicasToDeleteCount",           "2.4",   "replicasToDeleteCount",
           lambda m: _replicas_going(m, lambda state: state != "ReplicaDeletionSuccessful")),
     Gauge("TopicsIneligibleToDeleteCount",   "2.4",   "ineligibleTopicsToDeleteCount",
-          lambda m: len(_going(m) & set(m.get("topics_ineligible_for_deletion", ())))),
+          lambda m: len(m.get("topics_ineligible_for_deletion", ()))),
     Gauge("ReplicasIneligibleToDeleteCount", "2.4",   "ineligibleReplicasToDeleteCount",
           lambda m: _replicas_going(m, lambda state: state == "ReplicaDeletionIneligible")),
 )

@@ -12,6 +12,7 @@ from kcontrol.replica.context import BrokerContext, HostedPartition
 from kcontrol.replica.log import (
     DIVERGES,
     Append,
+    Delete,
     MoveHighWatermark,
     NoteFollower,
     ReplicaLog,
@@ -67,9 +68,9 @@ def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
     Source: ReplicaFetcherThread.processPartitionData and AbstractFetcherThread.truncateToEpochEndOffsets (2.8).
     """
     tp = event.partition
-    log = ctx.logs[tp]
     if ctx.leads(tp) or tp not in ctx.hosted:
         return
+    log = ctx.logs[tp]
     if event.diverging is not None:
         yield WriteLog(tp, Truncate(truncation_offset(log, event.diverging), ctx.rules.truncate_to))
         return
@@ -96,6 +97,13 @@ def answer(ctx: BrokerContext, tp: TopicPartition, offset: int, latest_epoch: in
     diverging = DIVERGES[ctx.rules.truncate_to](log, offset, latest_epoch)
     records = () if diverging else log.records[offset:]
     return FetchResponse(tp, log.leader_epoch, log.high_watermark, diverging, records)
+
+
+def delete(ctx: BrokerContext, tp: TopicPartition) -> Handler:
+    """The log goes, and who waits for it is told. Source: Partition.delete, LogManager.asyncDelete (2.8)."""
+    for asked in ctx.logs[tp].waiting:
+        yield Respond(asked.correlation_id, NOT_LEADER)
+    yield WriteLog(tp, Delete())
 
 
 # ---------------------------------------------------------------- what follows from who leads

@@ -71,7 +71,7 @@ def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> 
 
 
 def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handler:
-    """Stop serving replicas; what is not hosted is stopped already."""
+    """Stop serving replicas, and delete the logs of those that are to be deleted; what is not hosted is stopped already."""
     error = _refused(ctx, event)
     errors: dict[TopicPartition, str] = {}
     if error == "NONE":
@@ -80,6 +80,9 @@ def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handle
         stopped = tuple(tp for tp in event.partitions if tp not in errors and tp in ctx.hosted)
         if stopped:
             yield Learn("hosted", remove=stopped, context="broker")
+        for tp, told in event.partitions.items():
+            if told.delete and tp in ctx.logs and tp not in errors:
+                yield from data.delete(ctx, tp)
     yield Respond(event.correlation_id, {"error": error, "errors": errors})
 
 

@@ -116,7 +116,11 @@ class Checkpoint(NamedTuple):
     """The high watermark is written to disk."""
 
 
-Change = Append | Truncate | MoveHighWatermark | TakeRole | NoteFollower | Checkpoint
+class Delete(NamedTuple):
+    """The log is taken from the disk, with everything in it."""
+
+
+Change = Append | Truncate | MoveHighWatermark | TakeRole | NoteFollower | Checkpoint | Delete
 
 
 def apply(log: ReplicaLog, change: Change) -> ReplicaLog:
@@ -174,6 +178,7 @@ CHANGES: dict[type, Callable[..., ReplicaLog]] = {
     TakeRole: _take_role,
     NoteFollower: _note,
     Checkpoint: lambda log, change: log._replace(checkpoint=log.high_watermark),
+    Delete: lambda log, change: ReplicaLog(),
 }
 
 

@@ -125,10 +125,10 @@ def _spell_change(
     fields = _fields(subject, source, target)
     if result is None or result.is_ok:
         written = {} if result is None else {"zxid": result.zxid, "fence": checked}
-        return "change", _cause(begun, after), fields | {"value": value, "write": write, "rule": rule, **written}
+        return Spelled("change", _cause(begun, after), fields | {"value": value, "write": write, "rule": rule, **written})
     if result.code == LOST:
-        return "lost", _cause(begun, after), fields | {"reason": result.code, "rule": rule}
-    return "refuse", _cause(begun, after), fields | {"reason": result.code, "illegal": False, "rule": rule}
+        return Spelled("lost", _cause(begun, after), fields | {"reason": result.code, "rule": rule})
+    return Spelled("refuse", _cause(begun, after), fields | {"reason": result.code, "illegal": False, "rule": rule})
 
 
 def _spell_refusal(
@@ -142,7 +142,7 @@ def _spell_refusal(
     reason: str,
     illegal: bool,
 ) -> Spelled:
-    return "refuse", _cause(begun, after), _fields(subject, source, target) | {"reason": reason, "illegal": illegal}
+    return Spelled("refuse", _cause(begun, after), _fields(subject, source, target) | {"reason": reason, "illegal": illegal})
 
 
 SPELL: dict[type, Callable[..., Spelled]] = {fx.StateChange: _spell_change, fx.Refusal: _spell_refusal}
@@ -164,4 +164,6 @@ def _spell_write(begun: RecordId | None, checked: int, ops: tuple[fx.Op, ...], r
     versions = result.versions or (None,) * len(ops)
     paths = result.paths or tuple(op.path for op in ops)
     written = [[op.kind, at, op.data, version, op.ephemeral] for op, at, version in zip(ops, paths, versions, strict=True)]
-    return "write", begun, {"ops": written, "zxid": result.zxid, "error": None if result.is_ok else result.code, "fence": checked}
+    return Spelled(
+        "write", begun, {"ops": written, "zxid": result.zxid, "error": None if result.is_ok else result.code, "fence": checked}
+    )

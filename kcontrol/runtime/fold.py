@@ -80,6 +80,12 @@ class Fold:
             log["records"] = log["records"][: f["offset"]]
         log.update(f["now"])
 
+    def _log_delete(self, r: Record) -> None:
+        logs, broker = self.state["logs"], str(r.id.node)
+        del logs[broker][r.fields["partition"]]
+        if not logs[broker]:
+            del logs[broker]
+
     def _acknowledged(self, r: Record) -> None:
         promise = {name: value for name, value in r.fields.items() if name != "partition"}
         self.state["acknowledged"].setdefault(r.fields["partition"], []).append(promise)
@@ -105,8 +111,13 @@ class Fold:
     def _stop(self, r: Record) -> None:
         broker = str(r.fields["broker"])
         del self.state["nodes"][broker]
-        for pair in [pair for pair in self.state["channels"] if pair.split(">")[0] == broker]:
-            del self.state["channels"][pair]
+        channels, unread = self.state["channels"], set(r.fields.get("unread", ()))
+        for pair in list(channels):
+            sender, _, receiver = pair.partition(">")
+            if sender == broker and int(receiver) in unread:
+                channels[pair] = channels[pair][:1]
+            elif broker in (sender, receiver) and sender not in self.state["nodes"]:
+                del channels[pair]
         self.state["questions"].pop(broker, None)
         for log in self.state.get("logs", {}).get(broker, {}).values():
             log["high_watermark"] = min(log["checkpoint"], len(log["records"]))
@@ -295,8 +306,10 @@ CHANGES: dict[str, Callable[[Fold, Record], None]] = {
     "follower_end": Fold._log,
     "checkpoint": Fold._log,
     "tail_lost": Fold._log,
+    "log_delete": Fold._log_delete,
     "acknowledged": Fold._acknowledged,
     "record_lost": Fold._record_lost,
+    "record_deleted": Fold._record_lost,
 }
 
 

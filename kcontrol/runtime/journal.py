@@ -43,8 +43,13 @@ class Record(NamedTuple):
         return self._replace(fields={name: plain(value) for name, value in self.fields.items()})
 
 
-Spelled = tuple[str, RecordId | None, dict[str, Any]]
-"""Kind, cause and fields of a record."""
+class Spelled(NamedTuple):
+    """What a record says, without its number and time."""
+
+    kind: str
+    cause: RecordId | None
+    fields: dict[str, Any]
+
 
 Spell = Callable[..., Spelled]
 
@@ -75,7 +80,7 @@ class Journal:
 
     def __init__(self) -> None:
         self._spelled: list[Record] = []
-        self._later: list[Record | Batch] = []
+        self._later: list[Record | Batch] = []  # from the first batch on that nobody has looked at
         self._seq: dict[tuple[int, int], int] = {}
         self._length = 0
 
@@ -85,14 +90,19 @@ class Journal:
     @property
     def records(self) -> list[Record]:
         """All records; the same list each time."""
-        if self._later:
-            for entry in self._later:
-                self._spelled.extend(_records(entry))
-            self._later.clear()
+        self.spell_out()
         return self._spelled
+
+    def spell_out(self) -> None:
+        """Make records of all batches, which every copy would have to do for itself."""
+        for entry in self._later:
+            self._spelled.extend(_records(entry))
+        self._later.clear()
 
     def since(self, position: int) -> list[Record]:
         """The records from that position on; those before it need not be spelled out for that."""
+        if not self._later:
+            return self._spelled[position:]
         start, at = len(self._later), self._length
         while at > position and start:
             start -= 1
@@ -103,7 +113,7 @@ class Journal:
 
     def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
         id = self._number(node, incarnation, 1)
-        self._later.append(Record(id, kind, cause, at_ms, fields))
+        (self._later or self._spelled).append(Record(id, kind, cause, at_ms, fields))
         return id
 
     def add_batch(self, node: int, incarnation: int, at_ms: int, spell: Spell, columns: tuple[Sequence[Any], ...]) -> None:
@@ -117,7 +127,7 @@ class Journal:
 
     def extend(self, records: Sequence[Record]) -> None:
         """Records that have their ids."""
-        self._later.extend(records)
+        (self._later or self._spelled).extend(records)
         self._length += len(records)
 
     def _number(self, node: int, incarnation: int, count: int) -> RecordId:
@@ -131,7 +141,7 @@ class Journal:
         return why(self.records, id)
 
     def copy(self) -> Journal:
-        twin = Journal()
+        twin = Journal.__new__(Journal)
         twin._spelled, twin._later, twin._seq = self._spelled.copy(), self._later.copy(), self._seq.copy()
         twin._length = self._length
         return twin

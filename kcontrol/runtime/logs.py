@@ -1,6 +1,7 @@
 """How a change of a log becomes memory and one record: the broker's logs are reached through here alone.
 
-Every record has the partition, and under `now` what the change has made of everything but the records themselves.
+Every record has the partition, and, unless the log is deleted, under `now` what the change has made of everything but the records
+themselves.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ def write(driver: Driver, thread: Thread, effect: fx.WriteLog) -> None:
 
 def store(driver: Driver, cause: RecordId | None, tp: TopicPartition, change: logs.Change) -> None:
     """Change a log and say so; a change that changes nothing leaves no record."""
-    before = driver.broker.logs.get(tp, ReplicaLog())
+    was_there, before = tp in driver.broker.logs, driver.broker.logs.get(tp, ReplicaLog())
     after = change_in(driver.broker, tp, change)
-    if after == before:
+    if isinstance(change, logs.Delete) and was_there:
+        driver.log("log_delete", cause, partition=tp, removed=before.records)
+    if isinstance(change, logs.Delete) or after == before:
         return
     now = difference(before, after)
     match change:
@@ -51,7 +54,7 @@ def store(driver: Driver, cause: RecordId | None, tp: TopicPartition, change: lo
 def change_in(broker: BrokerContext, tp: TopicPartition, change: logs.Change) -> ReplicaLog:
     """Change a log of a context, and return it."""
     after = logs.apply(broker.logs.get(tp, ReplicaLog()), change)
-    apply_learn(broker, fx.Learn("logs", {tp: after}))
+    apply_learn(broker, fx.Learn("logs", remove=(tp,)) if isinstance(change, logs.Delete) else fx.Learn("logs", {tp: after}))
     return after
 
 

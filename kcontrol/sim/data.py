@@ -205,13 +205,13 @@ def replicas(world: World) -> dict[int, dict[TopicPartition, ReplicaLog]]:
 
 
 def look_for_losses(world: World, before: int) -> None:
-    """Say which acknowledged records no replica has any more, once a log has been cut."""
+    """Say which acknowledged records no replica has any more, once a log has been cut, or deleted, which is no loss."""
     for cut in world.journal.since(before):
-        if cut.kind in ("log_truncate", "tail_lost"):
-            _look(world, cut.fields["partition"], cut.id)
+        if cut.kind in ("log_truncate", "tail_lost", "log_delete"):
+            _look(world, cut.fields["partition"], cut.id, deleted=cut.kind == "log_delete")
 
 
-def _look(world: World, tp: TopicPartition, cause: RecordId) -> None:
+def _look(world: World, tp: TopicPartition, cause: RecordId, *, deleted: bool) -> None:
     there = {(r.offset, r.leader_epoch) for found in replicas(world).values() if tp in found for r in found[tp].records}
     promised = world.acknowledged.get(tp, ())
     kept = tuple(a for a in promised if (a.offset, a.leader_epoch) in there)
@@ -219,5 +219,9 @@ def _look(world: World, tp: TopicPartition, cause: RecordId) -> None:
         world.acknowledged.pop(tp)
         world.acknowledged |= {tp: kept} if kept else {}
     for gone in promised:
-        if gone not in kept:
+        if gone in kept:
+            continue
+        if deleted:
+            world.log("record_deleted", cause, partition=tp, **gone._asdict())
+        else:
             world.log("record_lost", cause, partition=tp, **gone._asdict())

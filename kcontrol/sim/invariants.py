@@ -19,11 +19,13 @@ from kcontrol.sim import acts
 from kcontrol.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
+    DELETE_TOPICS,
     MalformedZnode,
     decode_controller,
     decode_controller_epoch,
     decode_state,
     decode_topic,
+    delete_topic_path,
     parse_state_path,
     state_path,
     topic_path,
@@ -172,10 +174,11 @@ def leader_epoch_counts_decisions(world: World) -> str | None:
         before = None if write.created else next((w.value for w in _earlier(world, write.record) if w.partition == tp), None)
         if before and before.zk_version != value.zk_version - 1:
             continue  # a write in between was performed, and its answer was lost with the connection
-        expected = before.leader_epoch + write.decided if before else 0
+        decided = write.decided or (before is not None and before[:2] == value[:2])  # a new epoch alone: something is reassigned
+        expected = before.leader_epoch + decided if before else 0
         if value.leader_epoch != expected:
             return f"{tp}: leader epoch {value.leader_epoch} was written where {expected} was to come"
-        if before and not write.decided and value.leader != before.leader:
+        if before and not decided and value.leader != before.leader:
             return f"{tp}: leader {value.leader} has taken over from {before.leader} in leader epoch {expected}"
     return None
 
@@ -265,6 +268,32 @@ def cache_equals_znode(world: World) -> str | None:
     return None
 
 
+def _ops(record: Record) -> Iterator[tuple[str, str]]:
+    """What a record says was done to which znode."""
+    if record.kind == "write" and record.fields["error"] is None:
+        yield from ((kind, path) for kind, path, *_ in record.fields["ops"])
+
+
+def request_outlives_topic(world: World) -> str | None:
+    """A request for a topic that the broker does not know may go: it is dropped."""
+    for record in world.last_step:
+        for kind, path in _ops(record) if record.id.node in world.processes else ():
+            folder, _, topic = path.rpartition("/")
+            controller = world.processes[record.id.node].driver.controller
+            is_known = topic in controller.all_topics and controller.deletes_topics
+            if (kind, folder) == ("delete", DELETE_TOPICS) and is_known and not _has_gone(world, topic, record):
+                return f"{topic}: broker {record.id.node} has deleted {path} while {topic_path(topic)} was there"
+    return None
+
+
+def _has_gone(world: World, topic: str, before: Record) -> bool:
+    """Whether the topic's znode was deleted before this record, since its deletion had been asked for."""
+    records, asked = world.journal.records, ("create", delete_topic_path(topic))
+    at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is before)
+    done = (op for i in range(at - 1, -1, -1) for op in _ops(records[i]))
+    return next((op for op in done if op in (asked, ("delete", topic_path(topic)))), asked) != asked
+
+
 # ---------------------------------------------------------------- the table
 
 _WRITING, _SENDING = frozenset({"change", "write"}), frozenset({"send"})
@@ -306,6 +335,10 @@ INVARIANTS: tuple[Invariant, ...] = (
               "1.1.0", STEP, _SENDING, f"{_STATE}|{_EPOCH}", no_epoch_from_the_future,
               "AbstractControllerBrokerRequestBatch.sendRequestsToBrokers (2.8); ReplicaStateMachine.handleStateChange (1.0),"
               " NewReplica, reads what the next controller may have written"),
+    Invariant("a request outlives its topic",
+              "A topic that the controller knows leaves /admin/delete_topics only after its znode is gone.",
+              "0.8.1", STEP, frozenset({"write"}), r"\w+ /(brokers/topics|admin/delete_topics)", request_outlives_topic,
+              "TopicDeletionManager.completeDeleteTopic (0.8.1, 2.8)"),
     Invariant("one controller",
               "Nobody works as controller but the broker that /controller names, and that one does while it lives.",
               "0.9.0", QUIET, frozenset(), rf"{_EPOCH}|{_RULER}", one_controller,

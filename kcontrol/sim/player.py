@@ -20,9 +20,11 @@ from kcontrol.sim.world import World
 from kcontrol.znodes import (
     CONTROLLER,
     PREFERRED_REPLICA_ELECTION,
+    REASSIGN_PARTITIONS,
     decode_topic,
     encode,
     encode_partition_list,
+    encode_reassignment,
     encode_topic,
     topic_path,
 )
@@ -177,6 +179,14 @@ class Player:
             met = met or t["to"] == "Online"
         return False
 
+    def reassign(self, targets: dict[str, list[int]]) -> None:
+        asked = {TopicPartition.parse(tp): tuple(replicas) for tp, replicas in targets.items()}
+        self.world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(asked).decode()))
+
+    def delete_topic(self, topics: Any) -> None:
+        for topic in _list(topics):
+            self.world.step(("delete_topic", topic))
+
     def znode_delete(self, path: str) -> None:
         self.world.step(("delete", path))
 
@@ -196,14 +206,17 @@ STEPS: dict[str, Callable[[Player, Any], None]] = {
     "together": Player.together,
     "create": Player.create,
     "expand": Player.expand,
+    "reassign": Player.reassign,
+    "delete-topic": Player.delete_topic,
     "znode-delete": Player.znode_delete,
     "znode-set": Player.znode_set,
 }
 
 
 def settings_of(scenario: Mapping[str, Any]) -> Settings:
-    """The release, brokers and unclean election of a scenario; leaders are never rebalanced by a timer."""
-    config = BrokerConfig(unclean_leader_election_enable=scenario.get("unclean"), auto_leader_rebalance_enable=False)
+    """The release, brokers and unclean election of a scenario; topics may go, and leaders are never rebalanced by a timer."""
+    unclean = scenario.get("unclean")
+    config = BrokerConfig(unclean_leader_election_enable=unclean, delete_topic_enable=True, auto_leader_rebalance_enable=False)
     return Settings(release_of(scenario), tuple(scenario["brokers"]), config=config)
 
 

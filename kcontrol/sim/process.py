@@ -30,6 +30,8 @@ THREADS: dict[str, tuple[tuple[str, str, str | None], ...]] = {
                    ("zk-events",           "controller", LOCK),
                    ("controlled-shutdown", "controller", LOCK),
                    ("scheduler",           "controller", LOCK),
+                   ("delete-topics",       "controller", LOCK),
+                   ("send",                "controller", LOCK),
                    ("requests",            "broker",     None)),
     EVENT_THREAD: (("main",                "broker",     None),
                    ("controller",          "controller", None),
@@ -38,7 +40,9 @@ THREADS: dict[str, tuple[tuple[str, str, str | None], ...]] = {
 ROUTES: dict[str, tuple[str, dict[type[events.Event], str]]] = {
     # design: the thread that hears of everything, but for these events
     LISTENERS:    ("zk-events",  {events.ControlledShutdown: "controlled-shutdown",
-                                  events.AutoPreferredReplicaLeaderElection: "scheduler"}),
+                                  events.AutoPreferredReplicaLeaderElection: "scheduler",
+                                  events.DeletionsResumed: "delete-topics",
+                                  events.TopicDeletionStopReplicaResponseReceived: "send"}),
     EVENT_THREAD: ("controller", {}),
 }
 # fmt: on

@@ -19,7 +19,7 @@ Fired = tuple[tuple[int, WatchEvent], ...]
 
 OWN_STEPS = ("advance", "begin", "deliver", "fire")
 """The kinds of actions that are one process's own."""
-HANDS = ("create_topic", "delete", "set", "create")
+HANDS = ("create_topic", "delete_topic", "delete", "set", "create")
 """The kinds of actions that are an outside hand's, and change nothing but ZooKeeper."""
 
 
@@ -49,6 +49,7 @@ class QuickWorld(World):
         quick.clock, quick.memory = lambda: now_ms, Memory(now_ms)
         quick._stored = quick.memory.stored(zk.copy(lambda: now_ms), quick.owners)
         quick._tool_session = tool.session_id
+        quick.journal.spell_out()
         quick._base, quick._since = None, []  # a quick world needs no past to be copied from
         for p in plain.processes.values():
             p.driver = quick._stand_in(p.driver)

@@ -13,7 +13,8 @@ from kcontrol.generations import Rules, rules
 PLAYED = ("0.8.1", "2.8")
 """The release lines whose handlers are here whole; of others there are single rules, for `rule_changes`."""
 
-FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "shrink", "lose", "duplicate", "delete_controller", "produce")
+FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "shrink", "lose", "duplicate", "delete_controller", "produce",
+          "delete_topic")  # fmt: skip
 
 UNSAID = BrokerConfig()
 """Stands for the defaults of the release, whichever it is."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kcontrol.controller.handlers import DESIGNS
@@ -26,18 +25,6 @@ from kcontrol.sim.snapshot import snapshot
 Action = tuple[Any, ...]
 
 WORLD = 0
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No search for cyclic garbage meanwhile: within a step hundreds of thousands of values may come, and hardly a cycle."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class World:
@@ -108,8 +95,13 @@ class World:
     def _perform(self, perform: Callable[..., None], action: Action) -> None:
         """Do one action and what follows from it in the same step. It counts as done only once all of that is."""
         self._before = before = len(self.journal)
-        with _uncollected():
+        is_collecting = gc.isenabled()
+        gc.disable()  # within a step hundreds of thousands of values may come, and hardly a cycle
+        try:
             perform(self, *action[1:])
+        finally:
+            if is_collecting:
+                gc.enable()
         self._deliver_instantly()
         if self.settings.data:
             data.look_for_losses(self, before)
@@ -222,8 +214,10 @@ class World:
         if (answered := self.network.answered(correlation_id)) is not None:
             (sender, receiver), parcel = answered
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
-            event = network.response_event(parcel, receiver, body)
             asker = self.processes.get(sender)
+            if asker and asker.driver.incarnation != parcel.record.incarnation:
+                asker = None
+            event = network.response_event(parcel, receiver, body, asker.driver.controller) if asker else None
             if event and asker and type(event) in DESIGNS[asker.driver.controller.rules.design]:  # 0.8 has no such callbacks
                 asker.driver.enqueue(event, record)
         else:

@@ -198,6 +198,15 @@ def _answered(who: str, f: Fields) -> str:
     return f"The answer of broker {receiver} to {f['api']} has reached broker {sender}."
 
 
+def _respond(who: str, f: Fields) -> str:
+    """The answer as a whole, and those for partitions that went wrong or say how a reassignment stands."""
+    body = f["body"] or {}
+    told = body.get("partitions", {}).items()
+    said = [f"{tp} {answer}" for tp, answer in told if isinstance(answer, str) and answer != "NONE"]
+    said += [f"{tp} {answer['replicas']}" for tp, answer in told if isinstance(answer, dict) and "adding" in answer]
+    return f"{who} answers: {body.get('error', 'NONE')}{f' ({listed(said)})' if said else ''}."
+
+
 def _ask(who: str, f: Fields) -> str:
     wanted = listed(f"{tp} {v['isr']}" for tp, v in f["body"].items()) if f["api"] == "AlterIsr" else listed(f["body"] or ())
     return f"{who} wants to ask the controller ({f['api']}): {wanted}."
@@ -271,7 +280,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "preempt": lambda who, f: f"{who} throws {_event(f['event'])} out of its {f['thread']} queue.",
     "drop": lambda who, f: f"{who} drops the news of {f['path']}: no handler of its own listens.",
     "receive": lambda who, f: f"{who} receives {f['api']} from broker {f['sender']}.",
-    "respond": lambda who, f: f"{who} answers: {(f['body'] or {}).get('error', 'NONE')}.",
+    "respond": _respond,
     "lose": lambda who, f: (
         f"The connection breaks before broker {f['receiver']} gets {f['api']}; broker {f['sender']} sends it again."
     ),
@@ -294,6 +303,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "append": lambda who, f: f"{who} appends to {f['partition']}.",
     "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
     "log_truncate": _cut,
+    "log_delete": lambda who, f: f"{who} deletes its log of {f['partition']}, with {_records(f['removed']) or 'nothing'} in it.",
     "log_role": _log_role,
     "high_watermark": lambda who, f: f"The high watermark of {f['partition']} on {who.lower()} is {f['now']['high_watermark']}.",
     "follower_end": lambda who, f: f"{who} knows that broker {f['follower']} has {f['partition']} up to offset {f['offset']}.",
@@ -302,6 +312,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
         f"Broker {f['leader']} acknowledges {f['value']!r}, record {f['offset']} of {f['partition']} (acks={f['acks']})."
     ),
     "record_lost": _record_lost,
+    "record_deleted": lambda who, f: f"Record {f['offset']} of {f['partition']}, {f['value']!r}, has gone with its topic.",
     "tail_lost": lambda who, f: f"The disk of broker {f['broker']} has lost {_records(f['removed'])} of {f['partition']}.",
 }
 
@@ -336,9 +347,12 @@ LABELS: dict[str, str] = {
     "lose_tail": "the disk of broker {0} loses {1} from offset {2} on",
     "fail_log_dir": "the directory with {1} on broker {0} fails",
     "create_topic": "create topic {0}",
+    "delete_topic": "delete topic {0}",
     "delete": "delete {0}",
     "set": "rewrite {0}",
     "create": "create {0}",
+    "reassign": "ask broker {0} to reassign {1}",
+    "list_reassignments": "ask broker {0} what is being reassigned",
     "scenario": "step {0} of the scenario",
 }
 

@@ -108,10 +108,9 @@ def _answer_stop_replica(stage: Stage, given: Any) -> None:
             answer = codes if codes is not None else dict.fromkeys(parcel.requests.stop_replica[receiver], "NONE")
             errors = {tp: code for tp, code in answer.items() if code != "NONE"}
             body = {"error": given.get("error", "NONE"), "errors": errors, "partitions": tuple(answer)}
-            event = response_event(parcel, receiver, body)
-            if event is None:
-                raise CannotPlay("the product does not hear answers to StopReplica yet")
-            stage.world.processes[sender].driver.enqueue(event, parcel.record)
+            driver = stage.world.processes[sender].driver
+            if event := response_event(parcel, receiver, body, driver.controller):
+                driver.enqueue(event, parcel.record)
 
 
 def _deletes(told: dict[TopicPartition, Any], codes: dict[TopicPartition, str] | None) -> bool:

@@ -155,7 +155,7 @@ class Batch:
         self.unanswered = [item for item in self.unanswered if item not in here]
         for receiver, parcel in here:
             body = {"error": error, "errors": errors_of(partitions or {})}
-            event = response_event(parcel, receiver, body)
+            event = response_event(parcel, receiver, body, self.ctx)
             if event is not None:
                 self.events.append(_shown(event))
 

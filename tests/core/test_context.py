@@ -188,7 +188,7 @@ def test_a_resigned_controller_remembers_nothing() -> None:
     """
     learnt = {f.name for f in fields(ControllerContext)} - set(GIVEN)
     numbers = {"controller_epoch", "controller_epoch_zk_version", "offline_partition_count", "preferred_replica_imbalance_count"}
-    of_listeners = {"has_channels", "machines_started", "preferred_elections"}
+    of_listeners = {"has_channels", "machines_started", "preferred_elections", "deletion_thread"}
     assert learnt - set(FORGOTTEN_AT_RESIGNATION) - numbers - of_listeners == {"active_controller_id"}
 
 
@@ -210,6 +210,8 @@ LESSONS = st.one_of(
     ),
     st.builds(Learn, st.just("topics_to_be_deleted"), st.just(("a",)), st.just(()), st.booleans()),
     st.builds(Learn, st.just("topics_to_be_deleted"), st.none(), st.just(("a", "b"))),
+    st.builds(Learn, st.just("topics_with_deletion_started"), st.just(("a",)), st.just(()), st.booleans()),
+    st.builds(Learn, st.just("topics_with_deletion_started"), st.none(), st.just(("a", "b"))),
 )
 MOVES = st.builds(
     StateChange, st.sampled_from(TPS), st.just(PartitionState.NEW), st.sampled_from(PartitionState), st.none() | LED
@@ -218,7 +220,11 @@ MOVES = st.builds(
 
 def counted(ctx: ControllerContext) -> tuple[int, int]:
     """How many partitions are Offline, and how many are not led by their first replica, counted one by one."""
-    offline = [tp for tp, state in ctx.partition_states.items() if state is PartitionState.OFFLINE]
+    offline = [
+        tp
+        for tp, state in ctx.partition_states.items()
+        if state is PartitionState.OFFLINE and tp.topic not in ctx.topics_with_deletion_started
+    ]
     led = [tp for tp in ctx.assignments if tp in ctx.leadership and ctx.replicas(tp) and tp.topic not in ctx.topics_to_be_deleted]
     first = {tp: ctx.replicas(tp)[0] for tp in led}
     joining = [tp for tp in led if first[tp] in ctx.assignments[tp].adding]

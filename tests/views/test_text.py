@@ -16,7 +16,7 @@ from tests.core.logs import lost_by_unclean_election
 from tests.views.support import NASTY, cluster, random_run, story
 
 PACKAGE = Path(kcontrol.__file__).parent
-LOGGED = re.compile(r'\.log\(\s*"(\w+)"|_log_move\(\s*driver,\s*thread,\s*"(\w+)"')
+LOGGED = re.compile(r'\.log\(\s*"(\w+)"|\bSpelled\(\s*"(\w+)"')
 
 
 def kinds_in_source() -> set[str]:

@@ -133,7 +133,7 @@ export function branchBar(go) {
 // ---------------------------------------------------------------- what can happen next
 
 const SHOWN = 5; // routine actions in sight before the rest goes into a menu
-const GROUPS = ["kill", "start", "term", "freeze", "thaw", "expire", "delete", "create_topic", "lose", "duplicate", "shrink", "fire"];
+const GROUPS = ["kill", "start", "term", "freeze", "thaw", "expire", "delete", "create_topic", "delete_topic", "lose", "duplicate", "shrink", "fire"];
 
 function menu(className, heading) {
   const count = el("span", "kc-number"), list = el("div", "kc-menu-list");

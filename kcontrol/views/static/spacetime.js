@@ -22,6 +22,7 @@ const LOOKS = { // kind: shape, colour
   close: ["cross", "red"], write: ["dot", "blue"], change: ["square", "amber"], send: ["dot", "sky"], receive: ["dot", "sky"],
   ask: ["dot", "sky"], notify: ["ring", "ink"], enqueue: ["ring", "ink"], begin: ["ring", "ink"], drop: ["cross", "pink"],
   log_append: ["ring", "sky"], log_truncate: ["cross", "red"], record_lost: ["cross", "red"], tail_lost: ["cross", "red"],
+  log_delete: ["cross", "pink"],
   refuse: ["cross", "pink"], lost: ["cross", "pink"], thrown: ["cross", "pink"], fail: ["cross", "red"], preempt: ["cross", "pink"],
 };
 

@@ -67,7 +67,7 @@ function see(seen, record, index) {
       if (f.write) noteWrite(seen, index, f.zxid, [[f.write, statePath(partitionOf(f))]]);
       seen.moves[f.machine] = index;
       break;
-    case "log_append": delete seen.cuts[`${record.id[0]} ${f.partition}`]; break;
+    case "log_append": case "log_delete": delete seen.cuts[`${record.id[0]} ${f.partition}`]; break;
     case "log_truncate": case "tail_lost": seen.cuts[`${f.broker ?? record.id[0]} ${f.partition}`] = { index, offset: f.offset, removed: f.removed }; break;
     case "record_lost": seen.lost[f.partition] = [...(seen.lost[f.partition] ?? []), f]; break;
     default: noteTaken(seen, record);
