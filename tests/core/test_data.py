@@ -481,6 +481,9 @@ def test_only_a_dead_brokers_disk_loses_its_tail() -> None:
             world.step(("lose_tail", 2, "t-0", offset))
     world.step(("lose_tail", 2, "t-0", 1))
     assert (values(world)[2], log(world, 2).high_watermark, of_kind(world, "record_lost")) == ("a", 1, [])
+    world.step(("start", 2))
+    with pytest.raises(UserError, match="cannot happen now"):
+        world.step(("lose_tail", 2, "t-0", 0))
 
 
 # ---------------------------------------------------------------- fencing

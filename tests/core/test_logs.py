@@ -91,6 +91,7 @@ def test_a_new_leader_knows_nothing_of_its_followers() -> None:
     assert led.end_of(2) == 1
     assert apply(led, TakeRole(1, 2, leads=True)).end_of(2) == 1
     followed = apply(led, TakeRole(2, 2))
+    assert followed.followers == ()
     assert apply(followed, TakeRole(1, 3, leads=True)).end_of(2) == -1
 
 
