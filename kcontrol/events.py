@@ -35,6 +35,7 @@ class ControllerState(Enum):
     LEADER_AND_ISR_RESPONSE_RECEIVED = "LeaderAndIsrResponseReceived"
     LOG_DIR_CHANGE = "LogDirChange"
     UPDATE_METADATA_RESPONSE_RECEIVED = "UpdateMetadataResponseReceived"
+    LIST_PARTITION_REASSIGNMENT = "ListPartitionReassignment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,32 @@ class DeletionsResumed(Event):
 @dataclass(frozen=True, slots=True)
 class ZkPartitionReassignment(Event):
     """`/admin/reassign_partitions` was created."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiPartitionReassignment(Event):
+    """An admin client asks for reassignments, and waits for an answer: each partition with its target, or None to cancel.
+
+    Source: AlterPartitionReassignments (KIP-455, 2.4 on).
+    """
+
+    correlation_id: str
+    targets: tuple[tuple[TopicPartition, tuple[int, ...] | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListPartitionReassignments(Event):
+    """An admin client asks what is being reassigned; no `partitions` means all of them."""
+
+    correlation_id: str
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReassignmentIsrChange(Event):
+    """The state znode of a partition that is being reassigned was rewritten."""
+
+    partition: TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

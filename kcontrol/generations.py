@@ -52,6 +52,8 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "unled_replica":          (("0.8.0", "stays"), ("1.1.0", "goes")),   # when its broker dies before anybody has led
     "rereads_assignment":     (("0.8.0", True), ("0.11.0", False)),  # a new partition's replicas are read once more
     "stop_replica_batched":   (("0.8.0", False), ("2.3.0", True)),   # one request for all replicas, not one for each
+    "bumped_epoch_is_cached": (("0.8.0", False), ("2.4.0", True)),   # the epoch that a reassignment raises is remembered
+    "reassigns_on_request":   (("0.8.0", False), ("2.4.0", True)),   # admin clients ask brokers, not ZooKeeper (KIP-455)
     "broker_epochs":          (("0.8.0", False), ("2.2.0", True)),   # a restart between two reads is seen (KAFKA-7235)
     "old_leader_epoch":       (("0.8.0", "StaleLeaderEpoch"), ("0.9.0", "STALE_CONTROLLER_EPOCH")),  # a broker's answer to one
     "fetch_names_epoch":      (("0.8.0", False), ("2.1.0", True)),   # a follower of an older leader epoch is refused (KIP-320)
@@ -106,6 +108,8 @@ class Rules:
     unled_replica: str
     rereads_assignment: bool
     stop_replica_batched: bool
+    bumped_epoch_is_cached: bool
+    reassigns_on_request: bool
     broker_epochs: bool
     old_leader_epoch: str
     fetch_names_epoch: bool

@@ -16,7 +16,7 @@ from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
 from kcontrol.events import BrokerRequest, ControllerState, Event
 from kcontrol.generations import PROTOCOL_RULES, RULES, Rules
-from kcontrol.model import PartitionState, ReplicaState
+from kcontrol.model import PartitionState, ReplicaState, TopicPartition
 from kcontrol.replica import handlers as replica
 from kcontrol.runtime.driver import PERFORM
 from kcontrol.runtime.fold import CHANGES
@@ -181,6 +181,8 @@ WATCHED = [
     ("NodeDataChanged", "/brokers/topics/my.topic", "PartitionModifications"),
     ("NodeCreated", "/brokers/topics/my.topic", None),
     ("NodeDataChanged", "/brokers/topics/t/partitions", None),
+    ("NodeDataChanged", "/brokers/topics/t/partitions/7/state", "PartitionReassignmentIsrChange"),
+    ("NodeCreated", "/brokers/topics/t/partitions/7/state", None),
     ("NodeChildrenChanged", "/admin/delete_topics", "TopicDeletion"),
     ("NodeCreated", "/admin/reassign_partitions", "ZkPartitionReassignment"),
     ("NodeDeleted", "/admin/reassign_partitions", None),
@@ -201,9 +203,11 @@ def test_a_watch_event_stands_for_the_event_of_its_path(said: str, path: str, ev
 
 
 def test_a_watch_event_tells_whom_it_is_about() -> None:
-    """The id of a broker and the name of a topic are read from the path."""
+    """The id of a broker, the name of a topic and a partition are read from the path."""
     assert controller.event_of("NodeDataChanged", "/brokers/ids/17") == events.BrokerModifications(17)
     assert controller.event_of("NodeDataChanged", "/brokers/topics/a-1") == events.PartitionModifications("a-1")
+    moved = events.PartitionReassignmentIsrChange(TopicPartition("a-1", 7))
+    assert controller.event_of("NodeDataChanged", "/brokers/topics/a-1/partitions/7/state") == moved
 
 
 def test_every_row_of_the_watch_events_names_an_event() -> None:

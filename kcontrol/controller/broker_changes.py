@@ -12,6 +12,7 @@ from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import bring_online, delete_all, listen_to_modifications, read_brokers
+from kcontrol.controller.reassignment import resume_on
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
 from kcontrol.effects import Children, Handler, Learn, Read, Unwatch
@@ -69,6 +70,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     replicas = ctx.replicas_on(brokers)
     yield from replica_machine.move(ctx, replicas, ReplicaState.ONLINE)
     yield from bring_online(ctx)
+    yield from resume_on(ctx, brokers)
     yield from deletion.resume(ctx, (r.topic for r in replicas))
     yield from listen_to_modifications(brokers)
 

@@ -152,7 +152,7 @@ def _by_preferred_leader(ctx: ControllerContext) -> dict[int, list[TopicPartitio
 
 
 def _can_lead(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> bool:
-    moving = any(assignment.is_being_reassigned for assignment in ctx.assignments.values())
+    moving = bool(ctx.partitions_being_reassigned)
     return not moving and ctx.is_replica_online(broker_id, tp) and broker_id in ctx.leadership[tp].isr
 
 

@@ -13,6 +13,8 @@ from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.controller_epoch import increment_controller_epoch
 from kcontrol.controller.elections_on_request import pending_preferred_elections, start_rebalancing
 from kcontrol.controller.preferred_elections_0_8 import elect_pending, learn_pending_elections
+from kcontrol.controller.reassignment_0_8 import learn_pending_reassignments, trigger_pending_reassignments
+from kcontrol.controller.reassignment_requests import initialize_partition_reassignments
 from kcontrol.controller.topic_deletion import learn_deletions, try_topic_deletion
 from kcontrol.effects import Cancel, Handler, Learn, Unwatch
 from kcontrol.generations import EVENT_THREAD, LISTENERS
@@ -25,6 +27,7 @@ from kcontrol.znodes import (
     REASSIGN_PARTITIONS,
     TOPICS,
     broker_path,
+    state_path,
     topic_path,
 )
 
@@ -33,7 +36,7 @@ Step = Callable[[ControllerContext], Handler]
 FORGOTTEN_AT_RESIGNATION = (
     "live_brokers", "live_broker_epochs", "shutting_down_broker_ids", "offline_dirs", "all_topics", "topic_ids",
     "assignments", "leadership", "partition_states", "replica_states", "topics_to_be_deleted",
-    "topics_with_deletion_started", "topics_ineligible_for_deletion",
+    "partitions_being_reassigned", "topics_with_deletion_started", "topics_ineligible_for_deletion",
 )  # fmt: skip
 
 
@@ -57,6 +60,12 @@ def stop_listening_to_each_broker(ctx: ControllerContext) -> Handler:
 def stop_listening_to_each_topic(ctx: ControllerContext) -> Handler:
     for topic in sorted(ctx.all_topics):
         yield Unwatch(topic_path(topic))
+
+
+def stop_listening_to_reassigned_partitions(ctx: ControllerContext) -> Handler:
+    if not ctx.rules.alter_isr:
+        for tp in sorted(ctx.partitions_being_reassigned):
+            yield Unwatch(state_path(tp))
 
 
 def stop_rebalancing(ctx: ControllerContext) -> Handler:
@@ -108,10 +117,12 @@ FAILOVER: dict[str, tuple[Step, ...]] = {
         f.listen_to_children(BROKER_IDS),
         f.initialize_context,
         learn_pending_elections,
+        learn_pending_reassignments,
         deletion_0_8.learn_deletions,
         f.start_replica_machine,
         f.start_partition_machine,
         f.listen_to_topics,
+        trigger_pending_reassignments,
         elect_pending,
         f.tell_brokers,
         start_rebalancing,
@@ -126,7 +137,7 @@ FAILOVER: dict[str, tuple[Step, ...]] = {
         f.tell_brokers,
         f.start_replica_machine,
         f.start_partition_machine,
-        f.listen_to_reassignments,
+        initialize_partition_reassignments,
         try_topic_deletion,
         pending_preferred_elections,
         start_rebalancing,
@@ -146,6 +157,7 @@ RESIGNATION: dict[str, tuple[Step, ...]] = {
         stop_listening(LOG_DIR_EVENT_NOTIFICATION, children=True),
         stop_listening_to_each_broker,
         stop_rebalancing,
+        stop_listening_to_reassigned_partitions,
         stop_listening(TOPICS, children=True),
         stop_listening_to_each_topic,
         stop_listening(DELETE_TOPICS, children=True),

@@ -61,10 +61,6 @@ def tell_brokers(ctx: ControllerContext) -> Handler:
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids)
 
 
-def listen_to_reassignments(ctx: ControllerContext) -> Handler:
-    yield Exists((REASSIGN_PARTITIONS,), watch=True)
-
-
 def listen_to_children(path: str) -> Callable[[ControllerContext], Handler]:
     """A step that subscribes to the children of `path`. Source: ZkClient.subscribeChildChanges (0.3)."""
 
@@ -105,6 +101,9 @@ def initialize_context(ctx: ControllerContext) -> Handler:
     yield Learn("all_topics", names or (), clear=True)
     yield Learn("assignments", clear=True)
     yield from learn_topics(ctx, names or ())
+    moving = {tp: assignment.target for tp, assignment in ctx.assignments.items() if assignment.is_being_reassigned}
+    if moving:
+        yield Learn("partitions_being_reassigned", moving)
     yield Learn("leadership", clear=True)
     yield Learn("shutting_down_broker_ids", clear=True)
     if ctx.rules.design == EVENT_THREAD:

@@ -19,14 +19,17 @@ from kcontrol.controller import elections_on_request as asked
 from kcontrol.controller import isr_changes as isr
 from kcontrol.controller import listeners_0_8 as listeners
 from kcontrol.controller import preferred_elections_0_8 as preferred
+from kcontrol.controller import reassignment as moving
+from kcontrol.controller import reassignment_0_8 as moves_0_8
+from kcontrol.controller import reassignment_requests as moves
 from kcontrol.controller import topic_changes as topics
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller import topic_deletion_0_8 as deletion_0_8
 from kcontrol.controller.context import ControllerContext
-from kcontrol.effects import ControllerMoved, Exists, Handler, Respond
+from kcontrol.effects import ControllerMoved, Handler, Respond
 from kcontrol.events import ControllerState as S
 from kcontrol.generations import EVENT_THREAD, LISTENERS
-from kcontrol.znodes import REASSIGN_PARTITIONS
+from kcontrol.znodes import parse_state_path
 
 
 class Row(NamedTuple):
@@ -37,14 +40,7 @@ class Row(NamedTuple):
     handler: Callable[[ControllerContext, Any], Handler]
 
 
-def listen_again(path: str) -> Callable[[ControllerContext, Any], Handler]:
-    """A handler that only sets the watch on `path` anew."""
-
-    def handler(ctx: ControllerContext, event: Any) -> Handler:
-        yield Exists((path,), watch=True)
-
-    return handler
-
+STATE_OF_PARTITION = r"(?P<partition>/brokers/topics/[^/]+/partitions/\d+/state)"
 
 # fmt: off
 ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Handler]], ...] = (
@@ -71,7 +67,10 @@ ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Han
     (e.AutoPreferredReplicaLeaderElection, S.AUTO_LEADER_BALANCE,                   True,  asked.auto_preferred_replica_leader_election),
     (e.UncleanLeaderElectionEnable,        S.UNCLEAN_LEADER_ELECTION_ENABLE,        True,  asked.unclean_leader_election_enable),
     (e.TopicUncleanLeaderElectionEnable,   S.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE,  True,  asked.topic_unclean_leader_election_enable),
-    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          True,  listen_again(REASSIGN_PARTITIONS)),
+    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          True,  moves.zk_partition_reassignment),
+    (e.ApiPartitionReassignment,           S.ALTER_PARTITION_REASSIGNMENT,          True,  moves.api_partition_reassignment),
+    (e.PartitionReassignmentIsrChange,     S.ALTER_PARTITION_REASSIGNMENT,          True,  moving.partition_reassignment_isr_change),
+    (e.ListPartitionReassignments,         S.LIST_PARTITION_REASSIGNMENT,           True,  moves.list_partition_reassignments),
 )
 
 WATCH_EVENTS: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
@@ -85,6 +84,7 @@ WATCH_EVENTS: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     ("NodeDataChanged",     r"/brokers/topics/(?P<topic>[^/]+)",   e.PartitionModifications),
     ("NodeChildrenChanged", r"/admin/delete_topics",               e.TopicDeletion),
     ("NodeCreated",         r"/admin/reassign_partitions",         e.ZkPartitionReassignment),
+    ("NodeDataChanged",     STATE_OF_PARTITION,                    e.PartitionReassignmentIsrChange),
     ("NodeCreated",         r"/admin/preferred_replica_election",  e.ReplicaLeaderElection),
     ("NodeChildrenChanged", r"/isr_change_notification",           e.IsrChangeNotification),
     ("NodeChildrenChanged", r"/log_dir_event_notification",        e.LogDirEventNotification),
@@ -108,7 +108,9 @@ LISTENER_ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, 
     (e.ReplicaLeaderElection,              S.MANUAL_LEADER_BALANCE,                 False, preferred.replica_leader_election),
     (e.AutoPreferredReplicaLeaderElection, S.AUTO_LEADER_BALANCE,                   False,
                                                                         preferred.auto_preferred_replica_leader_election),
-    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          False, listen_again(REASSIGN_PARTITIONS)),
+    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          False, moves_0_8.zk_partition_reassignment),
+    (e.PartitionReassignmentIsrChange,     S.ALTER_PARTITION_REASSIGNMENT,          False,
+                                                                        moves_0_8.partition_reassignment_isr_change),
 )
 
 LISTENED: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
@@ -120,6 +122,7 @@ LISTENED: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     ("data",      r"/brokers/topics/(?P<topic>[^/]+)",   e.PartitionModifications),
     ("children",  r"/admin/delete_topics",               e.TopicDeletion),
     ("data",      r"/admin/reassign_partitions",         e.ZkPartitionReassignment),
+    ("data",      STATE_OF_PARTITION,                    e.PartitionReassignmentIsrChange),
     ("data",      r"/admin/preferred_replica_election",  e.ReplicaLeaderElection),
 )
 LISTENS_FOR: dict[str, tuple[str, ...]] = {
@@ -139,11 +142,14 @@ _PATTERNS = {
 }
 
 
+READ: dict[str, Callable[[str], Any]] = {"broker_id": int, "partition": parse_state_path}  # what is in a path besides names
+
+
 def event_of(said: str, path: str, design: str = EVENT_THREAD) -> e.Event | None:
     """The event that a watch event stands for, or None where Kafka's handler for that path does not care."""
     for kind, pattern, event in _PATTERNS[design]:
         if kind == said and (match := pattern.fullmatch(path)):
-            return event(**{name: int(text) if name == "broker_id" else text for name, text in match.groupdict().items()})
+            return event(**{name: READ.get(name, str)(text) for name, text in match.groupdict().items()})
     return None
 
 

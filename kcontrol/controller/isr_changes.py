@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import delete_all, refresh_leadership
+from kcontrol.controller.reassignment import maybe_complete_those
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
 from kcontrol.effects import Children, Handler, Learn, Op, Read, Respond, Result, Writes
@@ -27,6 +28,8 @@ def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handl
         yield Respond(event.correlation_id, {"error": "NONE", "partitions": answers})
     except Exception:  # Kafka's catch-all: ControllerMoved ends here too, without a look at who rules
         yield Respond(event.correlation_id, {"error": "UNKNOWN_SERVER_ERROR", "partitions": {}})
+    else:
+        yield from maybe_complete_those(ctx, (tp for tp, answer in answers.items() if isinstance(answer, LeaderAndIsr)))
 
 
 def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
@@ -85,6 +88,7 @@ def _take_note(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
     if named:
         yield from refresh_leadership(ctx, named)
         yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, named)
+        yield from maybe_complete_those(ctx, named)
 
 
 def _named(data: bytes) -> tuple[TopicPartition, ...]:

@@ -12,6 +12,7 @@ from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import bring_online, learn_topics, listen_to_topics, read_registrations
+from kcontrol.controller.reassignment_0_8 import resume_on
 from kcontrol.controller.requests import RequestBatch, update_metadata
 from kcontrol.controller.topic_changes import on_new_partition_creation
 from kcontrol.effects import Children, Exists, Handler, Learn, Read, Release, Respond
@@ -67,6 +68,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     replicas = ctx.replicas_on(brokers)
     yield from replica_machine.move(ctx, replicas, ReplicaState.ONLINE)
     yield from bring_online(ctx)
+    yield from resume_on(ctx, brokers)
     yield from deletion.resume(ctx, (r.topic for r in replicas))
 
 

@@ -77,6 +77,6 @@ def auto_preferred_replica_leader_election(ctx: ControllerContext, event: AutoPr
     for broker_id, misplaced in misplaced_by_broker(ctx).items():
         for tp in misplaced:
             yield Release()
-            goes = ctx.is_queued_for_deletion(tp.topic)
-            if broker_id in ctx.live_broker_ids and tp.topic in ctx.all_topics and not ctx.preferred_elections and not goes:
+            busy = ctx.preferred_elections or ctx.partitions_being_reassigned or ctx.is_queued_for_deletion(tp.topic)
+            if broker_id in ctx.live_broker_ids and tp.topic in ctx.all_topics and not busy:
                 yield from on_preferred_replica_election(ctx, (tp,), delete=False)

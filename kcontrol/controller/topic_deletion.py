@@ -57,7 +57,7 @@ def drop_unknown(ctx: ControllerContext, names: Iterable[str]) -> Handler:
 
 
 def topics_being_reassigned(ctx: ControllerContext) -> frozenset[str]:
-    return frozenset(tp.topic for tp, assignment in ctx.assignments.items() if assignment.is_being_reassigned)
+    return frozenset(tp.topic for tp in ctx.partitions_being_reassigned)
 
 
 def enqueue(ctx: ControllerContext, topics: Iterable[str]) -> Handler:

@@ -8,11 +8,19 @@ from operator import index
 from typing import Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
-from kcontrol.lab import electing, logs
+from kcontrol.generations import rules
+from kcontrol.lab import electing, logs, moving
 from kcontrol.lab.moment import Moment
 from kcontrol.model import TopicPartition
 from kcontrol.views import scene, text
-from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, delete_topic_path, encode_partition_list, parent, topic_path
+from kcontrol.znodes import (
+    PREFERRED_REPLICA_ELECTION,
+    REASSIGN_PARTITIONS,
+    delete_topic_path,
+    encode_partition_list,
+    parent,
+    topic_path,
+)
 
 Assignment = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
 ALL = 30  # how many legal values an error lists
@@ -154,7 +162,27 @@ class Acts(Moment):
         asked = encode_partition_list(tuple(map(TopicPartition.parse, names)))
         return self._act("create", PREFERRED_REPLICA_ELECTION, asked.decode())
 
+    def reassign(self, targets: moving.Targets, *, znode: bool = False) -> Self:
+        """Ask for partitions to move: each with the brokers that it is to be on, the preferred leader first, or None to cancel.
+
+        An admin client asks the controller, whose answer is in the journal; with `znode`, and before 2.4, the tool writes
+        `/admin/reassign_partitions`. `run` lets it happen.
+        """
+        asked = moving.checked(self.state, targets)
+        if znode or not rules(self._played).reassigns_on_request:
+            return self._act("create", REASSIGN_PARTITIONS, moving.request_text(self.state, asked))
+        return self._act("reassign", moving.whom_to_ask(self.state), asked)
+
+    def list_reassignments(self) -> Self:
+        """Ask the controller as an admin client does what is being reassigned; the answer is in the journal."""
+        moving.require_requests(self._played)
+        return self._act("list_reassignments", moving.whom_to_ask(self.state))
+
     # ---------------------------------------------------------------- what is possible
+
+    @property
+    def _played(self) -> str:
+        return str(self.records[0].fields["release"])
 
     def _running(self) -> str:
         names = sorted(map(int, self.state["nodes"]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, logs, parting, remembering, statistics, subjects, tables
+from kcontrol.lab import beside, logs, moving, parting, remembering, statistics, subjects, tables
 from kcontrol.lab.saying import Shown
 from kcontrol.lab.studying import Studies
 from kcontrol.lab.workspace import PROJECT
@@ -53,6 +53,10 @@ class Moment(Studies):
     def partitions(self) -> pd.DataFrame:
         """One row per partition, as ZooKeeper has it, by name such as `t-0`."""
         return tables.partitions(self.state)
+
+    def reassignments(self) -> pd.DataFrame:
+        """One row per partition that is being reassigned: where it is, where it is to be, and who is not in sync yet."""
+        return moving.reassignments(self.state)
 
     def brokers(self) -> pd.DataFrame:
         """One row per broker, by id."""

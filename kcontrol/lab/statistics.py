@@ -47,6 +47,7 @@ STATES = {
     S.LOG_DIR_CHANGE:                       State(11, "LogDirChangeRateAndTimeMs"),
     S.UNCLEAN_LEADER_ELECTION_ENABLE:       State(13, "UncleanLeaderElectionEnableRateAndTimeMs"),
     S.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE: State(14, "TopicUncleanLeaderElectionEnableRateAndTimeMs"),
+    S.LIST_PARTITION_REASSIGNMENT:          State(15, "ListPartitionReassignmentRateAndTimeMs"),
     S.UPDATE_METADATA_RESPONSE_RECEIVED:    State(16, None),
 }
 # fmt: on

@@ -111,8 +111,13 @@ class Fold:
     def _stop(self, r: Record) -> None:
         broker = str(r.fields["broker"])
         del self.state["nodes"][broker]
-        for pair in [pair for pair in self.state["channels"] if pair.split(">")[0] == broker]:
-            del self.state["channels"][pair]
+        channels, unread = self.state["channels"], set(r.fields.get("unread", ()))
+        for pair in list(channels):
+            sender, _, receiver = pair.partition(">")
+            if sender == broker and int(receiver) in unread:
+                channels[pair] = channels[pair][:1]
+            elif broker in (sender, receiver) and sender not in self.state["nodes"]:
+                del channels[pair]
         self.state["questions"].pop(broker, None)
         for log in self.state.get("logs", {}).get(broker, {}).values():
             log["high_watermark"] = min(log["checkpoint"], len(log["records"]))

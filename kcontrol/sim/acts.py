@@ -55,6 +55,10 @@ def _in_transit(world: World, sender: int, receiver: int) -> bool:
     return (sender, receiver) in world.network.deliverable() and exchange.travels(world, sender, receiver)
 
 
+def _can_break(world: World, sender: int, receiver: int) -> bool:
+    return _in_transit(world, sender, receiver) and exchange.is_connected(world, sender, receiver)
+
+
 def _can_ask(world: World, n: int) -> bool:
     return exchange.hears(world, n) and exchange.may_ask(world, n)
 
@@ -119,8 +123,8 @@ ACTIONS: dict[str, Kind] = {
     "freeze":       Kind(False, exchange.hears,       lives.freeze,              "broker"),
     "thaw":         Kind(False, _is_frozen,           lives.thaw,                "broker"),
     "shrink":       Kind(False, _may_shrink,          exchange.shrink,           "leader, partition, follower"),
-    "lose":         Kind(False, _in_transit,          exchange.lose,             "sender, receiver"),
-    "duplicate":    Kind(False, _in_transit,          exchange.duplicate,        "sender, receiver"),
+    "lose":         Kind(False, _can_break,           exchange.lose,             "sender, receiver"),
+    "duplicate":    Kind(False, _can_break,           exchange.duplicate,        "sender, receiver"),
     "produce":      Kind(False, data.can_produce,     data.produce,              "leader, partition, value, acks"),
     "lose_tail":    Kind(False, data.has_tail,        data.lose_tail,            "broker, partition, offset"),
     "fail_log_dir": Kind(False, lives.holds,          lives.fail_log_dir,        "broker, partition"),
@@ -129,6 +133,8 @@ ACTIONS: dict[str, Kind] = {
     "delete":       Kind(False, hands.can_write,      hands.delete,              "path"),
     "set":          Kind(False, hands.can_write,      hands.set_data,            "path, text"),
     "create":       Kind(False, hands.can_write,      hands.create,              "path, text"),
+    "reassign":     Kind(False, hands.can_reassign,   hands.reassign,            "broker, targets"),
+    "list_reassignments": Kind(False, hands.can_list, hands.list_reassignments,  "broker"),
     "scenario":     Kind(False, hands.is_step,        hands.note_step,           "step, do"),
 }
 # fmt: on
@@ -204,7 +210,7 @@ def faults(world: World) -> Iterator[Action]:
     yield from (("start", n) for n in world.settings.brokers if n not in world.processes and "start" in offered)
     for kind in ("lose", "duplicate"):
         if kind in offered:
-            yield from ((kind, *pair) for pair in world.network.deliverable() if _in_transit(world, *pair))
+            yield from ((kind, *pair) for pair in world.network.deliverable() if _can_break(world, *pair))
     if "create_topic" in offered:
         missing = (t for t in world.settings.topics if hands.lacks_topic(world, t))
         yield from (("create_topic", topic, world.settings.topics[topic]) for topic in missing)

@@ -59,7 +59,14 @@ def deliver(world: World, n: int) -> None:
 
 def travels(world: World, sender: int, receiver: int) -> bool:
     """Whether the first request of this channel can be handled now by its receiver."""
-    return hears(world, receiver) and hears(world, sender) and not _waits_for_fetch(world, sender, receiver)
+    sends = sender not in world.processes or hears(world, sender)
+    return hears(world, receiver) and sends and not _waits_for_fetch(world, sender, receiver)
+
+
+def is_connected(world: World, sender: int, receiver: int) -> bool:
+    """Whether the process lives that has sent the first request of this channel."""
+    p = world.processes.get(sender)
+    return p is not None and p.driver.incarnation == world.network.channels[sender, receiver][0].record.incarnation
 
 
 def _waits_for_fetch(world: World, sender: int, receiver: int) -> bool:
@@ -89,7 +96,7 @@ def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
 def deliver_request(world: World, sender: int, receiver: int) -> None:
     """The first request of a channel is handled by its receiver, whose answer goes back at once."""
     parcel = world.network.channels[sender, receiver][0]
-    event = world.network.request_event(world.processes[sender].driver, (sender, receiver))
+    event = world.network.request_event((sender, receiver))
     driver = world.processes[receiver].driver
     record = driver.log("receive", parcel.record, api=parcel.api, sender=sender)
     driver.enqueue(event, record, "requests")

@@ -1,4 +1,4 @@
-"""What outside hands write into ZooKeeper: the topic tool, and whoever has a shell."""
+"""What outside hands do: the topic tool and whoever has a shell write into ZooKeeper, admin clients ask brokers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from kcontrol import znodes
 from kcontrol.effects import Op
-from kcontrol.model import ReplicaAssignment
-from kcontrol.sim import topic_ids
+from kcontrol.events import ApiPartitionReassignment, ListPartitionReassignments
+from kcontrol.model import ReplicaAssignment, TopicPartition
+from kcontrol.sim import exchange, topic_ids
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import World
@@ -93,3 +94,37 @@ def is_step(world: World, number: Any, do: Any) -> bool:
 def note_step(world: World, number: int, do: Any) -> None:
     """A step of a scenario begins; nothing happens by that itself."""
     world.log("scenario", None, step=number, do=do)
+
+
+# ---------------------------------------------------------------- what an admin client asks a broker
+
+
+def can_list(world: World, broker: int) -> bool:
+    """Whether a broker can be spoken to and knows such requests."""
+    return exchange.hears(world, broker) and world.settings.rules().reassigns_on_request
+
+
+def can_reassign(world: World, broker: int, targets: Any) -> bool:
+    """The same, after a look at the form of the targets. Raises ValueError, TypeError or AttributeError if it is another."""
+    if not _read(targets):
+        raise ValueError
+    return can_list(world, broker)
+
+
+def _read(targets: Mapping[str, Any]) -> tuple[tuple[TopicPartition, tuple[int, ...] | None], ...]:
+    return tuple((TopicPartition.parse(tp), None if t is None else tuple(int(b) for b in t)) for tp, t in targets.items())
+
+
+def reassign(world: World, broker: int, targets: Mapping[str, Any]) -> None:
+    """AlterPartitionReassignments: each partition with the replicas that it is to have, or None to cancel."""
+    _ask(world, ["reassign", broker, dict(targets)], lambda sent: ApiPartitionReassignment(sent, _read(targets)))
+
+
+def list_reassignments(world: World, broker: int) -> None:
+    """ListPartitionReassignments, of all partitions."""
+    _ask(world, ["list_reassignments", broker], ListPartitionReassignments)
+
+
+def _ask(world: World, action: list[Any], event: Any) -> None:
+    cause = world.log("act", None, action=action)
+    world.processes[action[1]].driver.enqueue(event(f"admin-{cause.seq}"), cause)

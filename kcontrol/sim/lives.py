@@ -47,12 +47,18 @@ def _cluster_id(world: World) -> str:
 
 def kill(world: World, n: int) -> None:
     """The process dies at once; ZooKeeper does not know yet, and keeps its session until it expires."""
-    record = world.log("stop", None, broker=n, exit_code=None)
+    record = _stop(world, n, None, None)
     p = world.processes.pop(n)
     data.keep(world, n, p.driver)
     if p.session == "open":
         world.ghosts.setdefault(n, []).append(process.Ghost(p.driver.client, record))
-    world.network.forget(n)
+
+
+def _stop(world: World, n: int, cause: RecordId | None, exit_code: int | None) -> RecordId:
+    """The record of a process's end. What it has sent to a frozen broker lies there in a socket, and will be read."""
+    unread = world.network.unread(n, [b for b, p in world.processes.items() if p.frozen])
+    world.network.forget(n, unread, [b for b in world.processes if b != n])
+    return world.log("stop", cause, broker=n, exit_code=exit_code, **({"unread": unread} if unread else {}))
 
 
 def holds(world: World, n: int, partition: str) -> bool:
@@ -117,9 +123,8 @@ def leave(world: World, n: int) -> None:
     """
     p = world.processes.pop(n)
     logs.checkpoint(p.driver)
-    cause = world.log("stop", p.driver.exit_cause, broker=n, exit_code=p.driver.exit_code)
+    cause = _stop(world, n, p.driver.exit_cause, p.driver.exit_code)
     data.keep(world, n, p.driver)
-    world.network.forget(n)
     if p.session == "open":
         end_session(world, n, p.driver.client, cause)
 

@@ -6,12 +6,12 @@ Source: ControllerChannelManager.scala (RequestSendThread) and BrokerToControlle
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kcontrol import events
 from kcontrol.controller.context import ControllerContext
-from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import RecordId
 
 
@@ -71,9 +71,21 @@ class Network:
                 del self.in_flight[correlation_id]
         return closed
 
-    def forget(self, broker: int) -> None:
-        """A process is gone: what it had queued is gone, and what it was asked is asked again."""
-        self.channels = {pair: parcels for pair, parcels in self.channels.items() if pair[0] != broker}
+    def unread(self, sender: int, frozen: Collection[int]) -> list[int]:
+        """The receivers, of those that are frozen, in whose sockets a request of this sender lies that nobody has read."""
+        busy = set(self.in_flight.values())
+        return sorted(to for by, to in self.channels if by == sender and to in frozen and (by, to) not in busy)
+
+    def forget(self, broker: int, unread: Collection[int], living: Collection[int]) -> None:
+        """A process is gone: what it had queued is gone but for the one request that lies `unread` with each of these receivers.
+
+        What lies unread with the process itself is gone if its sender is, and what it was asked is asked again.
+        """
+        for pair in [pair for pair in self.channels if broker in pair]:
+            if pair[0] == broker and pair[1] in unread:
+                self.channels[pair] = deque([self.channels[pair][0]])
+            elif pair[0] not in living:
+                del self.channels[pair]
         self.in_flight = {key: pair for key, pair in self.in_flight.items() if broker not in pair}
         self.questions.pop(broker, None)
         for question in (q for asked in self.questions.values() for q in asked if q.asked == broker):
@@ -86,11 +98,12 @@ class Network:
         busy = set(self.in_flight.values())
         return sorted(pair for pair, parcels in self.channels.items() if parcels and pair not in busy)
 
-    def request_event(self, sender: Driver, pair: tuple[int, int]) -> events.Event:
+    def request_event(self, pair: tuple[int, int]) -> events.Event:
         """The first request of a channel as what its receiver hears; it is in flight from now on."""
         parcel = self.channels[pair][0]
         requests, receiver = parcel.requests, pair[1]
-        correlation_id = f"{sender.node}.{sender.incarnation}-{receiver}-{parcel.record.seq}-{parcel.api}"
+        sent = parcel.record
+        correlation_id = f"{sent.node}.{sent.incarnation}-{receiver}-{sent.seq}-{parcel.api}"
         self.in_flight[correlation_id] = pair
         header = {
             "correlation_id": correlation_id,

@@ -20,9 +20,11 @@ from kcontrol.sim.world import World
 from kcontrol.znodes import (
     CONTROLLER,
     PREFERRED_REPLICA_ELECTION,
+    REASSIGN_PARTITIONS,
     decode_topic,
     encode,
     encode_partition_list,
+    encode_reassignment,
     encode_topic,
     topic_path,
 )
@@ -177,6 +179,10 @@ class Player:
             met = met or t["to"] == "Online"
         return False
 
+    def reassign(self, targets: dict[str, list[int]]) -> None:
+        asked = {TopicPartition.parse(tp): tuple(replicas) for tp, replicas in targets.items()}
+        self.world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(asked).decode()))
+
     def delete_topic(self, topics: Any) -> None:
         for topic in _list(topics):
             self.world.step(("delete_topic", topic))
@@ -200,6 +206,7 @@ STEPS: dict[str, Callable[[Player, Any], None]] = {
     "together": Player.together,
     "create": Player.create,
     "expand": Player.expand,
+    "reassign": Player.reassign,
     "delete-topic": Player.delete_topic,
     "znode-delete": Player.znode_delete,
     "znode-set": Player.znode_set,

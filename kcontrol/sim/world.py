@@ -215,6 +215,8 @@ class World:
             (sender, receiver), parcel = answered
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
             asker = self.processes.get(sender)
+            if asker and asker.driver.incarnation != parcel.record.incarnation:
+                asker = None
             event = network.response_event(parcel, receiver, body, asker.driver.controller) if asker else None
             if event and asker and type(event) in DESIGNS[asker.driver.controller.rules.design]:  # 0.8 has no such callbacks
                 asker.driver.enqueue(event, record)

@@ -198,6 +198,15 @@ def _answered(who: str, f: Fields) -> str:
     return f"The answer of broker {receiver} to {f['api']} has reached broker {sender}."
 
 
+def _respond(who: str, f: Fields) -> str:
+    """The answer as a whole, and those for partitions that went wrong or say how a reassignment stands."""
+    body = f["body"] or {}
+    told = body.get("partitions", {}).items()
+    said = [f"{tp} {answer}" for tp, answer in told if isinstance(answer, str) and answer != "NONE"]
+    said += [f"{tp} {answer['replicas']}" for tp, answer in told if isinstance(answer, dict) and "adding" in answer]
+    return f"{who} answers: {body.get('error', 'NONE')}{f' ({listed(said)})' if said else ''}."
+
+
 def _ask(who: str, f: Fields) -> str:
     wanted = listed(f"{tp} {v['isr']}" for tp, v in f["body"].items()) if f["api"] == "AlterIsr" else listed(f["body"] or ())
     return f"{who} wants to ask the controller ({f['api']}): {wanted}."
@@ -271,7 +280,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "preempt": lambda who, f: f"{who} throws {_event(f['event'])} out of its {f['thread']} queue.",
     "drop": lambda who, f: f"{who} drops the news of {f['path']}: no handler of its own listens.",
     "receive": lambda who, f: f"{who} receives {f['api']} from broker {f['sender']}.",
-    "respond": lambda who, f: f"{who} answers: {(f['body'] or {}).get('error', 'NONE')}.",
+    "respond": _respond,
     "lose": lambda who, f: (
         f"The connection breaks before broker {f['receiver']} gets {f['api']}; broker {f['sender']} sends it again."
     ),
@@ -342,6 +351,8 @@ LABELS: dict[str, str] = {
     "delete": "delete {0}",
     "set": "rewrite {0}",
     "create": "create {0}",
+    "reassign": "ask broker {0} to reassign {1}",
+    "list_reassignments": "ask broker {0} what is being reassigned",
     "scenario": "step {0} of the scenario",
 }
 

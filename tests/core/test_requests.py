@@ -211,7 +211,7 @@ def test_a_channel_has_one_request_in_flight() -> None:
     network = world.network
     pair = next(pair for pair, waiting in network.channels.items() if len(waiting) > 1)
     first, second = list(network.channels[pair])[:2]
-    event: Any = network.request_event(world.processes[pair[0]].driver, pair)
+    event: Any = network.request_event(pair)
     assert pair not in network.deliverable()
     assert network.answered(event.correlation_id) == (pair, first)
     assert pair in network.deliverable()

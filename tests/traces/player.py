@@ -23,6 +23,7 @@ from kcontrol.sim.invariants import stored
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
 from kcontrol.views.text import short
+from kcontrol.znodes import REASSIGN_PARTITIONS, decode_reassignment, decode_topic
 from tests.traces.lines import asked, lines, told
 
 DATA = Path(__file__).parent / "data"
@@ -167,12 +168,29 @@ class Player:
         )
         self.world.processes[int(broker)].driver.enqueue(event, None)
 
+    def move(self, broker: str, *targets: str) -> None:
+        """An admin client asks a broker for reassignments: `move 1 t-0=4,5 t-1=` cancels the one of t-1."""
+        named = dict(target.split("=") for target in targets)
+        asked = {tp: tuple(map(int, ids.split(","))) if ids else None for tp, ids in named.items()}
+        self.world.step(("reassign", int(broker), asked))
+
     # ---------------------------------------------------------------- looking
 
     def partitions(self) -> Iterator[str]:
         """What the state znodes say."""
         for tp, value in sorted(stored(self.world)):
             yield f"{tp}  {told(value)} controller {value.controller_epoch} v{value.zk_version}"
+
+    def assignments(self) -> Iterator[str]:
+        """What the topic znodes say, and what `/admin/reassign_partitions` asks for."""
+        tree = self.world.zk.tree()
+        for path in sorted(tree):
+            if path.startswith("/brokers/topics/") and path.count("/") == 3:
+                for number, a in sorted(decode_topic(tree[path].data).partitions.items()):
+                    yield f"{path[16:]}-{number}  {ids(a.replicas)} adding {ids(a.adding)} removing {ids(a.removing)}"
+        if REASSIGN_PARTITIONS in tree:
+            for tp, replicas in decode_reassignment(tree[REASSIGN_PARTITIONS].data).items():
+                yield f"asked  {tp} {ids(replicas)}"
 
     def controller(self) -> Iterator[str]:
         """Who is named, under which epoch, and who takes himself for it."""
@@ -211,6 +229,11 @@ class Player:
 COMMANDS: dict[str, Callable[..., Any]] = {
     name: found for name, found in vars(Player).items() if callable(found) and name[0] != "_" and name != "do"
 }
+
+
+def ids(brokers: tuple[int, ...]) -> str:
+    """`4,5,6`, or `none`."""
+    return ",".join(map(str, brokers)) or "none"
 
 
 def _action(word: str, arguments: list[str]) -> list[Any]:

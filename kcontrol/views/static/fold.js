@@ -79,7 +79,11 @@ const start = (s, n, f) => { s.nodes[f.broker] = emptyNode(); };
 
 function stop(s, n, f) {
   delete s.nodes[f.broker];
-  for (const pair of Object.keys(s.channels)) if (pair.split(">")[0] === String(f.broker)) delete s.channels[pair];
+  for (const pair of Object.keys(s.channels)) {
+    const [sender, receiver] = pair.split(">");
+    if (sender === String(f.broker) && f.unread?.includes(Number(receiver))) s.channels[pair] = s.channels[pair].slice(0, 1);
+    else if ([sender, receiver].includes(String(f.broker)) && !(sender in s.nodes)) delete s.channels[pair];
+  }
   delete s.questions[f.broker];
   for (const log of Object.values(s.logs?.[f.broker] ?? {})) {
     const { records, checkpoint, epochs } = log;

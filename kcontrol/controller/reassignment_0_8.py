@@ -1,0 +1,205 @@
+"""How partitions move where listeners share one lock: twelve steps, the old replicas kept in the topic znode until the last.
+
+RAR are the replicas that are asked for, AR those that are assigned now. Nothing is cancelled, and nothing waits but for the ISR.
+Who has resigned keeps what it knew and its listeners, so it still hears of requests; what it then wants to send fails.
+
+Source: KafkaController.onPartitionReassignment and initiateReassignReplicasForTopicPartition, PartitionsReassignedListener,
+ReassignedPartitionsIsrChangeListener (0.8.1.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from kcontrol.controller import replica_machine
+from kcontrol.controller import topic_deletion as deletion
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.reassignment import (
+    Targets,
+    bump_and_tell,
+    is_in_sync,
+    move_leader,
+    put,
+    require_channels,
+    stop_replicas,
+    topic_with,
+)
+from kcontrol.controller.requests import update_metadata
+from kcontrol.effects import Complain, Exists, Handler, Learn, Op, Read, Release, Unwatch, Watch, Writes
+from kcontrol.events import PartitionReassignmentIsrChange, ZkPartitionReassignment
+from kcontrol.kafka_json import NotJson
+from kcontrol.model import PartitionReplica, ReplicaAssignment, ReplicaState, TopicPartition
+from kcontrol.znodes import REASSIGN_PARTITIONS, decode_reassignment, encode_reassignment, state_path, topic_path
+
+Brokers = tuple[int, ...]
+
+
+class KafkaException(Exception):
+    """A request for a reassignment that is not begun."""
+
+
+# ---------------------------------------------------------------- how it begins
+
+
+def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
+    """Begin what the znode names and is not under way, each under the lock anew. Raises MalformedZnode for what is no request."""
+    yield Exists((REASSIGN_PARTITIONS,), watch=True)
+    (znode,) = yield Read((REASSIGN_PARTITIONS,), watch=True)
+    asked = _parsed(znode.data) if znode else {}
+    for tp, target in [(tp, target) for tp, target in asked.items() if tp not in ctx.partitions_being_reassigned]:
+        yield Release()
+        if ctx.is_queued_for_deletion(tp.topic):
+            yield Complain(KafkaException(f"{tp} is not reassigned: its topic is being deleted"))
+            yield from _remove(ctx, tp)
+        else:
+            yield from _initiate(ctx, tp, target)
+
+
+def learn_pending_reassignments(ctx: ControllerContext) -> Handler:
+    """At failover, before the machines start: what is asked for; what is done or of no topic is taken out of the request."""
+    asked = yield from _requested()
+    over = [tp for tp, target in asked.items() if tp not in ctx.assignments or ctx.assignments[tp].replicas == target]
+    for tp in over:
+        yield from _remove(ctx, tp)
+    pending = {tp: target for tp, target in asked.items() if tp not in over}
+    if pending:
+        yield Learn("partitions_being_reassigned", pending)
+
+
+def trigger_pending_reassignments(ctx: ControllerContext) -> Handler:
+    """At failover, once the machines run: begin those, and what this broker knew of from an earlier time in office."""
+    for tp, target in sorted(ctx.partitions_being_reassigned.items()):
+        yield from _initiate(ctx, tp, target)
+
+
+def resume_on(ctx: ControllerContext, brokers: Collection[int]) -> Handler:
+    """Brokers have come up: begin again with what is to move to them."""
+    for tp, target in sorted(ctx.partitions_being_reassigned.items()):
+        if any(b in brokers for b in target):
+            yield from on_partition_reassignment(ctx, tp, target)
+
+
+def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
+    """Listen to the state znode and begin; whatever goes wrong takes the partition out of the request."""
+    try:
+        _refuse(ctx, tp, target)
+        yield Watch(state_path(tp))
+        yield Exists((state_path(tp),), watch=True)
+        yield Learn("partitions_being_reassigned", {tp: target})
+        yield from deletion.halt(ctx, (tp.topic,))
+        yield from on_partition_reassignment(ctx, tp, target)
+    except Exception as error:
+        yield Complain(error)
+        yield from _remove(ctx, tp)
+
+
+def _refuse(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> None:
+    """Raise KafkaException for a partition that is unknown or has these replicas already, and for a target that is not alive."""
+    if tp not in ctx.assignments:
+        raise KafkaException(f"{tp} does not exist and is not reassigned")
+    if ctx.replicas(tp) == target:
+        raise KafkaException(f"{tp} has the replicas {list(target)} already")
+    if dead := [b for b in target if b not in ctx.live_broker_ids]:
+        raise KafkaException(f"{tp} is not reassigned to {list(target)}: {dead} are not alive")
+
+
+# ---------------------------------------------------------------- how it goes on
+
+
+def partition_reassignment_isr_change(ctx: ControllerContext, event: PartitionReassignmentIsrChange) -> Handler:
+    """The state znode of a partition has changed: go on if everything that is asked for is in sync now."""
+    tp = event.partition
+    yield Exists((state_path(tp),), watch=True)
+    (znode,) = yield Read((state_path(tp),), watch=True)
+    target = ctx.partitions_being_reassigned.get(tp)
+    if znode is None or target is None:
+        return
+    try:
+        if (yield from is_in_sync(ctx, tp, target)):
+            yield from on_partition_reassignment(ctx, tp, target)
+    except Exception as error:
+        yield Complain(error)
+
+
+def on_partition_reassignment(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
+    """Steps 1 to 3 while somebody of RAR is not in sync, 5 to 12 once everybody is. Raises whatever goes wrong on the way."""
+    before = ctx.assignments[tp].replicas
+    if not (yield from is_in_sync(ctx, tp, target)):
+        both = in_set_order((*target, *before))
+        yield from _assign(ctx, tp, both)  # 1
+        yield from bump_and_tell(ctx, tp, ReplicaAssignment(both))  # 2
+        for broker_id in in_set_order(target):  # 3
+            if broker_id not in before:
+                yield from replica_machine.move(ctx, (PartitionReplica(tp, broker_id),), ReplicaState.NEW)
+        return
+    for broker_id in target:  # 5
+        yield from replica_machine.move(ctx, (PartitionReplica(tp, broker_id),), ReplicaState.ONLINE)
+    done = ReplicaAssignment(target)
+    yield Learn("assignments", {tp: done})  # 6
+    yield from move_leader(ctx, tp, done, before)  # 7
+    yield from stop_replicas(ctx, tp, tuple(b for b in before if b not in target))  # 8, 9
+    yield from _assign(ctx, tp, target)  # 10
+    yield from _remove(ctx, tp)  # 11
+    require_channels(ctx)
+    yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))  # 12
+    yield from deletion.resume(ctx, (tp.topic,))
+
+
+def _assign(ctx: ControllerContext, tp: TopicPartition, replicas: Brokers) -> Handler:
+    """Write the topic znode, which is created if it is gone, then remember it."""
+    yield from put(topic_path(tp.topic), topic_with(ctx, tp, ReplicaAssignment(replicas)))
+    yield Learn("assignments", {tp: ReplicaAssignment(replicas)})
+
+
+# ---------------------------------------------------------------- the request in /admin/reassign_partitions
+
+
+def _requested() -> Handler:
+    """Return what the znode asks for. Raises MalformedZnode for JSON of another form."""
+    (znode,) = yield Read((REASSIGN_PARTITIONS,), watch=True)
+    return _parsed(znode.data) if znode else {}
+
+
+def _parsed(data: bytes) -> Targets:
+    """The targets by partition; no JSON at all names none. Source: ZkUtils.parsePartitionReassignmentData (0.8.1.1)."""
+    try:
+        return decode_reassignment(data)
+    except NotJson:
+        return {}
+
+
+def _remove(ctx: ControllerContext, tp: TopicPartition) -> Handler:
+    """Stop listening, take the partition out of the request, which is deleted once it is empty, and forget it."""
+    if tp in ctx.partitions_being_reassigned:
+        yield Unwatch(state_path(tp))
+    asked = yield from _requested()
+    left = {other: target for other, target in asked.items() if other != tp}
+    if left:
+        yield from put(REASSIGN_PARTITIONS, encode_reassignment(left))
+    else:
+        yield Writes(((Op("delete", REASSIGN_PARTITIONS),),))
+    if tp in ctx.partitions_being_reassigned:
+        yield Learn("partitions_being_reassigned", remove=(tp,))
+
+
+def in_set_order(ids: Iterable[int]) -> Brokers:
+    """Each of these once, in the order in which Scala's immutable set lists them: as they came up to four, by hash from five on.
+
+    >>> in_set_order((2, 3, 2, 1))
+    (2, 3, 1)
+    >>> in_set_order((4, 5, 6, 1, 2, 3))
+    (5, 1, 6, 2, 3, 4)
+
+    Source: scala.collection.immutable.HashSet.improve and HashTrieSet (2.8 to 2.10).
+    """
+    found = tuple(dict.fromkeys(ids))
+    return found if len(found) <= 4 else tuple(sorted(found, key=_places))
+
+
+def _places(number: int) -> tuple[int, ...]:
+    """The place at each level of the trie, five bits a level from the lowest."""
+    h = (number + ~(number << 9)) & 0xFFFFFFFF
+    h ^= h >> 14
+    h = (h + (h << 4)) & 0xFFFFFFFF
+    h ^= h >> 10
+    return tuple(h >> level & 31 for level in range(0, 32, 5))

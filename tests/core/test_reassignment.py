@@ -1,0 +1,721 @@
+"""Partitions that move to other replicas: Kafka's steps in order, what is refused, what is taken up again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcontrol.controller.reassignment_0_8 import in_set_order
+from kcontrol.effects import Writes
+from kcontrol.model import PartitionReplica, ReplicaAssignment, TopicPartition
+from kcontrol.runtime.fold import fold
+from kcontrol.sim.settings import PLAYED
+from kcontrol.sim.snapshot import settled
+from kcontrol.sim.world import World
+from kcontrol.znodes import (
+    CONTROLLER_EPOCH,
+    REASSIGN_PARTITIONS,
+    decode_reassignment,
+    decode_topic,
+    encode_reassignment,
+    encode_state,
+    state_path,
+    topic_path,
+)
+from tests.core.support import T0, T1, cluster, of_kind, states, stored, until, waits_for
+
+BROKERS = (1, 2, 3, 4)
+MOVED = {"t": ((1, 2), (2, 1))}
+WATCHED: dict[str, Any] = {"rule_changes": {"alter_isr": False}}
+"""2.8 with an inter-broker protocol before 2.7: leaders write their ISRs themselves, and the controller watches state znodes."""
+
+
+def four(release: str = "2.8", **settings: Any) -> World:
+    """A quiet cluster of four brokers; t-0 is on 1 and 2, t-1 on 2 and 1, broker 1 is controller."""
+    return cluster(MOVED, brokers=BROKERS, release=release, **settings)
+
+
+def ask(world: World, targets: dict[str, Any], broker: int = 1) -> Any:
+    """Ask a broker as an admin client does and let it finish that event; returns the body of the answer, or None."""
+    before = len(world.journal.records)
+    world.step(("reassign", broker, targets))
+    world.run_event(broker)
+    return next((r.fields["body"] for r in of_kind(world, "respond", before) if r.id.node == broker), None)
+
+
+def write_request(world: World, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
+    """What the tool does."""
+    world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(targets).decode()))
+
+
+def assigned(world: World, tp: TopicPartition) -> ReplicaAssignment:
+    """What the topic znode says."""
+    (znode,) = world.tool.read([topic_path(tp.topic)], False)
+    assert znode is not None
+    return decode_topic(znode.data).partitions[tp.partition]
+
+
+def request(world: World) -> Any:
+    """What `/admin/reassign_partitions` asks for, or None."""
+    (znode,) = world.tool.read([REASSIGN_PARTITIONS], False)
+    return decode_reassignment(znode.data) if znode else None
+
+
+def epoch(world: World, tp: TopicPartition) -> int:
+    """The leader epoch in the state znode."""
+    return dict(states(world))[tp].leader_epoch
+
+
+def memory(world: World, broker: int = 1) -> Any:
+    return world.processes[broker].driver.controller
+
+
+def deposed(world: World) -> int:
+    """Broker 1 is away until its session has ended, and comes back; returns who rules then."""
+    world.step(("freeze", 1))
+    world.step(("expire", 1))
+    world.run()
+    world.step(("thaw", 1))
+    world.run()
+    [ruler] = [n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen]
+    assert ruler != 1
+    return ruler
+
+
+def what_happened(world: World, since: int, broker: int = 1) -> list[str]:
+    """What one controller has moved, written and sent of t-0, in order; of requests LeaderAndIsr and StopReplica alone."""
+    said = []
+    for r in world.journal.records[since:]:
+        f = r.fields
+        if r.id.node != broker:
+            continue
+        if r.kind == "change":
+            is_replica = isinstance(f["subject"], PartitionReplica)
+            said.append(f"{f['subject']} {f['target']}" if is_replica else f"elect {f['value'].leader}")
+        elif r.kind == "write":
+            said += [f"{kind} {path.rpartition('/')[2]}" for kind, path, *_ in f["ops"] if kind != "check"]
+        elif r.kind == "send":
+            q = f["requests"]
+            told = sorted(q.leader_and_isr) if q.leader_and_isr else ""
+            said += [f"LeaderAndIsr {told}"] if told else []
+            said += [f"StopReplica {b}{' delete' if e.delete else ''}" for b, s in q.stop_replica.items() for e in s.values()]
+            said += [] if told or q.stop_replica else ["UpdateMetadata"]
+    return said
+
+
+# ---------------------------------------------------------------- 2.8: the phases
+
+
+def test_phase_a_writes_bumps_and_starts() -> None:
+    """U1 writes the triple, A1 raises the leader epoch and tells old and new, A2 makes each of the new ones New.
+
+    Source: KafkaController.onPartitionReassignment (2.8); the other party is golden reassign-123-456 of 2.8.2.
+    """
+    world = four()
+    before = len(world.journal.records)
+    assert ask(world, {"t-0": [3, 4]}) == {"error": "NONE", "partitions": {T0: "NONE"}}
+    assert what_happened(world, before) == [
+        "set t", "set state", "LeaderAndIsr [1, 2, 3, 4]",
+        "t-0@3 NewReplica", "LeaderAndIsr [3]", "t-0@4 NewReplica", "LeaderAndIsr [4]",
+    ]  # fmt: skip
+    assert assigned(world, T0) == memory(world).assignments[T0] == ReplicaAssignment((3, 4, 1, 2), (3, 4), (1, 2))
+    assert (epoch(world, T0), dict(memory(world).partitions_being_reassigned)) == (1, {T0: (3, 4)})
+
+
+def test_whoever_is_added_is_told_that_it_is_new() -> None:
+    """A1's LeaderAndIsr says of the replica that it is new to those that are added, and to the others that it is not."""
+    world = four()
+    before = len(world.journal.records)
+    ask(world, {"t-0": [1, 2, 3]})
+    first = of_kind(world, "send", before)[0].fields["requests"].leader_and_isr
+    assert {broker: told[T0].is_new for broker, told in first.items()} == {1: False, 2: False, 3: True}
+
+
+def test_phase_b_lets_go_of_the_old_replicas() -> None:
+    """Once the target is in sync: B1 Online, B3 another leader, B4 and B5 the old ones out, B6 the znode, B8 metadata."""
+    world = four()
+    ask(world, {"t-0": [3, 4]})
+    until(world, lambda w: any(set(v.isr) == {1, 2, 3, 4} for tp, v in states(w) if tp == T0))
+    before = len(world.journal.records)
+    world.run()
+    assert what_happened(world, before) == [
+        "t-0@3 OnlineReplica", "t-0@4 OnlineReplica", "elect 3", "LeaderAndIsr [3, 4]",
+        "t-0@1 OfflineReplica", "t-0@2 OfflineReplica", "LeaderAndIsr [3, 4]", "StopReplica 1", "StopReplica 2",
+        "t-0@1 ReplicaDeletionStarted", "t-0@2 ReplicaDeletionStarted", "StopReplica 1 delete", "StopReplica 2 delete",
+        "t-0@1 ReplicaDeletionSuccessful", "t-0@2 ReplicaDeletionSuccessful",
+        "t-0@1 NonExistentReplica", "t-0@2 NonExistentReplica",
+        "set t", "UpdateMetadata",
+    ]  # fmt: skip
+    assert assigned(world, T0) == ReplicaAssignment((3, 4))
+    assert (stored(world)["t-0"], memory(world).partitions_being_reassigned) == ((3, (3, 4)), {})
+    assert [b for b, p in world.processes.items() if T0 in p.driver.broker.hosted] == [3, 4]
+
+
+def test_another_order_costs_one_epoch_and_no_leader() -> None:
+    """A target of the same brokers is complete at once: the leader stays and leads under the next epoch.
+
+    The other party: golden reassign-reorder of 2.8.2.
+    """
+    world = four()
+    ask(world, {"t-0": [2, 1]})
+    assert (assigned(world, T0), epoch(world, T0), stored(world)["t-0"]) == (ReplicaAssignment((2, 1)), 1, (1, (1, 2)))
+
+
+def test_a_failed_election_stops_nothing() -> None:
+    """Where nobody of the target can lead, B3 is refused, and the steps after it are carried out all the same.
+
+    The leader is on its way out here: it is one of the target, and not online. Source: moveReassignedPartitionLeaderIfRequired
+    (2.8), which elects then, and handleStateChanges, which only logs what fails.
+    """
+    world = four(followers=False)
+    world.step(("shrink", 2, "t-1", 1))
+    world.run()
+    world.step(("term", 2))
+    until(world, lambda w: 2 in memory(w).shutting_down_broker_ids and w.is_quiet)
+    before = len(world.journal.records)
+    world.step(("reassign", 1, {"t-1": [2]}))
+    until(world, lambda w: assigned(w, T1) == ReplicaAssignment((2,)))
+    refused = [(r.fields["subject"], r.fields["reason"]) for r in of_kind(world, "refuse", before)]
+    assert refused == [(T1, "no leader can be elected by strategy reassign")]
+    assert dict(states(world))[T1].leader == 2
+
+
+# ---------------------------------------------------------------- 2.8: what admin clients ask for
+
+
+@pytest.mark.parametrize(
+    ("target", "answer"),
+    [
+        ([], "INVALID_REPLICA_ASSIGNMENT"),
+        ([1, 1], "INVALID_REPLICA_ASSIGNMENT"),
+        ([1, -1], "INVALID_REPLICA_ASSIGNMENT"),
+        ([1, 9], "INVALID_REPLICA_ASSIGNMENT"),
+        (None, "NO_REASSIGNMENT_IN_PROGRESS"),
+        ([2, 3], "NONE"),
+    ],
+)
+def test_each_partition_is_judged_by_itself(target: Any, answer: str) -> None:
+    """No broker, one twice, a negative id, one that does not live and nothing to cancel are refused; t-1 moves all the same.
+
+    Source: KafkaController.validateReplicas and maybeBuildReassignment (2.8).
+    """
+    world = four()
+    partitions = ask(world, {"t-0": target, "t-1": [1]})["partitions"]
+    assert partitions == {T0: answer, T1: "NONE"}
+    assert assigned(world, T1) == ReplicaAssignment((1,))
+    assert (assigned(world, T0) == ReplicaAssignment((1, 2))) == (answer != "NONE")
+
+
+def test_a_dead_broker_may_stay() -> None:
+    """Only those that are added have to live. The other party: conformance pub-del-07."""
+    world = four()
+    world.step(("kill", 2))
+    world.run()
+    assert ask(world, {"t-0": [1, 2, 3]})["partitions"] == {T0: "NONE"}
+
+
+def test_an_unknown_partition_and_a_doomed_topic_are_refused() -> None:
+    """A partition without replicas, and one whose topic is queued for deletion, are unknown to whoever asks.
+
+    Source: KafkaController.maybeTriggerPartitionReassignment (2.8).
+    """
+    world = four()
+    world.processes[1].driver.controller.topics_to_be_deleted.add("t")  # type: ignore[attr-defined]
+    assert ask(world, {"t-0": [3], "gone-0": [3]})["partitions"] == {
+        T0: "UNKNOWN_TOPIC_OR_PARTITION",
+        TopicPartition("gone", 0): "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+    assert memory(world).partitions_being_reassigned == {}
+
+
+def test_only_the_controller_answers_otherwise() -> None:
+    """A broker that is not controller moves nothing and says so, and so it does of the list."""
+    world = four()
+    assert ask(world, {"t-0": [3]}, broker=2) == {"error": "NOT_CONTROLLER", "partitions": {}}
+    before = len(world.journal.records)
+    world.step(("list_reassignments", 2))
+    world.run()
+    assert [r.fields["body"]["error"] for r in of_kind(world, "respond", before)] == ["NOT_CONTROLLER"]
+    assert assigned(world, T0) == ReplicaAssignment((1, 2))
+
+
+def test_the_list_names_what_is_under_way() -> None:
+    """Partitions that move, with what is added and removed; nothing of those that are done."""
+    world = four()
+    world.step(("freeze", 4))
+    ask(world, {"t-0": [1, 4], "t-1": [1]})
+    before = len(world.journal.records)
+    world.step(("list_reassignments", 1))
+    world.run_event(1)
+    [answer] = [r.fields["body"]["partitions"] for r in of_kind(world, "respond", before) if r.id.node == 1]
+    assert answer == {T0: ReplicaAssignment((1, 4, 2), (4,), (2,))}
+
+
+def test_cancelling_goes_back_at_the_cost_of_an_epoch() -> None:
+    """U3 stops what was added, then phase B runs with the origin: one leader epoch more, and the leader stays."""
+    world = four()
+    world.step(("freeze", 3))
+    ask(world, {"t-0": [3]})
+    before, epoch_before = len(world.journal.records), epoch(world, T0)
+    assert ask(world, {"t-0": None}) == {"error": "NONE", "partitions": {T0: "NONE"}}
+    assert what_happened(world, before) == [
+        "set t",
+        "t-0@3 OfflineReplica", "LeaderAndIsr [1, 2]", "StopReplica 3",
+        "t-0@3 ReplicaDeletionStarted", "StopReplica 3 delete",
+        "t-0@3 ReplicaDeletionSuccessful", "t-0@3 NonExistentReplica",
+        "set state", "LeaderAndIsr [1, 2]", "set t", "UpdateMetadata",
+    ]  # fmt: skip
+    assert assigned(world, T0) == ReplicaAssignment((1, 2))
+    assert (epoch(world, T0), memory(world).partitions_being_reassigned) == (epoch_before + 1, {})
+
+
+def test_another_target_supersedes_the_first() -> None:
+    """What only the first target named is stopped at once, the origin is kept, and the second target is what it ends with."""
+    world = four()
+    world.step(("freeze", 3))
+    ask(world, {"t-0": [3]})
+    ask(world, {"t-0": [4]})
+    assert assigned(world, T0) == ReplicaAssignment((4, 1, 2), (4,), (1, 2))
+    world.step(("thaw", 3))
+    world.run()
+    assert (assigned(world, T0), stored(world)["t-0"]) == (ReplicaAssignment((4,)), (4, (4,)))
+
+
+def test_a_replica_that_never_got_into_sync_is_left_where_it_is() -> None:
+    """Its StopReplica names the leader epoch that the broker has already, and a broker obeys a newer one alone.
+
+    Source: ReplicaManager.stopReplicas (2.8), which asks for `requestLeaderEpoch > currentLeaderEpoch`.
+    """
+    world = four(followers=False)
+    ask(world, {"t-0": [3]})
+    world.run()
+    ask(world, {"t-0": None})
+    world.run()
+    assert assigned(world, T0) == ReplicaAssignment((1, 2))
+    assert [b for b, p in world.processes.items() if T0 in p.driver.broker.hosted] == [1, 2, 3]
+
+
+def test_the_latest_request_wins_over_the_znode() -> None:
+    """What an admin client names leaves the znode, what he does not name stays in it."""
+    world = four()
+    world.step(("freeze", 4))
+    write_request(world, {T0: (1, 4), T1: (2, 4)})
+    until(world, lambda w: len(memory(w).partitions_being_reassigned) == 2 and w.is_quiet)
+    ask(world, {"t-0": [1, 3]})
+    assert request(world) == {T1: (2, 4)}
+    world.step(("thaw", 4))
+    world.run()
+    assert (assigned(world, T0), assigned(world, T1)) == (ReplicaAssignment((1, 3)), ReplicaAssignment((2, 4)))
+    assert request(world) is None
+
+
+def test_a_deposed_controller_gives_no_answer() -> None:
+    """ControllerMoved is nobody's error but the controller's: it resigns, and whoever asked hears nothing.
+
+    Source: KafkaController.maybeTriggerPartitionReassignment, which throws it on, and process (2.8).
+    """
+    world = four()
+    world.step(("reassign", 1, {"t-0": [3]}))
+    world.step(("set", CONTROLLER_EPOCH, "7"))
+    before = len(world.journal.records)
+    world.run_event(1)
+    assert of_kind(world, "respond", before) == []
+    assert [r.fields["error"] for r in of_kind(world, "thrown", before)] == ["ControllerMoved"]
+    assert assigned(world, T0) == ReplicaAssignment((1, 2))
+
+
+# ---------------------------------------------------------------- 2.8: the znode
+
+
+def test_what_cannot_be_done_leaves_the_znode() -> None:
+    """An unknown partition is taken out at once; what can be done stays until it is done, and then the znode goes."""
+    world = four()
+    world.step(("freeze", 4))
+    write_request(world, {T0: (1, 4), TopicPartition("gone", 0): (1,)})
+    world.run()
+    assert request(world) == {T0: (1, 4)}
+    world.step(("thaw", 4))
+    world.run()
+    assert (request(world), assigned(world, T0)) == (None, ReplicaAssignment((1, 4)))
+
+
+def test_the_znode_does_not_ask_who_lives() -> None:
+    """A target that is dead is waited for, unlike one of an admin client; when it comes up, phase A begins again.
+
+    The other party: conformance pub-int-06 and pub-int-07.
+    """
+    world = four()
+    world.step(("kill", 4))
+    world.run()
+    write_request(world, {T0: (1, 4)})
+    world.run()
+    assert (epoch(world, T0), memory(world).partitions_being_reassigned) == (1, {T0: (1, 4)})
+    world.step(("start", 4))
+    world.run()
+    assert (assigned(world, T0), request(world)) == (ReplicaAssignment((1, 4)), None)
+
+
+def test_a_request_for_another_result_stays() -> None:
+    """What the znode names is taken out by a reassignment that ends with just these replicas, and by no other."""
+    world = four()
+    world.step(("freeze", 1))
+    world.step(("expire", 1))
+    world.run()
+    ruler = next(n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen)
+    write_request(world, {T1: (2, 4), T0: (2, 3)})
+    until(world, lambda w: memory(w, ruler).partitions_being_reassigned.keys() == {T0, T1})
+    text = encode_reassignment({T1: (2, 3), T0: (2, 3)}).decode()
+    world.step(("set", REASSIGN_PARTITIONS, text))
+    world.run()
+    assert (assigned(world, T0), assigned(world, T1)) == (ReplicaAssignment((2, 3)), ReplicaAssignment((2, 4)))
+    assert request(world) == {T1: (2, 3)}
+
+
+def test_a_request_can_follow_the_last() -> None:
+    """After it has deleted the znode the controller looks again, so that one that was created meanwhile is seen."""
+    world = four()
+    write_request(world, {T0: (2, 1)})
+    until(world, lambda w: request(w) is None)
+    write_request(world, {T1: (1, 2)})
+    world.run()
+    assert (assigned(world, T1), request(world)) == (ReplicaAssignment((1, 2)), None)
+
+
+def test_a_request_that_cannot_be_read_stays() -> None:
+    """Nothing is asked for by text that is no request; it is left where it is. Source: getPartitionReassignment (2.8)."""
+    world = four()
+    world.step(("create", REASSIGN_PARTITIONS, '{"partitions": 5}'))
+    world.run()
+    assert of_kind(world, "fail") == []
+    assert world.have(REASSIGN_PARTITIONS) == [True]
+
+
+# ---------------------------------------------------------------- 2.8: waiting, and being taken up again
+
+
+def test_without_alter_isr_the_state_znode_is_watched() -> None:
+    """With leaders that write ISRs themselves the controller listens to the state znode until the reassignment is done."""
+    world = four(**WATCHED)
+    world.step(("freeze", 4))
+    ask(world, {"t-0": [1, 4]})
+    assert (state_path(T0), False) in world.processes[1].driver.watched
+    world.step(("thaw", 4))
+    world.run()
+    assert assigned(world, T0) == ReplicaAssignment((1, 4))
+    assert (state_path(T0), False) not in world.processes[1].driver.watched
+    assert any(r.fields["event"] == "PartitionReassignmentIsrChange" for r in of_kind(world, "begin"))
+
+
+def test_with_alter_isr_it_is_not() -> None:
+    """Where leaders ask the controller for ISRs, it needs no watch: its own answer is followed by a look."""
+    world = four()
+    ask(world, {"t-0": [1, 4]})
+    assert (state_path(T0), False) not in world.processes[1].driver.watched
+
+
+def test_resignation_forgets_reassignments_and_their_watches() -> None:
+    """A controller that resigns listens to no state znode any more and knows of no reassignment.
+
+    Source: KafkaController.onControllerResignation, unregisterPartitionReassignmentIsrChangeHandlers (2.8).
+    """
+    world = four(**WATCHED)
+    world.step(("freeze", 4))
+    ask(world, {"t-0": [1, 4]})
+    ruler = deposed(world)
+    resigned = world.processes[1].driver
+    assert (resigned.controller.partitions_being_reassigned, (state_path(T0), False) in resigned.watched) == ({}, False)
+    assert memory(world, ruler).partitions_being_reassigned == {T0: (1, 4)}
+
+
+@pytest.mark.parametrize("by_znode", [True, False], ids=["by znode", "by request"])
+def test_the_next_controller_begins_each_once(by_znode: bool) -> None:
+    """A new controller finds what is under way in the znode or in the topic znode, and runs phase A for each once.
+
+    Source: KafkaController.initializePartitionReassignments (2.8); the other party is golden reassign-controller-killed.
+    """
+    world = four()
+    world.step(("freeze", 4))
+    if by_znode:
+        write_request(world, {T0: (2, 4)})
+        world.run()
+    else:
+        ask(world, {"t-0": [2, 4]})
+        world.run()
+    world.step(("kill", 1))
+    world.step(("expire", 1))
+    world.run()
+    ruler = next(n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen)
+    leader = dict(states(world))[T0].leader
+    bumps = [r for r in of_kind(world, "write") if r.id.node == ruler and state_path(T0) in str(r.fields["ops"])]
+    assert (leader, len(bumps)) == (2, 1)
+    world.step(("thaw", 4))
+    world.run()
+    assert (assigned(world, T0), request(world)) == (ReplicaAssignment((2, 4)), None)
+
+
+def test_an_epoch_that_lost_a_race_is_raised_again() -> None:
+    """A leader that writes its ISR between the controller's read and write makes it read and write once more."""
+    world = four(**WATCHED)
+    world.step(("reassign", 1, {"t-0": [1, 2, 3]}))
+    until(world, lambda w: waits_for(w, 1, Writes) and state_path(T0) in _next_write(w))
+    world.step(("set", state_path(T0), encode_state(dict(states(world))[T0]._replace(isr=(1,))).decode()))
+    world.run()
+    failed = [r.fields["error"] for r in of_kind(world, "write") if r.id.node == 1 and r.fields["error"]]
+    assert failed.count("BadVersion") == 1
+    assert assigned(world, T0) == ReplicaAssignment((1, 2, 3))
+
+
+def _next_write(world: World) -> str:
+    waiting = world.processes[1].driver.threads["controller"].waits_for
+    return str(waiting.effect) if waiting else ""
+
+
+def test_nobody_is_preferred_while_something_moves() -> None:
+    """The automatic rebalance elects nothing, of any topic, as long as a partition is being reassigned."""
+    world = four()
+    world.step(("shrink", 2, "t-1", 1))
+    world.step(("kill", 2))
+    world.run()
+    world.step(("start", 2))
+    world.run()
+    assert stored(world)["t-1"][0] == 1
+    world.step(("freeze", 4))
+    ask(world, {"t-0": [1, 4]})
+    world.step(("fire", 1, "auto-leader-rebalance"))
+    world.run()
+    assert stored(world)["t-1"][0] == 1
+    ask(world, {"t-0": None})
+    world.step(("fire", 1, "auto-leader-rebalance"))
+    world.run()
+    assert stored(world)["t-1"][0] == 2
+
+
+# ---------------------------------------------------------------- both: the journal, and requests that nobody has read
+
+
+@pytest.mark.parametrize("release", PLAYED)
+def test_the_journal_has_it_all(release: str) -> None:
+    """After every step of a reassignment the folded journal is the snapshot, and a fork's fingerprint is the world's."""
+    world = four(release)
+    write_request(world, {T0: (3, 4)})
+    steps = 0
+    while routine := [a for a in world.actions() if a[0] not in ("fire",)]:
+        world.step(routine[0])
+        steps += 1
+        assert settled(fold(world.journal.records)) == settled(world.snapshot())
+        if steps % 10 == 0:
+            assert world.fork().fingerprint() == world.fingerprint()
+    assert assigned(world, T0).replicas == (3, 4)
+
+
+def test_what_moves_is_part_of_the_fingerprint() -> None:
+    """Two worlds that differ in what the controller takes for being reassigned have different fingerprints."""
+    worlds = [four(), four()]
+    worlds[0].processes[1].driver.controller.partitions_being_reassigned[T0] = (3, 4)
+    assert worlds[0].fingerprint() != worlds[1].fingerprint()
+    assert worlds[0].fork().fingerprint() == worlds[0].fingerprint()
+
+
+@pytest.mark.parametrize("release", PLAYED)
+def test_a_frozen_broker_reads_what_the_dead_have_sent(release: str) -> None:
+    """One request of a controller that has died lies in a frozen broker's socket: it is read later, and nobody is answered.
+
+    The other party: golden reassign-controller-killed of both releases.
+    """
+    world = four(release)
+    world.step(("freeze", 4))
+    write_request(world, {T0: (2, 4)})
+    world.run()
+    assert len(world.network.channels[1, 4]) > 1
+    world.step(("kill", 1))
+    assert [parcel.api for parcel in world.network.channels[1, 4]] == ["LeaderAndIsr"]
+    before = len(world.journal.records)
+    world.step(("start", 1))
+    world.run()
+    assert ("lose", 1, 4) not in world.actions()
+    world.step(("thaw", 4))
+    assert settled(fold(world.journal.records)) == settled(world.snapshot())
+    world.run()
+    read = [(r.cause.node, r.cause.incarnation, r.fields["api"]) for r in of_kind(world, "receive", before) if r.id.node == 4]
+    assert read.count((1, 1, "LeaderAndIsr")) == 1
+    assert assigned(world, T0).replicas == (2, 4)
+
+
+def test_a_request_is_gone_with_both_its_ends() -> None:
+    """What lay unread with a broker that then died too is nowhere any more."""
+    world = four()
+    world.step(("freeze", 4))
+    write_request(world, {T0: (2, 4)})
+    world.run()
+    world.step(("kill", 1))
+    world.step(("kill", 4))
+    assert (1, 4) not in world.network.channels
+    assert settled(fold(world.journal.records)) == settled(world.snapshot())
+
+
+# ---------------------------------------------------------------- 0.8.1
+
+
+def old_request(world: World, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
+    """The tool's request, heard and handled by broker 1, and nothing else."""
+    write_request(world, targets)
+    world.step(("deliver", 1))
+    world.run_event(1, "zk-events")
+
+
+def test_the_twelve_steps() -> None:
+    """Step 1 writes the union, 2 raises the epoch, 3 starts the new ones; once they are in sync 5 to 12 follow in their order.
+
+    Source: KafkaController.onPartitionReassignment (0.8.1.1); the other party is golden reassign-123-456 of 0.8.1.1.
+    """
+    world = four("0.8.1")
+    before = len(world.journal.records)
+    old_request(world, {T0: (3, 4)})
+    assert what_happened(world, before) == [
+        "set t", "set state", "LeaderAndIsr [1, 2, 3, 4]",
+        "t-0@3 NewReplica", "LeaderAndIsr [3]", "t-0@4 NewReplica", "LeaderAndIsr [4]",
+    ]  # fmt: skip
+    assert assigned(world, T0).replicas == (3, 4, 1, 2)
+    before = len(world.journal.records)
+    world.run()
+    happened = [said for said in what_happened(world, before) if said != "set state"]
+    assert happened == [
+        "t-0@3 OnlineReplica", "t-0@4 OnlineReplica", "elect 3", "LeaderAndIsr [3, 4]",
+        "t-0@1 OfflineReplica", "t-0@2 OfflineReplica", "LeaderAndIsr [3]", "StopReplica 1", "StopReplica 2",
+        "t-0@1 ReplicaDeletionStarted", "t-0@2 ReplicaDeletionStarted", "StopReplica 1 delete", "StopReplica 2 delete",
+        "t-0@1 ReplicaDeletionSuccessful", "t-0@2 ReplicaDeletionSuccessful",
+        "t-0@1 NonExistentReplica", "t-0@2 NonExistentReplica",
+        "set t", "delete reassign_partitions", "UpdateMetadata",
+    ]  # fmt: skip
+    assert (assigned(world, T0).replicas, request(world), stored(world)["t-0"]) == ((3, 4), None, (3, (3, 4)))
+
+
+def test_the_raised_epoch_is_not_remembered() -> None:
+    """Step 2 tells brokers of a leader epoch that the controller's own memory does not have.
+
+    Source: KafkaController.updateLeaderEpoch (0.8.1.1), which leaves `partitionLeadershipInfo` alone.
+    """
+    world = four("0.8.1")
+    old_request(world, {T0: (3, 4)})
+    assert (epoch(world, T0), memory(world).leadership[T0].leader_epoch) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("targets", "says"),
+    [
+        ({T0: (1, 2)}, "t-0 has the replicas [1, 2] already"),
+        ({T0: (1, 9)}, "t-0 is not reassigned to [1, 9]: [9] are not alive"),
+        ({TopicPartition("gone", 0): (1,)}, "gone-0 does not exist and is not reassigned"),
+    ],
+    ids=["identical", "dead", "unknown"],
+)
+def test_what_is_refused_leaves_the_request(targets: dict[TopicPartition, tuple[int, ...]], says: str) -> None:
+    """The replicas that a partition has, a dead broker and an unknown partition are errors; the rest of the request goes on.
+
+    Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.1.1).
+    """
+    world = four("0.8.1")
+    world.step(("freeze", 4))
+    write_request(world, targets | {T1: (2, 4)})
+    world.run()
+    assert [(r.fields["error"], r.fields["message"]) for r in of_kind(world, "fail")] == [("KafkaException", says)]
+    assert (request(world), assigned(world, T0).replicas) == ({T1: (2, 4)}, (1, 2))
+    assert memory(world).partitions_being_reassigned == {T1: (2, 4)}
+
+
+def test_what_is_under_way_is_not_overridden() -> None:
+    """Another target for a partition that moves is overlooked until it has moved, and then its entry is gone."""
+    world = four("0.8.1")
+    world.step(("freeze", 4))
+    write_request(world, {T0: (1, 4)})
+    world.run()
+    world.step(("set", REASSIGN_PARTITIONS, encode_reassignment({T0: (1, 3)}).decode()))
+    world.run()
+    assert (assigned(world, T0).replicas, memory(world).partitions_being_reassigned) == ((1, 4, 2), {T0: (1, 4)})
+    world.step(("thaw", 4))
+    world.run()
+    assert (assigned(world, T0).replicas, request(world)) == ((1, 4), None)
+
+
+def test_each_partition_has_the_lock_to_itself() -> None:
+    """Between two partitions of a request the listener lets go of the lock. Source: PartitionsReassignedListener (0.8.1.1)."""
+    world = four("0.8.1")
+    before = len(world.journal.records)
+    old_request(world, {T0: (2, 1), T1: (1, 2)})
+    assert len([r for r in of_kind(world, "release", before) if r.id.node == 1]) == 2
+
+
+def test_a_resigned_controller_still_hears_of_requests() -> None:
+    """It keeps what it knew and its listeners: it takes up a request, writes, and fails where it wants to send.
+
+    Source: KafkaController.onControllerResignation (0.8.1.1), which leaves the listeners and partitionsBeingReassigned alone.
+    """
+    world = four("0.8.1")
+    world.step(("freeze", 4))
+    write_request(world, {T0: (2, 4)})
+    world.run()
+    deposed(world)
+    assert memory(world).partitions_being_reassigned == {T0: (2, 4)}
+    world.step(("set", REASSIGN_PARTITIONS, encode_reassignment({T0: (2, 4), T1: (2, 3)}).decode()))
+    world.run()
+    assert ("NullPointerException", 1) in {(r.fields["error"], r.id.node) for r in of_kind(world, "fail")}
+
+
+def test_the_next_controller_drops_what_is_done() -> None:
+    """At failover an entry whose replicas are there already, and one of no topic, leave the request; the rest is taken up."""
+    world = four("0.8.1")
+    world.step(("freeze", 4))
+    world.step(("kill", 1))
+    write_request(world, {T0: (1, 2), TopicPartition("gone", 0): (1,), T1: (2, 4)})
+    world.step(("expire", 1))
+    world.run()
+    assert (request(world), of_kind(world, "fail")) == ({T1: (2, 4)}, [])
+    world.step(("thaw", 4))
+    world.run()
+    assert (request(world), assigned(world, T1).replicas, assigned(world, T0).replicas) == (None, (2, 4), (1, 2))
+
+
+def test_it_goes_on_when_a_target_comes_back() -> None:
+    """A target that dies on the way is waited for, and its start begins the steps anew."""
+    world = four("0.8.1")
+    world.step(("freeze", 4))
+    write_request(world, {T0: (1, 4)})
+    world.run()
+    world.step(("kill", 4))
+    world.run()
+    world.step(("start", 4))
+    world.run()
+    assert (assigned(world, T0).replicas, request(world)) == ((1, 4), None)
+
+
+def test_a_topic_that_was_deleted_by_hand_is_written_again() -> None:
+    """Step 1 creates the topic znode if it is gone; step 2 then fails for want of a state znode, and the entry goes.
+
+    Source: ZkUtils.updatePersistentPath and KafkaController.updateLeaderEpoch (0.8.1.1).
+    """
+    world = four("0.8.1")
+    write_request(world, {T0: (2, 4)})
+    for path in sorted((path for path in world.zk.tree() if f"{path}/".startswith(f"{topic_path('t')}/")), reverse=True):
+        world.step(("delete", path))
+    world.step(("deliver", 1))
+    world.run_event(1, "zk-events")
+    assert [r.fields["error"] for r in of_kind(world, "fail")] == ["IllegalStateException"]
+    assert (assigned(world, T0).replicas, request(world)) == ((2, 4, 1), None)
+
+
+@pytest.mark.parametrize(
+    ("ids", "order"),
+    [
+        ((1, 2, 3, 4), (1, 2, 3, 4)),
+        ((4, 3, 2, 1), (4, 3, 2, 1)),
+        (range(1, 7), (5, 1, 6, 2, 3, 4)),
+        ((4, 5, 6, 1, 2, 3), (5, 1, 6, 2, 3, 4)),
+    ],
+)
+def test_a_union_of_five_and_more_is_in_hash_order(ids: Any, order: tuple[int, ...]) -> None:
+    """Up to four replicas come as they were named, more in the order of Scala's hash set.
+
+    The other party: golden reassign-123-456 of 0.8.1.1, whose topic znode has [5, 1, 6, 2, 3, 4].
+    """
+    assert in_set_order(ids) == order
