@@ -447,6 +447,20 @@ def test_an_answer_is_heard_for_what_is_being_deleted_alone() -> None:
     assert response_event(parcel, 2, {"error": "STALE_CONTROLLER_EPOCH", "errors": {}}, ctx) is None
 
 
+def test_of_old_an_answer_to_a_reassignment_is_not_heard() -> None:
+    """A replica that is assigned no more was moved away, and that request has no callback, whatever becomes of its topic.
+
+    Source: KafkaController.stopOldReplicasOfReassignedPartition (0.8.1).
+    """
+    ctx = ControllerContext(1, KAFKA_0_8_1, live_broker_epochs={2: -1, 3: -1}, topics_to_be_deleted={"t"})
+    apply_learn(ctx, Learn("assignments", {T0: ReplicaAssignment((3,))}))
+    batch = RequestBatch()
+    batch.add_stop_replica(ctx, (2, 3), T0, delete=True)
+    parcels = {b: Parcel("StopReplica", send.requests, None) for send in batch.send(ctx) for b in send.requests.stop_replica}  # type: ignore[union-attr,arg-type]
+    heard = {b: response_event(parcel, b, {"error": "NONE", "errors": {}}, ctx) for b, parcel in parcels.items()}
+    assert heard == {2: None, 3: TopicDeletionStopReplicaResponseReceived(3, "NONE", (), (T0,))}
+
+
 @BOTH
 def test_a_stopped_replica_keeps_its_log_and_a_deleted_one_does_not(release: str) -> None:
     """Between the two StopReplica requests the log is there; a producer who waits has been told by then.
