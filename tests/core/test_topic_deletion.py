@@ -6,13 +6,14 @@ conformance file, and where a test says so a class of Kafka's.
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from kcontrol.config import BrokerConfig
 from kcontrol.controller import replica_machine
-from kcontrol.controller.context import ControllerContext, apply_learn
+from kcontrol.controller.context import ControllerContext, apply_learn, full_counts
 from kcontrol.controller.requests import RequestBatch
 from kcontrol.controller.topic_deletion import halt, resume
 from kcontrol.effects import Commit, Learn, Refusal, Writes
@@ -26,11 +27,12 @@ from kcontrol.sim.settings import PLAYED
 from kcontrol.sim.snapshot import settled
 from kcontrol.sim.world import World
 from kcontrol.znodes import DELETE_TOPICS, PREFERRED_REPLICA_ELECTION, encode_partition_list, topic_path
-from tests.core.support import T0, T1, U0, alone, cluster, differences, of_kind, until, waits_for
+from tests.core.support import T0, T1, TOPICS, U0, alone, choose, cluster, differences, of_kind, until, waits_for
 
 REQUEST = f"{DELETE_TOPICS}/t"
 BOTH = pytest.mark.parametrize("release", PLAYED)
 TWO = {"t": ((2, 3), (3, 2)), "u": ((3, 2),)}
+FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "create_topic", "delete_topic")
 
 
 def deleting(release: str, topics: Any = TWO, **settings: Any) -> World:
@@ -106,6 +108,40 @@ def test_the_journal_is_enough_and_forks_agree_all_the_way(release: str) -> None
             assert left == right, "\n".join(differences(left, right))
             assert world.fork().fingerprint() == world.fingerprint()
     assert REQUEST not in world.zk.tree()
+
+
+@BOTH
+@pytest.mark.parametrize("seed", range(4))
+def test_topics_go_in_the_middle_of_anything(release: str, seed: int) -> None:
+    """Topics are deleted and created at random among deaths, freezes and lost sessions: journal and counts stay right.
+
+    In 2.8 no request is left once all brokers are back and at rest.
+    """
+    world, rng = deleting(release, TOPICS, faults=FAULTS), random.Random(f"deletion/{seed}")
+    for number in range(300):
+        wanted = [a for a in world.actions() if a[0] in ("delete_topic", "create_topic")]
+        world.step(rng.choice(wanted) if wanted and rng.random() < 0.04 else choose(world, rng, faulty=0.01))
+        if number % 20 == 0:
+            assert settled(fold(world.journal.records)) == settled(world.snapshot())
+            for p in world.processes.values():
+                ctx = p.driver.controller
+                assert full_counts(ctx) == (ctx.offline_partition_count, ctx.preferred_replica_imbalance_count)
+    assert any(action[0] == "delete_topic" for action in world.done)
+    if release == "2.8":
+        bring_back(world)
+        assert world.tool.children([DELETE_TOPICS], False) == [()]
+
+
+def bring_back(world: World) -> None:
+    """Every broker goes on, or starts again."""
+    for broker, p in sorted(world.processes.items()):
+        if p.frozen:
+            world.step(("thaw", broker))
+    world.run()
+    for broker in world.settings.brokers:
+        if broker not in world.processes:
+            world.step(("start", broker))
+            world.run()
 
 
 @BOTH
