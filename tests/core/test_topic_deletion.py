@@ -348,6 +348,24 @@ def test_a_doomed_topic_is_not_balanced(when: str) -> None:
     assert [ctx.leadership[tp].leader for tp in (T0, U0)] == [3, 2]
 
 
+@pytest.mark.parametrize(("late", "answer"), [(False, "FENCED_LEADER_EPOCH"), (True, "UNKNOWN_TOPIC_OR_PARTITION")])
+def test_a_leader_that_asks_for_an_isr_meanwhile_is_refused(late: bool, answer: str) -> None:
+    """The deletion has raised the leader epoch, and in the end nobody knows the partition. Source: processAlterIsr (2.8)."""
+    world = deleting("2.8")
+    world.step(("shrink", 2, "t-0", 3))
+    world.step(("delete_topic", "t"))
+    if late:
+        while others := [action for action in acts.routine(world) if action[0] != "ask"]:
+            world.step(others[0])
+        assert topic_path("t") not in world.zk.tree()
+    else:
+        alone(world, 1, lambda w: ReplicaState.DELETION_STARTED in controller(w).replica_states.values())
+    world.step(("ask", 2))
+    world.run()
+    bodies = [r.fields["body"] for r in of_kind(world, "respond") if r.id.node == 1]
+    assert [body["partitions"][T0] for body in bodies if T0 in body.get("partitions", ())] == [answer]
+
+
 # ---------------------------------------------------------------- the thread of old
 
 
