@@ -23,9 +23,16 @@ SCENARIOS = (
     "start-321", "leader-killed", "controller-killed", "controlled-shutdown", "bounced-unseen", "session-expired",
     "zombie-controller", "isr-order", "isr-order-shutdown", "first-replica-dead", "cluster-restarted",
     "trigger-controller-deleted", "trigger-controller-changed", "unclean-allowed", "isr-shrink-and-expand",
-    "preferred-by-znode", "last-isr-member", "back-too-early",
+    "preferred-by-znode", "reassign-by-znode", "last-isr-member", "back-too-early",
 )  # fmt: skip
-OWN = ("fenced-write-2.8", "elect-3-lost", "lost-race-2.8", "unfenced-write-0.8.1", "session-expired-twice-0.8.1")
+OWN = (
+    "reassign-cancelled-2.8",
+    "fenced-write-2.8",
+    "elect-3-lost",
+    "lost-race-2.8",
+    "unfenced-write-0.8.1",
+    "session-expired-twice-0.8.1",
+)
 CHOSEN = [*(f"{scenario}-{release}" for scenario in SCENARIOS for release in PLAYED), *OWN]
 TIMESTAMP = re.compile(r'"timestamp":"\d+"')
 CHROOTS = itertools.count(1)
