@@ -296,7 +296,12 @@ def ran() -> set[str]:
     lost = lost_by_unclean_election()
     lost.step(("kill", 1))
     lost.step(("lose_tail", 1, "t-0", 3))
-    return {record.kind for one in (*worlds, world, lost) for record in one.journal.records}
+    deleted = cluster({"t": ((1, 2),)}, data=True)
+    deleted.step(("produce", 1, "t-0", "gone", "all"))
+    deleted.run()
+    deleted.step(("delete_topic", "t"))
+    deleted.run()
+    return {record.kind for one in (*worlds, world, lost, deleted) for record in one.journal.records}
 
 
 def test_runs_log_what_the_text_says() -> None:

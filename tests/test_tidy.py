@@ -20,7 +20,14 @@ SLACK = 1.5
 DECIDING = ("controller", "group", "replica")
 AROUND = ("lab", "views", "cli.py")
 AROUND_LINES = 4_500
-NOT_THE_LEARNERS = ("pipeline", "live", "runtime/embedded.py", "runtime/java.py", "runtime/watcher.py", "bootstrap.py", *AROUND)
+SEARCH = (
+    "sim/search.py",
+    "sim/quick.py",
+    "sim/recall.py",
+    "sim/fingerprint.py",
+)  # makes searches quick
+PROCESSES = ("runtime/embedded.py", "runtime/java.py", "runtime/watcher.py", "bootstrap.py")
+NOT_THE_LEARNERS = ("pipeline", "live", *PROCESSES, *SEARCH, *AROUND)
 # Written in two halves, so that this file does not trip over itself.
 FORBIDDEN = {
     "a path of somebody's machine": r"(?<![\w.$}/])/(?:work|root|home|Users|mnt)/(?!\.\.\.)\w",

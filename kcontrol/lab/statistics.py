@@ -110,7 +110,7 @@ GAUGES = (
     Gauge("ReplicasToDeleteCount",           "2.4",   "replicasToDeleteCount",
           lambda m: _replicas_going(m, lambda state: state != "ReplicaDeletionSuccessful")),
     Gauge("TopicsIneligibleToDeleteCount",   "2.4",   "ineligibleTopicsToDeleteCount",
-          lambda m: len(_going(m) & set(m.get("topics_ineligible_for_deletion", ())))),
+          lambda m: len(m.get("topics_ineligible_for_deletion", ()))),
     Gauge("ReplicasIneligibleToDeleteCount", "2.4",   "ineligibleReplicasToDeleteCount",
           lambda m: _replicas_going(m, lambda state: state == "ReplicaDeletionIneligible")),
 )

@@ -95,6 +95,18 @@ def test_acks_decide_when_a_producer_is_answered() -> None:
     assert acknowledged(world) == ["one", "all"]
 
 
+def test_each_producer_waits_for_his_own_record() -> None:
+    """A high watermark that has reached a record and not passed it answers the one before, and not that one."""
+    world = with_logs()
+    produce(world, "a")
+    fetch(world, 2, 3)
+    produce(world, "b")
+    fetch(world, 2, 3)
+    assert (log(world, 1).high_watermark, acknowledged(world)) == (1, ["a"])
+    fetch(world, 2, 3)
+    assert (log(world, 1).high_watermark, acknowledged(world)) == (2, ["a", "b"])
+
+
 def test_a_broker_that_does_not_lead_says_so() -> None:
     """A client with old metadata is answered NOT_LEADER_OR_FOLLOWER, and nothing is appended."""
     world = with_logs()
@@ -194,6 +206,27 @@ def test_a_shrink_that_is_not_written_yet_commits_nothing() -> None:
     assert (log(world, 1).high_watermark, acknowledged(world)) == (0, [])
     world.run()
     assert (log(world, 1).high_watermark, acknowledged(world)) == (1, ["a"])
+
+
+def test_who_is_asked_into_the_isr_is_counted_at_once() -> None:
+    """Before the controller has answered, nothing is committed that the follower which is to enter does not have.
+
+    Source: isrState.maximalIsr in Partition.scala (2.7 on, KIP-497).
+    """
+    world = with_logs()
+    world.step(("freeze", 2))
+    produce(world, "a")
+    world.run()
+    world.step(("shrink", 1, "t-0", 2))
+    world.run()
+    world.step(("thaw", 2))
+    fetch(world, 2, 2)
+    assert world.processes[1].driver.broker.hosted[T0].pending_isr == (1, 3, 2)
+    produce(world, "b")
+    fetch(world, 3, 3)
+    assert (log(world, 1).high_watermark, acknowledged(world)) == (1, ["a"])
+    fetch(world, 2, 2)
+    assert (log(world, 1).high_watermark, acknowledged(world)) == (2, ["a", "b"])
 
 
 def test_a_follower_enters_the_isr_when_it_is_at_the_high_watermark() -> None:

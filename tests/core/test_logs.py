@@ -7,7 +7,7 @@ import pytest
 from kcontrol.generations import KAFKA_2_8
 from kcontrol.model import EpochEnd, LogRecord
 from kcontrol.replica.context import BrokerContext
-from kcontrol.replica.data import position
+from kcontrol.replica.data import may_join, position
 from kcontrol.replica.log import (
     DIVERGES,
     Append,
@@ -51,6 +51,15 @@ def test_an_epoch_without_records_gives_way() -> None:
     assert starts(log) == [(0, 0), (3, 2)]
 
 
+def test_an_epoch_that_is_smaller_than_others_makes_them_give_way() -> None:
+    """Who gets a record of an earlier leader epoch forgets the later ones: the epochs grow, and so do their offsets.
+
+    Source: LeaderEpochFileCache.maybeTruncateNonMonotonicEntries (2.8).
+    """
+    assert starts(apply(log_of(0, 0, 2, 2, 5), Append((LogRecord(5, 2, "x"),)))) == [(0, 0), (2, 5)]
+    assert starts(apply(log_of(0, 0, 2, 2, 5), Append((LogRecord(5, 3, "x"),)))) == [(0, 0), (2, 2), (3, 5)]
+
+
 def test_truncation_forgets_epochs_and_lowers_the_high_watermark() -> None:
     """Epochs that begin at the new end or behind it are forgotten, the high watermark is never beyond the end.
 
@@ -85,6 +94,7 @@ def test_who_waits_is_served_by_the_high_watermark() -> None:
     """A producer waits until the high watermark is beyond his record, and no longer than his broker leads."""
     log = apply(apply(log_of(0), Append((LogRecord(1, 0, "a"),), "one")), Append((LogRecord(2, 0, "b"),), "two"))
     assert log.waiting == (Waiting(1, "one"), Waiting(2, "two"))
+    assert apply(log_of(0), Append((LogRecord(1, 0, "a"), LogRecord(2, 0, "b")), "both")).waiting == (Waiting(2, "both"),)
     assert apply(log, MoveHighWatermark(2)).waiting == (Waiting(2, "two"),)
     assert apply(log, TakeRole(2, 1)).waiting == ()
 
@@ -138,6 +148,28 @@ def broker(rule: str, log: ReplicaLog) -> BrokerContext:
     return BrokerContext(2, KAFKA_2_8.but(truncate_to=rule), keeps_logs=True, logs={T0: log})
 
 
+def test_when_a_follower_asks_with_its_epoch() -> None:
+    """By KIP-101 from the start of its role until it has cut its log or has a record more; by the common epoch always.
+
+    Source: AbstractFetcherThread.maybeTruncate and the Truncating state of PartitionFetchState (2.8).
+    """
+    follower = apply(log_of(0, 0), TakeRole(1, 1))
+    cut, longer = Truncate(1, "leader_epoch"), Append((LogRecord(2, 1, "x"),))
+    asks = [follower, apply(follower, cut), apply(follower, longer), apply(follower, TakeRole(-1, 1))]
+    assert [position(broker("leader_epoch", log), T0) for log in asks] == [(2, 0), (1, -1), (3, -1), (2, -1)]
+    assert [position(broker("common_epoch", log), T0) for log in asks] == [(2, 0), (1, 0), (3, 1), (2, 0)]
+
+
+def test_by_the_common_epoch_there_may_be_another_round() -> None:
+    """A follower that has cut its log has not found its leader's yet, unless it had before. Source: KIP-279."""
+    follower = apply(log_of(0, 0, 0), TakeRole(1, 1))
+    assert follower.truncating
+    assert apply(follower, Truncate(2, "common_epoch")).truncating
+    assert not apply(follower, Truncate(2, "leader_epoch")).truncating
+    assert not apply(log_of(0, 0, 0), Truncate(2, "common_epoch")).truncating
+    assert not apply(follower, TakeRole(2, 2, leads=True)).truncating
+
+
 def led(*leader_epochs: int, by: int) -> ReplicaLog:
     """A leader's log, with the epoch under which it leads now."""
     return apply(log_of(*leader_epochs), TakeRole(1, by, leads=True))
@@ -172,3 +204,17 @@ def test_an_unknown_end_sends_a_follower_to_its_high_watermark() -> None:
     """If the leader knows nothing of the epoch, the high watermark is all that is left to go by."""
     follower = apply(log_of(0, 0, 7), MoveHighWatermark(1))
     assert truncation_offset(follower, EpochEnd(-1, -1)) == 1
+
+
+@pytest.mark.parametrize(("rule", "from_offset"), [("high_watermark", 1), ("leader_epoch_start", 2)])
+def test_from_where_on_a_follower_may_join(rule: str, from_offset: int) -> None:
+    """At the high watermark or beyond and, since 1.1.2, not before the leader's own epoch begins, at its very start included.
+
+    Source: Partition.isFollowerInSync (2.8), KAFKA-7128.
+    """
+    leader = apply(led(0, 0, by=1), MoveHighWatermark(1))
+    ctx = BrokerContext(1, KAFKA_2_8.but(rejoins_at=rule), keeps_logs=True, logs={T0: leader})
+    assert [offset for offset in range(3) if may_join(ctx, T0, offset)] == list(range(from_offset, 3))
+    beyond = apply(apply(leader, Append((LogRecord(2, 1, "x"), LogRecord(3, 1, "y")))), MoveHighWatermark(3))
+    ctx = BrokerContext(1, KAFKA_2_8.but(rejoins_at=rule), keeps_logs=True, logs={T0: beyond})
+    assert [offset for offset in range(5) if may_join(ctx, T0, offset)] == [3, 4]

@@ -34,6 +34,7 @@ ACTS: list[tuple[str, Callable[[Lab], Lab], tuple[Any, ...]]] = [
     ("expire", lambda lab: lab.expire(3), ("expire", 3)),
     ("shrink", lambda lab: lab.shrink("t-1", 3), ("shrink", 1, "t-1", 3)),
     ("create_topic", lambda lab: lab.create_topic("u", [[1]]), ("create_topic", "u", [[1]])),
+    ("delete_topic", lambda lab: lab.delete_topic("t"), ("delete_topic", "t")),
     ("create", lambda lab: lab.create("/mine", "x"), ("create", "/mine", "x")),
     ("set", lambda lab: lab.set("/controller_epoch", "5"), ("set", "/controller_epoch", "5")),
     ("delete", lambda lab: lab.delete("/controller"), ("delete", "/controller")),

@@ -147,6 +147,18 @@ def test_a_summary_counts_in_english() -> None:
         assert text.summary(fold(world.journal.records)).endswith(f", {said}")
 
 
+def test_what_is_to_be_deleted_is_neither_online_nor_offline() -> None:
+    """Once the deletion of a topic is asked for, its partitions are counted apart, in a summary and beside a picture's squares."""
+    world = cluster()
+    before = text.summary(fold(world.journal.records))
+    world.step(("delete_topic", "t"))
+    state = fold(world.journal.records)
+    assert before.endswith("3 partitions online") and text.summary(state).endswith("3 partitions being deleted")
+    assert "being deleted" in picture(state).svg()
+    world.run()
+    assert text.summary(fold(world.journal.records)).endswith("no partitions")
+
+
 def test_znodes_that_anybody_may_have_written() -> None:
     """Nonsense in the znodes that a summary reads is no error."""
     world = cluster(topic=NASTY)

@@ -1,0 +1,478 @@
+"""Deletion of topics in both releases: what goes, in which order, what holds it up, and what remains if it may not go.
+
+The other parties: golden topic-deleted and topic-deleted-broker-dead of 2.8.2 and 0.8.1.1, the cases pub-del and pub-081 of the
+conformance file, and where a test says so a class of Kafka's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcontrol.config import BrokerConfig
+from kcontrol.controller import replica_machine
+from kcontrol.controller.context import ControllerContext, apply_learn
+from kcontrol.controller.requests import RequestBatch
+from kcontrol.controller.topic_deletion import halt, resume
+from kcontrol.effects import Commit, Learn, Refusal, Writes
+from kcontrol.events import AutoPreferredReplicaLeaderElection, DeletionsResumed, TopicDeletionStopReplicaResponseReceived
+from kcontrol.generations import KAFKA_0_8_1, KAFKA_2_8, rules
+from kcontrol.model import LeaderAndIsr, PartitionReplica, ReplicaAssignment, ReplicaState, TopicPartition
+from kcontrol.runtime.fold import fold
+from kcontrol.sim import acts
+from kcontrol.sim.network import Parcel, response_event
+from kcontrol.sim.settings import PLAYED
+from kcontrol.sim.snapshot import settled
+from kcontrol.sim.world import World
+from kcontrol.znodes import DELETE_TOPICS, PREFERRED_REPLICA_ELECTION, encode_partition_list, topic_path
+from tests.core.support import T0, T1, U0, alone, cluster, differences, of_kind, until, waits_for
+
+REQUEST = f"{DELETE_TOPICS}/t"
+BOTH = pytest.mark.parametrize("release", PLAYED)
+TWO = {"t": ((2, 3), (3, 2)), "u": ((3, 2),)}
+
+
+def deleting(release: str, topics: Any = TWO, **settings: Any) -> World:
+    """A quiet cluster in which topics may be deleted; broker 1 is controller and has no replica."""
+    config = BrokerConfig.of(release).but("delete.topic.enable", True).but("auto.leader.rebalance.enable", False)
+    return cluster(topics, release=release, config=config, **settings)
+
+
+def controller(world: World, broker: int = 1) -> ControllerContext:
+    return world.processes[broker].driver.controller
+
+
+def delete(world: World, *topics: str) -> None:
+    """Ask for it, and let everything come to rest."""
+    for topic in topics:
+        world.step(("delete_topic", topic))
+    world.run()
+
+
+def die(world: World, broker: int) -> None:
+    world.step(("kill", broker))
+    world.step(("expire", broker))
+
+
+def paths(world: World, kind: str) -> list[str]:
+    """The paths that brokers have created, set or deleted, in order."""
+    written = (r for r in of_kind(world, "write") if r.fields["error"] is None and r.id.node)
+    return [op[1] for r in written for op in r.fields["ops"] if op[0] == kind]
+
+
+def sends(world: World, since: int = 0) -> list[Any]:
+    return [r.fields["requests"] for r in of_kind(world, "send", since)]
+
+
+# ---------------------------------------------------------------- all the way
+
+
+@BOTH
+def test_nothing_is_left_of_a_deleted_topic(release: str) -> None:
+    """Znodes, the controller's memory, and what brokers host, know and keep on disk are free of it; the other topic stands."""
+    world = deleting(release, data=True)
+    world.step(("produce", 2, "t-0", "gone", "all"))
+    world.step(("produce", 3, "u-0", "kept", "all"))
+    world.run()
+    delete(world, "t")
+    assert [path for path in world.zk.tree() if path.split("/")[-1] == "t" or "/t/" in path] == []
+    assert topic_path("u") in world.zk.tree()
+    ctx = controller(world)
+    known = (ctx.assignments, ctx.leadership, ctx.partition_states, {r.topic_partition for r in ctx.replica_states})
+    assert [{tp.topic for tp in found} for found in known] == [{"u"}] * 4
+    assert (ctx.all_topics, ctx.topics_to_be_deleted, ctx.topics_with_deletion_started) == ({"u"}, set(), set())
+    for p in world.processes.values():
+        broker = p.driver.broker
+        assert {tp.topic for held in (broker.hosted, broker.metadata, broker.logs) for tp in held} <= {"u"}
+    assert [promise.value for found in world.acknowledged.values() for promise in found] == ["kept"]
+    assert [r.fields["value"] for r in of_kind(world, "record_deleted")] == ["gone"]
+    assert of_kind(world, "record_lost") == []
+
+
+@BOTH
+def test_the_journal_is_enough_and_forks_agree_all_the_way(release: str) -> None:
+    """After every step of a deletion that is held up and resumed the fold is the snapshot, and a fork has the same future."""
+    world = deleting(release, data=True)
+    die(world, 3)
+    world.run()
+    world.step(("delete_topic", "t"))
+    for returns in (False, True):
+        if returns:
+            world.step(("start", 3))
+        while (following := next(acts.routine(world), None)) is not None:
+            world.step(following)
+            left, right = settled(fold(world.journal.records)), settled(world.snapshot())
+            assert left == right, "\n".join(differences(left, right))
+            assert world.fork().fingerprint() == world.fingerprint()
+    assert REQUEST not in world.zk.tree()
+
+
+@BOTH
+def test_a_topic_of_the_same_name_begins_anew(release: str) -> None:
+    """Created again it has leader epoch 0, and its logs begin at offset 0."""
+    world = deleting(release, data=True)
+    world.step(("produce", 2, "t-0", "old", "all"))
+    world.run()
+    delete(world, "t")
+    world.step(("create_topic", "t", ((3, 2),)))
+    world.run()
+    world.step(("produce", 3, "t-0", "new", "all"))
+    world.run()
+    assert controller(world).leadership[T0].leader_epoch == 0
+    assert [(p.offset, p.value) for p in world.acknowledged[T0]] == [(0, "new")]
+
+
+@BOTH
+def test_znodes_go_from_the_bottom_up_and_the_request_last(release: str) -> None:
+    """No znode is deleted before those below it, the configuration goes after the topic, the request after both."""
+    world = deleting(release)
+    delete(world, "t")
+    deleted = [path for path in paths(world, "delete") if path != PREFERRED_REPLICA_ELECTION]
+    assert deleted[-3:] == ["/brokers/topics/t", "/config/topics/t", REQUEST]
+    assert all(not later.startswith(f"{path}/") for i, path in enumerate(deleted) for later in deleted[i:])
+
+
+@pytest.mark.parametrize(("release", "batches"), [("2.8", [{"t", "u"}]), ("0.8.1", [{"t", "u"}, {"t", "u"}])])
+def test_topics_of_one_request_go_together_or_one_by_one(release: str, batches: list[set[str]]) -> None:
+    """2.8 starts all of them with one batch; of old each topic has its own, which tells of all that are queued every time.
+
+    Source: TopicDeletionManager.resumeDeletions (2.5 on), ControllerBrokerRequestBatch (0.8.1).
+    """
+    world = deleting(release)
+    world.step(("delete_topic", "t"))
+    world.step(("delete_topic", "u"))
+    before = len(world.journal.records)
+    world.run()
+    told = [{tp.topic for tp in r.update_metadata} for r in sends(world, before) if not (r.leader_and_isr or r.stop_replica)]
+    assert told == batches
+    assert [path for path in world.zk.tree() if path.startswith((topic_path("t"), topic_path("u")))] == []
+
+
+# ---------------------------------------------------------------- what is asked for, and whether it may be
+
+
+@BOTH
+def test_a_request_for_no_topic_is_dropped(release: str) -> None:
+    """It is deleted, nothing is queued, and a request beside it goes its way."""
+    world = deleting(release)
+    world.step(("create", f"{DELETE_TOPICS}/nobody", ""))
+    delete(world, "t")
+    assert {"t", "nobody"} & set(world.tool.children([DELETE_TOPICS], False)[0] or ()) == set()
+    assert topic_path("u") in world.zk.tree() and topic_path("t") not in world.zk.tree()
+
+
+def test_the_default_is_that_of_the_release() -> None:
+    """Before 1.0 no topic may be deleted unless the configuration says so. Source: KafkaConfig.deleteTopicEnable."""
+    assert [ControllerContext(1, rules(r)).deletes_topics for r in ("0.8.1", "0.11.0", "1.0", "2.8")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    mine = BrokerConfig().but("delete.topic.enable", False)
+    assert not ControllerContext(1, KAFKA_2_8, mine).deletes_topics
+    assert ControllerContext(1, KAFKA_0_8_1, mine.but("delete.topic.enable", True)).deletes_topics
+
+
+def test_where_no_topic_may_go_a_failover_deletes_the_requests() -> None:
+    """2.8's next controller clears what is asked for. Source: TopicDeletionManager.init (2.8)."""
+    world = cluster(TWO, config=BrokerConfig().but("delete.topic.enable", False))
+    die(world, 1)
+    world.step(("create", REQUEST, ""))
+    world.run()
+    assert REQUEST not in world.zk.tree() and topic_path("t") in world.zk.tree()
+    assert controller(world, 2).topics_to_be_deleted == set()
+
+
+def test_an_old_broker_that_has_resigned_drops_requests_for_topics_that_it_never_knew() -> None:
+    """0.8.1's listener does not look whether its broker rules; the topic stays, and nobody will delete it.
+
+    Source: PartitionStateMachine.DeleteTopicsListener.handleChildChange (0.8.1.1).
+    """
+    world = succeeded(deleting("0.8.1"))
+    world.step(("create_topic", "v", ((2,),)))
+    world.run()
+    world.step(("delete_topic", "v"))
+    alone(world, 1, lambda w: f"{DELETE_TOPICS}/v" in paths(w, "delete"))
+    world.run()
+    assert topic_path("v") in world.zk.tree() and f"{DELETE_TOPICS}/v" not in world.zk.tree()
+
+
+def succeeded(world: World) -> World:
+    """`/controller` goes; broker 1 gives up, and broker 2 is faster to take over."""
+    world.step(("delete", "/controller"))
+    alone(world, 1, lambda w: not controller(w, 1).is_active)
+    alone(world, 2, lambda w: controller(w, 2).is_active)
+    world.run()
+    assert [n for n in world.processes if controller(world, n).is_active] == [2]
+    return world
+
+
+# ---------------------------------------------------------------- what holds it up
+
+
+@BOTH
+def test_a_broker_that_dies_meanwhile_holds_it_up_until_it_is_back(release: str) -> None:
+    """Its replicas have failed, the topic is ineligible; nobody is elected for it; with the broker back it goes."""
+    world = deleting(release)
+    world.step(("delete_topic", "t"))
+    until(world, lambda w: ReplicaState.DELETION_STARTED in controller(w).replica_states.values())
+    die(world, 3)
+    world.run()
+    ctx = controller(world)
+    assert ctx.topics_ineligible_for_deletion == {"t"}
+    assert {str(r): s for r, s in ctx.replica_states.items() if r.topic == "t"} == {
+        "t-0@2": ReplicaState.DELETION_SUCCESSFUL,
+        "t-1@2": ReplicaState.DELETION_SUCCESSFUL,
+        "t-0@3": ReplicaState.OFFLINE,
+        "t-1@3": ReplicaState.OFFLINE,
+    }
+    assert {ctx.leadership[tp].leader for tp in (T0, T1)} == {-1}
+    assert REQUEST in world.zk.tree()
+    world.step(("start", 3))
+    world.run()
+    assert topic_path("t") not in world.zk.tree() and REQUEST not in world.zk.tree()
+
+
+@BOTH
+def test_only_topics_with_a_replica_on_the_broker_are_resumed(release: str) -> None:
+    """A broker without replicas that starts resumes nothing; so does a topic that nobody has asked to delete."""
+    world = deleting(release)
+    die(world, 3)
+    die(world, 1)
+    world.run()
+    delete(world, "t")
+    world.step(("start", 1))
+    world.run()
+    assert controller(world, 2).topics_ineligible_for_deletion == {"t"}
+    assert list(resume(controller(world, 2), ["u", "nobody"])) == []
+
+
+@BOTH
+def test_what_is_not_queued_cannot_be_held_up(release: str) -> None:
+    """Halting names only queued topics, and each once. Source: TopicDeletionManager.markTopicIneligibleForDeletion."""
+    config = BrokerConfig().but("delete.topic.enable", True)
+    ctx = ControllerContext(1, rules(release), config, topics_to_be_deleted={"b", "a", "c"}, topics_ineligible_for_deletion={"c"})
+    assert list(halt(ctx, {"a", "c", "x"})) == [Learn("topics_ineligible_for_deletion", ("a",))]
+    assert list(halt(ctx, {"c", "x"})) == []
+
+
+@BOTH
+def test_a_disk_that_fails_holds_it_up(release: str) -> None:
+    """An answer with an error makes the replica ineligible, and the topic; before 1.0 the broker ends instead."""
+    world = deleting(release)
+    world.step(("delete_topic", "t"))
+    until(world, lambda w: any(told[T0].delete for r in sends(w) for told in r.stop_replica.values() if T0 in told))
+    world.step(("fail_log_dir", 3, "t-0"))
+    world.run()
+    assert controller(world).topics_ineligible_for_deletion == {"t"}
+    errors = [event.fields["body"]["errors"] for event in of_kind(world, "respond") if event.id.node == 3]
+    assert ({T0: "KAFKA_STORAGE_ERROR"} in errors) is (release == "2.8")
+    assert REQUEST in world.zk.tree()
+
+
+def test_an_old_preferred_election_halts_a_deletion_and_resumes_it() -> None:
+    """While partitions are in such an election their topics are ineligible. Source: onPreferredReplicaElection (0.8.1.1)."""
+    world = deleting("0.8.1")
+    before = len(world.journal.records)
+    apply_learn(controller(world), Learn("preferred_elections", (T0,)))
+    delete(world, "t")
+    assert controller(world).topics_ineligible_for_deletion == {"t"}
+    apply_learn(controller(world), Learn("preferred_elections", remove=(T0,)))
+    apply_learn(controller(world), Learn("topics_to_be_deleted", remove=("t",)))
+    asked = encode_partition_list((U0, T0)).decode()
+    world.step(("create", PREFERRED_REPLICA_ELECTION, asked))
+    until(world, lambda w: controller(w).preferred_elections == {T0, U0})
+    apply_learn(controller(world), Learn("topics_to_be_deleted", ("t",)))
+    world.run()
+    assert topic_path("t") not in world.zk.tree()
+    assert len(of_kind(world, "fail", before)) == 0
+
+
+@pytest.mark.parametrize("when", ["before it looks", "after it has looked"])
+def test_a_doomed_topic_is_not_balanced(when: str) -> None:
+    """The rebalance of old passes over what is queued, also since it looked.
+
+    Source: KafkaController.checkAndTriggerPartitionRebalance (0.8.1.1).
+    """
+    world = deleting("0.8.1", {"t": ((3, 2),), "u": ((3, 2),)})
+    die(world, 3)
+    world.run()
+    world.step(("start", 3))
+    world.run()
+    ctx = controller(world)
+    assert {ctx.leadership[tp].leader for tp in (T0, U0)} == {2}
+    if when == "before it looks":
+        apply_learn(ctx, Learn("topics_to_be_deleted", ("u",)))
+    world.processes[1].driver.enqueue(AutoPreferredReplicaLeaderElection(), None)
+    world.step(("begin", 1, "scheduler"))
+    apply_learn(ctx, Learn("topics_to_be_deleted", ("u",)))
+    world.run()
+    assert [ctx.leadership[tp].leader for tp in (T0, U0)] == [3, 2]
+
+
+# ---------------------------------------------------------------- the thread of old
+
+
+def test_signals_are_not_counted() -> None:
+    """However often the thread is signalled before it runs, it goes through the queue once. Source: deleteTopicStateChanged."""
+    world = deleting("0.8.1")
+    queue = world.processes[1].driver.threads["delete-topics"].queue
+    ctx = controller(world)
+    apply_learn(ctx, Learn("topics_to_be_deleted", ("t",)))
+    for _ in range(3):
+        for effect in resume(ctx, ["t"]):
+            if isinstance(effect, Learn):
+                apply_learn(ctx, effect)
+            else:
+                world.processes[1].driver.enqueue(effect.event, None)  # type: ignore[union-attr]
+    assert [item.event for item in queue.waiting] == [DeletionsResumed()]
+
+
+def test_the_thread_of_old_ends_with_an_exception_until_the_next_failover() -> None:
+    """A delete that ZooKeeper refuses ends it: no deletion goes on before another broker takes over.
+
+    Source: ShutdownableThread.run and DeleteTopicsThread.doWork (0.8.1.1).
+    """
+    world = deleting("0.8.1")
+    world.step(("delete_topic", "t"))
+    until(world, lambda w: waits_for(w, 1, Writes, "delete-topics"))
+    world.step(("create", "/brokers/topics/t/partitions/0/state/mine", ""))
+    world.run()
+    assert [r.fields["error"] for r in of_kind(world, "fail")] == ["WriteFailed"]
+    assert controller(world).deletion_thread == ""
+    delete(world, "u")
+    assert topic_path("u") in world.zk.tree()
+    die(world, 1)
+    world.run()
+    assert topic_path("u") not in world.zk.tree() and topic_path("t") not in world.zk.tree()
+
+
+def test_a_refused_delete_of_an_event_thread_ends_that_event_alone() -> None:
+    """In 2.8 the topic stays queued and the next look at the queue takes it up. Source: KafkaZkClient.deleteRecursive (2.8)."""
+    world = deleting("2.8")
+    world.step(("delete_topic", "t"))
+    until(world, lambda w: waits_for(w, 1, Writes) and gone(w))
+    world.step(("create", "/brokers/topics/t/partitions/0/state/mine", ""))
+    world.run()
+    assert [r.fields["error"] for r in of_kind(world, "fail")] == ["WriteFailed"]
+    assert controller(world).topics_to_be_deleted == {"t"}
+    delete(world, "u")
+    assert topic_path("t") not in world.zk.tree() and topic_path("u") not in world.zk.tree()
+
+
+def gone(world: World) -> bool:
+    """Whether every replica of t has been deleted."""
+    return not any(r.topic == "t" for r in controller(world).replica_states)
+
+
+def test_a_resignation_of_old_forgets_deletions() -> None:
+    """The thread has ended and the queue is empty. Source: TopicDeletionManager.shutdown (0.8.1.1)."""
+    world = deleting("0.8.1")
+    die(world, 3)
+    world.run()
+    delete(world, "t")
+    assert controller(world).topics_ineligible_for_deletion == {"t"}
+    old = controller(succeeded(world), 1)
+    assert (old.deletion_thread, old.topics_to_be_deleted, old.topics_ineligible_for_deletion) == ("", set(), set())
+    assert controller(world, 2).topics_ineligible_for_deletion == {"t"}
+
+
+# ---------------------------------------------------------------- expansion
+
+
+def test_partitions_added_to_a_doomed_topic_are_taken_out_again() -> None:
+    """Those that have no znode of their own go from the topic znode; before 2.0 it is left alone.
+
+    Source: KafkaController.processPartitionModifications (2.8), AddPartitionsListener (0.8.1).
+    """
+    grown = (
+        '{"version":3,"topic_id":"AAAA","partitions":{"0":[2,3],"1":[3,2],"2":[1]},"adding_replicas":{},"removing_replicas":{}}'
+    )
+    for changes, numbers in (({}, {"0", "1"}), ({"reverts_expansion": False}, {"0", "1", "2"})):
+        world = deleting("2.8", rule_changes=changes)
+        die(world, 3)
+        world.run()
+        delete(world, "t")
+        world.step(("set", topic_path("t"), grown))
+        world.run()
+        text = world.zk.tree()[topic_path("t")].data.decode()
+        assert {number for number in "012" if f'"{number}":' in text} == numbers
+        assert TopicPartition("t", 2) not in controller(world).assignments
+
+
+# ---------------------------------------------------------------- single rules
+
+
+@pytest.mark.parametrize(("release", "legal"), [("0.8.1", False), ("2.2", False), ("2.3", True), ("2.8", True)])
+def test_when_a_dead_replica_may_become_ineligible(release: str, legal: bool) -> None:
+    """Straight from Offline since 2.3, and only once its deletion had been started before. Source: ReplicaStateMachine (2.3)."""
+    replica = PartitionReplica(T0, 3)
+    ctx = ControllerContext(1, rules(release), assignments={T0: ReplicaAssignment((3,))}, machines_started=True)
+    apply_learn(ctx, Learn("replica_states", {replica: ReplicaState.OFFLINE}))
+    (effect,) = [e for e in replica_machine.move(ctx, [replica], ReplicaState.DELETION_INELIGIBLE) if isinstance(e, Commit)]
+    assert [isinstance(change, Refusal) for change in effect.changes] == [not legal]
+
+
+@pytest.mark.parametrize(("release", "told"), [("0.8.1", {T0, T1}), ("1.1", {T0, T1}), ("2.0", {T0}), ("2.8", {T0})])
+def test_what_is_doomed_is_told_where_named_or_every_time(release: str, told: set[TopicPartition]) -> None:
+    """Before 2.0 every UpdateMetadata also has the partitions of all queued topics, with leader -2."""
+    ctx = ControllerContext(1, rules(release), BrokerConfig().but("delete.topic.enable", True), live_broker_epochs={2: 1})
+    for tp in (T0, T1):
+        apply_learn(ctx, Learn("assignments", {tp: ReplicaAssignment((2,))}))
+        apply_learn(ctx, Learn("leadership", {tp: LeaderAndIsr(2, (2,), 4, 7, 1)}))
+    apply_learn(ctx, Learn("topics_to_be_deleted", ("t",)))
+    batch = RequestBatch()
+    batch.add_update_metadata(ctx, (2,), (T0,))
+    assert set(batch.update_metadata) == told
+    assert {(entry.leader, entry.leader_epoch, entry.zk_version) for entry in batch.update_metadata.values()} == {(-2, 0, 0)}
+
+
+def test_an_answer_is_heard_for_what_is_being_deleted_alone() -> None:
+    """Of a StopReplica answer, partitions that were only stopped, or whose topic is not being deleted, are no event.
+
+    Source: sendStopReplicaRequests in ControllerChannelManager.scala (2.8). An error of the request as a whole names nobody.
+    """
+    ctx = ControllerContext(1, KAFKA_2_8, live_broker_epochs={2: 1}, topics_with_deletion_started={"t"})
+    batch = RequestBatch()
+    for tp, deletes in ((T0, True), (T1, False), (U0, True)):
+        batch.add_stop_replica(ctx, (2,), tp, delete=deletes)
+    (send,) = batch.send(ctx)
+    parcel = Parcel("StopReplica", send.requests, None)  # type: ignore[union-attr,arg-type]
+    answers = [{"error": "NONE", "errors": errors} for errors in ({}, {T0: "KAFKA_STORAGE_ERROR", U0: "KAFKA_STORAGE_ERROR"})]
+    heard = [response_event(parcel, 2, body, ctx) for body in answers]
+    storage = ((T0, "KAFKA_STORAGE_ERROR"),)
+    assert heard == [TopicDeletionStopReplicaResponseReceived(2, "NONE", errors, (T0,)) for errors in ((), storage)]
+    assert response_event(parcel, 2, {"error": "STALE_CONTROLLER_EPOCH", "errors": {}}, ctx) is None
+
+
+@BOTH
+def test_a_stopped_replica_keeps_its_log_and_a_deleted_one_does_not(release: str) -> None:
+    """Between the two StopReplica requests the log is there; a producer who waits has been told by then.
+
+    Source: ReplicaManager.stopReplicas (0.8.1, 2.8).
+    """
+    world = deleting(release, data=True, followers=False)
+    world.step(("produce", 2, "t-0", "waits", "all"))
+    world.step(("delete_topic", "t"))
+    held = world.processes[2].driver.broker
+    until(world, lambda w: T0 not in held.hosted)
+    assert [record.value for record in held.logs[T0].records] == ["waits"]
+    refused = [r for r in of_kind(world, "respond") if r.fields["body"]["error"] == "NOT_LEADER_OR_FOLLOWER"]
+    assert len(refused) == 1
+    until(world, lambda w: T0 not in held.logs)
+    assert {r.fields["partition"] for r in of_kind(world, "log_delete") if r.id.node == 2} >= {T0}
+
+
+@BOTH
+def test_deletion_is_possible_once_and_of_what_there_is(release: str) -> None:
+    """The act is on offer for each topic until it has been asked for, and comes back with the topic."""
+    world = deleting(release, faults=("delete_topic",))
+    offered = lambda: [a for a in world.actions() if a[0] == "delete_topic"]  # noqa: E731
+    assert offered() == [("delete_topic", "t"), ("delete_topic", "u")]
+    world.step(("delete_topic", "t"))
+    assert offered() == [("delete_topic", "u")]
+    world.run()
+    world.step(("create_topic", "t", ((2,),)))
+    assert offered() == [("delete_topic", "t"), ("delete_topic", "u")]
