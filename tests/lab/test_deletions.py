@@ -43,11 +43,12 @@ def test_a_dead_broker_halts_its_topic(opened: Opened, release: str, started: bo
     assert len(lab.deletions()) == 0 and "/brokers/topics/t" not in lab.znodes().index
 
 
-def test_a_journal_alone_has_the_table(opened: Opened) -> None:
-    """A moment of a run shows what the run showed then."""
+def test_silence_makes_nothing_ineligible(opened: Opened) -> None:
+    """A fork of a run shows what the run shows: a topic under way, queued and started, and not ineligible."""
     lab = opened(3, topics=TOPICS).freeze(3)
     lab.delete_topic("t").run()
     assert lab.deletions().equals(lab.fork().deletions())
+    assert list(lab.deletions()[["queued", "started", "ineligible"]].all()) == [True, True, False]
     assert list(lab.deletions().state) == ["ReplicaDeletionSuccessful", "ReplicaDeletionStarted"]
 
 
