@@ -220,7 +220,7 @@ def test_of_old_there_is_the_znode_alone(opened: Callable[..., Lab]) -> None:
     lab = opened(release="0.8.1", topics={"t": [[2, 3]]}).reassign({"t-0": [1, 2]})
     assert lab._world.done[-1][:2] == ("create", "/admin/reassign_partitions")
     assert lab.run().partitions().replicas["t-0"] == [1, 2]
-    with pytest.raises(UserError, match="2[.]4"):
+    with pytest.raises(UserError, match=r"2[.]4"):
         lab.list_reassignments()
 
 
