@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kcontrol.config import BrokerConfig
 from kcontrol.controller.reassignment_0_8 import in_set_order
 from kcontrol.effects import Writes
 from kcontrol.model import PartitionReplica, ReplicaAssignment, TopicPartition
@@ -552,6 +553,65 @@ def test_a_request_is_gone_with_both_its_ends() -> None:
     world.step(("kill", 4))
     assert (1, 4) not in world.network.channels
     assert settled(fold(world.journal.records)) == settled(world.snapshot())
+
+
+# ---------------------------------------------------------------- both: a topic that moves and is to be deleted
+
+
+def doomed_while_moving(release: str) -> World:
+    """t-0 waits for broker 4, which is frozen, and the deletion of its topic is asked for."""
+    world = four(release, config=BrokerConfig.of(release).but("delete.topic.enable", True))
+    world.step(("freeze", 4))
+    write_request(world, {T0: (1, 4)})
+    world.run()
+    world.step(("delete_topic", "t"))
+    world.run()
+    return world
+
+
+def test_a_reassignment_does_not_halt_a_deletion() -> None:
+    """In 2.8 the event marks the topic before it is queued, which comes to nothing: it is deleted, and the request stays.
+
+    Source: KafkaController.processTopicDeletion and TopicDeletionManager.markTopicIneligibleForDeletion (2.8).
+    """
+    world = doomed_while_moving("2.8")
+    assert memory(world).topics_with_deletion_started == {"t"}
+    world.step(("thaw", 4))
+    world.run()
+    assert (world.have(topic_path("t")), request(world)) == ([False], {T0: (1, 4)})
+
+
+def test_at_failover_it_does() -> None:
+    """The next controller finds the topic moving and holds its deletion up until the partition has moved.
+
+    Source: KafkaController.fetchTopicDeletionsInProgress and onPartitionReassignment, which resumes deletions (2.8).
+    """
+    world = cluster({"t": ((2, 3),)}, brokers=BROKERS)
+    world.step(("freeze", 4))
+    ask(world, {"t-0": [2, 4]})
+    world.run()
+    world.step(("kill", 1))
+    world.step(("delete_topic", "t"))
+    world.run()
+    ruler = next(n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen)
+    assert memory(world, ruler).topics_ineligible_for_deletion == {"t"}
+    assert memory(world, ruler).topics_with_deletion_started == set()
+    world.step(("thaw", 4))
+    world.run()
+    assert world.have(topic_path("t")) == [False]
+
+
+def test_of_old_it_does_always() -> None:
+    """In 0.8.1 nothing is deleted until the partition has moved; then the topic goes, and so has the request.
+
+    Source: DeleteTopicsListener (0.8.1.1), which queues before it marks.
+    """
+    world = doomed_while_moving("0.8.1")
+    assert memory(world).topics_ineligible_for_deletion == {"t"}
+    assert assigned(world, T0).replicas == (1, 4, 2)
+    world.step(("thaw", 4))
+    world.run()
+    assert (world.have(topic_path("t")), request(world)) == ([False], None)
 
 
 # ---------------------------------------------------------------- 0.8.1
