@@ -543,15 +543,29 @@ def test_a_frozen_broker_reads_what_the_dead_have_sent(release: str) -> None:
     assert assigned(world, T0).replicas == (2, 4)
 
 
-def test_a_request_is_gone_with_both_its_ends() -> None:
-    """What lay unread with a broker that then died too is nowhere any more."""
+@pytest.mark.parametrize("again", [False, True], ids=["dead", "started again"])
+def test_a_request_is_gone_with_both_its_ends(again: bool) -> None:
+    """What lay unread with a broker that then died too is nowhere any more, also if its sender runs again as another process."""
     world = four()
     world.step(("freeze", 4))
     write_request(world, {T0: (2, 4)})
     world.run()
     world.step(("kill", 1))
+    if again:
+        world.step(("start", 1))
     world.step(("kill", 4))
     assert (1, 4) not in world.network.channels
+    assert settled(fold(world.journal.records)) == settled(world.snapshot())
+
+
+def test_a_frozen_broker_keeps_nothing_for_itself() -> None:
+    """A controller that is killed while it is frozen leaves nothing in its own socket."""
+    world = four()
+    write_request(world, {T0: (2, 1)})
+    until(world, lambda w: (1, 1) in w.network.channels)
+    world.step(("freeze", 1))
+    world.step(("kill", 1))
+    assert (1, 1) not in world.network.channels
     assert settled(fold(world.journal.records)) == settled(world.snapshot())
 
 
@@ -649,6 +663,29 @@ def test_the_twelve_steps() -> None:
         "set t", "delete reassign_partitions", "UpdateMetadata",
     ]  # fmt: skip
     assert (assigned(world, T0).replicas, request(world), stored(world)["t-0"]) == ((3, 4), None, (3, (3, 4)))
+
+
+def test_whoever_goes_is_told_before() -> None:
+    """A leader that stays is told of fewer replicas, and so is the one that has to go.
+
+    Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1.1).
+    """
+    world = four("0.8.1")
+    before = len(world.journal.records)
+    old_request(world, {T0: (1,)})
+    assert what_happened(world, before)[:4] == ["t-0@1 OnlineReplica", "LeaderAndIsr [1]", "set state", "LeaderAndIsr [1, 2]"]
+
+
+def test_a_later_controllers_state_is_not_overwritten() -> None:
+    """A state znode of a later controller epoch stops a reassignment. The other party: conformance pub-cas-02."""
+    for release in PLAYED:
+        world = four(release)
+        value = dict(states(world))[T0]
+        world.step(("set", state_path(T0), encode_state(value._replace(controller_epoch=5)).decode()))
+        write_request(world, {T0: (1, 2, 3)})
+        world.run()
+        assert [r.fields["error"] for r in of_kind(world, "fail")] == ["StateChangeFailedException"]
+        assert (epoch(world, T0), request(world)) == (0, None)
 
 
 def test_the_raised_epoch_is_not_remembered() -> None:
