@@ -182,7 +182,7 @@ def test_an_assignment_written_too_early_forgets_the_old_replicas(opened: Opened
 
 
 def test_a_move_begins_with_who_comes_and_who_goes(opened: Opened) -> None:
-    """Chapter 10: the first write that 2.8 makes for a move is the topic znode with all replicas, added and removed ones named."""
+    """Chapter 10: the first write that 2.8 makes for a move is the topic znode: all replicas, and who is added and removed."""
     writes = moved(opened, "2.8").stored("t-0")
     first = writes.iloc[2]
     assert (first.replicas, first.adding, first.removing) == ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])
@@ -190,7 +190,7 @@ def test_a_move_begins_with_who_comes_and_who_goes(opened: Opened) -> None:
 
 
 def test_a_cancellation_shrinks_the_assignment_first(opened: Opened) -> None:
-    """Chapter 10: a controller that dies between the two writes of a cancellation leaves a broker in sync that is not assigned."""
+    """Chapter 10: a controller that dies between two writes of a cancellation leaves a broker in sync that is not assigned."""
     lab = opened([9, 1, 2, 5, 6], seed=10, topics={"t": [[1, 2]]})
     lab.freeze(6).reassign({"t-0": [5, 6]}).run().reassign({"t-0": None}).run()
     assert lab.partitions().loc["t-0", ["isr", "replicas"]].tolist() == [[1, 2], [1, 2]]
@@ -199,7 +199,7 @@ def test_a_cancellation_shrinks_the_assignment_first(opened: Opened) -> None:
 
 
 def test_a_new_order_keeps_the_leader(opened: Opened) -> None:
-    """Chapter 10: the same brokers in another order cost a leader epoch; the leader goes only where the target has no place for it."""
+    """Chapter 10: the same brokers in another order cost a leader epoch; the leader goes only where it is no target."""
     lab = opened(3, topics={"t": [[2, 3, 1]]}).reassign({"t-0": [3, 2, 1]}).run()
     row = lab.partitions().loc["t-0"]
     assert (row.replicas, row.leader, row.leader_epoch) == ([3, 2, 1], 2, 1)
