@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from kcontrol.runtime.journal import Record
 from kcontrol.views.text import clean
-from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_topic
+from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_topic, delete_topic_path, topic_path
 
 NOBODY_LEADS, NOBODY_LEADS_LOGGED_SINCE = "nobody leads it", (1, 1)
 """The rule of a replica's move to Online that Kafka does not log before this release."""
@@ -66,6 +66,7 @@ class KafkaWords:
         self.epochs: dict[int, int] = {}
         self.reigning: set[int] = set()
         self.replicas: dict[str, tuple[int, ...]] = {}
+        self.gone: set[str] = set()  # the topics whose znodes brokers have deleted
 
     def lines(self, record: Record) -> list[LogLine]:
         r = record.plain()
@@ -82,6 +83,7 @@ class KafkaWords:
             "id": n, "epoch": epoch,
             "controller": f"Controller {n} epoch {epoch}" if old else f"[Controller id={n} epoch={epoch}]",
             "who": f"[Controller {n}]: " if old else f"[Controller id={n}] ",
+            "manager": f"[Topic Deletion Manager {n}]{', ' if numbers(self.release) < (2, 3) else ' '}",
         }  # fmt: skip
         if "tp" in facts and old:
             topic, _, number = facts["tp"].rpartition("-")
@@ -159,12 +161,23 @@ class KafkaWords:
             if path == CONTROLLER_EPOCH and kind in ("create", "set"):
                 epoch = {"new_epoch": text, "zk_version": version or 0}
             self._note_topic(kind, path, text)
+            if kind == "delete" and r.id.incarnation > 0:
+                yield from self._deleted(r, path)
         crowned = any(op[0] == "create" and op[1] == CONTROLLER for op in r.fields["ops"])
         by_broker = r.id.incarnation > 0
         if by_broker and crowned and (epoch or numbers(self.release) < (2, 1)):
             yield from self._line(r, "elected", **epoch)
         if by_broker and epoch and epoch["new_epoch"] != "0":
             yield from self._line(r, "epoch", **epoch)
+
+    def _deleted(self, r: Record, path: str) -> Iterator[LogLine]:
+        """A topic's deletion is complete when its request goes, after its znode."""
+        topic = path.rpartition("/")[2]
+        if path == topic_path(topic):
+            self.gone.add(topic)
+        elif path == delete_topic_path(topic) and topic in self.gone:
+            self.gone.discard(topic)
+            yield from self._line(r, "deleted", topic=topic)
 
     def _note_topic(self, kind: str, path: str, text: str) -> None:
         topic = path.removeprefix(f"{TOPICS}/")

@@ -55,7 +55,8 @@ def _partition(partition: scene.Partition, y: float, state: dict[str, Any]) -> l
         parts += _replica(x + place * (SQUARE + 5), y, broker, partition, state)
     words = "new" if partition.leader is None else f"leader epoch {partition.leader_epoch}"
     condition = scene.condition(partition, state)
-    return [*parts, label(WIDTH - MARGIN, y + 17, "offline" if condition == "offline" else words, "dim", 12, "end")]
+    words = condition if condition in ("offline", "being deleted") else words
+    return [*parts, label(WIDTH - MARGIN, y + 17, words, "dim", 12, "end")]
 
 
 def svg(state: dict[str, Any], brokers: Iterable[int] = (), title: str = "") -> str:

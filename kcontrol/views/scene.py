@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_controller, decode_state, decode_topic
+from kcontrol.znodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    TOPICS,
+    MalformedZnode,
+    decode_controller,
+    decode_state,
+    decode_topic,
+    delete_topic_path,
+)
 
 State = dict[str, Any]
 
@@ -74,7 +83,9 @@ def _partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State
 
 
 def condition(partition: Partition, state: State) -> str:
-    """`new` before it has a leader, `online` while a living broker leads it, `offline` otherwise."""
+    """`new` before it has a leader, `online` while a living broker leads it, `offline` otherwise; last, `being deleted`."""
+    if delete_topic_path(partition.topic) in state["znodes"]:
+        return "being deleted"
     if partition.leader is None:
         return "new"
     return "online" if str(partition.leader) in state["nodes"] else "offline"

@@ -380,7 +380,7 @@ def summary(state: dict[str, Any], brokers: Iterable[int] = ()) -> str:
     controller = scene.controller(state)
     rules = f"broker {controller[0]} is controller (epoch {controller[1]})" if controller else "no controller"
     states = [scene.condition(p, state) for p in scene.partitions(state)]
-    numbers = [(states.count(name), name) for name in ("online", "offline", "new") if name in states]
+    numbers = [(states.count(name), name) for name in ("online", "offline", "new", "being deleted") if name in states]
     if not numbers:
         return f"{count}, {rules}, no partitions"
     (first, name), *others = numbers

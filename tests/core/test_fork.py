@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kcontrol.effects import Commit, Op, Read, WatchEvent
+from kcontrol.effects import Commit, Handler, Learn, Op, Read, WatchEvent
 from kcontrol.events import TopicChange
 from kcontrol.runtime.journal import RecordId
 from kcontrol.sim.invariants import stored as states
-from kcontrol.sim.process import Notice
+from kcontrol.sim.process import Notice, copy_driver
 from kcontrol.sim.world import World
 from kcontrol.znodes import CONTROLLER, encode_state, state_path
-from tests.core.support import ALL_FAULTS, T0, choose, cluster, journal_bytes, until, waits_for, walk
+from tests.core.support import ALL_FAULTS, T0, Bench, choose, cluster, journal_bytes, until, waits_for, walk
 
 
 def in_mid_handler(seed: int, *, exact: bool = False) -> World:
@@ -115,6 +115,26 @@ def test_a_fork_shares_nothing_that_travels_or_waits() -> None:
     assert world.ghosts
     world.fork().run()
     assert (world.fingerprint(), world.snapshot(), journal_bytes(world.journal.records)) == before
+
+
+def test_a_copy_of_a_suspended_handler_does_not_forget_what_others_have_learnt() -> None:
+    """A driver with a handler under way is copied with what its other threads have learnt since that handler began."""
+    bench = Bench({"main": None, "requests": None})
+    bench.driver.exact = True
+
+    def waits(ctx: Any) -> Handler:
+        yield Read(("/x",))
+
+    def learns(ctx: Any) -> Handler:
+        yield Learn("controller_id", 7, context="broker")
+
+    bench.tell(waits, "main")
+    bench.driver.begin("main")
+    bench.tell(learns, "requests")
+    bench.go("requests")
+    d = bench.driver
+    twin = copy_driver(d, d.client, d.journal, d.clock, bench.post)
+    assert (twin.broker.controller_id, twin.threads["main"].waits_for is None) == (7, False)
 
 
 def test_a_world_on_a_real_zookeeper_cannot_be_forked() -> None:

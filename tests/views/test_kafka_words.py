@@ -17,6 +17,7 @@ import pytest
 from kcontrol.pipeline import recording, replay
 from kcontrol.runtime.journal import Record, RecordId
 from kcontrol.views.kafka_words import TABLE, KafkaWords, LogLine, in_kafkas_words, numbers, picked
+from kcontrol.znodes import DELETE_TOPICS, TOPICS
 from tests.parts import ROOT
 from tests.recordings.support import EACH
 from tests.views.support import NASTY, cluster, story
@@ -30,7 +31,7 @@ CALLED = {
     "replica.out_of_isr": "isr_removed_on_offline", "replica.failed": "replica_transition_failed",
     "leader_and_isr": "leader_and_isr_sent_batch", "leader_and_isr.partition": "leader_and_isr_sent",
     "update_metadata": "update_metadata_sent_batch", "stop_replica": "stop_replica_sent_batch", "elected": "controller_elected",
-    "epoch": "controller_epoch", "resigning": "controller_resigning",
+    "deleted": "deletion_completed", "epoch": "controller_epoch", "resigning": "controller_resigning",
 }  # fmt: skip
 RELEASES = (
     "0.8.0",
@@ -171,7 +172,7 @@ def test_every_message_is_a_template_of_its_release(shared: Path, release: str) 
             continue
         level, logger, message = row
         prefix = "Controller {id} epoch {epoch} " if at < (1, 0) else ""  # from 1.0 on it is the logger's own
-        message = message.replace("{who}", "").replace("{controller} ", prefix)
+        message = message.replace("{who}", "").replace("{manager}", "").replace("{controller} ", prefix)
         for mine, theirs in SPELT.items():
             message = message.replace(mine, theirs)
         # A template may be for one state alone, as in 0.8.0, or leave to a placeholder what is always the same.
@@ -210,6 +211,9 @@ def rewritten(kind: str, facts: dict[str, str], message: str, words: KafkaWords)
         made = Record(record, "write", None, 0, {"ops": ops, "error": None})
     elif kind == "controller_epoch":
         ops = [["set", "/controller_epoch", facts["epoch"], 1, False]]
+        made = Record(record, "write", None, 0, {"ops": ops, "error": None})
+    elif kind == "deletion_completed":
+        ops = [["delete", f"{above}/{facts['topics']}", "", None, False] for above in (TOPICS, DELETE_TOPICS)]
         made = Record(record, "write", None, 0, {"ops": ops, "error": None})
     elif kind == "stop_replica_sent_batch":
         stopped = {f"t-{i}": {} for i in range(int(facts["n"]))}
@@ -264,6 +268,7 @@ def test_what_real_lines_say_we_say_in_the_same_words(shared: Path) -> None:
         "controller_elected",
         "controller_epoch",
         "controller_resigning",
+        "deletion_completed",
     }
     assert sum(same.values()) > 40
 

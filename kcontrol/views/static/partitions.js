@@ -23,7 +23,8 @@ export function partitionsOf(state) {
       const statePath = `${path}/partitions/${number}/state`, stored = state.znodes[statePath];
       const value = stored ? parsed(stored[0]) : null;
       const readable = value && Array.isArray(value.isr) ? value : null;
-      found.push({ topic, number: +number, name: `${topic}-${number}`, replicas, path: statePath, value: readable, version: stored?.[1] });
+      const doomed = `/admin/delete_topics/${topic}` in state.znodes;
+      found.push({ doomed, topic, number: +number, name: `${topic}-${number}`, replicas, path: statePath, value: readable, version: stored?.[1] });
     }
   }
   return found.sort((a, b) => (a.topic < b.topic ? -1 : a.topic > b.topic ? 1 : a.number - b.number));
@@ -44,8 +45,8 @@ function makeRow() {
 function drawRow(row, partition, scene) {
   const { value } = partition, cells = row.children;
   setClass(row, scene.lit(partition.path));
-  setText(cells[0], partition.name);
-  setTitle(cells[0], partition.name);
+  setText(cells[0], `${partition.doomed ? "✖ " : ""}${partition.name}`);
+  setTitle(cells[0], `${partition.name}${partition.doomed ? ": its deletion has been asked for" : ""}`);
   keyed(cells[1], partition.replicas, String, (broker) => el("span", "", String(broker)), (square, broker) => {
     const [className, words] = standingOf(broker, value), dead = !scene.state.nodes[broker];
     setClass(square, `kc-rep ${className}${dead ? " dead" : ""}`);
