@@ -61,6 +61,15 @@ def test_an_outside_hand_writes_what_it_likes(opened: Callable[..., Lab]) -> Non
     assert found.replicas.tolist() == [[1, 2], [1]] and found.by.isna().all()
 
 
+def test_what_is_refused_has_no_row(opened: Callable[..., Lab]) -> None:
+    """A replaced controller wants to write an assignment and is refused: the table is as before."""
+    lab = opened(3, topics={"t": [[2]]}).reassign({"t-0": [2, 3]}).run(until="ApiPartitionReassignment").step()
+    before = len(lab.stored("t-0"))
+    lab.freeze(1).delete("/controller").run().thaw(1).run()
+    (refused,) = (r for r in lab.records if r.kind == "write" and r.id.node == 1 and r.fields["error"] == "BadVersion")
+    assert refused.plain().fields["ops"][0][1] == TOPIC and len(lab.stored("t-0")) == before
+
+
 def test_a_partition_that_is_not_there(lab: Lab) -> None:
     """The sentence lists the partitions that there are."""
     with pytest.raises(UserError) as problem:
