@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, electing, logs, moving, parting, remembering, statistics, stored, subjects, tables
+from kcontrol.lab import beside, deleting, electing, logs, moving, parting, remembering, statistics, stored, subjects, tables
 from kcontrol.lab.saying import Shown
 from kcontrol.lab.studying import Studies
 from kcontrol.lab.workspace import PROJECT
@@ -65,6 +65,10 @@ class Moment(Studies):
         Raises UserError, listing the partitions, for one that is not there.
         """
         return stored.stored(self.records, TopicPartition.parse(electing.find(self.state, partition).name))
+
+    def deletions(self) -> pd.DataFrame:
+        """One row per replica of each topic that is to be deleted: the deletion manager's sets beside the replica's state."""
+        return deleting.deletions(self.state)
 
     def brokers(self) -> pd.DataFrame:
         """One row per broker, by id."""
