@@ -38,7 +38,7 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     # rule                    since, value ...                       what it decides
     "design":                 (("0.8.0", LISTENERS), ("0.11.0", EVENT_THREAD)),  # who handles what happens (KAFKA-5028)
     "registers_first":        (("0.8.0", True), ("0.8.1", False), ("1.1.0", True)),  # a broker at its start, or the election
-    "root_paths":             (("0.8.0", ROOT_PATHS_0_8), ("1.1.0", ROOT_PATHS_1_1), ("2.8.0", ROOT_PATHS_2_8)),  # what it makes sure of before
+    "root_paths":             (("0.8.0", ROOT_PATHS_0_8), ("1.1.0", ROOT_PATHS_1_1), ("2.8.0", ROOT_PATHS_2_8)),  # it creates
     "offline_order":          (("0.8.0", "isr"), ("0.8.2", "ar")),   # who leads after an offline election (KAFKA-1503)
     "shutdown_order":         (("0.8.0", "isr"), ("0.10.0", "ar")),  # who leads after a controlled shutdown
     "unclean":                (("0.8.0", "always"), ("0.8.2", "configured")),  # unclean elections, if there is no other way

@@ -2,7 +2,7 @@
 
 It shows where one batch takes several members out of the same ISR. Kafka up to 1.0 has no such map; from 1.1 to 2.5 it is built
 for Scala 2.11 and 2.12, whose hash maps scatter even small ids, and from 2.6 on for 2.13, where they ascend.
-Source: ZkReplicaStateMachine.handleStateChanges (1.1 to 2.8), gradle.properties; mutable.HashMap and immutable.HashMap (Scala 2.12).
+Source: ReplicaStateMachine.handleStateChanges, gradle.properties (1.1 to 2.8); mutable.HashMap, immutable.HashMap (Scala 2.12).
 """
 
 from __future__ import annotations

@@ -144,10 +144,14 @@ class ControllerContext:
         configured = self.config.delete_topic_enable
         return self.rules.deletes_topics if configured is None else configured
 
-    @property
-    def topics_under_deletion(self) -> AbstractSet[str]:
-        """Those whose brokers' answers to StopReplica are waited for."""
-        return self.topics_to_be_deleted if self.rules.design == LISTENERS else self.topics_with_deletion_started
+    def awaits_deletion(self, tp: TopicPartition, broker_id: int) -> bool:
+        """Whether a broker's answer that it has deleted this replica says something of its topic's deletion.
+
+        Of old a request of a reassignment, whose replica is assigned no more, has no callback.
+        """
+        if self.rules.design == LISTENERS:
+            return tp.topic in self.topics_to_be_deleted and broker_id in self.replicas(tp)
+        return tp.topic in self.topics_with_deletion_started
 
     def is_queued_for_deletion(self, topic: str) -> bool:
         return topic in self.topics_to_be_deleted and self.deletes_topics

@@ -149,7 +149,7 @@ def response_event(parcel: Parcel, receiver: int, body: Any, controller: Control
         return events.UpdateMetadataResponseReceived(receiver, body["error"]) if heard else None
     told = parcel.requests.stop_replica[receiver]
     answered = told if body["error"] == "NONE" else body["errors"]
-    doomed = tuple(tp for tp in answered if told[tp].delete and tp.topic in controller.topics_under_deletion)
+    doomed = tuple(tp for tp in answered if told[tp].delete and controller.awaits_deletion(tp, receiver))
     if not doomed:
         return None
     errors = tuple((tp, error) for tp, error in body["errors"].items() if tp in doomed)

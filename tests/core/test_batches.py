@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from kcontrol.runtime.journal import Journal, Record, RecordId
-
-Spelled = tuple[str, RecordId | None, dict[str, Any]]
+from kcontrol.runtime.journal import Journal, Record, RecordId, Spelled
 
 
 def spell(text: str, number: int) -> Spelled:
     """A row as a record; it is caused by the first record of all."""
-    return text, RecordId(1, 1, 1), {"number": number}
+    return Spelled(text, RecordId(1, 1, 1), {"number": number})
 
 
 class Scribe:

@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kcontrol.config import BrokerConfig
+from kcontrol.model import TopicPartition
 from kcontrol.sim import acts
 from kcontrol.sim.invariants import IN_THE_END, violation
 from kcontrol.sim.reports import report
 from kcontrol.sim.settings import PLAYED
 from kcontrol.sim.world import Action, World
-from kcontrol.znodes import DELETE_TOPICS, topic_path
-from tests.core.support import TOPICS, cluster, stored
+from kcontrol.znodes import DELETE_TOPICS, REASSIGN_PARTITIONS, decode_topic, encode_reassignment, topic_path
+from tests.core.support import T0, TOPICS, U0, cluster, stored
 
 NEW = ("create_topic", "v", ((1, 2, 3), (3, 2), (2, 1)))
+MOVED = {U0: (2, 3), T0: (3, 2)}
 MOST_STEPS = 20_000
 
 
@@ -46,13 +48,19 @@ def creation(world: World) -> int:
     return 1
 
 
+def reassignment(world: World) -> int:
+    """Two partitions are asked to move, one of them away from the controller."""
+    world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(MOVED).decode()))
+    return 1
+
+
 def deletion(world: World) -> int:
     """Somebody asks for the deletion of a topic of two partitions."""
     world.step(("delete_topic", "t"))
     return 1
 
 
-STORIES = (failover, broker_failure, controlled_shutdown, creation)
+STORIES = (failover, broker_failure, controlled_shutdown, creation, reassignment)
 
 
 def crashes(world: World, victim: int) -> Iterator[World]:
@@ -80,6 +88,15 @@ def goes_on(world: World) -> None:
         raise AssertionError(report(world, found))
 
 
+def moved(world: World) -> dict[TopicPartition, tuple[int, ...]]:
+    """The replicas of what was to move; nothing as long as somebody is asked to move it, or moves it."""
+    tree = world.zk.tree()
+    found = {tp: decode_topic(tree[topic_path(tp.topic)].data).partitions[tp.partition] for tp in MOVED}
+    if REASSIGN_PARTITIONS in tree or any(a.is_being_reassigned for a in found.values()):
+        return {}
+    return {tp: assignment.replicas for tp, assignment in found.items()}
+
+
 def leaderless(world: World) -> list[str]:
     """The partitions that somebody in sync could lead and nobody alive does, of topics that are not to be deleted."""
     living, doomed = world.processes.keys(), world.tool.children([DELETE_TOPICS], False)[0] or ()
@@ -92,7 +109,8 @@ def leaderless(world: World) -> list[str]:
 def test_the_controller_may_die_at_any_round_trip(release: str, story: Callable[[World], int]) -> None:
     """Wherever it dies, the others take over whatever somebody in sync can lead; once it is back every partition has a leader.
 
-    The invariants are looked at after every step of every run, and of the cluster at rest.
+    What was to move has moved then, in whoever's hands. The invariants are looked at after every step of every run, and of
+    the cluster at rest.
     """
     world = cluster(release=release)
     victim = story(world)
@@ -109,6 +127,7 @@ def test_the_controller_may_die_at_any_round_trip(release: str, story: Callable[
         expected += ["v-0", "v-1", "v-2"] if story is creation else []
         assert sorted(leaders) == sorted(expected), report(crashed, f"point {points}")
         assert set(leaders.values()) <= crashed.processes.keys(), report(crashed, f"point {points}")
+        assert story is not reassignment or moved(crashed) == MOVED, report(crashed, f"point {points}")
     print(f"{release} {story.__name__}: {points} points")
     assert points >= 5
 

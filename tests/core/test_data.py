@@ -83,6 +83,39 @@ def test_a_new_leader_keeps_its_high_watermark() -> None:
     assert (high_watermarks(world), log(world, 2).end_of(3)) == ({1: 1, 2: 1, 3: 1}, -1)
 
 
+def test_a_follower_that_catches_up_learns_the_high_watermark_with_the_records() -> None:
+    """It takes over the leader's high watermark as far as its log goes after the fetch, not before.
+
+    Source: ReplicaFetcherThread.processPartitionData (2.8).
+    """
+    world = with_logs()
+    world.step(("freeze", 2))
+    produce(world, "a", "b")
+    world.run()
+    world.step(("shrink", 1, "t-0", 2))
+    world.run()
+    world.step(("thaw", 2))
+    fetch(world, 2)
+    assert (values(world)[2], high_watermarks(world)) == ("a b", {1: 2, 2: 2, 3: 2})
+
+
+def test_a_followers_high_watermark_falls_with_its_leaders() -> None:
+    """A new leader that had not heard of a commit yet has a lower one, and whoever follows it takes that over.
+
+    Source: Log.updateHighWatermarkMetadata (2.8), which only warns of a non-monotonic update.
+    """
+    world = with_logs()
+    produce(world, "a")
+    fetch(world, 2, 3, 2, 3, 3)
+    assert high_watermarks(world) == {1: 1, 2: 0, 3: 1}
+    world.step(("kill", 1))
+    without(world, "fetch", "checkpoint")
+    fetch(world, 3)
+    assert {n: high for n, high in high_watermarks(world).items() if n != 1} == {2: 1, 3: 0}
+    fetch(world, 3)
+    assert {n: high for n, high in high_watermarks(world).items() if n != 1} == {2: 1, 3: 1}
+
+
 def test_acks_decide_when_a_producer_is_answered() -> None:
     """With acks=1 the leader answers once it has the record, with acks=all once the high watermark has passed it."""
     world = with_logs()
@@ -448,6 +481,9 @@ def test_only_a_dead_brokers_disk_loses_its_tail() -> None:
             world.step(("lose_tail", 2, "t-0", offset))
     world.step(("lose_tail", 2, "t-0", 1))
     assert (values(world)[2], log(world, 2).high_watermark, of_kind(world, "record_lost")) == ("a", 1, [])
+    world.step(("start", 2))
+    with pytest.raises(UserError, match="cannot happen now"):
+        world.step(("lose_tail", 2, "t-0", 0))
 
 
 # ---------------------------------------------------------------- fencing

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from kcontrol.effects import WriteLog
+from kcontrol.events import FetchResponse, FollowerFetch
 from kcontrol.generations import KAFKA_2_8
-from kcontrol.model import EpochEnd, LogRecord
-from kcontrol.replica.context import BrokerContext
-from kcontrol.replica.data import may_join, position
+from kcontrol.model import EpochEnd, LeaderAndIsr, LogRecord
+from kcontrol.replica.context import BrokerContext, HostedPartition
+from kcontrol.replica.data import fetch_response, keep_up, may_join, note_fetch, position
 from kcontrol.replica.log import (
     DIVERGES,
     Append,
@@ -87,6 +91,7 @@ def test_a_new_leader_knows_nothing_of_its_followers() -> None:
     assert led.end_of(2) == 1
     assert apply(led, TakeRole(1, 2, leads=True)).end_of(2) == 1
     followed = apply(led, TakeRole(2, 2))
+    assert followed.followers == ()
     assert apply(followed, TakeRole(1, 3, leads=True)).end_of(2) == -1
 
 
@@ -182,6 +187,7 @@ PARTINGS = {
     "back to back leaders": ((0, 0, 2), 3, (0, 1, 1), {"high_watermark": [], "leader_epoch": [2], "common_epoch": [1]}),
     "two steps back": ((0, 1, 3), 5, (0, 0, 2, 4), {"high_watermark": [3], "leader_epoch": [3], "common_epoch": [3, 2, 1]}),
     "only behind": ((0, 0, 0), 2, (0,), {"high_watermark": [], "leader_epoch": [], "common_epoch": []}),
+    "at the end of an epoch": ((0, 0, 2), 3, (0, 0), {"high_watermark": [], "leader_epoch": [], "common_epoch": []}),
     "empty": ((0, 0), 1, (), {"high_watermark": [], "leader_epoch": [], "common_epoch": []}),
 }
 
@@ -206,6 +212,57 @@ def test_an_unknown_end_sends_a_follower_to_its_high_watermark() -> None:
     assert truncation_offset(follower, EpochEnd(-1, -1)) == 1
 
 
+TRUNCATIONS = [
+    # the follower's records    what the leader has said    where it cuts its log
+    ((0, 0), EpochEnd(-1, 5), 2),  # nothing of an epoch, and more than there is: at its own end
+    ((0, 0, 0), EpochEnd(-1, 1), 1),
+    (
+        (0, 0, 0, 3),
+        EpochEnd(1, 2),
+        3,
+    ),  # an epoch that it does not know: where the largest below ends
+    ((0, 1, 1), EpochEnd(1, 2), 2),  # one that both know: where the first of both ends it
+    ((0, 1, 2), EpochEnd(1, 5), 2),
+    ((2, 2), EpochEnd(1, 1), 0),  # only later ones: all of it
+]
+
+
+@pytest.mark.parametrize(("follows", "said", "offset"), TRUNCATIONS)
+def test_where_a_follower_cuts_its_log(follows: tuple[int, ...], said: EpochEnd, offset: int) -> None:
+    """By what its leader has said of an epoch and by its own end of that epoch, and never beyond its end.
+
+    Source: AbstractFetcherThread.getOffsetTruncationState (2.8).
+    """
+    assert truncation_offset(log_of(*follows), said) == offset
+
+
+def hosting(leader: int, log: ReplicaLog, leader_epoch: int = 0, **rules: Any) -> BrokerContext:
+    """Broker 2, told that this broker leads t-0, of which it has this log."""
+    hosted = {T0: HostedPartition(LeaderAndIsr(leader, (1, 2, 3), leader_epoch), (1, 2, 3))}
+    return BrokerContext(2, KAFKA_2_8.but(**rules), keeps_logs=True, logs={T0: log}, hosted=hosted)
+
+
+def test_a_leader_notes_whatever_end_a_follower_has() -> None:
+    """Also one that is lower than before, as after the loss of a tail; a known end is no change, and a follower notes none."""
+    leader = apply(led(0, 0, by=0), NoteFollower(3, 2))
+    asked = [FollowerFetch(T0, 3, 0, offset) for offset in (1, 2, 3)]
+    assert [list(note_fetch(hosting(2, leader), event)) for event in asked] == [
+        [WriteLog(T0, NoteFollower(3, 1))],
+        [],
+        [WriteLog(T0, NoteFollower(3, 3))],
+    ]
+    assert [list(note_fetch(hosting(1, leader), event)) for event in asked] == [[], [], []]
+
+
+def test_only_a_follower_takes_what_was_fetched() -> None:
+    """An answer that comes when the broker leads itself, or has lost its replica, is left alone."""
+    answer = FetchResponse(T0, 0, 1, None, (LogRecord(2, 0, "x"),))
+    follower, leader = hosting(1, log_of(0, 0)), hosting(2, log_of(0, 0))
+    gone = BrokerContext(2, KAFKA_2_8, keeps_logs=True, logs={T0: log_of(0, 0)})
+    assert next(fetch_response(follower, answer)) == WriteLog(T0, Append(answer.records))
+    assert list(fetch_response(leader, answer)) == list(fetch_response(gone, answer)) == []
+
+
 @pytest.mark.parametrize(("rule", "from_offset"), [("high_watermark", 1), ("leader_epoch_start", 2)])
 def test_from_where_on_a_follower_may_join(rule: str, from_offset: int) -> None:
     """At the high watermark or beyond and, since 1.1.2, not before the leader's own epoch begins, at its very start included.
@@ -218,3 +275,43 @@ def test_from_where_on_a_follower_may_join(rule: str, from_offset: int) -> None:
     beyond = apply(apply(leader, Append((LogRecord(2, 1, "x"), LogRecord(3, 1, "y")))), MoveHighWatermark(3))
     ctx = BrokerContext(1, KAFKA_2_8.but(rejoins_at=rule), keeps_logs=True, logs={T0: beyond})
     assert [offset for offset in range(5) if may_join(ctx, T0, offset)] == [3, 4]
+
+
+# ---------------------------------------------------------------- roles
+
+
+FOLLOWER = apply(apply(log_of(0, 0, 0), TakeRole(1, 5)), MoveHighWatermark(1))
+LEADER = apply(apply(log_of(0), TakeRole(2, 5, leads=True)), Append((LogRecord(1, 5, "a"),), "asked"))
+ROLES: dict[str, tuple[ReplicaLog, int, int, list[Any]]] = {
+    # the log, who leads now and under which epoch, and what becomes of the log where it is cut at the high watermark
+    "as before": (FOLLOWER, 1, 5, []),
+    "the same leader again": (FOLLOWER, 1, 6, [TakeRole(1, 6)]),
+    "another leader": (FOLLOWER, 3, 5, [TakeRole(3, 5), Truncate(1, "high_watermark")]),
+    "nobody": (FOLLOWER, -1, 6, [TakeRole(-1, 6)]),
+    "itself": (FOLLOWER, 2, 6, [TakeRole(2, 6, leads=True)]),
+    "it leads on": (LEADER, 2, 6, [TakeRole(2, 6, leads=True)]),
+    "it does not lead any more": (LEADER, 1, 6, [TakeRole(1, 6), "asked", Truncate(0, "high_watermark")]),
+}
+
+
+@pytest.mark.parametrize("rule", ["high_watermark", "leader_epoch"])
+@pytest.mark.parametrize("name", ROLES)
+def test_what_a_replica_makes_of_who_leads(name: str, rule: str) -> None:
+    """Another leader or another epoch is another role; before 0.11 whoever follows another leader than before cuts its log.
+
+    A producer who waits is told by a leader that does not lead on. Source: ReplicaManager.makeFollowers and
+    Partition.makeFollower (0.8.0 to 0.10.2), whose result says whether the leader is another one.
+    """
+    log, leader, leader_epoch, expected = ROLES[name]
+    effects = list(keep_up(hosting(leader, log, leader_epoch, truncate_to=rule)))
+    seen = [effect.change if isinstance(effect, WriteLog) else effect.correlation_id for effect in effects]
+    assert seen == [change for change in expected if rule == "high_watermark" or not isinstance(change, Truncate)]
+
+
+def test_a_replica_that_is_not_there_any_more_has_no_leader() -> None:
+    """Of a partition that was taken from a broker the log stays, without a role; who waits is told, and only once."""
+    ctx = BrokerContext(2, KAFKA_2_8, keeps_logs=True, logs={T0: LEADER})
+    first, answer = keep_up(ctx)
+    assert (first, answer.correlation_id) == (WriteLog(T0, TakeRole(-1, -1)), "asked")
+    ctx = BrokerContext(2, KAFKA_2_8, keeps_logs=True, logs={T0: apply(LEADER, TakeRole(-1, -1))})
+    assert list(keep_up(ctx)) == []

@@ -6,13 +6,14 @@ conformance file, and where a test says so a class of Kafka's.
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from kcontrol.config import BrokerConfig
 from kcontrol.controller import replica_machine
-from kcontrol.controller.context import ControllerContext, apply_learn
+from kcontrol.controller.context import ControllerContext, apply_learn, full_counts
 from kcontrol.controller.requests import RequestBatch
 from kcontrol.controller.topic_deletion import halt, resume
 from kcontrol.effects import Commit, Learn, Refusal, Writes
@@ -26,11 +27,12 @@ from kcontrol.sim.settings import PLAYED
 from kcontrol.sim.snapshot import settled
 from kcontrol.sim.world import World
 from kcontrol.znodes import DELETE_TOPICS, PREFERRED_REPLICA_ELECTION, encode_partition_list, topic_path
-from tests.core.support import T0, T1, U0, alone, cluster, differences, of_kind, until, waits_for
+from tests.core.support import T0, T1, TOPICS, U0, alone, choose, cluster, differences, of_kind, until, waits_for
 
 REQUEST = f"{DELETE_TOPICS}/t"
 BOTH = pytest.mark.parametrize("release", PLAYED)
 TWO = {"t": ((2, 3), (3, 2)), "u": ((3, 2),)}
+FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "create_topic", "delete_topic")
 
 
 def deleting(release: str, topics: Any = TWO, **settings: Any) -> World:
@@ -106,6 +108,40 @@ def test_the_journal_is_enough_and_forks_agree_all_the_way(release: str) -> None
             assert left == right, "\n".join(differences(left, right))
             assert world.fork().fingerprint() == world.fingerprint()
     assert REQUEST not in world.zk.tree()
+
+
+@BOTH
+@pytest.mark.parametrize("seed", range(4))
+def test_topics_go_in_the_middle_of_anything(release: str, seed: int) -> None:
+    """Topics are deleted and created at random among deaths, freezes and lost sessions: journal and counts stay right.
+
+    In 2.8 no request is left once all brokers are back and at rest.
+    """
+    world, rng = deleting(release, TOPICS, faults=FAULTS), random.Random(f"deletion/{seed}")
+    for number in range(300):
+        wanted = [a for a in world.actions() if a[0] in ("delete_topic", "create_topic")]
+        world.step(rng.choice(wanted) if wanted and rng.random() < 0.04 else choose(world, rng, faulty=0.01))
+        if number % 20 == 0:
+            assert settled(fold(world.journal.records)) == settled(world.snapshot())
+            for p in world.processes.values():
+                ctx = p.driver.controller
+                assert full_counts(ctx) == (ctx.offline_partition_count, ctx.preferred_replica_imbalance_count)
+    assert any(action[0] == "delete_topic" for action in world.done)
+    if release == "2.8":
+        bring_back(world)
+        assert world.tool.children([DELETE_TOPICS], False) == [()]
+
+
+def bring_back(world: World) -> None:
+    """Every broker goes on, or starts again."""
+    for broker, p in sorted(world.processes.items()):
+        if p.frozen:
+            world.step(("thaw", broker))
+    world.run()
+    for broker in world.settings.brokers:
+        if broker not in world.processes:
+            world.step(("start", broker))
+            world.run()
 
 
 @BOTH
@@ -312,6 +348,24 @@ def test_a_doomed_topic_is_not_balanced(when: str) -> None:
     assert [ctx.leadership[tp].leader for tp in (T0, U0)] == [3, 2]
 
 
+@pytest.mark.parametrize(("late", "answer"), [(False, "FENCED_LEADER_EPOCH"), (True, "UNKNOWN_TOPIC_OR_PARTITION")])
+def test_a_leader_that_asks_for_an_isr_meanwhile_is_refused(late: bool, answer: str) -> None:
+    """The deletion has raised the leader epoch, and in the end nobody knows the partition. Source: processAlterIsr (2.8)."""
+    world = deleting("2.8")
+    world.step(("shrink", 2, "t-0", 3))
+    world.step(("delete_topic", "t"))
+    if late:
+        while others := [action for action in acts.routine(world) if action[0] != "ask"]:
+            world.step(others[0])
+        assert topic_path("t") not in world.zk.tree()
+    else:
+        alone(world, 1, lambda w: ReplicaState.DELETION_STARTED in controller(w).replica_states.values())
+    world.step(("ask", 2))
+    world.run()
+    bodies = [r.fields["body"] for r in of_kind(world, "respond") if r.id.node == 1]
+    assert [body["partitions"][T0] for body in bodies if T0 in body.get("partitions", ())] == [answer]
+
+
 # ---------------------------------------------------------------- the thread of old
 
 
@@ -445,6 +499,20 @@ def test_an_answer_is_heard_for_what_is_being_deleted_alone() -> None:
     storage = ((T0, "KAFKA_STORAGE_ERROR"),)
     assert heard == [TopicDeletionStopReplicaResponseReceived(2, "NONE", errors, (T0,)) for errors in ((), storage)]
     assert response_event(parcel, 2, {"error": "STALE_CONTROLLER_EPOCH", "errors": {}}, ctx) is None
+
+
+def test_of_old_an_answer_to_a_reassignment_is_not_heard() -> None:
+    """A replica that is assigned no more was moved away, and that request has no callback, whatever becomes of its topic.
+
+    Source: KafkaController.stopOldReplicasOfReassignedPartition (0.8.1).
+    """
+    ctx = ControllerContext(1, KAFKA_0_8_1, live_broker_epochs={2: -1, 3: -1}, topics_to_be_deleted={"t"})
+    apply_learn(ctx, Learn("assignments", {T0: ReplicaAssignment((3,))}))
+    batch = RequestBatch()
+    batch.add_stop_replica(ctx, (2, 3), T0, delete=True)
+    parcels = {b: Parcel("StopReplica", send.requests, None) for send in batch.send(ctx) for b in send.requests.stop_replica}  # type: ignore[union-attr,arg-type]
+    heard = {b: response_event(parcel, b, {"error": "NONE", "errors": {}}, ctx) for b, parcel in parcels.items()}
+    assert heard == {2: None, 3: TopicDeletionStopReplicaResponseReceived(3, "NONE", (), (T0,))}
 
 
 @BOTH

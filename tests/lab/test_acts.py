@@ -38,6 +38,8 @@ ACTS: list[tuple[str, Callable[[Lab], Lab], tuple[Any, ...]]] = [
     ("create", lambda lab: lab.create("/mine", "x"), ("create", "/mine", "x")),
     ("set", lambda lab: lab.set("/controller_epoch", "5"), ("set", "/controller_epoch", "5")),
     ("delete", lambda lab: lab.delete("/controller"), ("delete", "/controller")),
+    ("reassign", lambda lab: lab.reassign({"t-0": (2, 3), "t-1": None}), ("reassign", 1, {"t-0": [2, 3], "t-1": None})),
+    ("list_reassignments", lambda lab: lab.list_reassignments(), ("list_reassignments", 1)),
 ]
 
 
@@ -105,6 +107,12 @@ REFUSED: list[tuple[Callable[[Lab], object], str]] = [
     (lambda lab: lab.create_topic("u", [[]]), "[[1, 2, 3], [2, 3, 1]]"),
     (lambda lab: lab.create_topic("u", [[1, 1]]), "[[1, 2, 3], [2, 3, 1]]"),
     (lambda lab: lab.create_topic("u", 3), "[[1, 2, 3], [2, 3, 1]]"),
+    (lambda lab: lab.reassign({}), '{"t-0": [2, 3]}'),
+    (lambda lab: lab.reassign("t-0"), '{"t-0": [2, 3]}'),
+    (lambda lab: lab.reassign({"t-0": "23"}), '{"t-0": [2, 3]}'),
+    (lambda lab: lab.reassign({"x-0": [1]}), "t-0 and t-1"),
+    (lambda lab: lab.reassign({"t-0": None}, znode=True), "t-0"),
+    (lambda lab: lab.reassign({"t-0": [1]}, znode=True).reassign({"t-1": [1]}, znode=True), "lab.run()"),
     (lambda lab: lab.create("/a/b"), "parent"),
     (lambda lab: lab.create("/brokers"), "already"),
     (lambda lab: lab.set("/nope", ""), "/controller"),
@@ -182,6 +190,47 @@ def test_a_lab_is_a_context_manager(folder: object) -> None:
         lab.kill(1)
     with pytest.raises(UserError, match="closed"):
         lab.run()
+
+
+# ---------------------------------------------------------------- partitions that move
+
+
+@pytest.mark.parametrize("znode", [True, False])
+def test_what_moves_is_in_a_table(lab: Lab, znode: bool) -> None:
+    """While a new replica is frozen the table says where the partition is to be and whom it waits for; then it is empty."""
+    lab.freeze(1).thaw(1).freeze(3).reassign({"t-0": [1, 2]}, znode=znode).run()
+    assert lab.reassignments().empty and lab.partitions().replicas["t-0"] == [1, 2]
+    lab.reassign({"t-0": [3, 2]}, znode=znode).run()
+    row = lab.reassignments().loc["t-0"]
+    assert (row.target, row.adding, row.removing, row.missing, row.in_znode) == ([3, 2], [3], [1], [3], znode)
+    assert lab.thaw(3).run().reassignments().empty
+    assert lab.partitions().replicas["t-0"] == [3, 2]
+
+
+def test_the_answer_is_in_the_journal(lab: Lab) -> None:
+    """What the controller answers about each partition that it refuses, and what it lists, can be read."""
+    lab.freeze(3).reassign({"t-0": [9], "t-1": [3, 1]}).run().list_reassignments().run()
+    said = lab.journal().what[lab.journal().kind == "respond"].tolist()
+    assert "Broker 1 answers: NONE (t-0 INVALID_REPLICA_ASSIGNMENT)." in said
+    assert "Broker 1 answers: NONE." in said
+
+
+def test_of_old_there_is_the_znode_alone(opened: Callable[..., Lab]) -> None:
+    """In 0.8.1 `reassign` writes the znode, and there is no request for a list."""
+    lab = opened(release="0.8.1", topics={"t": [[2, 3]]}).reassign({"t-0": [1, 2]})
+    assert lab._world.done[-1][:2] == ("create", "/admin/reassign_partitions")
+    assert lab.run().partitions().replicas["t-0"] == [1, 2]
+    with pytest.raises(UserError, match=r"2[.]4"):
+        lab.list_reassignments()
+
+
+def test_a_dead_controller_cannot_be_asked(lab: Lab) -> None:
+    """As long as `/controller` names a dead broker nobody can be asked, and the refusal says what to do."""
+    lab.kill(1)
+    for act in (lambda: lab.reassign({"t-0": [2]}), lab.list_reassignments):
+        with pytest.raises(UserError) as problem:
+            act()
+        assert "lab.run()" in refusal(problem)
 
 
 # ---------------------------------------------------------------- a rule of one's own

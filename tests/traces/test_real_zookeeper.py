@@ -23,10 +23,13 @@ SCENARIOS = (
     "start-321", "leader-killed", "controller-killed", "controlled-shutdown", "bounced-unseen", "session-expired",
     "zombie-controller", "isr-order", "isr-order-shutdown", "first-replica-dead", "cluster-restarted",
     "trigger-controller-deleted", "trigger-controller-changed", "unclean-allowed", "isr-shrink-and-expand",
-    "preferred-by-znode", "last-isr-member", "back-too-early",
+    "preferred-by-znode", "reassign-by-znode", "last-isr-member", "back-too-early",
     "topic-deleted", "deletion-halted",
 )  # fmt: skip
-OWN = ("fenced-write-2.8", "elect-3-lost", "lost-race-2.8", "unfenced-write-0.8.1", "session-expired-twice-0.8.1")
+OWN = (
+    "fenced-write-2.8", "elect-3-lost", "lost-race-2.8", "unfenced-write-0.8.1", "session-expired-twice-0.8.1",
+    "reassign-cancelled-2.8",
+)  # fmt: skip
 CHOSEN = [*(f"{scenario}-{release}" for scenario in SCENARIOS for release in PLAYED), *OWN]
 TIMESTAMP = re.compile(r'"timestamp":"\d+"')
 CHROOTS = itertools.count(1)
