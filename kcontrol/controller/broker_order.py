@@ -19,7 +19,7 @@ def in_order_of_hashes(brokers: Collection[int]) -> list[int]:
     """Brokers as `groupBy` of Scala 2.12 yields them: few from the last bucket to the first, more as a trie has them."""
     if len(brokers) <= SMALL_MAP:
         return sorted(brokers, key=_bucket, reverse=True)
-    return sorted(brokers, key=_way_down_the_trie)
+    return sorted(brokers, key=way_down_the_trie)
 
 
 def _bucket(broker_id: int) -> int:
@@ -29,8 +29,11 @@ def _bucket(broker_id: int) -> int:
     return rotated >> (32 - BUCKET_BITS)
 
 
-def _way_down_the_trie(broker_id: int) -> tuple[int, ...]:
-    """Five bits of the hash for each level, the lowest first. Source: immutable.HashMap.improve."""
+def way_down_the_trie(broker_id: int) -> tuple[int, ...]:
+    """The place of a number at each level of Scala's immutable maps and sets, five bits a level from the lowest.
+
+    Source: scala.collection.immutable.HashMap.improve, HashSet.improve (2.8 to 2.12).
+    """
     mixed = broker_id + (~(broker_id << 9) & WORD) & WORD
     mixed ^= mixed >> 14
     mixed = mixed + (mixed << 4) & WORD
