@@ -1,4 +1,4 @@
-"""What the questions of chapters 5, 8, 9 and 11 say will happen does happen; and every chapter asks what it has."""
+"""What the questions of chapters 5 and 8 to 11 say will happen does happen; and every chapter asks what it has."""
 
 from __future__ import annotations
 
@@ -144,6 +144,66 @@ def test_a_request_of_a_replaced_controller_is_refused(opened: Opened) -> None:
     lab.freeze(1).delete("/controller").run().thaw(1).step(("request", 1, 2))
     refused = lab.requests().query("sender == 1 and outcome == 'STALE_CONTROLLER_EPOCH'")
     assert list(refused.receiver) == [2]
+
+
+# ---------------------------------------------------------------- chapter 10
+
+MOVE = {"t-0": [4, 5, 6]}
+
+
+def moved(opened: Opened, release: str) -> Lab:
+    """Broker 9 has moved t-0 from 1, 2, 3 to 4, 5, 6."""
+    lab = opened([9, 1, 2, 3, 4, 5, 6], seed=10, release=release, data=True, topics={"t": [[1, 2, 3]]})
+    return lab.produce("t-0", "a").run().reassign(MOVE).run()
+
+
+@pytest.mark.parametrize("release", ["0.8.1", "2.8"])
+def test_a_move_goes_on_after_every_crash(opened: Opened, release: str) -> None:
+    """Chapter 10: whichever of its writes the controller survives, t-0 ends on 4, 5 and 6; after the last one old logs stay."""
+    lab = moved(opened, release)
+    logs = []
+    for write in lab.stored("t-0").index[2:]:
+        after = lab.fork(at=write).kill(9).run()
+        row = after.partitions().loc["t-0"]
+        assert (row.leader, row.replicas, sorted(row.isr)) == (4, [4, 5, 6], [4, 5, 6])
+        logs.append(after.log("t-0").index.tolist())
+    assert len(logs) == 10 and all(kept == [4, 5, 6] for kept in logs[:-1]) and logs[-1] == [1, 2, 3, 4, 5, 6]
+
+
+def test_an_assignment_written_too_early_forgets_the_old_replicas(opened: Opened) -> None:
+    """Chapter 10: with the target in the topic znode before anybody is let go, the next 0.8.1 controller lets nobody go."""
+    lab = moved(opened, "0.8.1")
+    writes = lab.stored("t-0")
+    early = lab.fork(at=writes.index[writes["isr"].map(len) == 6][0])
+    early.kill(9).set("/brokers/topics/t", '{"version":1,"partitions":{"0":[4,5,6]}}').run()
+    row = early.partitions().loc["t-0"]
+    assert (row.leader, row["isr"], row.replicas) == (1, [1, 2, 3, 4, 5, 6], [4, 5, 6])
+    assert "/admin/reassign_partitions" not in early.znodes().index
+
+
+def test_a_move_begins_with_who_comes_and_who_goes(opened: Opened) -> None:
+    """Chapter 10: the first write that 2.8 makes for a move is the topic znode: all replicas, and who is added and removed."""
+    writes = moved(opened, "2.8").stored("t-0")
+    first = writes.iloc[2]
+    assert (first.replicas, first.adding, first.removing) == ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])
+    assert first[["leader", "isr", "leader_epoch"]].equals(writes.iloc[1][["leader", "isr", "leader_epoch"]])
+
+
+def test_a_cancellation_shrinks_the_assignment_first(opened: Opened) -> None:
+    """Chapter 10: a controller that dies between two writes of a cancellation leaves a broker in sync that is not assigned."""
+    lab = opened([9, 1, 2, 5, 6], seed=10, topics={"t": [[1, 2]]})
+    lab.freeze(6).reassign({"t-0": [5, 6]}).run().reassign({"t-0": None}).run()
+    assert lab.partitions().loc["t-0", ["isr", "replicas"]].tolist() == [[1, 2], [1, 2]]
+    left = [lab.fork(at=write).kill(9).run().partitions()["isr"]["t-0"] for write in lab.stored("t-0").index[5:]]
+    assert left == [[1, 2, 5], [1, 2], [1, 2]]
+
+
+def test_a_new_order_keeps_the_leader(opened: Opened) -> None:
+    """Chapter 10: the same brokers in another order cost a leader epoch; the leader goes only where it is no target."""
+    lab = opened(3, topics={"t": [[2, 3, 1]]}).reassign({"t-0": [3, 2, 1]}).run()
+    row = lab.partitions().loc["t-0"]
+    assert (row.replicas, row.leader, row.leader_epoch) == ([3, 2, 1], 2, 1)
+    assert lab.reassign({"t-0": [3, 1]}).run().partitions().leader["t-0"] == 3
 
 
 DOOMED = {"t": [[2, 3], [3, 2]]}
