@@ -83,7 +83,7 @@ class Studies:
 
     @staticmethod
     def source(name: str) -> Shown:
-        """The text of a function of the controller, such as "election.offline".
+        """The text of a function of the controller, such as "election.offline"; one that a module keeps to itself is shown too.
 
         Raises UserError, listing what there is, for a name that means nothing.
         """
@@ -91,8 +91,9 @@ class Studies:
         if module not in _modules():
             raise UserError(f"The controller has no room {module!r}; there are {', '.join(_modules())}.")
         found = dict(_functions(importlib.import_module(f"{controller.__name__}.{module}")))
+        public = [name for name in found if not name.startswith("_")]
         if function not in found:
-            raise UserError(f"There is no function {function!r} in {module}; there are {', '.join(found)}.")
+            raise UserError(f"There is no function {function!r} in {module}; there are {', '.join(public)}.")
         return Shown(inspect.getsource(found[function]).rstrip())
 
 
@@ -119,5 +120,5 @@ def _modules() -> list[str]:
 
 def _functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
     for name, value in vars(module).items():
-        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_"):
+        if inspect.isfunction(value) and value.__module__ == module.__name__:
             yield name, value

@@ -163,3 +163,12 @@ def test_the_controller_s_own_text(four: Lab) -> None:
         four.source("elections")
     with pytest.raises(UserError, match=r"no function 'x' in election; there are offline"):
         four.source("election.x")
+
+
+def test_a_function_that_a_module_keeps_to_itself(opened: Callable[..., Lab]) -> None:
+    """Its text is shown to whoever asks for it by name; it is not listed where a name means nothing."""
+    lab = opened(1)
+    assert lab.source("topic_deletion._resume").startswith("def _resume(")
+    with pytest.raises(UserError) as problem:
+        lab.source("topic_deletion.nothing")
+    assert "resume_deletions" in str(problem.value) and "_resume," not in str(problem.value)
