@@ -232,6 +232,11 @@ class IsrChangeNotification(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PropagateIsrChanges(Event):
+    """No ISR that this broker leads has changed for a while: the controller may be told of those that have."""
+
+
+@dataclass(frozen=True, slots=True)
 class LogDirEventNotification(Event):
     """The children of `/log_dir_event_notification` changed."""
 

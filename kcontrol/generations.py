@@ -18,33 +18,41 @@ LISTENERS = "listeners and one lock"
 EVENT_THREAD = "one event thread"
 
 # What a broker makes sure of at its start, in its order.
-# Source: ZkUtils.setupCommonPaths (0.8.1), ZkData.PersistentZkPaths (2.8).
+# Source: ZkUtils.setupCommonPaths (0.8.1), ZkData.PersistentZkPaths (1.1, 2.8).
 ROOT_PATHS_0_8 = (
     "/consumers", "/brokers/ids", "/brokers/topics", "/config/changes", "/config/topics", "/admin/delete_topics",
 )  # fmt: skip
-ROOT_PATHS_2_8 = (
+ROOT_PATHS_1_1 = (
     "/consumers", "/brokers/ids", "/brokers/topics", "/config/changes", "/admin/delete_topics", "/brokers/seqid",
     "/isr_change_notification", "/latest_producer_id_block", "/log_dir_event_notification",
-    "/config/topics", "/config/clients", "/config/users", "/config/brokers", "/config/ips",
+    "/config/topics", "/config/clients", "/config/users", "/config/brokers",
 )  # fmt: skip
+ROOT_PATHS_2_8 = (*ROOT_PATHS_1_1, "/config/ips")
+
+# Whoever waits for the answer to such an event hears at least that it was dropped. Source: ControllerEvent.preempt (2.2, 2.8).
+TOLD_2_2 = ("ControlledShutdown", "ReplicaLeaderElection")
+TOLD_2_7 = (*TOLD_2_2, "ApiPartitionReassignment", "ListPartitionReassignments")
 
 # fmt: off
 RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     # rule                    since, value ...                       what it decides
     "design":                 (("0.8.0", LISTENERS), ("0.11.0", EVENT_THREAD)),  # who handles what happens (KAFKA-5028)
     "registers_first":        (("0.8.0", True), ("0.8.1", False), ("1.1.0", True)),  # a broker at its start, or the election
-    "root_paths":             (("0.8.0", ROOT_PATHS_0_8), ("1.1.0", ROOT_PATHS_2_8)),  # what it makes sure of before
+    "root_paths":             (("0.8.0", ROOT_PATHS_0_8), ("1.1.0", ROOT_PATHS_1_1), ("2.8.0", ROOT_PATHS_2_8)),  # it creates
     "offline_order":          (("0.8.0", "isr"), ("0.8.2", "ar")),   # who leads after an offline election (KAFKA-1503)
     "shutdown_order":         (("0.8.0", "isr"), ("0.10.0", "ar")),  # who leads after a controlled shutdown
     "unclean":                (("0.8.0", "always"), ("0.8.2", "configured")),  # unclean elections, if there is no other way
     "unclean_default":        CONFIGS["unclean.leader.election.enable"].defaults,
     "last_isr_member":        (("0.8.0", "leaves"), ("0.8.2", "stays if clean"), ("1.1.0", "stays")),  # when its broker dies
+    "broker_order":           (("0.8.0", "by id"), ("1.1.0", "hashed"), ("2.6.0", "by id")),  # replicas of several brokers
     "told_of_smaller_isr":    (("0.8.0", "leader"), ("0.8.2", "remaining replicas")),  # after a broker has died
     "empty_metadata":         (("0.8.0", "everything"), ("2.2.0", "brokers alone")),  # UpdateMetadata for no partition
     "metadata_for_nothing":   (("0.8.0", False), ("0.9.0", True)),   # whether UpdateMetadata goes out without any partition
     "new_replica_reads":      (("0.8.0", "znode"), ("1.1.0", "cache")),  # where it is looked up who leads its partition
     "deletes_topics":         CONFIGS["delete.topic.enable"].defaults,
     "doomed_metadata":        (("0.8.0", "every time"), ("2.0.0", "where named")),  # UpdateMetadata of what is being deleted
+    "newcomer_hears_of_doomed": (("0.8.0", True), ("2.7.0", False)),  # a broker that starts, by UpdateMetadata
+    "deleted_together":       (("0.8.0", False), ("2.5.0", True)),   # topics, not one after the other
     "doomed_isr_is_told":     (("0.8.0", True), ("0.8.2", False)),   # a leader hears of it when its partition is being deleted
     "doomed_partitions_go":   (("0.8.0", "last"), ("2.1.0", "first")),  # before their replicas, or after them
     "dead_replica_fails":     (("0.8.0", False), ("2.3.0", True)),   # its deletion, without having been started
@@ -53,7 +61,12 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "rereads_assignment":     (("0.8.0", True), ("0.11.0", False)),  # a new partition's replicas are read once more
     "stop_replica_batched":   (("0.8.0", False), ("2.3.0", True)),   # one request for all replicas, not one for each
     "bumped_epoch_is_cached": (("0.8.0", False), ("2.4.0", True)),   # the epoch that a reassignment raises is remembered
+    "added_replica_is_new":   (("0.8.0", False), ("2.7.0", True)),   # and may go to another directory than a lost one
+    "notes_complete_moves":   (("0.8.0", False), ("2.7.0", True)),   # an ISR notification may finish a reassignment
     "reassigns_on_request":   (("0.8.0", False), ("2.4.0", True)),   # admin clients ask brokers, not ZooKeeper (KIP-455)
+    "rebalances_in_sync_alone": (("0.8.0", False), ("2.6.0", True)),  # a broker out of sync is not tried by the timer
+    "preempted_are_told":     (("0.8.0", ()), ("2.2.0", TOLD_2_2), ("2.7.0", TOLD_2_7)),  # that their event was dropped
+    "metadata_answers":       (("0.8.0", False), ("2.5.0", True)),   # the controller hears how UpdateMetadata went
     "broker_epochs":          (("0.8.0", False), ("2.2.0", True)),   # a restart between two reads is seen (KAFKA-7235)
     "old_leader_epoch":       (("0.8.0", "StaleLeaderEpoch"), ("0.9.0", "STALE_CONTROLLER_EPOCH")),  # a broker's answer to one
     "fetch_names_epoch":      (("0.8.0", False), ("2.1.0", True)),   # a follower of an older leader epoch is refused (KIP-320)
@@ -75,6 +88,8 @@ PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "broker_znode":           (("0.8.0", 1), ("0.9.0", 2), ("0.10.0", 3), ("0.10.2", 4), ("2.7", 5)),  # its format
     "topic_znode":            (("0.8.0", 1), ("2.4", 2), ("2.8", 3)),  # its format (KIP-455, KIP-516)
     "alter_isr":              (("0.8.0", False), ("2.7", True)),     # leaders ask the controller for ISR changes (KIP-497)
+    "isr_notifications":      (("0.8.0", False), ("0.9.0", True), ("2.7", False)),  # leaders announce what they have written
+    "stop_replica_by_partition": (("0.8.0", False), ("2.6", True)),  # StopReplica names epoch and fate of each (KIP-570)
     "topic_ids":              (("0.8.0", False), ("2.8", True)),     # topics carry an id (KIP-516)
     "features":               (("0.8.0", False), ("2.7", True)),     # /feature and broker registration version 5 (KIP-584)
 }
@@ -95,12 +110,15 @@ class Rules:
     unclean: str
     unclean_default: bool
     last_isr_member: str
+    broker_order: str
     told_of_smaller_isr: str
     empty_metadata: str
     metadata_for_nothing: bool
     new_replica_reads: str
     deletes_topics: bool
     doomed_metadata: str
+    newcomer_hears_of_doomed: bool
+    deleted_together: bool
     doomed_isr_is_told: bool
     doomed_partitions_go: str
     dead_replica_fails: bool
@@ -109,7 +127,12 @@ class Rules:
     rereads_assignment: bool
     stop_replica_batched: bool
     bumped_epoch_is_cached: bool
+    added_replica_is_new: bool
+    notes_complete_moves: bool
     reassigns_on_request: bool
+    rebalances_in_sync_alone: bool
+    preempted_are_told: tuple[str, ...]
+    metadata_answers: bool
     broker_epochs: bool
     old_leader_epoch: str
     fetch_names_epoch: bool
@@ -125,6 +148,8 @@ class Rules:
     broker_znode: int
     topic_znode: int
     alter_isr: bool
+    isr_notifications: bool
+    stop_replica_by_partition: bool
     topic_ids: bool
     features: bool
 

@@ -65,7 +65,8 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
         yield Learn("offline_dirs", remove=brokers)
     others = tuple(b for b in ctx.live_or_shutting_down_broker_ids if b not in brokers)
     yield from update_metadata(ctx, others)
-    led = tuple(tp for tp in ctx.leadership if not ctx.is_queued_for_deletion(tp.topic))
+    hears_of_all = ctx.rules.newcomer_hears_of_doomed
+    led = tuple(tp for tp in ctx.leadership if hears_of_all or not ctx.is_queued_for_deletion(tp.topic))
     yield from update_metadata(ctx, brokers, led)
     replicas = ctx.replicas_on(brokers)
     yield from replica_machine.move(ctx, replicas, ReplicaState.ONLINE)

@@ -152,8 +152,9 @@ def _by_preferred_leader(ctx: ControllerContext) -> dict[int, list[TopicPartitio
 
 
 def _can_lead(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> bool:
-    moving = bool(ctx.partitions_being_reassigned)
-    return not moving and ctx.is_replica_online(broker_id, tp) and broker_id in ctx.leadership[tp].isr
+    if ctx.partitions_being_reassigned or not ctx.is_replica_online(broker_id, tp):
+        return False
+    return broker_id in ctx.leadership[tp].isr or not ctx.rules.rebalances_in_sync_alone
 
 
 # ---------------------------------------------------------------- settings that change at run time

@@ -28,7 +28,7 @@ from kcontrol.controller import topic_deletion_0_8 as deletion_0_8
 from kcontrol.controller.context import ControllerContext
 from kcontrol.effects import ControllerMoved, Handler, Respond
 from kcontrol.events import ControllerState as S
-from kcontrol.generations import EVENT_THREAD, LISTENERS
+from kcontrol.generations import EVENT_THREAD, LISTENERS, Rules
 from kcontrol.znodes import parse_state_path
 
 
@@ -176,9 +176,9 @@ def not_controller(event: e.Event) -> dict[str, Any]:
     return {"error": "NOT_CONTROLLER", "partitions": {}}
 
 
-def preempted(event: e.Event) -> dict[str, Any] | None:
+def preempted(rules: Rules, event: e.Event) -> dict[str, Any] | None:
     """The same for an event that never gets to be handled; None where Kafka forgets to answer, and the caller times out."""
-    return None if isinstance(event, e.AlterIsrReceived) else not_controller(event)
+    return not_controller(event) if event.name in rules.preempted_are_told else None
 
 
 def handle(ctx: ControllerContext, event: e.Event) -> Handler:

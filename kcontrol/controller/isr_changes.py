@@ -88,7 +88,8 @@ def _take_note(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
     if named:
         yield from refresh_leadership(ctx, named)
         yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, named)
-        yield from maybe_complete_those(ctx, named)
+        if ctx.rules.notes_complete_moves:
+            yield from maybe_complete_those(ctx, named)
 
 
 def _named(data: bytes) -> tuple[TopicPartition, ...]:

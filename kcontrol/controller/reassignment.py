@@ -162,7 +162,7 @@ def bump_and_tell(ctx: ControllerContext, tp: TopicPartition, assignment: Replic
     require_channels(ctx)
     batch = RequestBatch()
     batch.add_leader_and_isr(ctx, told or assignment.origin, tp, value, assignment, is_new=False)
-    batch.add_leader_and_isr(ctx, assignment.adding, tp, value, assignment, is_new=True)
+    batch.add_leader_and_isr(ctx, assignment.adding, tp, value, assignment, is_new=ctx.rules.added_replica_is_new)
     yield from batch.send(ctx)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 
 from kcontrol.controller import replica_machine
 from kcontrol.controller import topic_deletion as deletion
+from kcontrol.controller.broker_order import way_down_the_trie
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.reassignment import (
     Targets,
@@ -190,16 +191,7 @@ def in_set_order(ids: Iterable[int]) -> Brokers:
     >>> in_set_order((4, 5, 6, 1, 2, 3))
     (5, 1, 6, 2, 3, 4)
 
-    Source: scala.collection.immutable.HashSet.improve and HashTrieSet (2.8 to 2.10).
+    Source: scala.collection.immutable.HashTrieSet (2.8 to 2.12).
     """
     found = tuple(dict.fromkeys(ids))
-    return found if len(found) <= 4 else tuple(sorted(found, key=_places))
-
-
-def _places(number: int) -> tuple[int, ...]:
-    """The place at each level of the trie, five bits a level from the lowest."""
-    h = (number + ~(number << 9)) & 0xFFFFFFFF
-    h ^= h >> 14
-    h = (h + (h << 4)) & 0xFFFFFFFF
-    h ^= h >> 10
-    return tuple(h >> level & 31 for level in range(0, 32, 5))
+    return found if len(found) <= 4 else tuple(sorted(found, key=way_down_the_trie))

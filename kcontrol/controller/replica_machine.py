@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
+from kcontrol.controller.broker_order import BROKER_ORDERS
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.requests import RequestBatch
 from kcontrol.effects import Commit, Committed, Effect, Learn, Read, Refusal, StateChange, Znode
@@ -157,7 +158,7 @@ def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: R
     if ctx.rules.design == LISTENERS and not ctx.machines_started:
         return
     batch = RequestBatch()
-    groups = [replicas for _, replicas in sorted(by_broker.items())]
+    groups = [by_broker[broker_id] for broker_id in BROKER_ORDERS[ctx.rules.broker_order](by_broker)]
     for together in groups if ctx.rules.pipelined else [[r] for replicas in groups for r in replicas]:
         for action, group in _by_action(ctx, together, target).items():
             if action is not None:

@@ -88,6 +88,21 @@ class Requests:
             plain["stop_replica"] = {"to": stopped}
         return plain
 
+    def one_kind_of_stop_each(self) -> Iterator[Requests]:
+        """The same with the replicas to be deleted, then those that are only stopped: older protocols say it once a request."""
+        kinds = [
+            {
+                b: found
+                for b, told in self.stop_replica.items()
+                if (found := {tp: e for tp, e in told.items() if e.delete is delete})
+            }
+            for delete in (True, False)
+        ]
+        first, *others = [kind for kind in kinds if kind] or [{}]
+        yield replace(self, stop_replica=first)
+        for kind in others:
+            yield replace(self, leader_and_isr={}, update_metadata_to=(), update_metadata={}, stop_replica=kind)
+
     def one_stop_each(self) -> Iterator[Requests]:
         """The same without StopReplica, then a StopReplica for each replica."""
         yield replace(self, stop_replica={})
@@ -189,7 +204,11 @@ class RequestBatch:
         """Fold and hand over what has been gathered, if there is anything for a broker that is there."""
         requests = self.fold(ctx)
         self.leader_and_isr, self.update_metadata_to, self.update_metadata, self.stop_replica = {}, set(), {}, {}
-        for message in (requests,) if ctx.rules.stop_replica_batched else requests.one_stop_each():
+        if not ctx.rules.stop_replica_batched:
+            messages = requests.one_stop_each()
+        else:
+            messages = iter((requests,)) if ctx.rules.stop_replica_by_partition else requests.one_kind_of_stop_each()
+        for message in messages:
             if message.queued():
                 yield Send(message)
 

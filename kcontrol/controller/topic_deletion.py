@@ -160,8 +160,14 @@ def go_through(ctx: ControllerContext) -> Handler:
 
 
 def resume_deletions(ctx: ControllerContext) -> Handler:
-    """Complete what is deleted everywhere; then try again what has failed and is under way nowhere; then start what may start."""
+    """Go through the topics that are queued, together or, before 2.5, one after the other."""
     queued = replicas_by_topic(ctx, ctx.topics_to_be_deleted)
+    for some in (queued,) if ctx.rules.deleted_together else ({topic: replicas} for topic, replicas in queued.items()):
+        yield from _resume(ctx, some)
+
+
+def _resume(ctx: ControllerContext, queued: dict[str, Replicas]) -> Handler:
+    """Complete what is deleted everywhere; then try again what has failed and is under way nowhere; then start what may start."""
     again: Replicas = []
     ready: list[str] = []
     for topic, replicas in queued.items():

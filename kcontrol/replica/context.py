@@ -42,6 +42,7 @@ class BrokerContext:
     broker_epoch: int = -1
     cluster_id: str = ""
     shutdown_attempts: int = 0
+    isr_changes: AbstractSet[TopicPartition] = field(default_factory=set)
     controller_id: int = -1
     controller_epoch: int = 0
     live_brokers: AbstractSet[int] = field(default_factory=set)

@@ -13,6 +13,7 @@ from kcontrol.effects import Adopt, Ask, Handler, Learn, Op, Respond, Result, Tr
 from kcontrol.model import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_EPOCH, LeaderAndIsr, TopicPartition
 from kcontrol.replica import data
 from kcontrol.replica.context import BrokerContext, HostedPartition
+from kcontrol.replica.isr_announcements import propagate_isr_changes, record_isr_change
 from kcontrol.replica.log_dirs import log_dir_failure
 from kcontrol.replica.shutdown import controlled_shutdown_response, shut_down
 from kcontrol.replica.startup import startup
@@ -90,7 +91,9 @@ def _keeps(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> str | N
     if tp in ctx.offline_partitions:
         return "KAFKA_STORAGE_ERROR"
     held = ctx.hosted.get(tp)
-    may_stop = held is None or leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH) or leader_epoch > held.value.leader_epoch
+    if held is None or not ctx.rules.stop_replica_by_partition:
+        return None
+    may_stop = leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH) or leader_epoch > held.value.leader_epoch
     return None if may_stop else "FENCED_LEADER_EPOCH"
 
 
@@ -138,6 +141,8 @@ def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> H
     if result.is_ok and held is not None and held.value.leader_epoch == value.leader_epoch:
         written = value._replace(zk_version=result.versions[0] or 0)
         yield Learn("hosted", {tp: held._replace(value=written, pending_isr=())}, context="broker")
+    if result.is_ok:
+        yield from record_isr_change(ctx, tp)
 
 
 def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:
@@ -166,6 +171,7 @@ HANDLERS: dict[type[events.Event], Callable[[BrokerContext, Any], Handler]] = {
     events.ReplicaCaughtUp:        replica_caught_up,
     events.ReplicaLags:            replica_lags,
     events.AlterIsrResponse:       alter_isr_response,
+    events.PropagateIsrChanges:    propagate_isr_changes,
     events.Shutdown:               shut_down,
     events.ControlledShutdownResponse: controlled_shutdown_response,
     events.LogDirFailure:          log_dir_failure,

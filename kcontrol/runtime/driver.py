@@ -142,7 +142,7 @@ class Driver:
         for item in self.threads[thread].queue.clear():
             record = self.log("preempt", cause, thread=thread, event=item.event)
             if correlation_id := getattr(item.event, "correlation_id", None):
-                self._respond(correlation_id, preempted(item.event), record)
+                self._respond(correlation_id, preempted(self.controller.rules, item.event), record)
 
     # ---------------------------------------------------------------- what can be done
 

@@ -39,7 +39,7 @@ UNTOLD = {
     "keeps_logs",
     "logs",
 }
-IF_ANY = {"offline_partitions", "partitions_being_reassigned"}  # an empty one goes unsaid
+IF_ANY = {"isr_changes", "offline_partitions", "partitions_being_reassigned"}  # an empty one goes unsaid
 EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 
 

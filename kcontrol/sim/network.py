@@ -150,7 +150,8 @@ def response_event(parcel: Parcel, receiver: int, body: Any, controller: Control
         errors = tuple(body["errors"].items())
         return events.LeaderAndIsrResponseReceived(receiver, body["error"], errors, parcel.requests.leader_and_isr[receiver])
     if parcel.api == "UpdateMetadata":
-        return events.UpdateMetadataResponseReceived(receiver, body["error"])
+        heard = controller.rules.metadata_answers
+        return events.UpdateMetadataResponseReceived(receiver, body["error"]) if heard else None
     told = parcel.requests.stop_replica[receiver]
     answered = told if body["error"] == "NONE" else body["errors"]
     doomed = tuple(tp for tp in answered if told[tp].delete and controller.awaits_deletion(tp, receiver))
