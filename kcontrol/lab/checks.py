@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 
 MEMORY_MB = 1024
-CALLS_OF_LAB = ("run", "run_event")  # what a scenario's act may call of a lab besides the actions of the world
+CALLS_OF_LAB = ("run", "run_event", "reassign")  # what a scenario's act may call of a lab besides the actions of the world
 
 
 class Broken(Exception):
@@ -65,8 +65,8 @@ def play(
 ) -> Lab:
     """A lab after a scenario: `acts` are done one after the other, `title` is its name, every other key an argument of Lab.
 
-    An act is an action of the world, or ["run"], ["run", until], ["run_event", broker]. In `place`, where given, `when` is kept
-    up to date: the last act in words.
+    An act is an action of the world, or ["run"], ["run", until], ["run_event", broker], ["reassign", {"t-0": [2, 3]}]. In
+    `place`, where given, `when` is kept up to date: the last act in words.
     """
     from kcontrol.lab.lab import Lab
 

@@ -43,7 +43,7 @@ def settings(
 
 def played(scenario: Mapping[str, Any], release: str | None, seed: int, replace: Mapping[str, Callable[..., Any]]) -> Settings:
     """The settings of a run that plays a scenario. Raises UserError, listing what is legal, for what is not."""
-    config = {"auto.leader.rebalance.enable": False}
+    config = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True}
     if scenario.get("unclean") is not None:
         config["unclean.leader.election.enable"] = scenario["unclean"]
     return settings(

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, logs, moving, parting, remembering, statistics, subjects, tables
+from kcontrol.lab import beside, deleting, electing, logs, moving, parting, remembering, statistics, stored, subjects, tables
 from kcontrol.lab.saying import Shown
 from kcontrol.lab.studying import Studies
 from kcontrol.lab.workspace import PROJECT
+from kcontrol.model import TopicPartition
 from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
 from kcontrol.runtime.history import History, State
@@ -57,6 +58,17 @@ class Moment(Studies):
     def reassignments(self) -> pd.DataFrame:
         """One row per partition that is being reassigned: where it is, where it is to be, and who is not in sync yet."""
         return moving.reassignments(self.state)
+
+    def stored(self, partition: str) -> pd.DataFrame:
+        """What ZooKeeper has held of a partition, one row per write: who should have it, who is added, who goes, who leads.
+
+        Raises UserError, listing the partitions, for one that is not there.
+        """
+        return stored.stored(self.records, TopicPartition.parse(electing.find(self.state, partition).name))
+
+    def deletions(self) -> pd.DataFrame:
+        """One row per replica of each topic that is to be deleted: the deletion manager's sets beside the replica's state."""
+        return deleting.deletions(self.state)
 
     def brokers(self) -> pd.DataFrame:
         """One row per broker, by id."""

@@ -111,13 +111,12 @@ class Fold:
     def _stop(self, r: Record) -> None:
         broker = str(r.fields["broker"])
         del self.state["nodes"][broker]
-        channels, unread = self.state["channels"], set(r.fields.get("unread", ()))
-        for pair in list(channels):
-            sender, _, receiver = pair.partition(">")
-            if sender == broker and int(receiver) in unread:
-                channels[pair] = channels[pair][:1]
-            elif broker in (sender, receiver) and sender not in self.state["nodes"]:
-                del channels[pair]
+        channels, unread, left = self.state["channels"], r.fields.get("unread", ()), r.fields.get("left", ())
+        for pair in [pair for pair in channels if broker in pair.split(">")]:
+            sender, receiver = map(int, pair.split(">"))
+            waiting = channels.pop(pair)
+            kept = waiting[:1] if receiver in unread else [] if str(sender) == broker else waiting[sender in left :]
+            channels |= {pair: kept} if kept else {}
         self.state["questions"].pop(broker, None)
         for log in self.state.get("logs", {}).get(broker, {}).values():
             log["high_watermark"] = min(log["checkpoint"], len(log["records"]))

@@ -56,9 +56,11 @@ def kill(world: World, n: int) -> None:
 
 def _stop(world: World, n: int, cause: RecordId | None, exit_code: int | None) -> RecordId:
     """The record of a process's end. What it has sent to a frozen broker lies there in a socket, and will be read."""
-    unread = world.network.unread(n, [b for b, p in world.processes.items() if p.frozen])
-    world.network.forget(n, unread, [b for b in world.processes if b != n])
-    return world.log("stop", cause, broker=n, exit_code=exit_code, **({"unread": unread} if unread else {}))
+    unread = world.network.unread(n, [b for b, p in world.processes.items() if p.frozen and b != n])
+    left = world.network.left_by_dead(n, {b: p.driver.incarnation for b, p in world.processes.items()})
+    world.network.forget(n, unread, left)
+    said = {name: brokers for name, brokers in (("unread", unread), ("left", left)) if brokers}
+    return world.log("stop", cause, broker=n, exit_code=exit_code, **said)
 
 
 def holds(world: World, n: int, partition: str) -> bool:

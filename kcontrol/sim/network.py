@@ -6,7 +6,7 @@ Source: ControllerChannelManager.scala (RequestSendThread) and BrokerToControlle
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -76,15 +76,20 @@ class Network:
         busy = set(self.in_flight.values())
         return sorted(to for by, to in self.channels if by == sender and to in frozen and (by, to) not in busy)
 
-    def forget(self, broker: int, unread: Collection[int], living: Collection[int]) -> None:
+    def left_by_dead(self, receiver: int, living: Mapping[int, int]) -> list[int]:
+        """The senders of what lies unread with this receiver, whose processes, by incarnation, do not live any more."""
+        firsts = ((by, parcels[0].record) for (by, to), parcels in self.channels.items() if to == receiver)
+        return sorted(by for by, record in firsts if living.get(by) != record.incarnation)
+
+    def forget(self, broker: int, unread: Collection[int], left: Collection[int]) -> None:
         """A process is gone: what it had queued is gone but for the one request that lies `unread` with each of these receivers.
 
-        What lies unread with the process itself is gone if its sender is, and what it was asked is asked again.
+        What these senders had `left` with it is gone too, and what it was asked is asked again.
         """
-        for pair in [pair for pair in self.channels if broker in pair]:
-            if pair[0] == broker and pair[1] in unread:
-                self.channels[pair] = deque([self.channels[pair][0]])
-            elif pair[0] not in living:
+        for pair, parcels in [(pair, parcels) for pair, parcels in self.channels.items() if broker in pair]:
+            kept = list(parcels)[:1] if pair[1] in unread else [] if pair[0] == broker else list(parcels)[pair[0] in left :]
+            self.channels[pair] = deque(kept)
+            if not kept:
                 del self.channels[pair]
         self.in_flight = {key: pair for key, pair in self.in_flight.items() if broker not in pair}
         self.questions.pop(broker, None)

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kcontrol.model import ReplicaAssignment
 from kcontrol.runtime.journal import Record
 from kcontrol.views.text import clean
 from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_topic, delete_topic_path, topic_path
@@ -65,7 +66,7 @@ class KafkaWords:
         self.release, self.recorded = release, recorded
         self.epochs: dict[int, int] = {}
         self.reigning: set[int] = set()
-        self.replicas: dict[str, tuple[int, ...]] = {}
+        self.assigned: dict[str, ReplicaAssignment] = {}
         self.gone: set[str] = set()  # the topics whose znodes brokers have deleted
 
     def lines(self, record: Record) -> list[LogLine]:
@@ -116,8 +117,8 @@ class KafkaWords:
             if value:
                 yield from self._line(r, "partition.online", leader=value["leader"], value=self._value("value", value), **facts)
         elif f["target"] == "NewPartition":
-            if (replicas := self.replicas.get(tp)) is not None:
-                yield from self._line(r, "partition.new", replicas=_joined(replicas), **facts)
+            if (assigned := self.assigned.get(tp)) is not None:
+                yield from self._line(r, "partition.new", replicas=_joined(assigned.replicas), **facts)
         else:
             yield from self._line(r, "partition", **facts)
 
@@ -160,7 +161,11 @@ class KafkaWords:
         for kind, path, text, version, _ in r.fields["ops"]:
             if path == CONTROLLER_EPOCH and kind in ("create", "set"):
                 epoch = {"new_epoch": text, "zk_version": version or 0}
-            self._note_topic(kind, path, text)
+            moved = self._note_topic(kind, path, text)
+            for tp, assignment in moved.items() if r.id.incarnation > 0 else ():
+                lists = {name: ",".join(map(str, ids)) for name, ids in assignment._asdict().items()}
+                yield from self._line(r, "assigned", tp=tp, **lists)
+                yield from self._line(r, "assigned.triple", tp=tp, **lists)
             if kind == "delete" and r.id.incarnation > 0:
                 yield from self._deleted(r, path)
         crowned = any(op[0] == "create" and op[1] == CONTROLLER for op in r.fields["ops"])
@@ -179,15 +184,19 @@ class KafkaWords:
             self.gone.discard(topic)
             yield from self._line(r, "deleted", topic=topic)
 
-    def _note_topic(self, kind: str, path: str, text: str) -> None:
+    def _note_topic(self, kind: str, path: str, text: str) -> dict[str, ReplicaAssignment]:
+        """Remember what a topic znode says now; return what it says otherwise of partitions that were known."""
         topic = path.removeprefix(f"{TOPICS}/")
         if topic == path or "/" in topic or kind not in ("create", "set"):
-            return
+            return {}
         try:
             assigned = decode_topic(text.encode()).partitions
         except MalformedZnode:
-            return
-        self.replicas |= {f"{topic}-{number}": found.replicas for number, found in assigned.items()}
+            return {}
+        found = {f"{topic}-{number}": assignment for number, assignment in assigned.items()}
+        moved = {tp: assignment for tp, assignment in found.items() if self.assigned.get(tp, assignment) != assignment}
+        self.assigned |= found
+        return moved
 
     def _learn(self, r: Record) -> Iterator[LogLine]:
         f, n = r.fields, r.id.node

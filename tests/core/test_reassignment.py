@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kcontrol.config import BrokerConfig
 from kcontrol.controller.reassignment_0_8 import in_set_order
 from kcontrol.effects import Writes
 from kcontrol.model import PartitionReplica, ReplicaAssignment, TopicPartition
@@ -542,16 +543,89 @@ def test_a_frozen_broker_reads_what_the_dead_have_sent(release: str) -> None:
     assert assigned(world, T0).replicas == (2, 4)
 
 
-def test_a_request_is_gone_with_both_its_ends() -> None:
-    """What lay unread with a broker that then died too is nowhere any more."""
+@pytest.mark.parametrize("again", [False, True], ids=["dead", "started again"])
+def test_a_request_is_gone_with_both_its_ends(again: bool) -> None:
+    """What lay unread with a broker that then died too is nowhere any more, also if its sender runs again as another process."""
     world = four()
     world.step(("freeze", 4))
     write_request(world, {T0: (2, 4)})
     world.run()
     world.step(("kill", 1))
+    if again:
+        world.step(("start", 1))
     world.step(("kill", 4))
     assert (1, 4) not in world.network.channels
     assert settled(fold(world.journal.records)) == settled(world.snapshot())
+
+
+def test_a_frozen_broker_keeps_nothing_for_itself() -> None:
+    """A controller that is killed while it is frozen leaves nothing in its own socket."""
+    world = four()
+    write_request(world, {T0: (2, 1)})
+    until(world, lambda w: (1, 1) in w.network.channels)
+    world.step(("freeze", 1))
+    world.step(("kill", 1))
+    assert (1, 1) not in world.network.channels
+    assert settled(fold(world.journal.records)) == settled(world.snapshot())
+
+
+# ---------------------------------------------------------------- both: a topic that moves and is to be deleted
+
+
+def doomed_while_moving(release: str) -> World:
+    """t-0 waits for broker 4, which is frozen, and the deletion of its topic is asked for."""
+    world = four(release, config=BrokerConfig.of(release).but("delete.topic.enable", True))
+    world.step(("freeze", 4))
+    write_request(world, {T0: (1, 4)})
+    world.run()
+    world.step(("delete_topic", "t"))
+    world.run()
+    return world
+
+
+def test_a_reassignment_does_not_halt_a_deletion() -> None:
+    """In 2.8 the event marks the topic before it is queued, which comes to nothing: it is deleted, and the request stays.
+
+    Source: KafkaController.processTopicDeletion and TopicDeletionManager.markTopicIneligibleForDeletion (2.8).
+    """
+    world = doomed_while_moving("2.8")
+    assert memory(world).topics_with_deletion_started == {"t"}
+    world.step(("thaw", 4))
+    world.run()
+    assert (world.have(topic_path("t")), request(world)) == ([False], {T0: (1, 4)})
+
+
+def test_at_failover_it_does() -> None:
+    """The next controller finds the topic moving and holds its deletion up until the partition has moved.
+
+    Source: KafkaController.fetchTopicDeletionsInProgress and onPartitionReassignment, which resumes deletions (2.8).
+    """
+    world = cluster({"t": ((2, 3),)}, brokers=BROKERS)
+    world.step(("freeze", 4))
+    ask(world, {"t-0": [2, 4]})
+    world.run()
+    world.step(("kill", 1))
+    world.step(("delete_topic", "t"))
+    world.run()
+    ruler = next(n for n, p in world.processes.items() if p.driver.controller.is_active and not p.frozen)
+    assert memory(world, ruler).topics_ineligible_for_deletion == {"t"}
+    assert memory(world, ruler).topics_with_deletion_started == set()
+    world.step(("thaw", 4))
+    world.run()
+    assert world.have(topic_path("t")) == [False]
+
+
+def test_of_old_it_does_always() -> None:
+    """In 0.8.1 nothing is deleted until the partition has moved; then the topic goes, and so has the request.
+
+    Source: DeleteTopicsListener (0.8.1.1), which queues before it marks.
+    """
+    world = doomed_while_moving("0.8.1")
+    assert memory(world).topics_ineligible_for_deletion == {"t"}
+    assert assigned(world, T0).replicas == (1, 4, 2)
+    world.step(("thaw", 4))
+    world.run()
+    assert (world.have(topic_path("t")), request(world)) == ([False], None)
 
 
 # ---------------------------------------------------------------- 0.8.1
@@ -589,6 +663,29 @@ def test_the_twelve_steps() -> None:
         "set t", "delete reassign_partitions", "UpdateMetadata",
     ]  # fmt: skip
     assert (assigned(world, T0).replicas, request(world), stored(world)["t-0"]) == ((3, 4), None, (3, (3, 4)))
+
+
+def test_whoever_goes_is_told_before() -> None:
+    """A leader that stays is told of fewer replicas, and so is the one that has to go.
+
+    Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1.1).
+    """
+    world = four("0.8.1")
+    before = len(world.journal.records)
+    old_request(world, {T0: (1,)})
+    assert what_happened(world, before)[:4] == ["t-0@1 OnlineReplica", "LeaderAndIsr [1]", "set state", "LeaderAndIsr [1, 2]"]
+
+
+def test_a_later_controllers_state_is_not_overwritten() -> None:
+    """A state znode of a later controller epoch stops a reassignment. The other party: conformance pub-cas-02."""
+    for release in PLAYED:
+        world = four(release)
+        value = dict(states(world))[T0]
+        world.step(("set", state_path(T0), encode_state(value._replace(controller_epoch=5)).decode()))
+        write_request(world, {T0: (1, 2, 3)})
+        world.run()
+        assert [r.fields["error"] for r in of_kind(world, "fail")] == ["StateChangeFailedException"]
+        assert (epoch(world, T0), request(world)) == (0, None)
 
 
 def test_the_raised_epoch_is_not_remembered() -> None:

@@ -326,12 +326,8 @@ def test_an_old_preferred_election_halts_a_deletion_and_resumes_it() -> None:
     assert len(of_kind(world, "fail", before)) == 0
 
 
-@pytest.mark.parametrize("when", ["before it looks", "after it has looked"])
-def test_a_doomed_topic_is_not_balanced(when: str) -> None:
-    """The rebalance of old passes over what is queued, also since it looked.
-
-    Source: KafkaController.checkAndTriggerPartitionRebalance (0.8.1.1).
-    """
+def test_what_is_queued_since_the_balance_was_looked_at_is_not_elected() -> None:
+    """The rebalance of old looks again under the lock. Source: KafkaController.checkAndTriggerPartitionRebalance (0.8.1.1)."""
     world = deleting("0.8.1", {"t": ((3, 2),), "u": ((3, 2),)})
     die(world, 3)
     world.run()
@@ -339,13 +335,33 @@ def test_a_doomed_topic_is_not_balanced(when: str) -> None:
     world.run()
     ctx = controller(world)
     assert {ctx.leadership[tp].leader for tp in (T0, U0)} == {2}
-    if when == "before it looks":
-        apply_learn(ctx, Learn("topics_to_be_deleted", ("u",)))
     world.processes[1].driver.enqueue(AutoPreferredReplicaLeaderElection(), None)
     world.step(("begin", 1, "scheduler"))
     apply_learn(ctx, Learn("topics_to_be_deleted", ("u",)))
     world.run()
     assert [ctx.leadership[tp].leader for tp in (T0, U0)] == [3, 2]
+
+
+@BOTH
+def test_what_is_queued_does_not_count_for_the_balance(release: str) -> None:
+    """One of two partitions that prefer a broker is misplaced, the other doomed: that is all of them, and not half.
+
+    Source: KafkaController.checkAndTriggerAutoLeaderRebalance (2.8), checkAndTriggerPartitionRebalance (0.8.1.1).
+    """
+    for doomed, leader in (((), 2), (("u",), 3)):
+        world = deleting(release, {"t": ((3, 2),)})
+        die(world, 3)
+        world.run()
+        world.step(("start", 3))
+        world.run()
+        world.step(("create_topic", "u", ((3, 2),)))
+        world.run()
+        ctx = controller(world)
+        object.__setattr__(ctx, "config", ctx.config.but("leader.imbalance.per.broker.percentage", 60))
+        apply_learn(ctx, Learn("topics_to_be_deleted", doomed))
+        world.processes[1].driver.enqueue(AutoPreferredReplicaLeaderElection(), None)
+        world.run()
+        assert ctx.leadership[T0].leader == leader
 
 
 @pytest.mark.parametrize(("late", "answer"), [(False, "FENCED_LEADER_EPOCH"), (True, "UNKNOWN_TOPIC_OR_PARTITION")])

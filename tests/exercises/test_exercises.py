@@ -36,6 +36,13 @@ ALSO_RIGHT = {
         r"moves = .* in reversed.*  # the order of moves is nothing to a set",
         r"led = .* in reversed.*  # nor here",
     ],
+    "reach-a-stuck-move": [
+        r"acts = .*\[3, 2\]\}\)\]  # who of the target is preferred is free",
+        r"acts = .*, \('reassign', .*, \('reassign', .*  # the same request once more changes nothing",
+    ],
+    "what-a-crash-leaves": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
+    "resume-or-wait": [r"if all.* in reversed.*  # the order of replicas is nothing to `all`"],
+    "bounded-end": [r"for .* in (reversed|sorted)\(list\(replicas.items\(\)\)\):  # with whom one begins is free"],
     "state-an-invariant": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
 }
 

@@ -1,4 +1,4 @@
-"""What the questions of chapters 5, 8 and 9 say will happen does happen; and every chapter asks what it has."""
+"""What the questions of chapters 5 and 8 to 11 say will happen does happen; and every chapter asks what it has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from kcontrol import Lab
-from kcontrol.lab import exercises, predicting
+from kcontrol.lab import answers, exercises, predicting
 from tests.parts import ROOT
 
 CHAPTERS = {int(path.name[:2]): path for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb"))}
@@ -144,3 +144,139 @@ def test_a_request_of_a_replaced_controller_is_refused(opened: Opened) -> None:
     lab.freeze(1).delete("/controller").run().thaw(1).step(("request", 1, 2))
     refused = lab.requests().query("sender == 1 and outcome == 'STALE_CONTROLLER_EPOCH'")
     assert list(refused.receiver) == [2]
+
+
+# ---------------------------------------------------------------- chapter 10
+
+MOVE = {"t-0": [4, 5, 6]}
+
+
+def moved(opened: Opened, release: str) -> Lab:
+    """Broker 9 has moved t-0 from 1, 2, 3 to 4, 5, 6."""
+    lab = opened([9, 1, 2, 3, 4, 5, 6], seed=10, release=release, data=True, topics={"t": [[1, 2, 3]]})
+    return lab.produce("t-0", "a").run().reassign(MOVE).run()
+
+
+@pytest.mark.parametrize("release", ["0.8.1", "2.8"])
+def test_a_move_goes_on_after_every_crash(opened: Opened, release: str) -> None:
+    """Chapter 10: whichever of its writes the controller survives, t-0 ends on 4, 5 and 6; after the last one old logs stay."""
+    lab = moved(opened, release)
+    logs = []
+    for write in lab.stored("t-0").index[2:]:
+        after = lab.fork(at=write).kill(9).run()
+        row = after.partitions().loc["t-0"]
+        assert (row.leader, row.replicas, sorted(row.isr)) == (4, [4, 5, 6], [4, 5, 6])
+        logs.append(after.log("t-0").index.tolist())
+    assert len(logs) == 10 and all(kept == [4, 5, 6] for kept in logs[:-1]) and logs[-1] == [1, 2, 3, 4, 5, 6]
+
+
+def test_an_assignment_written_too_early_forgets_the_old_replicas(opened: Opened) -> None:
+    """Chapter 10: with the target in the topic znode before anybody is let go, the next 0.8.1 controller lets nobody go."""
+    lab = moved(opened, "0.8.1")
+    writes = lab.stored("t-0")
+    early = lab.fork(at=writes.index[writes["isr"].map(len) == 6][0])
+    early.kill(9).set("/brokers/topics/t", '{"version":1,"partitions":{"0":[4,5,6]}}').run()
+    row = early.partitions().loc["t-0"]
+    assert (row.leader, row["isr"], row.replicas) == (1, [1, 2, 3, 4, 5, 6], [4, 5, 6])
+    assert "/admin/reassign_partitions" not in early.znodes().index
+
+
+def test_a_move_begins_with_who_comes_and_who_goes(opened: Opened) -> None:
+    """Chapter 10: the first write that 2.8 makes for a move is the topic znode: all replicas, and who is added and removed."""
+    writes = moved(opened, "2.8").stored("t-0")
+    first = writes.iloc[2]
+    assert (first.replicas, first.adding, first.removing) == ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])
+    assert first[["leader", "isr", "leader_epoch"]].equals(writes.iloc[1][["leader", "isr", "leader_epoch"]])
+
+
+def test_a_cancellation_shrinks_the_assignment_first(opened: Opened) -> None:
+    """Chapter 10: a controller that dies between two writes of a cancellation leaves a broker in sync that is not assigned."""
+    lab = opened([9, 1, 2, 5, 6], seed=10, topics={"t": [[1, 2]]})
+    lab.freeze(6).reassign({"t-0": [5, 6]}).run().reassign({"t-0": None}).run()
+    assert lab.partitions().loc["t-0", ["isr", "replicas"]].tolist() == [[1, 2], [1, 2]]
+    left = [lab.fork(at=write).kill(9).run().partitions()["isr"]["t-0"] for write in lab.stored("t-0").index[5:]]
+    assert left == [[1, 2, 5], [1, 2], [1, 2]]
+
+
+def test_a_new_order_keeps_the_leader(opened: Opened) -> None:
+    """Chapter 10: the same brokers in another order cost a leader epoch; the leader goes only where it is no target."""
+    lab = opened(3, topics={"t": [[2, 3, 1]]}).reassign({"t-0": [3, 2, 1]}).run()
+    row = lab.partitions().loc["t-0"]
+    assert (row.replicas, row.leader, row.leader_epoch) == ([3, 2, 1], 2, 1)
+    assert lab.reassign({"t-0": [3, 1]}).run().partitions().leader["t-0"] == 3
+
+
+DOOMED = {"t": [[2, 3], [3, 2]]}
+
+
+def test_the_request_goes_last(opened: Opened) -> None:
+    """Chapter 11: the partitions end before a replica is deleted, the znodes after all of them, and the request last."""
+    lab = opened(3, topics=DOOMED).delete_topic("t").run()
+    moves = list(lab.journal("change")[["machine", "target"]].itertuples(index=False, name=None))
+    ended = moves.index(("partition", "NonExistentPartition"))
+    assert ended < moves.index(("replica", "ReplicaDeletionStarted")) < moves.index(("replica", "NonExistentReplica"))
+    deleted = [op[1] for r in lab.records if r.kind == "write" for op in r.fields["ops"] if op[0] == "delete"]
+    assert deleted[-3:] == ["/brokers/topics/t", "/config/topics/t", "/admin/delete_topics/t"]
+
+
+def test_a_half_dead_topic(opened: Opened) -> None:
+    """Chapter 11: dead replicas are ineligible for a moment and Offline from then on; a start of their broker ends it all."""
+    lab = opened(3, topics=DOOMED).kill(3).run().delete_topic("t").run()
+    moves = lab.journal("change").query("subject == 't-0@3'").target.tolist()
+    assert moves[-2:] == ["ReplicaDeletionIneligible", "OfflineReplica"]
+    assert "/brokers/topics/t" in lab.start(2 + 2).run().znodes().index  # somebody else's start changes nothing
+    assert "/brokers/topics/t" not in lab.start(3).run().znodes().index
+
+
+def test_silence_has_no_deadline(opened: Opened) -> None:
+    """Chapter 11: a silent replica stays in DeletionStarted whoever restarts; the end of its session fails it."""
+    lab = opened(3, topics=DOOMED).freeze(3).delete_topic("t").run()
+    lab.kill(2).run().start(2).run()
+    assert lab.deletions().state.filter(like="@3").unique().tolist() == ["ReplicaDeletionStarted"]
+    lab.kill(3).run()
+    moved = lab.journal("change").query("subject == 't-0@3'").target.tolist()
+    assert moved[-3:] == ["ReplicaDeletionStarted", "ReplicaDeletionIneligible", "OfflineReplica"]
+
+
+@pytest.mark.parametrize(("release", "requested"), [("0.8.1", True), ("2.8", False)])
+def test_a_request_where_deletion_is_off(opened: Opened, release: str, requested: bool) -> None:
+    """Chapter 11: nobody hears it in 0.8.1, and it stays; 2.8 takes it out. The topic stays Online in both."""
+    lab = opened(3, release=release, config={"delete.topic.enable": False}, topics=DOOMED).delete_topic("t").run()
+    assert ("/admin/delete_topics/t" in lab.znodes().index) == requested
+    assert set(lab.partitions().state) == {"OnlinePartition"}
+
+
+@pytest.mark.parametrize(("release", "halts"), [("0.8.1", True), ("2.8", False)])
+def test_a_reassignment_halts_in_0_8_1_alone(opened: Opened, release: str, halts: bool) -> None:
+    """Chapter 11: the topic is ineligible and untouched, or it is deleted but for the broker that stands still."""
+    lab = opened(4, release=release, config={"delete.topic.enable": True}, topics=DOOMED).freeze(4)
+    found = lab.reassign({"t-0": [2, 4]}).run().delete_topic("t").run().deletions()
+    assert found.ineligible.all() == halts
+    assert ("ReplicaDeletionSuccessful" in set(found.state)) != halts
+    assert len(lab.thaw(4).run().deletions()) == 0
+
+
+def test_what_is_forgotten_by_hand_comes_back(opened: Opened) -> None:
+    """Chapter 11: a broker that was dead brings its copy back, and a topic of the same name has the old record in it."""
+    lab = opened(3, release="0.8.1", config={"delete.topic.enable": True}, data=True, topics={"t": [[2, 3]]})
+    lab.produce("t-0", "old").run().kill(3).run().delete_topic("t").run()
+    for path in sorted(lab.znodes().filter(regex="topics/t(/|$)", axis=0).index, reverse=True):
+        lab.delete(path)
+    lab.delete("/controller").run().start(3).run().create_topic("t", [[3, 2]]).run()
+    assert list(lab.read("t-0").value) == ["old"]
+
+
+def test_where_all_are_dead_nobody_looks_again(opened: Opened) -> None:
+    """Chapter 11: with no answer to come, the replicas stay in DeletionIneligible."""
+    lab = opened(3, topics=DOOMED).kill(2).run().kill(3).run().delete_topic("t").run()
+    assert set(lab.deletions().state) == {"ReplicaDeletionIneligible"}
+
+
+@pytest.mark.parametrize("halt", [("kill", 3), ("fail_log_dir", 3, "t-0"), ("freeze", 3)])
+def test_the_rule_of_the_exercise_is_that_of_the_controller(opened: Opened, halt: tuple[Any, ...]) -> None:
+    """Chapter 11: where a halted deletion has come to rest, nothing is due by the solution of `resume-or-wait`."""
+    due = answers.shipped(exercises.registry()["resume-or-wait"], "solution")
+    lab = opened(3, topics={"t": [[2, 3]]}).step(halt)
+    found = (lab if halt[0] == "freeze" else lab.run()).delete_topic("t").run().deletions()
+    states = found.state.str.removeprefix("ReplicaDeletion").str.removesuffix("Replica").tolist()
+    assert len(states) == 2 and due(states, bool(found.ineligible.all())) == []

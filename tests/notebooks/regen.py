@@ -39,6 +39,7 @@ def execute(notebook: NotebookNode, env: dict[str, str] | None = None) -> Notebo
     with tempfile.TemporaryDirectory(prefix="kcontrol-notebook-") as folder:
         (Path(folder) / RECORDINGS.name).symlink_to(RECORDINGS)
         settings = {"timeout": TIMEOUT_S, "kernel_name": "python3", "store_widget_state": False, "record_timing": False}
+        settings["coalesce_streams"] = True  # a slow loop prints in as many pieces as the kernel happens to flush
         NotebookClient(fresh, resources={"metadata": {"path": folder}}, **settings).execute(env=env or dict(os.environ))
     for number, cell in enumerate(fresh.cells):
         for output in cell.get("outputs", ()):

@@ -49,6 +49,28 @@ def test_the_states_of_a_random_run(ask: Ask, seed: int) -> None:
         assert theirs == mine, f"after record {index}, {records[index]}"
 
 
+@pytest.mark.parametrize("then", ["thaw", "kill"])
+def test_what_lies_unread_with_a_frozen_broker(ask: Ask, then: str) -> None:
+    """A controller dies while a frozen broker has its requests: one stays, is read later, or goes with that broker, in both."""
+    world = cluster((1, 2, 3))
+    at = []
+    world.step(("freeze", 3))
+    world.step(("reassign", 1, {"orders-0": [2, 3]}))
+    world.run()
+    for action in (("kill", 1), ("start", 1), (then, 3)):
+        world.step(action)
+        at.append(len(world.journal) - 1)
+    world.run()
+    records = list(world.journal.records)
+    at.append(len(records) - 1)
+    mine = folded(records, at)
+    assert (len(mine[0]["channels"]["1>3"]), mine[2]["channels"].get("1>3")) == (
+        1,
+        mine[1]["channels"]["1>3"] if then == "thaw" else None,
+    )
+    assert ask(STATES, {"rows": rows(records), "at": at}) == mine
+
+
 def test_going_back_and_forth_is_the_same_as_going_on(ask: Ask) -> None:
     """A state does not depend on the way by which one came to it: jumps, steps back and checkpoints included."""
     records = list(story())

@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 
+from kcontrol.model import ReplicaAssignment
 from kcontrol.pipeline import recording, replay
 from kcontrol.runtime.journal import Record, RecordId
+from kcontrol.sim.settings import Settings
+from kcontrol.sim.world import World
 from kcontrol.views.kafka_words import TABLE, KafkaWords, LogLine, in_kafkas_words, numbers, picked
 from kcontrol.znodes import DELETE_TOPICS, TOPICS
 from tests.parts import ROOT
@@ -31,6 +34,7 @@ CALLED = {
     "replica.out_of_isr": "isr_removed_on_offline", "replica.failed": "replica_transition_failed",
     "leader_and_isr": "leader_and_isr_sent_batch", "leader_and_isr.partition": "leader_and_isr_sent",
     "update_metadata": "update_metadata_sent_batch", "stop_replica": "stop_replica_sent_batch", "elected": "controller_elected",
+    "assigned": "reassign_assignment_updated", "assigned.triple": "reassign_updated",
     "deleted": "deletion_completed", "epoch": "controller_epoch", "resigning": "controller_resigning",
 }  # fmt: skip
 RELEASES = (
@@ -125,6 +129,30 @@ def test_a_whole_line() -> None:
     assert re.fullmatch(head + message + value, lines[0])
 
 
+MOVE = ("create", "/admin/reassign_partitions", '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[3]}]}')
+
+
+@pytest.mark.parametrize(
+    ("release", "lines"),
+    [
+        ("2.8", [f"Successfully updated assignment of partition t-0 to ReplicaAssignment({said})" for said in (
+            "replicas=3,1,2, addingReplicas=3, removingReplicas=1,2", "replicas=3, addingReplicas=, removingReplicas=")]),
+        ("0.8.1", [f"Updated assigned replicas for partition [t,0] being reassigned to {ids} " for ids in ("3,1,2", "3")]),
+    ],
+)  # fmt: skip
+def test_a_reassignment_says_what_is_assigned(release: str, lines: list[str]) -> None:
+    """Kafka logs each rewriting of a topic znode by a reassignment; the topic's creation by a tool is none.
+
+    Source: updateReplicaAssignmentForPartition (2.8), updateAssignedReplicasForPartition (0.8.1).
+    """
+    world = World(Settings(release))
+    for action in [("start", 1), ("start", 2), ("start", 3), ("create_topic", "t", ((1, 2),)), MOVE]:
+        world.step(action)
+        world.run()
+    messages = [line.message.partition("] " if release == "2.8" else "]: ")[2] for _, line in said(world.journal.records)]
+    assert [message for message in messages if "assignment of" in message or "being reassigned" in message] == lines
+
+
 def test_kinds_that_kafka_does_not_log_have_no_line() -> None:
     """Reads, deliveries, threads and everything else of a run that Kafka's logs do not speak of stay empty."""
     spoken = {record.kind for record, _ in said(list(story()))}
@@ -151,6 +179,7 @@ def form(message: str) -> str:
 STATES = ("NewReplica", "OnlineReplica", "OfflineReplica", "NonExistentReplica")
 SPELT = {
     "Set({brokers})": "{brokers}",
+    "ReplicaAssignment(replicas={replicas}, addingReplicas={adding}, removingReplicas={removing})": "{assignment}",
     "(Leader:{leader},ISR:{isr},LeaderEpoch:{leader_epoch},ControllerEpoch:{decided})": "{state}",
 }
 
@@ -198,7 +227,7 @@ def rewritten(kind: str, facts: dict[str, str], message: str, words: KafkaWords)
         machine = "replica" if "replica" in facts else "partition"
         subject = f"{tp}@{facts['replica']}" if machine == "replica" else tp
         if "replicas" in facts:
-            words.replicas[tp] = tuple(map(int, facts["replicas"].split(",")))
+            words.assigned[tp] = ReplicaAssignment(tuple(map(int, facts["replicas"].split(","))))
         value = leadership(facts, message)
         fields = {"machine": machine, "subject": subject, "source": facts.get("from_state", ""), "target": facts["to_state"]}
         fields |= {"value": value, "write": None}

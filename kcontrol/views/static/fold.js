@@ -80,9 +80,12 @@ const start = (s, n, f) => { s.nodes[f.broker] = emptyNode(); };
 function stop(s, n, f) {
   delete s.nodes[f.broker];
   for (const pair of Object.keys(s.channels)) {
-    const [sender, receiver] = pair.split(">");
-    if (sender === String(f.broker) && f.unread?.includes(Number(receiver))) s.channels[pair] = s.channels[pair].slice(0, 1);
-    else if ([sender, receiver].includes(String(f.broker)) && !(sender in s.nodes)) delete s.channels[pair];
+    const [sender, receiver] = pair.split(">").map(Number);
+    if (![sender, receiver].includes(f.broker)) continue;
+    const from = f.left?.includes(sender) && sender !== f.broker ? 1 : 0;
+    const kept = s.channels[pair].slice(from, f.unread?.includes(receiver) ? 1 : sender === f.broker ? 0 : undefined);
+    if (kept.length) s.channels[pair] = kept;
+    else delete s.channels[pair];
   }
   delete s.questions[f.broker];
   for (const log of Object.values(s.logs?.[f.broker] ?? {})) {
