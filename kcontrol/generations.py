@@ -38,6 +38,9 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     # rule                    since, value ...                       what it decides
     "design":                 (("0.8.0", LISTENERS), ("0.11.0", EVENT_THREAD)),  # who handles what happens (KAFKA-5028)
     "registers_first":        (("0.8.0", True), ("0.8.1", False), ("1.1.0", True)),  # a broker at its start, or the election
+    "registers_with_version": (("0.8.0", False), ("2.2.0", True)),   # created empty and set, so that its data has version 1
+    "elects_with_epoch":      (("0.8.0", False), ("2.1.0", True)),   # /controller and the epoch in one transaction
+    "lost_epoch":             (("0.8.0", "is logged"), ("1.1.0", "ends it")),  # a failover whose epoch another has written
     "root_paths":             (("0.8.0", ROOT_PATHS_0_8), ("1.1.0", ROOT_PATHS_1_1), ("2.8.0", ROOT_PATHS_2_8)),  # it creates
     "offline_order":          (("0.8.0", "isr"), ("0.8.2", "ar")),   # who leads after an offline election (KAFKA-1503)
     "shutdown_order":         (("0.8.0", "isr"), ("0.10.0", "ar")),  # who leads after a controlled shutdown
@@ -59,10 +62,13 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "reverts_expansion":      (("0.8.0", False), ("2.0.0", True)),   # of a topic that is being deleted
     "unled_replica":          (("0.8.0", "stays"), ("1.1.0", "goes")),   # when its broker dies before anybody has led
     "rereads_assignment":     (("0.8.0", True), ("0.11.0", False)),  # a new partition's replicas are read once more
+    "empty_stop_replica":     (("0.8.0", False), ("0.10.2", True), ("2.3.0", False)),  # goes ahead of those for each
+    "leads_already":          (("0.8.0", "elected again"), ("2.2.0", "left alone")),  # a preferred leader asked for (KIP-183)
     "stop_replica_batched":   (("0.8.0", False), ("2.3.0", True)),   # one request for all replicas, not one for each
     "bumped_epoch_is_cached": (("0.8.0", False), ("2.4.0", True)),   # the epoch that a reassignment raises is remembered
     "added_replica_is_new":   (("0.8.0", False), ("2.7.0", True)),   # and may go to another directory than a lost one
     "notes_complete_moves":   (("0.8.0", False), ("2.7.0", True)),   # an ISR notification may finish a reassignment
+    "reassignment":           (("0.8.0", "twelve steps"), ("2.4.0", "phases")),  # how partitions move (KIP-455)
     "reassigns_on_request":   (("0.8.0", False), ("2.4.0", True)),   # admin clients ask brokers, not ZooKeeper (KIP-455)
     "rebalances_in_sync_alone": (("0.8.0", False), ("2.6.0", True)),  # a broker out of sync is not tried by the timer
     "preempted_are_told":     (("0.8.0", ()), ("2.2.0", TOLD_2_2), ("2.7.0", TOLD_2_7)),  # that their event was dropped
@@ -104,6 +110,9 @@ class Rules:
     inter_broker_protocol: str
     design: str
     registers_first: bool
+    registers_with_version: bool
+    elects_with_epoch: bool
+    lost_epoch: str
     root_paths: tuple[str, ...]
     offline_order: str
     shutdown_order: str
@@ -125,10 +134,13 @@ class Rules:
     reverts_expansion: bool
     unled_replica: str
     rereads_assignment: bool
+    empty_stop_replica: bool
+    leads_already: str
     stop_replica_batched: bool
     bumped_epoch_is_cached: bool
     added_replica_is_new: bool
     notes_complete_moves: bool
+    reassignment: str
     reassigns_on_request: bool
     rebalances_in_sync_alone: bool
     preempted_are_told: tuple[str, ...]

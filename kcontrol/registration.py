@@ -33,7 +33,10 @@ def register(rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_m
     """
     path = broker_path(broker_id)
     data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)
-    result: Result = yield Transaction((Op("create", path, ephemeral=True), Op("set", path, data, version=0)))
+    if rules.registers_with_version:
+        result: Result = yield Transaction((Op("create", path, ephemeral=True), Op("set", path, data, version=0)))
+    else:
+        result = yield Transaction((Op("create", path, data, ephemeral=True),))
     if result.code == "NodeExists" and session:
         (stat,) = yield Exists((path,))
         if stat and stat.ephemeral_owner == session:

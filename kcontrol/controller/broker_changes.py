@@ -12,9 +12,9 @@ from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import bring_online, delete_all, listen_to_modifications, read_brokers
-from kcontrol.controller.reassignment import resume_on
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
+from kcontrol.controller.ways_to_reassign import resume_on
 from kcontrol.effects import Children, Handler, Learn, Read, Unwatch
 from kcontrol.events import (
     BrokerChange,

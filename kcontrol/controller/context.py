@@ -149,7 +149,7 @@ class ControllerContext:
 
         Of old a request of a reassignment, whose replica is assigned no more, has no callback.
         """
-        if self.rules.design == LISTENERS:
+        if self.rules.doomed_partitions_go == "last":
             return tp.topic in self.topics_to_be_deleted and broker_id in self.replicas(tp)
         return tp.topic in self.topics_with_deletion_started
 

@@ -84,6 +84,9 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     yield from _learn_active_controller(ctx)
     if ctx.active_controller_id != -1:
         return
+    if not ctx.rules.elects_with_epoch:
+        yield from _elect_by_znode_alone(ctx, timestamp_ms)
+        return
     try:
         yield from _register(ctx, timestamp_ms)
         yield from take_over(ctx)
@@ -148,6 +151,26 @@ def _register(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     yield Learn("controller_epoch", controller_epoch)
     yield Learn("controller_epoch_zk_version", zk_version)
     yield Learn("active_controller_id", ctx.broker_id)
+
+
+def _elect_by_znode_alone(ctx: ControllerContext, timestamp_ms: int) -> Handler:
+    """`/controller` alone decides, and the epoch is written while taking over; who fails there deletes it, whosever it is.
+
+    Source: KafkaController.elect and triggerControllerMove, KafkaZkClient.checkedEphemeralCreate (1.1).
+    """
+    data = encode_controller(ctx.broker_id, timestamp_ms)
+    result: Result = yield Transaction((Op("create", CONTROLLER, data, ephemeral=True),))
+    if not result.is_ok:
+        yield from _learn_active_controller(ctx)
+        return
+    yield Learn("active_controller_id", ctx.broker_id)
+    try:
+        yield from take_over(ctx)
+    except Exception:
+        yield from resign(ctx)
+        yield Learn("active_controller_id", -1)
+        yield Writes(((Op("delete", CONTROLLER),),))
+        raise
 
 
 def _check_whether_it_was_us(ctx: ControllerContext, controller_epoch: int) -> Generator[Effect, Any, int]:

@@ -15,7 +15,7 @@ INITIAL_EPOCH = INITIAL_ZK_VERSION = 1
 def increment_controller_epoch(ctx: ControllerContext) -> Handler:
     """Write the next epoch over the version last seen; a lost race is only logged, and the broker goes on with the old epoch.
 
-    Raises ControllerMoved if another broker creates the znode first.
+    From 1.1 on it raises ControllerMoved instead, as all do if another broker creates the znode first.
     """
     mine = ctx.controller_epoch + 1
     op = Op("set", CONTROLLER_EPOCH, encode_controller_epoch(mine), ctx.controller_epoch_zk_version)
@@ -29,6 +29,8 @@ def increment_controller_epoch(ctx: ControllerContext) -> Handler:
             raise ControllerMoved
         yield Learn("controller_epoch", INITIAL_EPOCH)
         yield Learn("controller_epoch_zk_version", INITIAL_ZK_VERSION)  # the znode is at 0: its own listener corrects this
+    elif ctx.rules.lost_epoch == "ends it":
+        raise ControllerMoved
 
 
 def read_controller_epoch(ctx: ControllerContext, *, watch: bool = True) -> Handler:

@@ -64,7 +64,8 @@ def _pointless(ctx: ControllerContext, tp: TopicPartition, election_type: str) -
         return "INVALID_TOPIC_EXCEPTION"
     cached = ctx.leadership.get(tp)
     if election_type == "PREFERRED":
-        settled = cached is not None and cached.leader == ctx.replicas(tp)[0]
+        left_alone = ctx.rules.leads_already == "left alone"
+        settled = left_alone and cached is not None and cached.leader == ctx.replicas(tp)[0]
     else:
         settled = cached is not None and cached.leader != -1 and cached.leader in ctx.live_broker_ids
     return "ELECTION_NOT_NEEDED" if settled else None

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from kcontrol.controller import failover_steps as f
 from kcontrol.controller import topic_deletion_0_8 as deletion_0_8
+from kcontrol.controller import ways_to_reassign as moves
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.controller_epoch import increment_controller_epoch
+from kcontrol.controller.controller_epoch import increment_controller_epoch, read_controller_epoch
 from kcontrol.controller.elections_on_request import pending_preferred_elections, start_rebalancing
 from kcontrol.controller.preferred_elections_0_8 import elect_pending, learn_pending_elections
 from kcontrol.controller.reassignment_0_8 import learn_pending_reassignments, trigger_pending_reassignments
-from kcontrol.controller.reassignment_requests import initialize_partition_reassignments
 from kcontrol.controller.topic_deletion import learn_deletions, try_topic_deletion
 from kcontrol.effects import Cancel, Handler, Learn, Unwatch
 from kcontrol.generations import EVENT_THREAD, LISTENERS
@@ -107,6 +107,13 @@ def reset_epochs(ctx: ControllerContext) -> Handler:
     yield Learn("controller_epoch_zk_version", 0)
 
 
+def increment_epoch_after_election(ctx: ControllerContext) -> Handler:
+    """Where the election has not done it: take the next epoch, from what `/controller_epoch` says now."""
+    if not ctx.rules.elects_with_epoch:
+        yield from read_controller_epoch(ctx, watch=False)
+        yield from increment_controller_epoch(ctx)
+
+
 # fmt: off
 FAILOVER: dict[str, tuple[Step, ...]] = {
     LISTENERS: (
@@ -129,15 +136,17 @@ FAILOVER: dict[str, tuple[Step, ...]] = {
         deletion_0_8.start_thread,
     ),
     EVENT_THREAD: (
+        increment_epoch_after_election,
         f.enable_features,
         f.listen,
         f.delete_notifications,
         f.initialize_context,
+        moves.learn,
         learn_deletions,
         f.tell_brokers,
         f.start_replica_machine,
         f.start_partition_machine,
-        initialize_partition_reassignments,
+        moves.take_up,
         try_topic_deletion,
         pending_preferred_elections,
         start_rebalancing,

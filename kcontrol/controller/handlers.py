@@ -19,12 +19,12 @@ from kcontrol.controller import elections_on_request as asked
 from kcontrol.controller import isr_changes as isr
 from kcontrol.controller import listeners_0_8 as listeners
 from kcontrol.controller import preferred_elections_0_8 as preferred
-from kcontrol.controller import reassignment as moving
 from kcontrol.controller import reassignment_0_8 as moves_0_8
 from kcontrol.controller import reassignment_requests as moves
 from kcontrol.controller import topic_changes as topics
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller import topic_deletion_0_8 as deletion_0_8
+from kcontrol.controller import ways_to_reassign as ways
 from kcontrol.controller.context import ControllerContext
 from kcontrol.effects import ControllerMoved, Handler, Respond
 from kcontrol.events import ControllerState as S
@@ -67,9 +67,9 @@ ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Han
     (e.AutoPreferredReplicaLeaderElection, S.AUTO_LEADER_BALANCE,                   True,  asked.auto_preferred_replica_leader_election),
     (e.UncleanLeaderElectionEnable,        S.UNCLEAN_LEADER_ELECTION_ENABLE,        True,  asked.unclean_leader_election_enable),
     (e.TopicUncleanLeaderElectionEnable,   S.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE,  True,  asked.topic_unclean_leader_election_enable),
-    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          True,  moves.zk_partition_reassignment),
+    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          True,  ways.zk_partition_reassignment),
     (e.ApiPartitionReassignment,           S.ALTER_PARTITION_REASSIGNMENT,          True,  moves.api_partition_reassignment),
-    (e.PartitionReassignmentIsrChange,     S.ALTER_PARTITION_REASSIGNMENT,          True,  moving.partition_reassignment_isr_change),
+    (e.PartitionReassignmentIsrChange,     S.ALTER_PARTITION_REASSIGNMENT,          True,  ways.partition_reassignment_isr_change),
     (e.ListPartitionReassignments,         S.LIST_PARTITION_REASSIGNMENT,           True,  moves.list_partition_reassignments),
 )
 

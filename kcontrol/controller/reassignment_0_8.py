@@ -26,8 +26,9 @@ from kcontrol.controller.reassignment import (
     topic_with,
 )
 from kcontrol.controller.requests import update_metadata
-from kcontrol.effects import Complain, Exists, Handler, Learn, Op, Read, Release, Unwatch, Watch, Writes
+from kcontrol.effects import Complain, Enqueue, Exists, Handler, Learn, Op, Read, Release, Unwatch, Watch, Writes
 from kcontrol.events import PartitionReassignmentIsrChange, ZkPartitionReassignment
+from kcontrol.generations import LISTENERS
 from kcontrol.kafka_json import NotJson
 from kcontrol.model import PartitionReplica, ReplicaAssignment, ReplicaState, TopicPartition
 from kcontrol.znodes import REASSIGN_PARTITIONS, decode_reassignment, encode_reassignment, state_path, topic_path
@@ -51,7 +52,7 @@ def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassign
         yield Release()
         if ctx.is_queued_for_deletion(tp.topic):
             yield Complain(KafkaException(f"{tp} is not reassigned: its topic is being deleted"))
-            yield from _remove(ctx, tp)
+            yield from remove(ctx, tp)
         else:
             yield from _initiate(ctx, tp, target)
 
@@ -61,7 +62,7 @@ def learn_pending_reassignments(ctx: ControllerContext) -> Handler:
     asked = yield from _requested()
     over = [tp for tp, target in asked.items() if tp not in ctx.assignments or ctx.assignments[tp].replicas == target]
     for tp in over:
-        yield from _remove(ctx, tp)
+        yield from remove(ctx, tp)
     pending = {tp: target for tp, target in asked.items() if tp not in over}
     if pending:
         yield Learn("partitions_being_reassigned", pending)
@@ -91,7 +92,7 @@ def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Ha
         yield from on_partition_reassignment(ctx, tp, target)
     except Exception as error:
         yield Complain(error)
-        yield from _remove(ctx, tp)
+        yield from remove(ctx, tp)
 
 
 def _refuse(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> None:
@@ -140,7 +141,7 @@ def on_partition_reassignment(ctx: ControllerContext, tp: TopicPartition, target
     yield from move_leader(ctx, tp, done, before)  # 7
     yield from stop_replicas(ctx, tp, tuple(b for b in before if b not in target))  # 8, 9
     yield from _assign(ctx, tp, target)  # 10
-    yield from _remove(ctx, tp)  # 11
+    yield from remove(ctx, tp)  # 11
     require_channels(ctx)
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))  # 12
     yield from deletion.resume(ctx, (tp.topic,))
@@ -169,16 +170,22 @@ def _parsed(data: bytes) -> Targets:
         return {}
 
 
-def _remove(ctx: ControllerContext, tp: TopicPartition) -> Handler:
-    """Stop listening, take the partition out of the request, which is deleted once it is empty, and forget it."""
+def remove(ctx: ControllerContext, tp: TopicPartition) -> Handler:
+    """Stop listening, take the partition out of the request, which is deleted once it is empty, and forget it.
+
+    Where there is an event thread the request is written from memory, and looked for again once it is deleted.
+    """
     if tp in ctx.partitions_being_reassigned:
         yield Unwatch(state_path(tp))
-    asked = yield from _requested()
+    of_old = ctx.rules.design == LISTENERS
+    asked = (yield from _requested()) if of_old else ctx.partitions_being_reassigned
     left = {other: target for other, target in asked.items() if other != tp}
     if left:
         yield from put(REASSIGN_PARTITIONS, encode_reassignment(left))
     else:
         yield Writes(((Op("delete", REASSIGN_PARTITIONS),),))
+        if not of_old:
+            yield Enqueue(ZkPartitionReassignment())
     if tp in ctx.partitions_being_reassigned:
         yield Learn("partitions_being_reassigned", remove=(tp,))
 

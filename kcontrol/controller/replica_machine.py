@@ -12,7 +12,7 @@ from kcontrol.controller.broker_order import BROKER_ORDERS
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.requests import RequestBatch
 from kcontrol.effects import Commit, Committed, Effect, Learn, Read, Refusal, StateChange, Znode
-from kcontrol.generations import LISTENERS
+from kcontrol.generations import LISTENERS, Rules
 from kcontrol.model import NO_LEADER, LeaderAndIsr, PartitionReplica, ReplicaAssignment, ReplicaState, TopicPartition
 from kcontrol.transitions import TransitionTable
 from kcontrol.znodes import decode_state, state_path
@@ -168,12 +168,16 @@ def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: R
     yield from batch.send(ctx)
 
 
+def is_legal(rules: Rules, source: ReplicaState, target: ReplicaState) -> bool:
+    """Whether the table has the move, and the release has it too."""
+    is_known = REPLICA_TRANSITIONS.find(source, target) is not None
+    return is_known and (rules.dead_replica_fails or (source, target) != (OFFLINE, INELIGIBLE))
+
+
 def _by_action(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) -> dict[Callable[..., Steps] | None, Replicas]:
     actions: dict[ReplicaState, Callable[..., Steps] | None] = {}
     for source in ReplicaState:
-        row = REPLICA_TRANSITIONS.find(source, target)
-        if (source, target) == (OFFLINE, INELIGIBLE) and not ctx.rules.dead_replica_fails:
-            row = None
+        row = REPLICA_TRANSITIONS.find(source, target) if is_legal(ctx.rules, source, target) else None
         actions[source] = ctx.replace.get(f"replica.({source}, {target})", row.action) if row else None
     groups: dict[Callable[..., Steps] | None, Replicas] = {}
     for replica, source in zip(replicas, _sources(ctx, replicas), strict=True):

@@ -103,11 +103,13 @@ class Requests:
         for kind in others:
             yield replace(self, leader_and_isr={}, update_metadata_to=(), update_metadata={}, stop_replica=kind)
 
-    def one_stop_each(self) -> Iterator[Requests]:
-        """The same without StopReplica, then a StopReplica for each replica."""
+    def one_stop_each(self, *, empty_first: bool) -> Iterator[Requests]:
+        """The same without StopReplica, then a StopReplica for each replica, for each broker after an empty one or not."""
         yield replace(self, stop_replica={})
         alone = replace(self, leader_and_isr={}, update_metadata_to=(), update_metadata={})
         for broker, stopped in self.stop_replica.items():
+            if empty_first:
+                yield replace(alone, stop_replica={broker: {}})
             yield from (replace(alone, stop_replica={broker: {tp: entry}}) for tp, entry in stopped.items())
 
     def queued(self) -> list[tuple[str, int]]:
@@ -205,7 +207,7 @@ class RequestBatch:
         requests = self.fold(ctx)
         self.leader_and_isr, self.update_metadata_to, self.update_metadata, self.stop_replica = {}, set(), {}, {}
         if not ctx.rules.stop_replica_batched:
-            messages = requests.one_stop_each()
+            messages = requests.one_stop_each(empty_first=ctx.rules.empty_stop_replica)
         else:
             messages = iter((requests,)) if ctx.rules.stop_replica_by_partition else requests.one_kind_of_stop_each()
         for message in messages:

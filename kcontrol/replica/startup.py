@@ -28,8 +28,9 @@ def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
         yield from ensure(path)
     yield from _cluster_id(event.cluster_id)
     yield from register(ctx.rules, ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms)
-    (stat,) = yield Exists((broker_path(ctx.broker_id),))
-    yield Learn("broker_epoch", stat.czxid if stat else -1, context="broker")
+    if ctx.rules.broker_epochs:
+        (stat,) = yield Exists((broker_path(ctx.broker_id),))
+        yield Learn("broker_epoch", stat.czxid if stat else -1, context="broker")
     yield Enqueue(Startup())
     yield from _producer_id_block(ctx.broker_id)
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
-from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
+from kcontrol.controller.replica_machine import is_legal
+from kcontrol.generations import rules
 from kcontrol.model import (
     NO_LEADER,
     LeaderAndIsr,
@@ -96,16 +97,16 @@ def isr_removal(case: Case) -> dict[str, Any]:
 
 
 def transition(case: Case) -> dict[str, Any]:
-    """What the table of a machine says about one state."""
+    """What the table of a machine says about one state, in the case's release."""
     given = case["given"]
-    table, states = look_up(MACHINES, "machine", given["machine"])
+    legal, states = look_up(MACHINES, "machine", given["machine"])
     source = look_up(states, f"state of a {given['machine']}", given["from"])
-    return {"to": {name: table.find(source, look_up(states, "state", name)) is not None for name in case["then"]["to"]}}
+    return {"to": {name: legal(rules(case["version"]), source, look_up(states, "state", name)) for name in case["then"]["to"]}}
 
 
 MACHINES = {
-    "partition": (PARTITION_TRANSITIONS, PARTITION_STATES),
-    "replica": (REPLICA_TRANSITIONS, {state.value: state for state in ReplicaState}),
+    "partition": (lambda _, *move: PARTITION_TRANSITIONS.find(*move) is not None, PARTITION_STATES),
+    "replica": (is_legal, {state.value: state for state in ReplicaState}),
 }
 
 

@@ -558,6 +558,15 @@ def test_a_request_is_gone_with_both_its_ends(again: bool) -> None:
     assert settled(fold(world.journal.records)) == settled(world.snapshot())
 
 
+def test_what_a_running_broker_has_not_got_is_gone() -> None:
+    """Only with brokers that are frozen does a request of the dead lie unread; to the others nothing comes any more."""
+    world = four()
+    write_request(world, {T0: (2, 1)})
+    until(world, lambda w: (1, 2) in w.network.channels)
+    world.step(("kill", 1))
+    assert world.network.channels == {}
+
+
 def test_a_frozen_broker_keeps_nothing_for_itself() -> None:
     """A controller that is killed while it is frozen leaves nothing in its own socket."""
     world = four()

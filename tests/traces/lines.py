@@ -57,9 +57,8 @@ def _send(r: Record) -> Lines:
         live = ",".join(map(str, q.live_brokers))
         yield f"{r.id.node} -> {','.join(map(str, q.update_metadata_to))}  UpdateMetadata  {said}; live {live}"
     for to, stopped in q.stop_replica.items():
-        yield f"{r.id.node} -> {to}  StopReplica  " + "; ".join(
-            f"{tp}{' delete' if e.delete else ''}" for tp, e in stopped.items()
-        )
+        said = "; ".join(f"{tp}{' delete' if e.delete else ''}" for tp, e in stopped.items())
+        yield f"{r.id.node} -> {to}  StopReplica  {said or 'no partition'}"
 
 
 def _respond(r: Record) -> Lines:
