@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kcontrol.effects import Append, Arm, Cancel, Enqueue, Exists, Handler, Learn, Op, Park, Release, Respond, Transaction
-from kcontrol.events import Reelect
+from kcontrol.events import ListPartitionReassignments, Reelect
 from kcontrol.runtime.fold import fold
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Process
@@ -205,11 +205,11 @@ def test_clear_and_put_preempts_what_waits_and_not_what_runs() -> None:
     bench = Bench()
     bench.tell(note(bench, "running", Exists(("/a",)), None))
     bench.driver.begin("controller")
-    bench.tell(note(bench, "first", None), correlation_id="7-1")
+    bench.driver.enqueue(ListPartitionReassignments("7-1"), None, "controller")
     bench.tell(note(bench, "second", None))
     bench.driver.clear("controller", None)
     bench.tell(note(bench, "last", None))
-    assert [(r.fields["event"].story) for r in bench.records("preempt")] == ["first", "second"]
+    assert [r.fields["event"].name for r in bench.records("preempt")] == ["ListPartitionReassignments", "Tell"]
     assert [(answer[1], answer[2]["error"]) for answer in bench.post.sent] == [("7-1", "NOT_CONTROLLER")]
     assert agrees(bench)
     while bench.driver.threads["controller"].handler:

@@ -77,10 +77,10 @@ class Pin(NamedTuple):
 PINS = (
     Pin("ISR never empty", last_member, 1, [("kill", 2), ("expire", 2), *hears(1), *on(1, 6)]),
     Pin("a deposed controller writes nothing", creation_begun, 1, [*on(1, 9), DELETE, *hears(2), *on(2, 4), *on(1, 1)]),
-    Pin("one writer per epoch", second_election, 0, [*hears(1), *on(1, 4), *on(2, 19)]),
+    Pin("one writer per epoch", second_election, 0, [*hears(1), *on(1, 4), *on(2, 21)]),
     Pin("no epoch from the future", created_by_the_next, 0, on(1, 2)),
     Pin("one controller", lambda: small({}, {}, "delete_controller"), 1,
-        [DELETE, *hears(1), *hears(2), *on(2, 3), *on(1, 2), *on(2, 13), *hears(1), *on(1, 2), *hears(2), *on(2, 2), *hears(2),
+        [DELETE, *hears(1), *hears(2), *on(2, 3), *on(1, 2), *on(2, 15), *hears(1), *on(1, 2), *hears(2), *on(2, 2), *hears(2),
          *on(2, 2)]),
 )  # fmt: skip
 LONG = {"one writer per epoch", "one controller"}  # searches that take minutes
