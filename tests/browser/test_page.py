@@ -79,9 +79,12 @@ def expected(records: Sequence[Record], at: int) -> dict[str, Any]:
     def numbers(p: scene.Partition) -> list[str]:
         return ["\u2013"] * 3 if p.leader is None else [str(p.leader_epoch), str(p.controller_epoch), str(p.zk_version)]
 
+    def name(p: scene.Partition) -> str:
+        return f"✖ {p.name}" if scene.condition(p, state) == "being deleted" else p.name
+
     ruler = scene.controller(state)
     rows = [
-        {"name": p.name, "replicas": [classes(p, b) for b in p.replicas], "numbers": numbers(p)} for p in scene.partitions(state)
+        {"name": name(p), "replicas": [classes(p, b) for b in p.replicas], "numbers": numbers(p)} for p in scene.partitions(state)
     ]
     known = [str(n) for n in sorted({1, 2, 3} | {r.fields["broker"] for r in records if r.kind == "start"})]
     living = [f"broker {n}" for n in known if n in state["nodes"]]
