@@ -241,11 +241,8 @@ def test_a_shrink_that_is_not_written_yet_commits_nothing() -> None:
     assert (log(world, 1).high_watermark, acknowledged(world)) == (1, ["a"])
 
 
-def test_who_is_asked_into_the_isr_is_counted_at_once() -> None:
-    """Before the controller has answered, nothing is committed that the follower which is to enter does not have.
-
-    Source: isrState.maximalIsr in Partition.scala (2.7 on, KIP-497).
-    """
+def out_of_sync() -> World:
+    """Broker 2 has missed a record, has left the ISR for that, and goes on now."""
     world = with_logs()
     world.step(("freeze", 2))
     produce(world, "a")
@@ -253,6 +250,15 @@ def test_who_is_asked_into_the_isr_is_counted_at_once() -> None:
     world.step(("shrink", 1, "t-0", 2))
     world.run()
     world.step(("thaw", 2))
+    return world
+
+
+def test_who_is_asked_into_the_isr_is_counted_at_once() -> None:
+    """Before the controller has answered, nothing is committed that the follower which is to enter does not have.
+
+    Source: isrState.maximalIsr in Partition.scala (2.7 on, KIP-497).
+    """
+    world = out_of_sync()
     fetch(world, 2, 2)
     assert world.processes[1].driver.broker.hosted[T0].pending_isr == (1, 3, 2)
     produce(world, "b")
@@ -264,13 +270,7 @@ def test_who_is_asked_into_the_isr_is_counted_at_once() -> None:
 
 def test_a_follower_enters_the_isr_when_it_is_at_the_high_watermark() -> None:
     """One that fetches again is asked into the ISR by the fetch that shows that it has caught up, not by one before."""
-    world = with_logs()
-    world.step(("freeze", 2))
-    produce(world, "a")
-    world.run()
-    world.step(("shrink", 1, "t-0", 2))
-    world.run()
-    world.step(("thaw", 2))
+    world = out_of_sync()
     fetch(world, 2)
     assert of_kind(world, "ask")[-1].fields["body"][T0].isr == (1, 3)
     fetch(world, 2)
