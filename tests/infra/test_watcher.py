@@ -31,13 +31,13 @@ if fork:
 else:
     time.sleep(600)
 """
-LAST_WORDS = """
-import signal, sys
+LAST_WORDS = r"""
+import os, signal, sys
 def leave(number, frame):
-    print("bye", flush=True)
+    os.write(1, b"bye\n")
     sys.exit()
 signal.signal(signal.SIGTERM, leave)
-print("ready", flush=True)
+os.write(1, b"ready\n")  # In one write: an unbuffered print writes the end of its line later.
 while True:
     signal.pause()
 """
@@ -120,7 +120,7 @@ def test_a_child_with_grace_may_end_in_order(tmp_path: Path) -> None:
     """With `grace_s` the child gets SIGTERM first and may write its last words."""
     log = tmp_path / "log"
     child = Guarded([sys.executable, "-c", LAST_WORDS], log=log, grace_s=30)
-    while "ready" not in (log.read_text() if log.exists() else ""):
+    while "ready\n" not in (log.read_text() if log.exists() else ""):
         assert child.poll() is None
     child.stop()
     assert log.read_text() == "ready\nbye\n"
