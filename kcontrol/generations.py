@@ -77,6 +77,7 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "old_leader_epoch":       (("0.8.0", "StaleLeaderEpoch"), ("0.9.0", "STALE_CONTROLLER_EPOCH")),  # a broker's answer to one
     "fetch_names_epoch":      (("0.8.0", False), ("2.1.0", True)),   # a follower of an older leader epoch is refused (KIP-320)
     "outlives_session":       (("0.8.0", True), ("1.1.0", False)),   # what is under way goes on under the next session
+    "fetches_to_the_end":     (("0.8.0", True), ("0.8.1", False)),   # who stops follows no new leader any more (isShuttingDown)
     "waits_for_fetch":        (("0.8.0", True), ("1.1.0", False)),   # a follower cannot leave a leader that is frozen
     "fenced_writes":          (("0.8.0", False), ("2.1.0", True)),   # every write checks /controller_epoch (KAFKA-6082)
     "pipelined":              (("0.8.0", False), ("1.1.0", True)),   # one round trip per batch, not per path (KAFKA-5501)
@@ -149,6 +150,7 @@ class Rules:
     old_leader_epoch: str
     fetch_names_epoch: bool
     outlives_session: bool
+    fetches_to_the_end: bool
     waits_for_fetch: bool
     fenced_writes: bool
     pipelined: bool

@@ -187,7 +187,7 @@ def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
                 other = world.processes.get(follower)
                 if follower == n or follower in held.value.isr or other is None or other.frozen:
                     continue
-                mine = other.driver.broker.hosted.get(tp)
+                mine = other.driver.broker.hosted.get(tp) if other.driver.broker.fetches(tp) else None
                 if mine and mine.value.leader == n and (is_free or mine.value.leader_epoch == held.value.leader_epoch):
                     yield follower, tp
 
