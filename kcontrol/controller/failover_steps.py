@@ -72,6 +72,27 @@ def listen_to_children(path: str) -> Callable[[ControllerContext], Handler]:
     return step
 
 
+def listen_to_data(path: str) -> Callable[[ControllerContext], Handler]:
+    """A step that subscribes to the data of `path`. Source: ZkClient.subscribeDataChanges (0.10)."""
+
+    def step(ctx: ControllerContext) -> Handler:
+        yield Watch(path)
+        yield Exists((path,), watch=True)
+
+    return step
+
+
+def delete_log_dir_events(ctx: ControllerContext) -> Handler:
+    """What brokers have announced of lost directories is deleted unread. Source: LogDirUtils.deleteLogDirEvents (1.0)."""
+    if ctx.rules.outlives_log_dir:
+        yield from delete_children(LOG_DIR_EVENT_NOTIFICATION)
+
+
+def listen_to_log_dirs(ctx: ControllerContext) -> Handler:
+    if ctx.rules.outlives_log_dir:
+        yield from listen_to_children(LOG_DIR_EVENT_NOTIFICATION)(ctx)
+
+
 def delete_children(path: str) -> Handler:
     """Delete what has been announced below `path`, unread, and listen for more."""
     (names,) = yield Children((path,), watch=True)

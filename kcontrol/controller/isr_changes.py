@@ -72,12 +72,13 @@ def _write(ctx: ControllerContext, leader: int, wanted: dict[TopicPartition, Lea
 
 
 def isr_change_notification(ctx: ControllerContext, event: IsrChangeNotification) -> Handler:
-    """Leaders have written ISRs themselves: look at what they name, tell everybody, and delete the notes, even on an error.
-
-    Source: KafkaController.processIsrChangeNotification (2.8).
-    """
+    """Leaders have written ISRs themselves, and left notes of it. Source: KafkaController.processIsrChangeNotification (2.8)."""
     (names,) = yield Children((ISR_CHANGE_NOTIFICATION,), watch=True)
-    paths = tuple(f"{ISR_CHANGE_NOTIFICATION}/{name}" for name in names or ())
+    yield from take_notes(ctx, tuple(f"{ISR_CHANGE_NOTIFICATION}/{name}" for name in names or ()))
+
+
+def take_notes(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+    """Look at what the notes name, tell everybody, and delete the notes, even on an error."""
     if paths:
         yield from afterwards(_take_note(ctx, paths), delete_all(paths))
 
