@@ -1,4 +1,4 @@
-"""1.0: listeners read for an event thread, nothing is fenced, and one partition is seen to after the other."""
+"""0.11 and 1.0: listeners read for an event thread, nothing is fenced, and one partition is seen to after the other."""
 
 from __future__ import annotations
 
@@ -192,3 +192,26 @@ def test_a_broker_back_too_early_competes_all_the_same() -> None:
     until(world, lambda w: 1 not in w.processes)
     assert [r.fields["event"] for r in of_kind(world, "fail")] == ["BrokerStartup"]
     assert [r.fields["exit_code"] for r in of_kind(world, "stop")] == [None, 1]
+
+
+@pytest.mark.parametrize(("release", "live"), [("0.11.0", {1}), ("1.0", {1, 2}), ("2.8", {1, 2})])
+def test_a_death_goes_untold_while_a_partition_has_no_leader(release: str, live: set[int]) -> None:
+    """Since 1.0 brokers are told of a death only if no partition at all is leaderless; in 0.11 what the dead have led counts.
+
+    Source: KafkaController.onBrokerFailure (0.11), onReplicasBecomeOffline (1.0 to 3.0, KAFKA-13225).
+    """
+    world = cluster({"t": ((3,),)}, release=release)
+    for broker in (3, 2):
+        world.step(("kill", broker))
+        world.run()
+    assert world.processes[1].driver.broker.live_brokers == live
+
+
+@pytest.mark.parametrize(("release", "heard"), [("0.11.0", False), ("1.0", True)])
+def test_the_controller_hears_how_leader_and_isr_went_since_1_0(release: str, heard: bool) -> None:
+    """Before log directories could fail alone the answers to LeaderAndIsr were not looked at (KIP-112).
+
+    Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.11, 1.0).
+    """
+    world = cluster({"t": ((1, 2),)}, release=release)
+    assert ("LeaderAndIsrResponseReceived" in {r.fields["event"] for r in of_kind(world, "begin")}) is heard
