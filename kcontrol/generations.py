@@ -99,6 +99,10 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "rejoins_at":             (("0.8.0", "high_watermark"),          # up to where a follower must be to enter the ISR
                                ("1.1.2", "leader_epoch_start")),     # (KAFKA-7128)
     "fenced_fetches":         (("0.8.0", False), ("2.1.0", True)),   # a fetch names its leader epoch (KIP-320)
+    "untold_death":           (("0.8.0", "nothing was leaderless"),  # when brokers are told of one by a request of its own
+                               ("3.1.0", "nothing was said")),       # (KAFKA-13225)
+    "isr_of_the_living":      (("0.8.0", False), ("3.3.0", True)),   # nobody else is taken into an ISR (KIP-841)
+    "controller_znode":       (("0.8.0", 1), ("3.4.0", 2)),          # its format (KIP-866)
 }
 PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     # asked of inter.broker.protocol.version, whose default is the release's
@@ -109,6 +113,9 @@ PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "stop_replica_by_partition": (("0.8.0", False), ("2.6", True)),  # StopReplica names epoch and fate of each (KIP-570)
     "topic_ids":              (("0.8.0", False), ("2.8", True)),     # topics carry an id (KIP-516)
     "features":               (("0.8.0", False), ("2.7", True)),     # /feature and broker registration version 5 (KIP-584)
+    "feature_znode":          (("0.8.0", 1), ("3.3", 2)),            # its format (KIP-778)
+    "takes_producer_ids":     (("0.8.0", False), ("0.11.0", True), ("3.0", False)),  # a broker at its start (KIP-730)
+    "leader_recovery":        (("0.8.0", False), ("3.2", True)),     # that a leader was elected uncleanly is kept (KIP-704)
 }
 # fmt: on
 
@@ -172,6 +179,9 @@ class Rules:
     truncate_to: str
     rejoins_at: str
     fenced_fetches: bool
+    untold_death: str
+    isr_of_the_living: bool
+    controller_znode: int
     broker_znode: int
     topic_znode: int
     alter_isr: bool
@@ -179,6 +189,9 @@ class Rules:
     stop_replica_by_partition: bool
     topic_ids: bool
     features: bool
+    feature_znode: int
+    takes_producer_ids: bool
+    leader_recovery: bool
 
     def but(self, **changes: Any) -> Rules:
         """The same column with some rules changed, as a "what if". Raises TypeError for a rule that does not exist."""

@@ -102,17 +102,19 @@ def on_replicas_become_offline(ctx: ControllerContext, replicas: Iterable[Partit
     """Leaderless partitions first go Offline and then look for a leader; after that the replicas leave their ISRs.
 
     Those of topics that are being deleted have failed to be. Before 1.0 only what one of the `dead` led counts as leaderless.
+    Brokers hear of it at last if they have not before; up to 3.0 that is taken for granted wherever a partition was leaderless.
     """
     replicas = tuple(replicas)
     leaderless = ctx.partitions_with_offline_leader()
     if ctx.rules.leaderless == "led by the dead":
         leaderless = tuple(tp for tp in leaderless if ctx.leadership[tp].leader in dead)
     yield from partition_machine.move(ctx, leaderless, PartitionState.OFFLINE)
-    yield from bring_online(ctx)
+    elected = yield from bring_online(ctx)
     staying = [r for r in replicas if not ctx.is_queued_for_deletion(r.topic)]
     yield from replica_machine.move(ctx, staying, ReplicaState.OFFLINE)
     yield from deletion.fail_replica_deletion(ctx, replicas)
-    if not leaderless:
+    is_said = leaderless if ctx.rules.untold_death == "nothing was leaderless" else staying or elected
+    if not is_said:
         yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids)
 
 

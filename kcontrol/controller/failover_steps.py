@@ -111,7 +111,7 @@ def enable_features(ctx: ControllerContext) -> Handler:
         return
     (znode,) = yield Read((FEATURE,))
     if znode is None:
-        yield Transaction((Op("create", FEATURE, encode_feature(status=1)),))
+        yield Transaction((Op("create", FEATURE, encode_feature(1, ctx.rules.feature_znode)),))
         yield Read((FEATURE,))
 
 
@@ -229,10 +229,11 @@ def _first_state(ctx: ControllerContext, tp: TopicPartition) -> PartitionState:
 
 
 def bring_online(ctx: ControllerContext, topic: str | None = None) -> Handler:
-    """Try every partition, or every one of a topic, that has no leader, unless its topic is being deleted.
+    """Try every partition, or every one of a topic, that has no leader, unless its topic is being deleted. Return who leads now.
 
     Source: PartitionStateMachine.triggerOnlinePartitionStateChange (2.8).
     """
     waiting = ctx.partitions_in(PartitionState.OFFLINE, PartitionState.NEW)
     alive = [tp for tp in waiting if topic in (None, tp.topic) and not ctx.is_queued_for_deletion(tp.topic)]
-    yield from partition_machine.move(ctx, alive, PartitionState.ONLINE, "offline")
+    moved = yield from partition_machine.move(ctx, alive, PartitionState.ONLINE, "offline")
+    return moved.elected

@@ -13,7 +13,7 @@ from kcontrol.controller.election import STRATEGIES, Candidates, Elected
 from kcontrol.controller.requests import RequestBatch
 from kcontrol.effects import Commit, Committed, Effect, Learn, Op, Read, Refusal, StateChange, Writes, Znode
 from kcontrol.generations import LISTENERS
-from kcontrol.model import LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
+from kcontrol.model import RECOVERING, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
 from kcontrol.transitions import Transition, TransitionTable
 from kcontrol.znodes import (
     decode_state,
@@ -73,7 +73,9 @@ def elect(ctx: ControllerContext, tp: TopicPartition, question: Question) -> Lea
     if chosen is None:
         thrown = "" if ctx.rules.pipelined else f"{STRATEGIES[question.strategy].error}: "
         return f"{thrown}no leader can be elected by strategy {question.strategy}"
-    return stored.decided(chosen.leader, chosen.isr)._replace(controller_epoch=ctx.controller_epoch)
+    value = stored.decided(chosen.leader, chosen.isr)._replace(controller_epoch=ctx.controller_epoch)
+    recovers = ctx.rules.leader_recovery and chosen.leader not in stored.isr
+    return value._replace(leader_recovery_state=RECOVERING) if recovers else value
 
 
 def _choose(ctx: ControllerContext, tp: TopicPartition, question: Question, stored: LeaderAndIsr) -> Elected | None:

@@ -55,6 +55,13 @@ class BrokerContext:
         held = self.hosted.get(tp)
         return held is not None and held.value.leader == self.broker_id
 
+    def takes_in(self, replica_id: int) -> bool:
+        """Whether a leader may want this follower in sync: since 3.3 only one that it takes for alive.
+
+        Source: Partition.isReplicaIsrEligible (3.9).
+        """
+        return not self.rules.isr_of_the_living or replica_id in self.live_brokers
+
     def copy(self) -> BrokerContext:
         """An independent twin; the values inside are shared, since they are immutable."""
         twin = object.__new__(BrokerContext)

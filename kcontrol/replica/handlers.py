@@ -103,14 +103,14 @@ def _keeps(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> str | N
 def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Handler:
     """A leader asks for the larger ISR, unless it waits for an answer already."""
     held = ctx.hosted.get(event.partition)
-    if held and ctx.leads(event.partition) and event.replica_id not in held.value.isr:
+    if held and ctx.leads(event.partition) and event.replica_id not in held.value.isr and ctx.takes_in(event.replica_id):
         yield from _ask_for(ctx, event.partition, held, (*held.value.isr, event.replica_id))
 
 
 def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
     """A leader that keeps a log notes how far its follower is, which may now be far enough for the ISR."""
     yield from data.note_fetch(ctx, event)
-    if ctx.leads(event.partition) and data.may_join(ctx, event.partition, event.offset):
+    if ctx.leads(event.partition) and data.may_join(ctx, event.partition, event.replica_id, event.offset):
         yield from replica_caught_up(ctx, events.ReplicaCaughtUp(event.partition, event.replica_id))
 
 
@@ -149,11 +149,17 @@ def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Ha
     """Take over what the controller has written; after a refusal the old ISR stands until a newer LeaderAndIsr.
 
     So it does after an error that Kafka would ask about again: the question counts as under way while its answer is being heard,
-    so a second one is refused. Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8).
+    so a second one is refused. Since 3.3 a leader that knows more than whoever answers asks again, and one that has wanted a
+    broker that does not live has its old ISR back at once.
+    Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8), Partition.handleAlterPartitionError (3.9).
     """
     settled = {tp: after for tp, answer in event.partitions if (after := _settle(ctx, tp, answer))}
     if settled:
         yield Learn("hosted", settled, context="broker")
+    for tp, answer in event.partitions:
+        held = ctx.hosted.get(tp)
+        if answer == "NOT_CONTROLLER" and held and held.pending_isr:
+            yield Ask("AlterIsr", {tp: held.value._replace(isr=held.pending_isr)})
 
 
 def _settle(ctx: BrokerContext, tp: TopicPartition, answer: Any) -> HostedPartition | None:
@@ -162,7 +168,7 @@ def _settle(ctx: BrokerContext, tp: TopicPartition, answer: Any) -> HostedPartit
         return None
     if isinstance(answer, LeaderAndIsr) and answer.leader_epoch == held.value.leader_epoch:
         return held._replace(value=answer, pending_isr=())
-    return None
+    return held._replace(pending_isr=()) if answer == "INELIGIBLE_REPLICA" else None
 
 
 # fmt: off

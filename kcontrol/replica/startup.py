@@ -26,7 +26,8 @@ PRODUCER_IDS_PER_BLOCK = 1_000
 def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
     """Root paths, cluster id, registration; then the controller module starts, and the broker takes its first producer ids.
 
-    Before 1.1 the registration comes last, so that the election is under way by then.
+    Before 1.1 the registration comes last, so that the election is under way by then. Since 3.0 producer ids are asked for when
+    somebody needs them.
     """
     for path in ctx.rules.root_paths:
         yield from (ensure if ctx.rules.pipelined else ensure_if_missing)(path)
@@ -34,7 +35,8 @@ def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
     if ctx.rules.registers_first:
         yield from _register(ctx, event)
     yield Enqueue(Startup())
-    yield from _producer_id_block(ctx.broker_id)
+    if ctx.rules.takes_producer_ids:
+        yield from _producer_id_block(ctx.broker_id)
     if not ctx.rules.registers_first:
         yield from _register(ctx, event)
 
