@@ -84,8 +84,8 @@ class LeaderAndIsr(NamedTuple):
     """Who leads a partition and who is in sync.
 
     `zk_version` is the version of the state znode that this was read from or written as; `controller_epoch` is that of the
-    controller that decided it; `leader_recovery_state` is 1, recovering, from an unclean election until the leader changes the ISR,
-    where releases note that. Source: LeaderAndIsr and LeaderIsrAndControllerEpoch (2.8), LeaderRecoveryState (3.2).
+    controller that decided it; `leader_recovery_state` is 1, recovering, from an unclean election until the leader changes the
+    ISR, where releases note that. Source: LeaderAndIsr and LeaderIsrAndControllerEpoch (2.8), LeaderRecoveryState (3.2).
     """
 
     leader: int

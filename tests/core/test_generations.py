@@ -36,6 +36,11 @@ CHANGED = {
     "added_replica_is_new":  ("2.6", False,                "2.7", True),
     "alter_isr":             ("2.6", False,                "2.7", True),
     "topic_ids":             ("2.7", False,                "2.8", True),
+    "untold_death":          ("3.0", "nothing was leaderless", "3.1", "nothing was said"),
+    "leader_recovery":       ("3.1", False,                "3.2", True),
+    "isr_of_the_living":     ("3.2", False,                "3.3", True),
+    "feature_znode":         ("3.2", 1,                    "3.3", 2),
+    "controller_znode":      ("3.3", 1,                    "3.4", 2),
     "features":              ("2.6", False,                "2.7", True),
 }  # fmt: skip
 
@@ -59,6 +64,12 @@ def test_stops_were_grouped_for_a_while() -> None:
     """From 0.10.2 to 1.0 replicas that stay on disk are stopped by one request for each broker, before and after one by one."""
     found = [rules(release).stops_are_grouped for release in ("0.10.1", "0.10.2", "1.0", "1.1")]
     assert found == [False, True, True, False]
+
+
+def test_producer_ids_were_taken_at_the_start_for_a_while() -> None:
+    """None before 0.11; then a broker takes its first ones when it starts, and since 3.0 when a producer needs some (KIP-730)."""
+    found = [rules(release).takes_producer_ids for release in ("0.10.2", "0.11.0", "2.8", "3.0", "3.9")]
+    assert found == [False, True, True, False, False]
 
 
 def test_truncation_changed_twice() -> None:
