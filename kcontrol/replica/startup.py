@@ -6,7 +6,7 @@ ZkUtils.setupCommonPaths and KafkaHealthcheck.register (1.0).
 
 from __future__ import annotations
 
-from kcontrol.effects import Enqueue, Exists, Handler, Learn, Op, Read, Result, Transaction
+from kcontrol.effects import Enqueue, Handler, Op, Read, Result, Transaction
 from kcontrol.events import BrokerStartup, Startup
 from kcontrol.registration import ensure, ensure_if_missing, register
 from kcontrol.replica.context import BrokerContext
@@ -14,7 +14,6 @@ from kcontrol.znodes import (
     CLUSTER_ID,
     PRODUCER_ID_BLOCK,
     BrokerEndpoint,
-    broker_path,
     decode_producer_id_block_end,
     encode_cluster_id,
     encode_producer_id_block,
@@ -43,9 +42,6 @@ def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
 
 def _register(ctx: BrokerContext, event: BrokerStartup) -> Handler:
     yield from register(ctx.rules, ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms)
-    if ctx.rules.broker_epochs:
-        (stat,) = yield Exists((broker_path(ctx.broker_id),))
-        yield Learn("broker_epoch", stat.czxid if stat else -1, context="broker")
 
 
 def _cluster_id(cluster_id: str) -> Handler:
