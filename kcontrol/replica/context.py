@@ -48,6 +48,7 @@ class BrokerContext:
     live_brokers: AbstractSet[int] = field(default_factory=set)
     metadata: Mapping[TopicPartition, Any] = field(default_factory=dict)
     hosted: Mapping[TopicPartition, HostedPartition] = field(default_factory=dict)
+    refused: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)  # followers, as INELIGIBLE_REPLICA
     offline_partitions: AbstractSet[TopicPartition] = field(default_factory=set)
     logs: Mapping[TopicPartition, ReplicaLog] = field(default_factory=dict)
 
@@ -55,12 +56,15 @@ class BrokerContext:
         held = self.hosted.get(tp)
         return held is not None and held.value.leader == self.broker_id
 
-    def takes_in(self, replica_id: int) -> bool:
+    def takes_in(self, tp: TopicPartition, replica_id: int) -> bool:
         """Whether a leader may want this follower in sync: since 3.3 only one that it takes for alive.
 
+        Nor does it want one that it was refused before it has heard of something else: in Kafka it asks with each fetch, in vain.
         Source: Partition.isReplicaIsrEligible (3.9).
         """
-        return not self.rules.isr_of_the_living or replica_id in self.live_brokers
+        return not self.rules.isr_of_the_living or (
+            replica_id in self.live_brokers and replica_id not in self.refused.get(tp, ())
+        )
 
     def copy(self) -> BrokerContext:
         """An independent twin; the values inside are shared, since they are immutable."""

@@ -57,7 +57,7 @@ def note_fetch(ctx: BrokerContext, event: FollowerFetch) -> Handler:
 
 def may_join(ctx: BrokerContext, tp: TopicPartition, replica_id: int, offset: int) -> bool:
     """Whether a follower with this log end offset may enter the ISR. Source: Partition.isFollowerInSync (2.8)."""
-    if not ctx.takes_in(replica_id):
+    if not ctx.takes_in(tp, replica_id):
         return False
     log = ctx.logs[tp]
     begins = log.epochs[-1].start_offset if log.latest_epoch == log.leader_epoch else log.end_offset

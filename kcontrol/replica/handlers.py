@@ -33,6 +33,13 @@ def _obey(ctx: BrokerContext, event: Any) -> Handler:
         yield Learn("controller_id", event.controller_id, context="broker")
     if ctx.controller_epoch != event.controller_epoch:
         yield Learn("controller_epoch", event.controller_epoch, context="broker")
+        yield from _forget_refusals(ctx)
+
+
+def _forget_refusals(ctx: BrokerContext) -> Handler:
+    """What was refused may be granted now."""
+    if ctx.refused:
+        yield Learn("refused", clear=True, context="broker")
 
 
 def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Handler:
@@ -44,6 +51,7 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
         errors = {tp: why for tp, told in event.partitions.items() if (why := _rejects(ctx, tp, told))}
         if len(errors) < len(event.partitions):
             yield Adopt("hosted", tuple(tp for tp in event.partitions if tp not in errors) if errors else None)
+            yield from _forget_refusals(ctx)
     yield Respond(event.correlation_id, {"error": error, "errors": errors})
 
 
@@ -63,6 +71,7 @@ def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> 
         yield from _obey(ctx, event)
         if ctx.live_brokers != set(event.live_brokers):
             yield Learn("live_brokers", event.live_brokers, clear=True, context="broker")
+            yield from _forget_refusals(ctx)
         gone = tuple(tp for tp, told in event.partitions.items() if told.leader == LEADER_DURING_DELETE)
         if gone:
             yield Learn("metadata", remove=gone, context="broker")
@@ -103,7 +112,12 @@ def _keeps(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> str | N
 def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Handler:
     """A leader asks for the larger ISR, unless it waits for an answer already."""
     held = ctx.hosted.get(event.partition)
-    if held and ctx.leads(event.partition) and event.replica_id not in held.value.isr and ctx.takes_in(event.replica_id):
+    if (
+        held
+        and ctx.leads(event.partition)
+        and event.replica_id not in held.value.isr
+        and ctx.takes_in(event.partition, event.replica_id)
+    ):
         yield from _ask_for(ctx, event.partition, held, (*held.value.isr, event.replica_id))
 
 
@@ -153,6 +167,11 @@ def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Ha
     broker that does not live has its old ISR back at once.
     Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8), Partition.handleAlterPartitionError (3.9).
     """
+    refused = {
+        tp: _refused_with(ctx, tp) for tp, answer in event.partitions if answer == "INELIGIBLE_REPLICA" and tp in ctx.hosted
+    }
+    if refused:
+        yield Learn("refused", refused, context="broker")
     settled = {tp: after for tp, answer in event.partitions if (after := _settle(ctx, tp, answer))}
     if settled:
         yield Learn("hosted", settled, context="broker")
@@ -160,6 +179,12 @@ def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Ha
         held = ctx.hosted.get(tp)
         if answer == "NOT_CONTROLLER" and held and held.pending_isr:
             yield Ask("AlterIsr", {tp: held.value._replace(isr=held.pending_isr)})
+
+
+def _refused_with(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, ...]:
+    """The followers of a partition that have been refused, with those of the wish that is refused now."""
+    held = ctx.hosted[tp]
+    return tuple(sorted({*ctx.refused.get(tp, ()), *held.pending_isr} - set(held.value.isr)))
 
 
 def _settle(ctx: BrokerContext, tp: TopicPartition, answer: Any) -> HostedPartition | None:

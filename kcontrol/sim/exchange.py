@@ -186,7 +186,13 @@ def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
         for tp, held in p.driver.behind.items() if not p.frozen else ():
             for follower in held.replicas:
                 other = world.processes.get(follower)
-                if follower == n or follower in held.value.isr or other is None or other.frozen or not broker.takes_in(follower):
+                if (
+                    follower == n
+                    or follower in held.value.isr
+                    or other is None
+                    or other.frozen
+                    or not broker.takes_in(tp, follower)
+                ):
                     continue
                 mine = other.driver.broker.hosted.get(tp)
                 if mine and mine.value.leader == n and (is_free or mine.value.leader_epoch == held.value.leader_epoch):

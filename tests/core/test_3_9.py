@@ -123,3 +123,22 @@ def test_a_leader_gives_up_asks_again_or_waits(answer: str, pending: tuple[int, 
     broker.hear(AlterIsrResponse("NONE", ((T0, answer),)))
     assert broker.driver.broker.hosted[T0].pending_isr == pending
     assert len(broker.records("ask")) == asks
+
+
+@pytest.mark.parametrize(("release", "leader", "asked"), [("2.8", 3, 1), ("3.9", -1, 1)])
+def test_a_leader_that_says_goodbye_can_take_nobody_in(release: str, leader: int, asked: int) -> None:
+    """The ISR that it asks for names itself, and whoever is shutting down is not live: it ends with nobody to hand over to.
+
+    It asks once, though its follower fetches on. Source: KafkaController.tryProcessAlterPartition, liveBrokerIds (3.9).
+    """
+    world = cluster({"t": ((2, 3),)}, release=release)
+    world.step(("kill", 3))
+    world.run()
+    world.step(("term", 2))
+    until(world, lambda w: 2 in w.processes[1].driver.controller.shutting_down_broker_ids)
+    world.step(("start", 3))
+    before = len(world.journal.records)
+    world.run()
+    assert len([r for r in of_kind(world, "ask", before) if r.fields["api"] == "AlterIsr"]) == asked
+    assert 2 not in world.processes
+    assert dict(states(world))[T0].leader == leader
