@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kcontrol.controller.handlers import every_event
 from kcontrol.events import BrokerStartup, Expire, LogDirFailure, NewSession, RegisterBroker, RegisterBrokerAndReelect, Shutdown
-from kcontrol.generations import LISTENERS
+from kcontrol.generations import EVENT_THREAD, QUEUE
 from kcontrol.model import TopicPartition
 from kcontrol.runtime import logs
 from kcontrol.runtime.driver import Driver
@@ -134,16 +134,18 @@ def leave(world: World, n: int) -> None:
 def renew(world: World, n: int) -> None:
     """The client library of a living broker learns that its session is gone.
 
-    Where there is an event thread it hears of that before anything else. ZkClient says nothing, opens another session at once,
-    and then calls every listener there is.
+    Where there is an event thread alone it hears of that before anything else. ZkClient says nothing, opens another session at
+    once, and then calls every listener there is.
     """
     p = world.processes[n]
     p.lost = record = p.driver.log("renew", p.lost)
-    if p.driver.controller.rules.design == LISTENERS:
+    design = p.driver.controller.rules.design
+    if design != EVENT_THREAD:
         record = _open(world, n)
+        session = p.driver.client.session_id if design == QUEUE else 0
         p.driver.enqueue(NewSession(), record)
-        p.driver.enqueue(RegisterBroker(p.host, p.port), record)
-        for event in every_event(p.driver.watched):
+        p.driver.enqueue(RegisterBroker(p.host, p.port, session=session), record)
+        for event in every_event(p.driver.watched, design):
             p.driver.enqueue(event, record)
         return
     p.session = "expiring"
