@@ -252,7 +252,7 @@ def test_every_action_says_its_form() -> None:
 # ---------------------------------------------------------------- records
 
 CHANGES_NOTHING = {
-    *("open", "act", "read", "fail", "thrown", "connection_loss", "release", "append"),
+    *("open", "act", "read", "fail", "thrown", "connection_loss", "release", "append", "read_log"),
     *("receive", "lose", "refused", "lost", "refuse", "renew", "scenario"),
 }
 
@@ -306,5 +306,5 @@ def ran() -> set[str]:
 
 def test_runs_log_what_the_text_says() -> None:
     """Random and chosen runs log every kind there is but for those of handlers that no broker has yet, and no other."""
-    toys = {"append", "park", "release", "connection_loss", "lost", "refuse", "refused"}
+    toys = {"append", "read_log", "group", "park", "release", "connection_loss", "lost", "refuse", "refused"}
     assert ran() - toys == logged() - toys

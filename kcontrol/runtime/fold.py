@@ -190,7 +190,7 @@ class Fold:
     # ---------------------------------------------------------------- what is believed
 
     def _learn(self, r: Record) -> None:
-        f, context = r.fields, self._node(r)[r.fields["context"]]
+        f, context = r.fields, self._node(r).setdefault(r.fields["context"], {})
         if f["of"] == "value":
             context[f["field"]] = f["put"]
             return
@@ -204,6 +204,12 @@ class Fold:
             held.update(f["put"] or {})
         else:
             context[f["field"]] = sorted((set(held) - gone) | set(f["put"] or ()))
+
+    def _group(self, r: Record) -> None:
+        groups = self._node(r).setdefault("group", {}).setdefault("groups", {})
+        groups[r.fields["group"]] = r.fields["value"]
+        if r.fields["value"] is None:
+            del groups[r.fields["group"]]
 
     def _adopt(self, r: Record) -> None:
         f, context = r.fields, self._node(r)["broker"]
@@ -286,6 +292,7 @@ CHANGES: dict[str, Callable[[Fold, Record], None]] = {
     "write": Fold._write,
     "change": Fold._change,
     "learn": Fold._learn,
+    "group": Fold._group,
     "adopt": Fold._adopt,
     "send": Fold._send,
     "answered": Fold._answered,

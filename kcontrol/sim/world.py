@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kcontrol.controller.handlers import DESIGNS
-from kcontrol.effects import Ask, Op
+from kcontrol.effects import Append, Ask, LogBatch, Op
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
 from kcontrol.replica.log import ReplicaLog
@@ -231,8 +231,11 @@ class World:
         """Equal for worlds with equal futures, however they came about."""
         return fingerprint(self)
 
-    def append(self, driver: Driver, partition: Any, records: Any) -> Any:
-        raise NotImplementedError("no group coordinator of this world has a log")
+    def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
+        raise NotImplementedError("no broker of this world has a log of groups")
+
+    def read_log(self, driver: Driver, partition: Any, offset: int) -> tuple[LogBatch, ...] | None:
+        raise NotImplementedError("no broker of this world has a log of groups")
 
     # ---------------------------------------------------------------- after every step
 

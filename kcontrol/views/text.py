@@ -200,7 +200,7 @@ def _answered(who: str, f: Fields) -> str:
 
 def _respond(who: str, f: Fields) -> str:
     """The answer as a whole, and those for partitions that went wrong or say how a reassignment stands."""
-    body = f["body"] or {}
+    body = f["body"]._asdict() if hasattr(f["body"], "_asdict") else f["body"] or {}
     told = body.get("partitions", {}).items()
     said = [f"{tp} {answer}" for tp, answer in told if isinstance(answer, str) and answer != "NONE"]
     said += [f"{tp} {answer['replicas']}" for tp, answer in told if isinstance(answer, dict) and "adding" in answer]
@@ -266,6 +266,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "write": _write,
     "read": _read,
     "learn": _learn,
+    "group": lambda who, f: f"{who} takes group {f['group']} from {f['from']} to {f['to']}: {f['rule']}.",
     "adopt": _adopt,
     "change": _change,
     "refuse": _refuse,
@@ -300,7 +301,8 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "connection_loss": lambda who, f: f"{who} loses its connection and asks again.",
     "thrown": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",
     "fail": lambda who, f: f"{f['event']} fails on {who.lower()}: {f['error']}: {f['message']}.",
-    "append": lambda who, f: f"{who} appends to {f['partition']}.",
+    "append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
+    "read_log": lambda who, f: f"{who} reads {f['partition']} from offset {f['offset']} on.",
     "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
     "log_truncate": _cut,
     "log_delete": lambda who, f: f"{who} deletes its log of {f['partition']}, with {_records(f['removed']) or 'nothing'} in it.",
