@@ -58,7 +58,7 @@ def test_every_release_has_its_machine(release: str) -> None:
 def test_a_release_before_0_9_has_no_coordinator() -> None:
     """It is refused, and so is one after the last with ZooKeeper."""
     for release in ("0.8.2", "4.0"):
-        with pytest.raises(ValueError, match="name a release from 0.9"):
+        with pytest.raises(ValueError, match=r"name a release from 0\.9"):
             group_rules(release)
 
 

@@ -36,6 +36,7 @@ class Play:
         numbers = {key: {partition_for(group, config.partitions) for group in given.get(key, ())} for key in ("owned", "loading")}
         owned = numbers["owned"] if "owned" in given else set(range(config.partitions)) - numbers["loading"]
         self.stage = Stage(release, config, owned, numbers["loading"])
+        self.client = ("client", "/host")
         self.ids: dict[str, str] = {}
         self.verbs: dict[str, str] = {}
         self.seen: dict[str, Any] = {}
@@ -101,7 +102,7 @@ class Play:
         timeouts = session, session if rebalance is None else rebalance
         uuid = f"00000000-0000-4000-8000-{self.count:012d}"
         self.stage.tell(e.JoinGroup(
-            label, group, member, *timeouts, type, offered, instance, "client", "/host", uuid, require_known
+            label, group, member, *timeouts, type, offered, instance, *self.client, uuid, require_known
         ))  # fmt: skip
 
     def sync(self, label: str, member: str, gen: int, group: str = "g", assignment: Any = None, instance: str | None = None,
@@ -294,6 +295,8 @@ SHOW: dict[str, Callable[[Any], dict[str, Any]]] = {
     "heartbeat": lambda body: {"error": code(body.error)},
     "leave": lambda body: {"error": code(body.error), "member_errors": [code(error) for error in body.members]},
     "commit": show_commit,
+    "delete": errors,
+    "offset_delete": errors,
     "fetch": show_fetch,
     "describe": show_describe,
     "list": lambda body: {

@@ -23,8 +23,11 @@ BROKER = 1
 
 @dataclass(frozen=True)
 class Answer:
+    """`timers` is how many timers had to fire, one after the other, for this answer."""
+
     body: Any
     at: int
+    timers: int
 
 
 class Broken(Exception):
@@ -85,7 +88,8 @@ class Stage:
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         if correlation_id in self.answers:
             raise Broken(f"{correlation_id} is answered twice")
-        self.answers[correlation_id] = Answer(body, self.now)
+        timers = sum(cause.kind == "fire" for cause in self.journal.why(record))
+        self.answers[correlation_id] = Answer(body, self.now, timers)
 
     def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
         log = self.logs.setdefault(effect.partition, [])
