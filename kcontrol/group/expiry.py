@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kcontrol.effects import Append, Handler, Respond
+from kcontrol.effects import Append, Cancel, Handler, Respond
 from kcontrol.group import events as e
 from kcontrol.group.context import GroupContext, keep_offsets
 from kcontrol.group.group_machine import DEAD, EMPTY, STABLE, move
 from kcontrol.group.model import CONSUMER, Group, OffsetAndMetadata
+from kcontrol.group.rebalance import session_timer
 from kcontrol.group.records import group_key, offset_key
 from kcontrol.model import TopicPartition
 
@@ -66,6 +67,8 @@ def remove_offsets(context: GroupContext, group_id: str, gone: Collection[TopicP
     if gone:
         yield keep_offsets(group_id, after)
     if group and context.rules.offsets_need_group and (group.state is DEAD or (group.state is EMPTY and not after)):
+        for member_id in group.pending_members:
+            yield Cancel(session_timer(group_id, member_id))
         yield from move(context, group, DEAD, now_ms, "nothing is left of it", leaves=True)
         if group.generation > 0:
             tombstones.append(group_key(group_id))

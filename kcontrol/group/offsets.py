@@ -106,8 +106,12 @@ def offsets_stored(context: GroupContext, event: e.OffsetsStored) -> Handler:
     is_there = group is not None and group.state is not DEAD if context.rules.offsets_need_group else is_ours
     if is_there:
         held = context.offsets_of(event.group_id)
-        update = _settle if event.producer is None else _settle_in_transaction
-        after = update(held, event, event.producer)
+        if context.rules.offsets_need_group:
+            after = _settle(held, event) if event.producer is None else _settle_in_transaction(held, event, event.producer)
+        elif event.error == "NONE":
+            after = held.committing({tp: Stored(value, event.base_offset) for tp, value in event.offsets.items()})
+        else:
+            after = held
         if after != held:
             yield keep_offsets(event.group_id, after)
     error = "NONE" if event.error == "NONE" else translated("offsets", event.error, context.rules.append_errors)
@@ -115,23 +119,27 @@ def offsets_stored(context: GroupContext, event: e.OffsetsStored) -> Handler:
     yield Respond(event.correlation_id, e.ErrorsResult(codes))
 
 
-def _settle(held: Offsets, event: e.OffsetsStored, _: int | None) -> Offsets:
-    """A plain commit: what is pending as it was written is so no more. Source: onOffsetCommitAppend, failPendingOffsetWrite."""
+def _settle(held: Offsets, event: e.OffsetsStored) -> Offsets:
+    """A plain commit: what is pending as it was written is so no more. Source: onOffsetCommitAppend, failPendingOffsetWrite.
+
+    What is not pending was deleted meanwhile, or belongs to an earlier group of this name.
+    """
     if event.error == "NONE":
-        held = held.committing({tp: Stored(value, event.base_offset) for tp, value in event.offsets.items()})
+        written = {tp: Stored(value, event.base_offset) for tp, value in event.offsets.items() if tp in held.pending}
+        held = held.committing(written)
     return replace(held, pending={tp: value for tp, value in held.pending.items() if event.offsets.get(tp) != value})
 
 
-def _settle_in_transaction(held: Offsets, event: e.OffsetsStored, producer: int | None) -> Offsets:
+def _settle_in_transaction(held: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
     """A transaction's: it has a place in the log, or is dropped. Source: onTxnOffsetCommitAppend, failPendingTxnOffsetCommit."""
-    entries = dict(held.by_producer.get(producer or 0, {}))
+    entries = dict(held.by_producer.get(producer, {}))
     for tp, value in event.offsets.items():
         if tp in entries and entries[tp].value == value:
             if event.error == "NONE":
                 entries[tp] = Stored(value, event.base_offset)
             else:
                 del entries[tp]
-    return held.for_producer(producer or 0, entries)
+    return held.for_producer(producer, entries)
 
 
 def transaction_completed(context: GroupContext, event: e.TransactionCompleted) -> Handler:

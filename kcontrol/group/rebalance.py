@@ -235,9 +235,14 @@ def store(context: GroupContext, group: Group, assignment: dict[str, bytes], the
 
 
 def assignment_stored(context: GroupContext, event: e.AssignmentStored) -> Handler:
-    """The leader's assignment is in the log, or will never be. Much may have happened since: then it means nothing."""
+    """The leader's assignment is in the log, or will never be. Much may have happened since: then it means nothing.
+
+    Even the generation can be the same in a later group of this name; its members are others.
+    """
     group = context.groups.get(event.group_id)
     if group is None or group.state is not COMPLETING or group.generation != event.generation:
+        return
+    if not group.members.keys() <= event.assignment.keys():
         return
     if event.error != "NONE":
         error = translated("group", event.error, context.rules.append_errors)
