@@ -202,8 +202,7 @@ GROUP_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "new_member_timeout_ms":  (("0.9.0", None), ("2.1.0", 300_000)),  # how long a newcomer's JoinGroup is parked (KAFKA-7610)
     "known_member_ids":       (("0.9.0", False), ("2.2.0", True)),   # an id is handed out before a member is added (KIP-394)
     "limits_size":            (("0.9.0", False), ("2.2.0", True)),   # group.max.size (KIP-389)
-    "static_members":         (("0.9.0", False), ("2.3.0", True)),   # group.instance.id (KIP-345)
-    "static_rejoin":          (("0.9.0", "current"), ("2.6.0", "stored")),  # what comes of one in a Stable group (KAFKA-9752)
+    "static_rejoin":          (("0.9.0", "unknown"), ("2.3.0", "current"), ("2.6.0", "stored")),  # of a static member (KIP-345)
     "sync_timeout":           (("0.9.0", False), ("2.8.0", True)),   # who does not sync in time is removed (KAFKA-12487)
     "loading_first":          (("0.9.0", False), ("2.0.0", True)),   # asked before ownership; SyncGroup asks at all (KAFKA-6446)
     "dead_error":             (("0.9.0", "UNKNOWN_MEMBER_ID"), ("2.3.0", "COORDINATOR_NOT_AVAILABLE")),  # of a Dead group
@@ -220,7 +219,7 @@ GROUP_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "offsets_need_group":     (("0.9.0", False), ("0.10.1", True)),  # offsets live in a group, not beside the groups
     "expiry":                 (("0.9.0", "commit"), ("2.1.0", "empty"), ("2.4.0", "unsubscribed")),  # (KIP-211, KAFKA-7437)
     "append_errors":          (("0.9.0", "few"), ("0.10.1", "all")),  # which of them are translated (KAFKA-4086)
-    "transactional_offsets":  (("0.9.0", False), ("0.11.0", True)),  # (KIP-98)
+    "transaction_checks":     (("0.9.0", False), ("2.5.0", True)),   # member and generation of such a commit (KIP-447)
     "coordinator_epochs":     (("0.9.0", False), ("2.8.0", True)),   # old elections and resignations are ignored (KAFKA-12460)
 }
 GROUP_PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
@@ -242,7 +241,6 @@ class GroupRules:
     new_member_timeout_ms: int | None
     known_member_ids: bool
     limits_size: bool
-    static_members: bool
     static_rejoin: str
     sync_timeout: bool
     loading_first: bool
@@ -259,7 +257,7 @@ class GroupRules:
     offsets_need_group: bool
     expiry: str
     append_errors: str
-    transactional_offsets: bool
+    transaction_checks: bool
     coordinator_epochs: bool
     group_value: int
     offset_value: int

@@ -36,7 +36,7 @@ def join_group(context: GroupContext, event: e.JoinGroup) -> Handler:
     if not _has_room(context, group, event.member_id):
         yield from _turn_away(context, event, group)
     elif error := _refused(context, event, group):
-        yield _refuse(context, event, error, NO_MEMBER_ID if error == "INCONSISTENT_GROUP_PROTOCOL" else event.member_id)
+        yield _refuse(context, event, error)
     elif event.member_id == NO_MEMBER_ID:
         yield from _join_unknown(context, event, group)
     elif event.member_id in group.pending_members and event.member_id not in group.members:

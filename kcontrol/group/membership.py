@@ -131,10 +131,10 @@ def _leave(context: GroupContext, event: e.LeaveGroup, identity: e.MemberIdentit
             raise IllegalStateError(f"The static member {instance_id} was not expected to leave under the pending id {member_id}")
         yield from forget_pending(context, event.group_id, member_id, event.timestamp_ms)
         return "NONE"
-    leaving = group.member_of(instance_id) if instance_id else member_id
+    leaving = group.member_of(instance_id) or member_id
     if leaving not in group.members:
         return "UNKNOWN_MEMBER_ID"
-    yield from remove_member(context, event.group_id, leaving or "", event.timestamp_ms, "a member leaves")
+    yield from remove_member(context, event.group_id, leaving, event.timestamp_ms, "a member leaves")
     return "NONE"
 
 

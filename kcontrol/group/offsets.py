@@ -25,7 +25,11 @@ from kcontrol.model import TopicPartition
 def offset_commit(context: GroupContext, event: e.OffsetCommit) -> Handler:
     """Park the request until the log has the offsets, or refuse all of them."""
     group = context.groups.get(event.group_id)
-    error = _commit_error(context, event, group)
+    error = context.refusal(event.group_id, needs_name=event.producer is not None)
+    if not error and group is None and event.producer is not None:
+        group = new_group(context, event.group_id, None, event.timestamp_ms)
+        yield keep(group)
+    error = error or _commit_error(context, event, group)
     if error:
         yield Respond(event.correlation_id, e.ErrorsResult(dict.fromkeys(event.offsets, error)))
         return
@@ -39,15 +43,15 @@ def offset_commit(context: GroupContext, event: e.OffsetCommit) -> Handler:
 
 def _commit_error(context: GroupContext, event: e.OffsetCommit, group: Group | None) -> str | None:
     is_plain = event.producer is None
-    if error := context.refusal(event.group_id, needs_name=not is_plain):
-        return error
     if group is None:
-        return "ILLEGAL_GENERATION" if is_plain and event.generation >= 0 else None
+        return "ILLEGAL_GENERATION" if event.generation >= 0 else None
     if group.state is DEAD:
         return context.rules.dead_error
     if group.is_fenced(event.member_id, event.instance_id):
         return "FENCED_INSTANCE_ID"
     is_stranger, is_other = event.member_id not in group.members, event.generation != group.generation
+    if not is_plain and not context.rules.transaction_checks:
+        return None
     if not is_plain:
         is_stranger, is_other = is_stranger and event.member_id != NO_MEMBER_ID, is_other and event.generation >= 0
     elif event.generation < 0 and group.state is EMPTY:

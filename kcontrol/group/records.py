@@ -48,6 +48,7 @@ LAYOUTS: dict[str, dict[int, Layout]] = {
 STICKY_USER_DATA: dict[int, Layout] = {0: (("previous_assignment", [PARTITIONS]),),
                                        1: (("previous_assignment", [PARTITIONS]), ("generation", "int32"))}
 # fmt: on
+OPEN_ENDED = ("subscription", "assignment")  # later versions only append: what is known of them is read
 DEFAULTS: dict[str, Any] = {"leader_epoch": -1, "expire_timestamp": -1, "group_instance_id": None, "current_state_timestamp": -1}
 
 
@@ -113,9 +114,11 @@ def encode(record: str, version: int, fields: Mapping[str, Any]) -> bytes:
 
 
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
-    """The version and the fields. Raises ValueError for a version that there is not, or where the data end too early."""
+    """The version and the fields, as far as they are known. Raises ValueError for other versions, or where the data end early."""
     version, start = _number(">h", data, 0)
-    return version, read(_layout(record, version), data, start)[0]
+    newest = max(LAYOUTS[record])
+    known = min(version, newest) if record in OPEN_ENDED else version
+    return version, read(_layout(record, known), data, start)[0]
 
 
 def _layout(record: str, version: int) -> Layout:
@@ -195,5 +198,5 @@ def read_group_value(group_id: str, data: bytes) -> Group:
     state = GroupState.STABLE if members else GroupState.EMPTY
     since = fields.get("current_state_timestamp", -1)
     return Group(
-        group_id, state, since, fields["protocol_type"], protocol, fields["generation"], fields["leader"], members
+        group_id, state, since, fields["protocol_type"] or None, protocol, fields["generation"], fields["leader"], members
     )  # fmt: skip
