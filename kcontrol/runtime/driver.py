@@ -15,6 +15,7 @@ from kcontrol.controller.context import ControllerContext, apply_learn
 from kcontrol.controller.handlers import preempted
 from kcontrol.events import Event
 from kcontrol.group.context import GroupContext, apply_move
+from kcontrol.group.handlers import REQUESTS
 from kcontrol.replica.context import BrokerContext, HostedPartition
 from kcontrol.runtime import commits, logs
 from kcontrol.runtime.event_queue import EventQueue
@@ -81,6 +82,11 @@ class Timer:
 
     def __init__(self, at_ms: int, thread: str, event: Any, record: RecordId, *, periodic: bool) -> None:
         self.at_ms, self.thread, self.event, self.record, self.periodic = at_ms, thread, event, record, periodic
+
+    @property
+    def goes_by_itself(self) -> bool:
+        """Whether it fires when nothing else is left to do: no periodic one, and none that says that a member was silent."""
+        return not self.periodic and self.thread != REQUESTS
 
 
 class Driver:

@@ -255,6 +255,13 @@ def _argument(argument: Any) -> str:
     return str(argument)
 
 
+def _consumer(f: Fields) -> str:
+    me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
+    if me["asked"]:
+        return f"Consumer {f['name']} asks broker {me['asked'][0]}."
+    return f"Consumer {f['name']} hears {me['error']}: it is in generation {me['generation']} of group {me['group']}."
+
+
 SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "run": _run,
     "start": _start,
@@ -303,6 +310,8 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "connection_loss": lambda who, f: f"{who} loses its connection and asks again.",
     "thrown": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",
     "fail": lambda who, f: f"{f['event']} fails on {who.lower()}: {f['error']}: {f['message']}.",
+    "consumer": lambda who, f: _consumer(f),
+    "offsets_append": lambda who, f: f"{f['partition']} has what {who.lower()} has written.",
     "append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
     "read_log": lambda who, f: f"{who} reads {f['partition']} from offset {f['offset']} on.",
     "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
@@ -349,6 +358,8 @@ LABELS: dict[str, str] = {
     "lose": "lose a request from {0} to {1}",
     "duplicate": "repeat a request from {0} to {1}",
     "produce": "produce {2} to {1} at broker {0}, acks={3}",
+    "consumer": "consumer {0}: {1}",
+    "commit": "consumer {0} commits offset {2} of {1}",
     "lose_tail": "the disk of broker {0} loses {1} from offset {2} on",
     "fail_log_dir": "the directory with {1} on broker {0} fails",
     "create_topic": "create topic {0}",
