@@ -142,7 +142,7 @@ def heard(records: Sequence[Record], broker: int | None = None) -> pd.DataFrame:
     rows = _rows(records, {event.__name__ for event in DESIGNS[rules.design]})
     chosen = (row for row in rows.values() if broker in (None, row["broker"]))
     named = (
-        row | {"handler": hearer(row["event"], rules.release) if row["noticed"] else None, "state": _state(rules, row["event"])}
+        row | {"handler": (row["noticed"] and hearer(row["event"], rules.release)) or "", "state": _state(rules, row["event"])}
         for row in chosen
     )
     return tables.Wide(tables.table(named, HEARD, "id"))
@@ -176,14 +176,15 @@ def _rows(records: Sequence[Record], events: set[str]) -> dict[RecordId, dict[st
 
 def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
     cause = by_id.get(record.cause) if record.cause else None
-    said = SAID.get(cause.kind) if cause else None
+    said, event = SAID.get(cause.kind) if cause else None, record.fields["event"]["event"]
+    said = SAID["start"] if event == "BrokerStartup" else said
     return {
         "id": str(record.id),
         "broker": record.id.node,
         "thread": record.fields["thread"],
         "heard": said(cause) if cause and said else text.say(cause) if cause else "somebody outside",
         "noticed": cause is not None and cause.kind in ("notify", "renew", "open"),
-        "event": record.fields["event"]["event"],
+        "event": event,
         "at_ms": record.at_ms,
         "became": WAITS,
     }

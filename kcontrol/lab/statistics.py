@@ -211,7 +211,9 @@ class _Broker:
 
         yield gauge("", "activeControllerId", memory.get("active_controller_id", -1))
         yield gauge("KafkaController", "ActiveControllerCount", int(_rules(n, memory, self.design)))
-        gauges = self.gauges if is_since("1.0", release) else _counts(n, memory, self.design)  # once they were counted when somebody looked
+        gauges = (
+            self.gauges if is_since("1.0", release) else _counts(n, memory, self.design)
+        )  # once they were counted when somebody looked
         for row in GAUGES:
             if is_since(row.since, release):
                 counts_leaders = row.name == "OfflinePartitionsCount" and not is_since("1.1", release)
