@@ -19,22 +19,26 @@ State = dict[str, Any]
 
 
 def heard(records: Sequence[Record], state: State) -> Diagram:
-    """Znode, handler, event, state of the controller: all that is listened to; lit, with its number, what this run heard."""
+    """Znode, handler and event, state of the controller: all that is listened to; lit, with its number, what this run heard."""
     chosen = rules(records[0].fields["release"])
     rows, counts = hearing.listened(chosen), dict(hearing.counted(records, chosen))
     boxes, arrows = dict[str, Box](), dict[Arrow, None]()
     for row in rows:
         times = counts.get(row.event, 0)
-        chain = {row.znode: _znode(row.znode), row.handler: (row.handler,), f"event {row.event}": (row.event, *_times(times))}
+        does = f"puts {row.event}" if row.state else "decides"  # before there were states there was no queue
+        chain = {row.znode: _znode(row.znode), f"event {row.event}": (row.handler, does, *_times(times))}
         chain |= {f"state {row.state}": (row.state,)} if row.state else {}
         for key, lines in chain.items():
             boxes[key] = Box(key, lines, "full" if times or (key in boxes and boxes[key].css) else "")
-        # What has happened stands where the ways part: before the handler, or behind one that puts several events.
-        parts = sum(other.handler == row.handler for other in rows) > 1
-        labels = ("", row.news, "") if parts else (row.news, "", "")
-        arrows |= dict.fromkeys(map(Arrow, chain, list(chain)[1:], labels))
+        arrows |= dict.fromkeys(map(Arrow, chain, list(chain)[1:], (row.news, "")))
     # Graphviz puts what comes first at the bottom, where parts of a picture are not connected.
-    return graph("heard", reversed(boxes.values()), reversed(arrows))
+    return _fitted(graph("heard", reversed(boxes.values()), reversed(arrows)))
+
+
+def _fitted(diagram: Diagram) -> Diagram:
+    """No wider than a page, in inches."""
+    diagram.graph_attr["size"] = "9,20"
+    return diagram
 
 
 def _times(times: int) -> tuple[str, ...]:
@@ -80,7 +84,7 @@ def threads(records: Sequence[Record], state: State) -> Diagram:
     boxes.append(Box("context", ("ControllerContext", "both state machines")))
     arrows += [Arrow(box.key, LOCK if locks[box.key] else "context") for box in boxes if box.key in locks]
     arrows += [Arrow(LOCK, "context", "one at a time")] if LOCK in locks.values() else []
-    return graph("threads", boxes, arrows)
+    return _fitted(graph("threads", boxes, arrows))
 
 
 def _thread(chosen: Rules, kind: type[events.Event]) -> str:

@@ -113,9 +113,9 @@ def test_the_map_lights_what_was_heard(opened: Opened) -> None:
     lab = opened(3, topics=TOPIC)
     lines = lab.diagram("heard").outline().splitlines()
     heard = Counter(lab.heard().query("handler != ''").event)
-    assert heard["BrokerChange"] == 2 and "BrokerChange heard 2 times" in lines
-    assert heard["TopicChange"] == 1 and "TopicChange heard once" in lines
-    assert "Reelect" in lines and heard["Reelect"] == 0
+    assert heard["BrokerChange"] == 2 and "BrokerChangeHandler puts BrokerChange heard 2 times" in lines
+    assert heard["TopicChange"] == 1 and "TopicChangeHandler puts TopicChange heard once" in lines
+    assert heard["Reelect"] == 0 and "ControllerChangeHandler puts Reelect" in lines
 
 
 def test_threads_are_drawn_as_the_release_has_them(opened: Opened) -> None:
