@@ -9,6 +9,7 @@ import pandas as pd
 
 from kcontrol.controller.handlers import DESIGNS, LISTENED, WATCH_EVENTS
 from kcontrol.errors import UserError
+from kcontrol.events import ControllerState
 from kcontrol.generations import LISTENERS, Rules
 from kcontrol.lab import tables
 from kcontrol.releases import is_since, pick
@@ -92,7 +93,9 @@ def readable(pattern: str) -> str:
 
 
 def _state(rules: Rules, event: str) -> str | None:
-    named = {kind.__name__: row.state.value for kind, row in DESIGNS[rules.design].items()}
+    named = {
+        kind.__name__: row.state.value for kind, row in DESIGNS[rules.design].items() if row.state is not ControllerState.IDLE
+    }
     return named.get(event) if is_since("0.11.0", rules.release) else None
 
 
@@ -116,6 +119,8 @@ HEARD = {"broker": "int64", "thread": "string", "heard": "string", "handler": "s
          "waited_ms": "Int64", "took_ms": "Int64", "became": "string"}
 # fmt: on
 HANDLED, UNDER_WAY, WAITS, PREEMPTED, DIED = "handled", "under way", "waits", "preempted", "died with its broker"
+
+PASSED_ON = ("PathChanged", "NewSession")
 
 SAID: Mapping[str, Callable[[Record], str]] = {
     "notify": lambda r: f"{r.fields['type']} {r.fields['path']}",
@@ -175,9 +180,9 @@ def _rows(records: Sequence[Record], events: set[str]) -> dict[RecordId, dict[st
 
 
 def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
-    cause = by_id.get(record.cause) if record.cause else None
-    said, event = SAID.get(cause.kind) if cause else None, record.fields["event"]["event"]
-    said = SAID["start"] if event == "BrokerStartup" else said
+    event = record.fields["event"]["event"]
+    cause = _origin(record, by_id) if event in HEARERS else by_id.get(record.cause) if record.cause else None
+    said = SAID.get("start" if event == "BrokerStartup" else cause.kind) if cause else None
     return {
         "id": str(record.id),
         "broker": record.id.node,
@@ -188,6 +193,14 @@ def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
         "at_ms": record.at_ms,
         "became": WAITS,
     }
+
+
+def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
+    """What an event goes back to: the cause of its queueing, or, where a thread of ZkClient passed it on, of what that one got."""
+    cause = by_id.get(record.cause) if record.cause else None
+    if cause and cause.kind == "begin" and cause.plain().fields["event"] in PASSED_ON:
+        return _origin(by_id[cause.cause], by_id) if cause.cause else None
+    return cause
 
 
 def _lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:

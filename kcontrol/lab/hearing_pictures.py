@@ -53,16 +53,17 @@ def _znode(path: str) -> tuple[str, ...]:
 
 # ---------------------------------------------------------------- threads
 
-SOURCES: tuple[tuple[str, tuple[type[events.Event], ...]], ...] = (
+SOURCES: tuple[tuple[str, tuple[str, ...]], ...] = (
     # what happens                          the event, under one name or another
-    ("the broker starts",                   (events.Startup, events.BrokerStartup)),
-    ("news of a znode",                     (events.BrokerChange,)),
-    ("the session has expired",             (events.Expire, events.NewSession)),
-    ("a broker asks to stop",               (events.ControlledShutdown,)),
-    ("it is time to look at leaders",       (events.AutoPreferredReplicaLeaderElection,)),
-    ("topics wait for their deletion",      (events.DeletionsResumed, events.TopicDeletion)),
-    ("an answer to StopReplica",            (events.TopicDeletionStopReplicaResponseReceived,)),
+    ("the broker starts",                   ("Startup", "BrokerStartup")),
+    ("news of a znode",                     ("PathChanged", "BrokerChange")),
+    ("the session has expired",             ("Expire", "NewSession")),
+    ("a broker asks to stop",               ("ControlledShutdown",)),
+    ("it is time to look at leaders",       ("AutoPreferredReplicaLeaderElection",)),
+    ("topics wait for their deletion",      ("DeletionsResumed", "TopicDeletion")),
+    ("an answer to StopReplica",            ("TopicDeletionStopReplicaResponseReceived",)),
 )  # fmt: skip
+DECIDES = "controller"  # the event thread, where there is one
 
 
 def threads(records: Sequence[Record], state: State) -> Diagram:
@@ -73,16 +74,13 @@ def threads(records: Sequence[Record], state: State) -> Diagram:
     chosen = rules(records[0].fields["release"])
     node = state["nodes"].get(str((scene.controller(state) or (None,))[0]), {})
     locks = {name: lock for name, room, lock in THREADS[chosen.design] if room == "controller"}
-    boxes, arrows = list[Box](), list[Arrow]()
-    for what, kinds in SOURCES:
-        kind = next(kind for kind in kinds if kind in DESIGNS[chosen.design])
-        boxes.append(Box(what, (what,)))
-        arrows.append(Arrow(what, _thread(chosen, kind)))
-    boxes += [_box(name, node) for name in locks if any(arrow.target == name for arrow in arrows)]
-    if LOCK in locks.values():
-        boxes.append(Box(LOCK, (LOCK,)))
+    known = {kind.__name__: kind for kind in DESIGNS[chosen.design]}
+    arrows = [Arrow(what, _thread(chosen, next(known[name] for name in names if name in known))) for what, names in SOURCES]
+    heard = [name for name in locks if name == DECIDES or any(arrow.target == name for arrow in arrows)]
+    boxes = [*(Box(what, (what,)) for what, _ in SOURCES), *(_box(name, node) for name in heard)]
+    boxes += [Box(LOCK, (LOCK,))] if LOCK in locks.values() else []
     boxes.append(Box("context", ("ControllerContext", "both state machines")))
-    arrows += [Arrow(box.key, LOCK if locks[box.key] else "context") for box in boxes if box.key in locks]
+    arrows += [Arrow(name, locks[name] or ("context" if name == DECIDES else DECIDES)) for name in heard]
     arrows += [Arrow(LOCK, "context", "one at a time")] if LOCK in locks.values() else []
     return _fitted(graph("threads", boxes, arrows))
 
