@@ -196,7 +196,7 @@ def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
 
 
 def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
-    """What an event goes back to: the cause of its queueing, or, where a thread of ZkClient passed it on, of what that one got."""
+    """What an event goes back to: the cause of its queueing, or, where ZkClient's thread passed it on, of what that one got."""
     cause = by_id.get(record.cause) if record.cause else None
     if cause and cause.kind == "begin" and cause.plain().fields["event"] in PASSED_ON:
         return _origin(by_id[cause.cause], by_id) if cause.cause else None
