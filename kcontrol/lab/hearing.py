@@ -18,9 +18,9 @@ from kcontrol.views import text, watching
 
 # fmt: off
 HEARERS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    # event                         since, Kafka's class that puts it into the queue, or that is called
+    # event                          since, Kafka's class that puts it into the queue, or that is called; "" for none any more
     "LeaderChange":                   (("0.8.0", "LeaderChangeListener"),),
-    "ControllerEpochChange":          (("0.8.0", "ControllerEpochListener"),),
+    "ControllerEpochChange":          (("0.8.0", "ControllerEpochListener"), ("0.8.2", "")),  # KAFKA-1096
     "NewSession":                     (("0.8.0", "SessionExpirationListener"),),
     "RegisterBroker":                 (("0.8.0", "SessionExpireListener"),),
     "ControllerChange":               (("0.11.0", "ControllerChangeListener"), ("1.1.0", "ControllerChangeHandler")),
@@ -55,7 +55,7 @@ STATE_ZNODE = "/brokers/topics/<topic>/partitions/<partition>/state"
 def hearer(event: str, release: str) -> str | None:
     """Kafka's name of the class that an event comes from, None where the release has none."""
     rows = HEARERS.get(event, ())
-    return str(pick(rows, release)) if rows and is_since(rows[0][0], release) else None
+    return (pick(rows, release) or None) if rows and is_since(rows[0][0], release) else None
 
 
 class Heard(NamedTuple):
