@@ -40,6 +40,10 @@ ALSO_RIGHT = {
         r"acts = .*\[3, 2\]\}\)\]  # who of the target is preferred is free",
         r"acts = .*, \('reassign', .*, \('reassign', .*  # the same request once more changes nothing",
     ],
+    "lock-without-herd": [
+        r"before = .* in reversed.*  # the order of names is nothing to `max`",
+        r"return max\(before, key=lambda name: name\[-(9|11):\], default=None\)  # the dash before it, or a leading zero less",
+    ],
     "longest-wait": [r"begun = .*\['waited_ms', 'waited_ms'\]\)  # the same column, named twice"],
     "what-preemption-answers": [
         r".* in reversed\(list\(run.records\)\) .*  # the order of records is nothing to a set, nor to `all`",
