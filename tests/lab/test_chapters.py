@@ -280,3 +280,55 @@ def test_the_rule_of_the_exercise_is_that_of_the_controller(opened: Opened, halt
     found = (lab if halt[0] == "freeze" else lab.run()).delete_topic("t").run().deletions()
     states = found.state.str.removeprefix("ReplicaDeletion").str.removesuffix("Replica").tolist()
     assert len(states) == 2 and due(states, bool(found.ineligible.all())) == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "before", "gone"),
+    [
+        ([1, 2, 3], (), ("kill", 3)),
+        ([1, 2, 3], (("kill", 2),), ("kill", 3)),
+        ([3, 2], (("kill", 2),), ("kill", 3)),
+        ([3], (), ("kill", 3)),
+        ([1, 2, 3], (("kill", 3), ("start", 3)), ("term", 3)),
+    ],
+)
+def test_the_exercise_retires_as_the_controller_does(
+    opened: Opened, topic: list[int], before: tuple[tuple[Any, ...], ...], gone: tuple[Any, ...]
+) -> None:
+    """Chapter 7: leader, ISR and receivers after a move to Offline are those of the solution of `off-the-isr`."""
+    retire = answers.shipped(exercises.registry()["off-the-isr"], "solution")
+    lab = opened([5, 1, 2, 3], topics={"t": [topic]})
+    for act in before:
+        lab.step(act).run()
+    stored, sent, made = lab.partitions().loc["t-0"], len(lab.requests()), len(lab.journal("change"))
+    lab.step(gone).run()
+    moves = lab.journal("change").iloc[made:].query("subject == 't-0@3' and target == 'OfflineReplica'")
+    leader, isr, told = retire(3, topic, stored.leader, stored.isr)
+    value = moves.value.iloc[0]
+    assert (value["leader"], list(value["isr"])) == (leader, isr)
+    orders = lab.requests().iloc[sent:].query("api == 'LeaderAndIsr'")
+    assert set(orders.receiver) == set(lab.brokers().query("alive").index) & set(told)
+
+
+def test_what_was_erased_is_told_to_lead_again(opened: Opened) -> None:
+    """Chapter 7: after a failover a broker that has deleted its copy hears LeaderAndIsr, then StopReplica twice, and deletes it."""
+    lab = opened([5, 1, 2, 3], topics={"t": [[1, 2, 3]]}).freeze(3).delete_topic("t").run()
+    assert lab.replicas().state["t-0@2"] == "ReplicaDeletionSuccessful"
+    lab.kill(5).run()
+    heard = lab.requests().query("receiver == 2 and sender == 1")
+    assert heard.api.tolist() == ["UpdateMetadata", "LeaderAndIsr", *["UpdateMetadata"] * 2, *["StopReplica"] * 2]
+    assert lab.replicas().state["t-0@2"] == "ReplicaDeletionSuccessful"
+
+
+def test_online_is_not_alive(opened: Opened) -> None:
+    """Chapter 7: the replica of a topic that is created while its broker is dead is Online, and nobody leads it."""
+    lab = opened(3).kill(3).run().create_topic("u", [[3]]).run()
+    assert lab.replicas().loc["u-0@3", ["state", "alive"]].tolist() == ["OnlineReplica", False]
+    lab.start(3).run()
+    assert lab.journal("change").query("subject == 'u-0@3'").rule.tolist()[-1] == "nobody leads it"
+
+
+def test_a_broker_that_leaves_refuses_to_stop(opened: Opened) -> None:
+    """Chapter 7: in 2.8 both orders carry the leader epoch that the broker has. Source: ReplicaManager.stopReplicas (2.8)."""
+    found = opened([5, 1, 2, 3], topics={"t": [[1, 2, 3]]}).term(3).run().requests().query("api == 'StopReplica'")
+    assert found.outcome.tolist() == ["FENCED_LEADER_EPOCH"] * 2
