@@ -311,7 +311,7 @@ def test_the_exercise_retires_as_the_controller_does(
 
 
 def test_what_was_erased_is_told_to_lead_again(opened: Opened) -> None:
-    """Chapter 7: after a failover a broker that has deleted its copy hears LeaderAndIsr, then StopReplica twice, and deletes it."""
+    """Chapter 7: after a failover a broker that has deleted its copy hears LeaderAndIsr, and has to delete it again."""
     lab = opened([5, 1, 2, 3], topics={"t": [[1, 2, 3]]}).freeze(3).delete_topic("t").run()
     assert lab.replicas().state["t-0@2"] == "ReplicaDeletionSuccessful"
     lab.kill(5).run()
