@@ -1,4 +1,4 @@
-"""What the questions of chapters 5 and 8 to 11 say will happen does happen; and every chapter asks what it has."""
+"""What the questions of chapters 5 to 11 say will happen does happen; and every chapter asks what it has."""
 
 from __future__ import annotations
 
@@ -332,3 +332,51 @@ def test_a_broker_that_leaves_refuses_to_stop(opened: Opened) -> None:
     """Chapter 7: in 2.8 both orders carry the leader epoch that the broker has. Source: ReplicaManager.stopReplicas (2.8)."""
     found = opened([5, 1, 2, 3], topics={"t": [[1, 2, 3]]}).term(3).run().requests().query("api == 'StopReplica'")
     assert found.outcome.tolist() == ["FENCED_LEADER_EPOCH"] * 2
+
+
+TWO = {"t": [[1, 2, 3], [2, 3, 1]]}
+ORDER = "LeaderAndIsrRequest"
+
+
+def told_3(lab: Lab) -> list[str]:
+    """What broker 3 has answered to the two requests of the first batch after the death of broker 2."""
+    found: list[str] = lab.requests().query("sender == 4 and receiver == 3").outcome.tolist()[-4:-2]
+    return found
+
+
+def test_a_decision_that_nobody_was_told_is_told_by_the_next(opened: Opened) -> None:
+    """Chapter 6: a controller dies between write and send; the next one tells what is written, and decides nothing again."""
+    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=lambda lab: lab.partitions().leader["t-1"] == 3).kill(4)
+    assert lab.heard("t-1").leader.to_dict() == {"ZooKeeper": 3, "1 hosts": 2, "1 metadata": 2, "3 hosts": 2, "3 metadata": 2}
+    found = lab.run().heard("t-1")
+    assert set(found.leader) == {3} and set(found.leader_epoch) == {1} and found.controller_epoch["ZooKeeper"] == 1
+
+
+def test_an_order_that_is_heard_twice(opened: Opened) -> None:
+    """Chapter 6: the second time the leader epoch is no newer, and the broker has obeyed the first."""
+    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).duplicate(4, 3).run()
+    assert told_3(lab) == ["STALE_CONTROLLER_EPOCH", "NONE"]
+    assert lab.heard("t-1").leader["3 hosts"] == 3
+
+
+def test_an_order_of_a_controller_that_was_replaced(opened: Opened) -> None:
+    """Chapter 6: refused as a whole, once the receiver has heard of the next controller epoch."""
+    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).freeze(4).expire(4).run().thaw(4)
+    assert told_3(lab.step(("request", 4, 3))) == ["STALE_CONTROLLER_EPOCH", "waiting"]
+    assert told_3(lab.run()) == ["STALE_CONTROLLER_EPOCH", "dropped"]
+
+
+@pytest.mark.parametrize(("release", "answer"), [("1.1", "NONE"), ("2.8", "STALE_BROKER_EPOCH")])
+def test_an_order_for_an_earlier_life(opened: Opened, release: str, answer: str) -> None:
+    """Chapter 6: since 2.2 a request names the registration that it is meant for. Source: KafkaApis.isBrokerEpochStale (2.8)."""
+    lab = opened([4, 1, 2, 3], topics=TWO, release=release).kill(2).run(until=ORDER).kill(3).expire(3).start(3)
+    while own := [a for a in lab.actions() if a[0] in ("advance", "begin", "deliver") and a[1] == 3]:
+        lab.step(own[0])
+    assert told_3(lab.step(("request", 4, 3)))[0] == answer
+
+
+def test_a_new_broker_is_told_what_is_outdated_and_nobody_decides_by_it(opened: Opened) -> None:
+    """Chapter 6: in 0.8.1 the controller's ISR is old, what it tells is old, and the election reads the znode."""
+    lab = opened([4, 1, 2, 3], topics=TWO, release="0.8.1").freeze(3).shrink("t-0", 3).run().start(5).run()
+    assert lab.heard("t-0").isr[["ZooKeeper", "4 controls", "5 metadata"]].tolist() == [[1, 2], [1, 2, 3], [1, 2, 3]]
+    assert lab.kill(1).run().heard("t-0").isr[["ZooKeeper", "4 controls", "5 metadata"]].tolist() == [[2]] * 3
