@@ -5,7 +5,7 @@ Source: KafkaServer.startup, KafkaZkClient.createTopLevelPaths, ProducerIdManage
 
 from __future__ import annotations
 
-from kcontrol.effects import Enqueue, Exists, Handler, Learn, Op, Read, Result, Transaction
+from kcontrol.effects import Enqueue, Handler, Op, Read, Result, Transaction
 from kcontrol.events import BrokerStartup, Startup
 from kcontrol.registration import ensure, register
 from kcontrol.replica.context import BrokerContext
@@ -13,7 +13,6 @@ from kcontrol.znodes import (
     CLUSTER_ID,
     PRODUCER_ID_BLOCK,
     BrokerEndpoint,
-    broker_path,
     decode_producer_id_block_end,
     encode_cluster_id,
     encode_producer_id_block,
@@ -28,9 +27,6 @@ def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
         yield from ensure(path)
     yield from _cluster_id(event.cluster_id)
     yield from register(ctx.rules, ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms)
-    if ctx.rules.broker_epochs:
-        (stat,) = yield Exists((broker_path(ctx.broker_id),))
-        yield Learn("broker_epoch", stat.czxid if stat else -1, context="broker")
     yield Enqueue(Startup())
     yield from _producer_id_block(ctx.broker_id)
 

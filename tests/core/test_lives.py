@@ -82,6 +82,20 @@ def test_an_expired_controller_hears_of_it_before_anything_else() -> None:
     assert stored(world)["u-0"][0] == 1
 
 
+def test_a_leader_under_a_new_session_may_ask_for_an_isr() -> None:
+    """A broker knows the epoch of its latest registration, so the controller hears its AlterIsr.
+
+    Source: KafkaController.processRegisterBrokerAndReelect (2.8); recording absent-creation of 2.8.2.
+    """
+    world = cluster({"t": ((3, 2),)})
+    world.step(("expire", 3))
+    world.run()
+    for kind in ("kill", "start"):
+        world.step((kind, 2))
+        world.run()
+    assert stored(world)["t-0"] == (3, (3, 2))
+
+
 def test_a_broker_under_a_new_session_has_a_later_epoch() -> None:
     """After an expiry a broker registers anew: the controller sees a bounced broker and tells it everything again."""
     world = cluster()
