@@ -361,9 +361,8 @@ def test_an_order_that_is_heard_twice(opened: Opened) -> None:
 
 def test_an_order_of_a_controller_that_was_replaced(opened: Opened) -> None:
     """Chapter 6: refused as a whole, once the receiver has heard of the next controller epoch."""
-    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).freeze(4).expire(4).run().thaw(4)
-    assert told_3(lab.step(("request", 4, 3))) == ["STALE_CONTROLLER_EPOCH", "waiting"]
-    assert told_3(lab.run()) == ["STALE_CONTROLLER_EPOCH", "dropped"]
+    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).freeze(4).expire(4).run().thaw(4).run()
+    assert told_3(lab) == ["STALE_CONTROLLER_EPOCH", "STALE_CONTROLLER_EPOCH"]
 
 
 @pytest.mark.parametrize(("release", "answer"), [("1.1", "NONE"), ("2.8", "STALE_BROKER_EPOCH")])
