@@ -40,6 +40,11 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "registers_first":        (("0.8.0", True), ("0.8.1", False), ("1.1.0", True)),  # a broker at its start, or the election
     "registers_with_version": (("0.8.0", False), ("2.2.0", True)),   # created empty and set, so that its data has version 1
     "elects_with_epoch":      (("0.8.0", False), ("2.1.0", True)),   # /controller and the epoch in one transaction
+    "follows_epoch":          (("0.8.0", True), ("0.8.2", False)),   # every broker listens to the epoch (KAFKA-1096)
+    "looks_before_electing":  (("0.8.0", False), ("0.8.2", True)),   # a broker that finds `/controller` does not try to create it
+    "failover":               (("0.8.0", "0.8.1"), ("0.8.2", "0.8.2"), ("0.11.0", EVENT_THREAD)),  # the order of its steps
+    "resignation":            (("0.8.0", "0.8.1"), ("0.8.2", "0.8.2"), ("0.11.0", EVENT_THREAD)),  # the order of its steps
+    "idle_scheduler":         (("0.8.0", "fails"), ("0.9.0", "is left")),  # when it is stopped without having been started
     "lost_epoch":             (("0.8.0", "is logged"), ("1.1.0", "ends it")),  # a failover whose epoch another has written
     "root_paths":             (("0.8.0", ROOT_PATHS_0_8), ("1.1.0", ROOT_PATHS_1_1), ("2.8.0", ROOT_PATHS_2_8)),  # it creates
     "offline_order":          (("0.8.0", "isr"), ("0.8.2", "ar")),   # who leads after an offline election (KAFKA-1503)
@@ -53,6 +58,9 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "metadata_for_nothing":   (("0.8.0", False), ("0.9.0", True)),   # whether UpdateMetadata goes out without any partition
     "new_replica_reads":      (("0.8.0", "znode"), ("1.1.0", "cache")),  # where it is looked up who leads its partition
     "deletes_topics":         CONFIGS["delete.topic.enable"].defaults,
+    "halts_what_is_asked":    (("0.8.0", True), ("0.8.2", False)),   # a reassignment, where a deletion is asked for meanwhile
+    "doomed_election":        (("0.8.0", "stops all"), ("0.8.2", "left out")),  # asked for with others, of a doomed topic
+    "lone_replica_is_moved":  (("0.8.0", True), ("0.8.2", False)),   # at a controlled shutdown, in vain
     "doomed_metadata":        (("0.8.0", "every time"), ("2.0.0", "where named")),  # UpdateMetadata of what is being deleted
     "newcomer_hears_of_doomed": (("0.8.0", True), ("2.7.0", False)),  # a broker that starts, by UpdateMetadata
     "deleted_together":       (("0.8.0", False), ("2.5.0", True)),   # topics, not one after the other
@@ -112,6 +120,11 @@ class Rules:
     registers_first: bool
     registers_with_version: bool
     elects_with_epoch: bool
+    follows_epoch: bool
+    looks_before_electing: bool
+    failover: str
+    resignation: str
+    idle_scheduler: str
     lost_epoch: str
     root_paths: tuple[str, ...]
     offline_order: str
@@ -125,6 +138,9 @@ class Rules:
     metadata_for_nothing: bool
     new_replica_reads: str
     deletes_topics: bool
+    halts_what_is_asked: bool
+    doomed_election: str
+    lone_replica_is_moved: bool
     doomed_metadata: str
     newcomer_hears_of_doomed: bool
     deleted_together: bool

@@ -1,6 +1,6 @@
 """How a broker competes for `/controller` where listeners share one lock: `ZookeeperLeaderElector`, with its weaknesses.
 
-Source: ZookeeperLeaderElector.scala, KafkaController.scala (SessionExpirationListener, startup) and KafkaServer.scala (0.8.1).
+Source: ZookeeperLeaderElector.scala, KafkaController.scala (SessionExpirationListener, startup), KafkaServer.scala (0.8.1 on).
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from kcontrol.znodes import (
     encode_controller,
 )
 
+NOBODY = -1
+
 
 def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
     """Root paths, then the election and all that follows if it is won, and only then the registration."""
@@ -29,9 +31,10 @@ def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
         (stat,) = yield Exists((path,))
         if stat is None:
             yield from ensure(path)
-    yield from read_controller_epoch(ctx, watch=False)  # what is written before the watch is set goes unnoticed
-    yield Watch(CONTROLLER_EPOCH)
-    yield Exists((CONTROLLER_EPOCH,), watch=True)
+    if ctx.rules.follows_epoch:
+        yield from read_controller_epoch(ctx, watch=False)  # what is written before the watch is set goes unnoticed
+        yield Watch(CONTROLLER_EPOCH)
+        yield Exists((CONTROLLER_EPOCH,), watch=True)
     yield Watch(CONTROLLER)
     yield Exists((CONTROLLER,), watch=True)
     yield from elect(ctx, event.timestamp_ms)
@@ -49,13 +52,18 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
     Whatever fails on the way gives `/controller` up again, without a resignation: listeners, machines and channels stay.
     """
+    if ctx.rules.looks_before_electing:
+        (znode,) = yield Read((CONTROLLER,), watch=True)
+        yield Learn("active_controller_id", _leader_id(znode.data) if znode else NOBODY)
+        if znode:
+            return
     try:
         if (yield from _create(ctx, timestamp_ms)):
             yield Learn("active_controller_id", ctx.broker_id)
             yield from take_over(ctx)
     except Exception as error:
         yield Complain(error)
-        yield Learn("active_controller_id", -1)
+        yield Learn("active_controller_id", NOBODY)
         yield Transaction((Op("delete", CONTROLLER),))
 
 

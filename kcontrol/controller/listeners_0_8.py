@@ -131,9 +131,10 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
         return
     yield Learn("shutting_down_broker_ids", (broker_id,))
     yield Release()
-    for tp in [tp for tp, assignment in ctx.assignments.items() if broker_id in assignment.replicas]:
+    copies = {tp: len(assignment.replicas) for tp, assignment in ctx.assignments.items() if broker_id in assignment.replicas}
+    for tp in copies:
         yield Release()
-        if (cached := ctx.leadership.get(tp)) is None:
+        if (cached := ctx.leadership.get(tp)) is None or not (ctx.rules.lone_replica_is_moved or copies[tp] > 1):
             continue
         if cached.leader == broker_id:
             yield from partition_machine.move(ctx, (tp,), PartitionState.ONLINE, "controlled_shutdown")

@@ -279,10 +279,15 @@ def _unclean(
     hopeless = [tp for tp, value in stored.items() if not any(ctx.is_replica_online(b, tp) for b in value.isr)]
     if not hopeless or question.unclean or ctx.rules.unclean == "always":
         return frozenset(hopeless)
-    topics = tuple(dict.fromkeys(tp.topic for tp in hopeless))
-    znodes: tuple[Znode | None, ...] = yield Read(tuple(map(topic_config_path, topics)))
-    allowed = {topic: _allows_unclean(ctx, znode) for topic, znode in zip(topics, znodes, strict=True)}
+    allowed = yield from unclean_allowed(ctx, (tp.topic for tp in hopeless))
     return frozenset(tp for tp in hopeless if allowed[tp.topic])
+
+
+def unclean_allowed(ctx: ControllerContext, topics: Iterable[str]) -> Generator[Effect, Any, dict[str, bool]]:
+    """Whether each of these topics, or the broker's default, allows unclean elections, as ZooKeeper says now."""
+    topics = tuple(dict.fromkeys(topics))
+    znodes: tuple[Znode | None, ...] = yield Read(tuple(map(topic_config_path, topics)))
+    return {topic: _allows_unclean(ctx, znode) for topic, znode in zip(topics, znodes, strict=True)}
 
 
 def _allows_unclean(ctx: ControllerContext, znode: Znode | None) -> bool:

@@ -5,11 +5,12 @@ Source: ReplicaStateMachine.scala (2.8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Any
 
 from kcontrol.controller.broker_order import BROKER_ORDERS
 from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.partition_machine import unclean_allowed
 from kcontrol.controller.requests import RequestBatch
 from kcontrol.effects import Commit, Committed, Effect, Learn, Read, Refusal, StateChange, Znode
 from kcontrol.generations import LISTENERS, Rules
@@ -193,7 +194,8 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
     todo = replicas
     while todo:
         znodes: tuple[Znode | None, ...] = yield Read(tuple(state_path(r.topic_partition) for r in todo))
-        plan = [_without(ctx, r, target, znode) for r, znode in zip(todo, znodes, strict=True)]
+        losing = yield from _may_lose_isr(ctx, todo, znodes)
+        plan = [_without(ctx, r, target, znode, r.topic in losing) for r, znode in zip(todo, znodes, strict=True)]
         answer: Committed = yield Commit(tuple(p for p in plan if p))
         for change in answer.done:
             replica, value = change.subject, change.value
@@ -206,10 +208,26 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
         todo = [r for r in answer.lost if isinstance(r, PartitionReplica)]
 
 
+def _may_lose_isr(
+    ctx: ControllerContext, replicas: Replicas, znodes: tuple[Znode | None, ...]
+) -> Generator[Effect, Any, Collection[str]]:
+    """The topics whose last ISR member may go: before 0.8.2 all, then those with unclean elections, since 1.1 none.
+
+    Source: KafkaController.removeReplicaFromIsr (0.8.2), removeReplicasFromIsr (1.1).
+    """
+    if ctx.rules.last_isr_member != "stays if clean":
+        return () if ctx.rules.last_isr_member == "stays" else {r.topic for r in replicas}
+    stored = {r: decode_state(z.data, z.stat.version) for r, z in zip(replicas, znodes, strict=True) if z}
+    ours = {r: value for r, value in stored.items() if value.controller_epoch <= ctx.controller_epoch}
+    last = [r.topic for r, value in ours.items() if value.isr == (r.broker_id,)]
+    allowed = (yield from unclean_allowed(ctx, last)) if last else {}
+    return frozenset(topic for topic, is_allowed in allowed.items() if is_allowed)
+
+
 def _without(
-    ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState, znode: Znode | None
+    ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState, znode: Znode | None, may_lose_isr: bool
 ) -> StateChange | Refusal | None:
-    """The partition's ISR without this replica; a leader that goes leaves -1 behind, and a last member stays, since 1.1."""
+    """The partition's ISR without this replica; a leader that goes leaves -1 behind, and a last member may have to stay."""
     source = ctx.replica_state(replica)
     if znode is None:
         queued = ctx.is_queued_for_deletion(replica.topic)
@@ -221,6 +239,6 @@ def _without(
     if replica.broker_id not in stored.isr:
         return StateChange(replica, source, target, value, None, "not in the ISR")
     leader = NO_LEADER if stored.leader == replica.broker_id else stored.leader
-    stays = len(stored.isr) == 1 and ctx.rules.last_isr_member != "leaves"
+    stays = len(stored.isr) == 1 and not may_lose_isr
     isr = stored.isr if stays else tuple(b for b in stored.isr if b != replica.broker_id)
     return StateChange(replica, source, target, value.decided(leader, isr), "set", "leaves the ISR")

@@ -18,15 +18,17 @@ from kcontrol.znodes import DELETE_TOPICS
 
 
 def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
-    """Queue what is asked for, and hold up what is in an election or a reassignment.
+    """Queue what is asked for. What is in an election or a reassignment is held up if it is queued by then, in 0.8.1 alone it is.
 
     Nobody looks whether this broker still is controller: one that has resigned drops requests for topics that it never knew.
     """
     names = yield from children_of(DELETE_TOPICS)
     known = yield from deletion.drop_unknown(ctx, names)
-    if known:
-        yield from deletion.enqueue(ctx, known)
-        yield from deletion.halt(ctx, topics_in_transition(ctx))
+    if not known:
+        return
+    steps = (deletion.enqueue(ctx, known), deletion.halt(ctx, topics_in_transition(ctx)))
+    for step in steps if ctx.rules.halts_what_is_asked else reversed(steps):
+        yield from step
 
 
 def topics_in_transition(ctx: ControllerContext) -> frozenset[str]:

@@ -17,6 +17,8 @@ CHANGED = {
     # rule                   last release before, value    first release after, value
     "offline_order":         ("0.8.1", "isr",              "0.8.2", "ar"),
     "unclean_default":       ("0.10.2", True,              "0.11.0", False),
+    "follows_epoch":         ("0.8.1", True,               "0.8.2", False),
+    "looks_before_electing": ("0.8.1", False,              "0.8.2", True),
     "fenced_writes":         ("2.0", False,                "2.1", True),
     "pipelined":             ("1.0", False,                "1.1", True),
     "offline_at_startup":    ("2.2", False,                "2.3", True),
@@ -95,8 +97,8 @@ def test_what_is_no_release_is_refused(release: str) -> None:
 
 def test_a_world_refuses_a_release_that_it_does_not_play() -> None:
     """The rules of a release may be known before it is played: a world of it is refused with the list of those that are."""
-    with pytest.raises(UserError, match=r"Kafka 0\.8\.2 is not played here yet; there is "):
-        World(Settings(release="0.8.2"))
+    with pytest.raises(UserError, match=r"Kafka 2\.0 is not played here yet; there is "):
+        World(Settings(release="2.0"))
     assert World(Settings(release="2.8.2")).settings.rules().fenced_writes
 
 
