@@ -109,6 +109,7 @@ class RegisterBroker(Event):
 
     host: str
     port: int
+    session: int = 0
     timestamp_ms: int = 0
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import delete_all, refresh_leadership
-from kcontrol.controller.reassignment import maybe_complete_those
+from kcontrol.controller.reassignment import maybe_complete_those, require_channels
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
 from kcontrol.effects import Children, Handler, Learn, Op, Read, Respond, Result, Writes
@@ -79,14 +79,16 @@ def isr_change_notification(ctx: ControllerContext, event: IsrChangeNotification
     (names,) = yield Children((ISR_CHANGE_NOTIFICATION,), watch=True)
     paths = tuple(f"{ISR_CHANGE_NOTIFICATION}/{name}" for name in names or ())
     if paths:
-        yield from afterwards(_take_note(ctx, paths), delete_all(paths))
+        yield from afterwards(take_note(ctx, paths), delete_all(paths))
 
 
-def _take_note(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+def take_note(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+    """Read what these name, remember what the state znodes say of it, and tell everybody."""
     znodes = yield Read(paths)
     named = dict.fromkeys(tp for znode in znodes if znode for tp in _named(znode.data))
     if named:
         yield from refresh_leadership(ctx, named)
+        yield from require_channels(ctx)
         yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, named)
         if ctx.rules.notes_complete_moves:
             yield from maybe_complete_those(ctx, named)

@@ -96,12 +96,13 @@ def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Ha
 
 
 def _refuse(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> None:
-    """Raise KafkaException for a partition that is unknown or has these replicas already, and for a target that is not alive."""
+    """Raise KafkaException for a partition that is unknown or has these replicas already; before 0.10.1 also for dead targets."""
     if tp not in ctx.assignments:
         raise KafkaException(f"{tp} does not exist and is not reassigned")
     if ctx.replicas(tp) == target:
         raise KafkaException(f"{tp} has the replicas {list(target)} already")
-    if dead := [b for b in target if b not in ctx.live_broker_ids]:
+    dead = [b for b in target if b not in ctx.live_broker_ids]
+    if dead and ctx.rules.refuses_dead_targets:
         raise KafkaException(f"{tp} is not reassigned to {list(target)}: {dead} are not alive")
 
 
@@ -142,7 +143,7 @@ def on_partition_reassignment(ctx: ControllerContext, tp: TopicPartition, target
     yield from stop_replicas(ctx, tp, tuple(b for b in before if b not in target))  # 8, 9
     yield from _assign(ctx, tp, target)  # 10
     yield from remove(ctx, tp)  # 11
-    require_channels(ctx)
+    yield from require_channels(ctx)
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))  # 12
     yield from deletion.resume(ctx, (tp.topic,))
 

@@ -98,7 +98,8 @@ def retire(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, targ
     yield from _leave_isr(ctx, batch, led, target)
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
     if unled and ctx.rules.unled_replica == "stays":
-        yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in unled))
+        told = [r for r in unled if not _is_passed_over(ctx, r)]
+        yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in told))
         return
     for replica in unled:
         batch.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (replica.topic_partition,))
@@ -208,6 +209,11 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
         todo = [r for r in answer.lost if isinstance(r, PartitionReplica)]
 
 
+def _is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
+    """Whether nothing is said of a replica that stays what it is because there is no leadership to take it out of."""
+    return ctx.rules.stateless_doomed == "is passed over" and ctx.is_queued_for_deletion(replica.topic)
+
+
 def _may_lose_isr(
     ctx: ControllerContext, replicas: Replicas, znodes: tuple[Znode | None, ...]
 ) -> Generator[Effect, Any, Collection[str]]:
@@ -230,8 +236,7 @@ def _without(
     """The partition's ISR without this replica; a leader that goes leaves -1 behind, and a last member may have to stay."""
     source = ctx.replica_state(replica)
     if znode is None:
-        queued = ctx.is_queued_for_deletion(replica.topic)
-        return None if queued else Refusal(replica, source, target, "the partition has no state znode")
+        return None if _is_passed_over(ctx, replica) else Refusal(replica, source, target, "the partition has no state znode")
     stored = decode_state(znode.data, znode.stat.version)
     if stored.controller_epoch > ctx.controller_epoch:
         return Refusal(replica, source, target, f"controller epoch {stored.controller_epoch} has written the state znode")

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from kcontrol.effects import Enqueue, Exists, Handler, Learn, Op, Read, Result, Transaction
 from kcontrol.events import BrokerStartup, Startup
-from kcontrol.registration import ensure, register
+from kcontrol.registration import ensure, name_cluster, register
 from kcontrol.replica.context import BrokerContext
 from kcontrol.znodes import (
-    CLUSTER_ID,
     PRODUCER_ID_BLOCK,
     BrokerEndpoint,
     broker_path,
     decode_producer_id_block_end,
-    encode_cluster_id,
     encode_producer_id_block,
 )
 
@@ -26,20 +24,13 @@ def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
     """Root paths, cluster id, registration; then the controller module starts, and the broker takes its first producer ids."""
     for path in ctx.rules.root_paths:
         yield from ensure(path)
-    yield from _cluster_id(event.cluster_id)
+    yield from name_cluster(event.cluster_id)
     yield from register(ctx.rules, ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms)
     if ctx.rules.broker_epochs:
         (stat,) = yield Exists((broker_path(ctx.broker_id),))
         yield Learn("broker_epoch", stat.czxid if stat else -1, context="broker")
     yield Enqueue(Startup())
     yield from _producer_id_block(ctx.broker_id)
-
-
-def _cluster_id(cluster_id: str) -> Handler:
-    """The first broker of a cluster names it."""
-    (znode,) = yield Read((CLUSTER_ID,))
-    if znode is None:
-        yield from ensure(CLUSTER_ID, encode_cluster_id(cluster_id))
 
 
 def _producer_id_block(broker_id: int) -> Handler:

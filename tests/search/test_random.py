@@ -20,6 +20,8 @@ from tests.search.support import pasted, two_brokers
 ROUTINE = 93  # of a hundred steps, those that go on by themselves: with fewer, nothing ever comes to its end
 CHOICES = st.lists(st.integers(0, 99_999), min_size=20, max_size=60)
 RELEASES_OWN = {"0.8.1": {"LeaderChange", "NewSession"}, "0.8.2": {"LeaderChange", "NewSession"},
+                "0.9": {"LeaderChange", "NewSession", "PropagateIsrChanges"},
+                "0.10.2": {"LeaderChange", "NewSession", "PropagateIsrChanges"},
                 "1.1": {"Reelect", "PropagateIsrChanges"},
                 "2.4": {"Reelect", "PropagateIsrChanges"},
                 "2.8": {"Reelect", "AlterIsrReceived"}}  # fmt: skip
