@@ -146,7 +146,11 @@ def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> H
 
 
 def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:
-    """Take over what the controller has written; after a refusal the old ISR stands until a newer LeaderAndIsr."""
+    """Take over what the controller has written; after a refusal the old ISR stands until a newer LeaderAndIsr.
+
+    So it does after an error that Kafka would ask about again: the question counts as under way while its answer is being heard,
+    so a second one is refused. Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8).
+    """
     settled = {tp: after for tp, answer in event.partitions if (after := _settle(ctx, tp, answer))}
     if settled:
         yield Learn("hosted", settled, context="broker")
@@ -158,7 +162,7 @@ def _settle(ctx: BrokerContext, tp: TopicPartition, answer: Any) -> HostedPartit
         return None
     if isinstance(answer, LeaderAndIsr) and answer.leader_epoch == held.value.leader_epoch:
         return held._replace(value=answer, pending_isr=())
-    return held._replace(pending_isr=()) if answer == "UNKNOWN_SERVER_ERROR" else None
+    return None
 
 
 # fmt: off

@@ -109,9 +109,10 @@ class Desk:
         self.command("notebook:run-cell", {})
 
     def use_theme(self, name: str) -> None:
-        """Switches JupyterLab's theme."""
+        """Switches JupyterLab's theme and waits until the picture that covers the page meanwhile is gone."""
         self.command("apputils:change-theme", {"theme": name})
         self.page.wait_for_selector(f'body[data-jp-theme-light="{str(name.endswith("Light")).lower()}"]', state="attached")
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached")
 
     @property
     def cells(self) -> int:
