@@ -46,8 +46,17 @@ def listen_to_requests(ctx: ControllerContext) -> Handler:
     """Reassignments and preferred elections are asked for through znodes."""
     paths = (REASSIGN_PARTITIONS, PREFERRED_REPLICA_ELECTION)
     for path in paths if ctx.rules.design == LISTENERS else reversed(paths):
+        yield from listen_to_data(path)(ctx)
+
+
+def listen_to_data(path: str) -> Callable[[ControllerContext], Handler]:
+    """A step that subscribes to the data of `path`. Source: ZkClient.subscribeDataChanges (0.3)."""
+
+    def step(ctx: ControllerContext) -> Handler:
         yield Watch(path)
         yield Exists((path,), watch=True)
+
+    return step
 
 
 def delete_notifications(ctx: ControllerContext) -> Handler:
@@ -68,16 +77,6 @@ def listen_to_children(path: str) -> Callable[[ControllerContext], Handler]:
         yield Watch(path, children=True)
         yield Exists((path,), watch=True)
         yield Children((path,), watch=True)
-
-    return step
-
-
-def listen_to_data(path: str) -> Callable[[ControllerContext], Handler]:
-    """A step that subscribes to the data of `path`. Source: ZkClient.subscribeDataChanges (0.10)."""
-
-    def step(ctx: ControllerContext) -> Handler:
-        yield Watch(path)
-        yield Exists((path,), watch=True)
 
     return step
 

@@ -107,7 +107,7 @@ def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Ha
 
 
 def _refuse(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> None:
-    """Raise KafkaException for a partition that is unknown or has these replicas already, and, of old, for a dead target."""
+    """Raise KafkaException for a partition that is unknown or has these replicas already; before 0.10.1 also for dead targets."""
     if tp not in ctx.assignments:
         raise KafkaException(f"{tp} does not exist and is not reassigned")
     if ctx.replicas(tp) == target:
@@ -154,7 +154,7 @@ def on_partition_reassignment(ctx: ControllerContext, tp: TopicPartition, target
     yield from stop_replicas(ctx, tp, tuple(b for b in before if b not in target))  # 8, 9
     yield from _assign(ctx, tp, target)  # 10
     yield from remove(ctx, tp)  # 11
-    require_channels(ctx)
+    yield from require_channels(ctx)
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))  # 12
     yield from deletion.resume(ctx, (tp.topic,))
 

@@ -5,7 +5,7 @@ Source: ReplicaStateMachine.scala (2.8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Any
 
 from kcontrol.controller.broker_order import BROKER_ORDERS
@@ -98,9 +98,8 @@ def retire(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, targ
     yield from _leave_isr(ctx, batch, led, target)
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
     if unled and ctx.rules.unled_replica == "stays":
-        told = [r for r in unled if ctx.rules.unled_doomed_replica == "fails" or not ctx.is_queued_for_deletion(r.topic)]
-        if told:
-            yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in told))
+        told = [r for r in unled if not _is_passed_over(ctx, r)]
+        yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in told))
         return
     for replica in unled:
         batch.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (replica.topic_partition,))
@@ -196,8 +195,8 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
     todo = replicas
     while todo:
         znodes: tuple[Znode | None, ...] = yield Read(tuple(state_path(r.topic_partition) for r in todo))
-        kept = yield from _kept_members(ctx, todo, znodes)
-        plan = [_without(ctx, r, target, znode, r in kept) for r, znode in zip(todo, znodes, strict=True)]
+        losing = yield from _may_lose_isr(ctx, todo, znodes)
+        plan = [_without(ctx, r, target, znode, r.topic in losing) for r, znode in zip(todo, znodes, strict=True)]
         answer: Committed = yield Commit(tuple(p for p in plan if p))
         for change in answer.done:
             replica, value = change.subject, change.value
@@ -210,31 +209,34 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
         todo = [r for r in answer.lost if isinstance(r, PartitionReplica)]
 
 
-def _kept_members(
-    ctx: ControllerContext, replicas: Replicas, znodes: tuple[Znode | None, ...]
-) -> Generator[Effect, Any, frozenset[PartitionReplica]]:
-    """Those that are all there is of an ISR, and stay: since 1.1 always, from 0.8.2 on where no unclean election is allowed.
+def _is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
+    """Whether nothing is said of a replica that stays what it is because there is no leadership to take it out of."""
+    return ctx.rules.stateless_doomed == "is passed over" and ctx.is_queued_for_deletion(replica.topic)
 
-    Source: KafkaController.removeReplicaFromIsr (0.8.2).
+
+def _may_lose_isr(
+    ctx: ControllerContext, replicas: Replicas, znodes: tuple[Znode | None, ...]
+) -> Generator[Effect, Any, Collection[str]]:
+    """The topics whose last ISR member may go: before 0.8.2 all, then those with unclean elections, since 1.1 none.
+
+    Source: KafkaController.removeReplicaFromIsr (0.8.2), removeReplicasFromIsr (1.1).
     """
-    if ctx.rules.last_isr_member == "leaves":
-        return frozenset()
-    stored = {r: decode_state(znode.data, znode.stat.version) for r, znode in zip(replicas, znodes, strict=True) if znode}
-    last = [r for r, value in stored.items() if value.isr == (r.broker_id,) and value.controller_epoch <= ctx.controller_epoch]
-    if not last or ctx.rules.last_isr_member == "stays":
-        return frozenset(last)
-    allowed = yield from unclean_allowed(ctx, (r.topic for r in last))
-    return frozenset(r for r in last if not allowed[r.topic])
+    if ctx.rules.last_isr_member != "stays if clean":
+        return () if ctx.rules.last_isr_member == "stays" else {r.topic for r in replicas}
+    stored = {r: decode_state(z.data, z.stat.version) for r, z in zip(replicas, znodes, strict=True) if z}
+    ours = {r: value for r, value in stored.items() if value.controller_epoch <= ctx.controller_epoch}
+    last = [r.topic for r, value in ours.items() if value.isr == (r.broker_id,)]
+    allowed = (yield from unclean_allowed(ctx, last)) if last else {}
+    return frozenset(topic for topic, is_allowed in allowed.items() if is_allowed)
 
 
 def _without(
-    ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState, znode: Znode | None, stays: bool
+    ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState, znode: Znode | None, may_lose_isr: bool
 ) -> StateChange | Refusal | None:
-    """The partition's ISR without this replica, unless it stays; a leader that goes leaves -1 behind."""
+    """The partition's ISR without this replica; a leader that goes leaves -1 behind, and a last member may have to stay."""
     source = ctx.replica_state(replica)
     if znode is None:
-        queued = ctx.is_queued_for_deletion(replica.topic)
-        return None if queued else Refusal(replica, source, target, "the partition has no state znode")
+        return None if _is_passed_over(ctx, replica) else Refusal(replica, source, target, "the partition has no state znode")
     stored = decode_state(znode.data, znode.stat.version)
     if stored.controller_epoch > ctx.controller_epoch:
         return Refusal(replica, source, target, f"controller epoch {stored.controller_epoch} has written the state znode")
@@ -242,5 +244,6 @@ def _without(
     if replica.broker_id not in stored.isr:
         return StateChange(replica, source, target, value, None, "not in the ISR")
     leader = NO_LEADER if stored.leader == replica.broker_id else stored.leader
+    stays = len(stored.isr) == 1 and not may_lose_isr
     isr = stored.isr if stays else tuple(b for b in stored.isr if b != replica.broker_id)
     return StateChange(replica, source, target, value.decided(leader, isr), "set", "leaves the ISR")

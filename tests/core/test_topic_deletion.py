@@ -304,7 +304,7 @@ def test_a_disk_that_fails_holds_it_up(release: str) -> None:
     world.run()
     assert controller(world).topics_ineligible_for_deletion == {"t"}
     errors = [event.fields["body"]["errors"] for event in of_kind(world, "respond") if event.id.node == 3]
-    assert ({T0: "KAFKA_STORAGE_ERROR"} in errors) is (release != "0.8.1")
+    assert ({T0: "KAFKA_STORAGE_ERROR"} in errors) is controller(world).rules.outlives_log_dir
     assert REQUEST in world.zk.tree()
 
 
