@@ -110,6 +110,7 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "fetch_names_epoch":      (("0.8.0", False), ("2.1.0", True)),   # a follower of an older leader epoch is refused (KIP-320)
     "outlives_session":       (("0.8.0", True), ("1.1.0", False)),   # what is under way goes on under the next session
     "reads_from_the_dead":    (("0.8.0", True), ("0.9.0", False), ("0.10.2", True)),  # what was sent before a process ended
+    "fetches_to_the_end":     (("0.8.0", True), ("0.8.1", False)),   # who stops follows no new leader any more (isShuttingDown)
     "waits_for_fetch":        (("0.8.0", True), ("1.1.0", False)),   # a follower cannot leave a leader that is frozen
     "fenced_writes":          (("0.8.0", False), ("2.1.0", True)),   # every write checks /controller_epoch (KAFKA-6082)
     "pipelined":              (("0.8.0", False), ("1.1.0", True)),   # one round trip per batch, not per path (KAFKA-5501)
@@ -212,6 +213,7 @@ class Rules:
     fetch_names_epoch: bool
     outlives_session: bool
     reads_from_the_dead: bool
+    fetches_to_the_end: bool
     waits_for_fetch: bool
     fenced_writes: bool
     pipelined: bool
@@ -257,3 +259,90 @@ def rules(release: str, inter_broker_protocol: str | None = None) -> Rules:
 KAFKA_0_8_0, KAFKA_0_8_1, KAFKA_0_8_2 = rules("0.8.0"), rules("0.8.1"), rules("0.8.2")
 KAFKA_0_9_0, KAFKA_0_10_2, KAFKA_0_11_0 = rules("0.9.0"), rules("0.10.2"), rules("0.11.0")
 KAFKA_1_0, KAFKA_1_1, KAFKA_2_4, KAFKA_2_8, KAFKA_3_9 = rules("1.0"), rules("1.1"), rules("2.4"), rules("2.8"), rules("3.9")
+
+
+# ---------------------------------------------------------------- the group coordinator, since 0.9
+
+# fmt: off
+GROUP_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
+    # rule                    since, value ...                       what it decides
+    "keeps_empty_groups":     (("0.9.0", False), ("0.10.1", True)),  # a group without members is Empty, not Dead (KAFKA-2720)
+    "awaiting_name":          (("0.9.0", "AwaitingSync"), ("1.1.0", "CompletingRebalance")),  # one state, two names
+    "rebalance_timeouts":     (("0.9.0", False), ("0.10.1", True)),  # apart from session timeouts (KIP-62)
+    "initial_delay":          (("0.9.0", False), ("0.11.0", True)),  # an Empty group waits for more members (KIP-134)
+    "new_member_timeout_ms":  (("0.9.0", None), ("2.1.0", 300_000)),  # how long a newcomer's JoinGroup is parked (KAFKA-7610)
+    "known_member_ids":       (("0.9.0", False), ("2.2.0", True)),   # an id is handed out before a member is added (KIP-394)
+    "limits_size":            (("0.9.0", False), ("2.2.0", True)),   # group.max.size (KIP-389)
+    "static_rejoin":          (("0.9.0", "unknown"), ("2.3.0", "current"), ("2.6.0", "stored")),  # of a static member (KIP-345)
+    "sync_timeout":           (("0.9.0", False), ("2.8.0", True)),   # who does not sync in time is removed (KAFKA-12487)
+    "loading_first":          (("0.9.0", False), ("2.0.0", True)),   # asked before ownership; SyncGroup asks at all (KAFKA-6446)
+    "dead_error":             (("0.9.0", "UNKNOWN_MEMBER_ID"), ("2.3.0", "COORDINATOR_NOT_AVAILABLE")),  # of a Dead group
+    "error_generation":       (("0.9.0", 0), ("2.2.0", -1)),         # in the answer to a JoinGroup that is refused
+    "first_protocols":        (("0.9.0", "any"), ("2.2.0", "some")),  # what the first member of a group must offer
+    "removed_is_told":        (("0.9.0", False), ("2.1.0", True)),   # a removed member's parked JoinGroup is answered
+    "heartbeat_if_awaiting":  (("0.9.0", "refused to all"), ("0.10.1", "refused"), ("2.3.0", "refused to this generation"),
+                               ("2.6.0", "accepted")),               # a heartbeat while the assignment is awaited (KAFKA-9935)
+    "touch_if_preparing":     (("0.9.0", False), ("0.10.1", True)),  # a heartbeat then counts for the session
+    "commit_touches":         (("0.9.0", False), ("0.10.1", True)),  # and so does an offset commit
+    "commit_checks":          (("0.9.0", "state first"), ("2.4.0", "member first")),  # while the assignment is awaited
+    "leave_answer":           (("0.9.0", "one code"), ("2.4.0", "a code each")),  # (KIP-345)
+    "fetch_error":            (("0.9.0", "each partition"), ("0.10.2", "top level")),  # (KIP-88), and null then means all
+    "offsets_need_group":     (("0.9.0", False), ("0.10.1", True)),  # offsets live in a group, not beside the groups
+    "expiry":                 (("0.9.0", "commit"), ("2.1.0", "empty"), ("2.4.0", "unsubscribed")),  # (KIP-211, KAFKA-7437)
+    "append_errors":          (("0.9.0", "few"), ("0.10.1", "all")),  # which of them are translated (KAFKA-4086)
+    "transaction_checks":     (("0.9.0", False), ("2.5.0", True)),   # member and generation of such a commit (KIP-447)
+    "coordinator_epochs":     (("0.9.0", False), ("2.8.0", True)),   # old elections and resignations are ignored (KAFKA-12460)
+}
+GROUP_PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
+    "group_value":            (("0.9.0", 0), ("0.10.1", 1), ("2.1", 2), ("2.3", 3)),  # the version of a group's record
+    "offset_value":           (("0.9.0", 1), ("2.1", 3)),            # and of an offset's, unless it has an expiry time
+}
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRules:
+    """One column of the group coordinator's rows."""
+
+    release: str
+    keeps_empty_groups: bool
+    awaiting_name: str
+    rebalance_timeouts: bool
+    initial_delay: bool
+    new_member_timeout_ms: int | None
+    known_member_ids: bool
+    limits_size: bool
+    static_rejoin: str
+    sync_timeout: bool
+    loading_first: bool
+    dead_error: str
+    error_generation: int
+    first_protocols: str
+    removed_is_told: bool
+    heartbeat_if_awaiting: str
+    touch_if_preparing: bool
+    commit_touches: bool
+    commit_checks: str
+    leave_answer: str
+    fetch_error: str
+    offsets_need_group: bool
+    expiry: str
+    append_errors: str
+    transaction_checks: bool
+    coordinator_epochs: bool
+    group_value: int
+    offset_value: int
+
+    def but(self, **changes: Any) -> GroupRules:
+        """The same column with some rules changed. Raises TypeError for a rule that does not exist."""
+        return replace(self, **changes)
+
+
+@cache
+def group_rules(release: str, inter_broker_protocol: str | None = None) -> GroupRules:
+    """The group coordinator's rules in `release`. Raises ValueError for one before 0.9, where there is none, or after 3.9."""
+    if not key("0.9.0")[:2] <= key(release) < (*key(LAST_RELEASE), 1_000):
+        raise ValueError(f"{release!r} has no group coordinator of this kind: name a release from 0.9 to {LAST_RELEASE}")
+    chosen = {name: pick(rows, release) for name, rows in GROUP_RULES.items()}
+    chosen |= {name: pick(rows, inter_broker_protocol or release) for name, rows in GROUP_PROTOCOL_RULES.items()}
+    return GroupRules(release, **chosen)

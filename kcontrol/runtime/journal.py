@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcontrol.errors import UserError
+from kcontrol.events import Event
 from kcontrol.model import PartitionReplica, TopicPartition
 
 JOURNAL_VERSION = 1
@@ -192,8 +193,9 @@ def _plain_structure(value: Any) -> Any:
     if hasattr(value, "plain"):
         return value.plain()
     if is_dataclass(value):
-        kept = {f.name: getattr(value, f.name) for f in dataclass_fields(value) if _is_said(f, value)}
-        return {"event": type(value).__name__} | {name: plain(item) for name, item in kept.items()}
+        kept = (f.name for f in dataclass_fields(value) if _is_said(f, value))
+        named = {"event": value.name} if isinstance(value, Event) else {}
+        return named | {name: plain(getattr(value, name)) for name in kept}
     if hasattr(value, "_fields"):
         return {name: plain(item) for name, item in zip(value._fields, value, strict=True)}
     return [plain(item) for item in value]

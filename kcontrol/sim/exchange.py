@@ -194,7 +194,7 @@ def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
                     or not broker.takes_in(tp, follower)
                 ):
                     continue
-                mine = other.driver.broker.hosted.get(tp)
+                mine = other.driver.broker.hosted.get(tp) if other.driver.broker.fetches(tp) else None
                 if mine and mine.value.leader == n and (is_free or mine.value.leader_epoch == held.value.leader_epoch):
                     yield follower, tp
 

@@ -13,7 +13,7 @@ from kcontrol.runtime import logs
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import RecordId
 from kcontrol.runtime.zookeeper import Client
-from kcontrol.sim import data, process
+from kcontrol.sim import data, groups, process
 from kcontrol.sim.exchange import begin_if_idle
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def start(world: World, n: int) -> None:
     world.owners = {**world.owners, client.session_id: n}
     controller, broker = process.contexts(world.settings, n)
     data.load(world, n, broker)
-    driver = world._driver(n, incarnation, client, controller, broker)
+    driver = world._driver(n, incarnation, client, controller, broker, groups.context(world.settings))
     world.processes[n] = process.Process(driver, HOST, FIRST_PORT + n)
     opened = driver.log("open", cause, session=client.session_id)
     driver.enqueue(BrokerStartup(HOST, FIRST_PORT + n, 0, _cluster_id(world)), opened, "main")
