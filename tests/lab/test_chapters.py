@@ -1,4 +1,4 @@
-"""What the questions of chapters 5 and 8 to 11 say will happen does happen; and every chapter asks what it has."""
+"""What the questions of chapters 3, 5 and 8 to 11 say will happen does happen; and every chapter asks what it has."""
 
 from __future__ import annotations
 
@@ -144,6 +144,67 @@ def test_a_request_of_a_replaced_controller_is_refused(opened: Opened) -> None:
     lab.freeze(1).delete("/controller").run().thaw(1).step(("request", 1, 2))
     refused = lab.requests().query("sender == 1 and outcome == 'STALE_CONTROLLER_EPOCH'")
     assert list(refused.receiver) == [2]
+
+
+# ---------------------------------------------------------------- chapter 3
+
+NAMED = '{"version":1,"brokerid":3,"timestamp":"0"}'
+HEARING = {"t": [[2, 3, 1], [1, 2, 3]]}
+
+
+def three_wait(opened: Opened, release: str = "2.8") -> Lab:
+    """A death, a client's move and a deletion wait in the queue of controller 1."""
+    lab = opened(3, release=release, topics=HEARING).kill(3).expire(3).step(("deliver", 1)).step(("deliver", 1))
+    return lab.reassign({"t-0": [2, 1]}).delete("/controller").step(("deliver", 1))
+
+
+def test_two_deaths_are_one_event(opened: Opened) -> None:
+    """Chapter 3: the second end of a session finds no watch, and the controller knows of both all the same."""
+    lab = opened(5, topics={"t": [[4, 5, 1], [5, 4, 2]]})
+    before = len(lab.heard(1))
+    lab.kill(4).expire(4).kill(5).expire(5).run()
+    assert (lab.heard(1)[before:].event == "BrokerChange").sum() == 1
+    assert lab.partitions().leader.tolist() == [1, 2]
+
+
+def test_the_winner_knows_before_the_watch_tells(opened: Opened) -> None:
+    """Chapter 3: the event about one's own `/controller` is begun after the takeover is over, and writes nothing."""
+    lab = opened(2, start=False).start(1).run()
+    assert lab.heard(1).event.tolist()[:3] == ["Startup", "ReplicaLeaderElection", "ControllerChange"]
+    assert set(lab.handled("ControllerChange", 1).kind) == {"read"}
+
+
+@pytest.mark.parametrize(("release", "active", "leader"), [("0.8.1", 1, 3), ("1.1", 3, 2), ("2.8", 3, 2)])
+def test_a_forged_name(opened: Opened, release: str, active: int, leader: int) -> None:
+    """Chapter 3: one broker counts itself as active in either design; under 0.8.1 it works, later it does not."""
+    lab = opened(3, release=release, topics=HEARING).set("/controller", NAMED).run().kill(2).run()
+    counts = lab.statistics().xs("Value", level="attribute")[[1, 3]].loc["ActiveControllerCount"]
+    assert counts.to_dict() == {1: float(active == 1), 3: float(active == 3)}
+    assert lab.partitions().leader["t-0"] == leader
+
+
+def test_the_end_waits_in_line(opened: Opened) -> None:
+    """Chapter 3: death, move, deletion are handled in the order in which they came."""
+    lab = three_wait(opened)
+    ids = lab.heard(1).index[-3:]
+    begun = [record.cause for record in lab.run().records if record.kind == "begin"]
+    at = [begun.index(record.id) for record in lab.records if str(record.id) in set(ids)]
+    assert at == sorted(at) and lab.heard(1).loc[ids].event.tolist() == ["BrokerChange", "ApiPartitionReassignment", "Reelect"]
+
+
+@pytest.mark.parametrize(("release", "error"), [("2.8", "NOT_CONTROLLER"), ("2.4", None)])
+def test_who_is_told_that_he_was_thrown_out(opened: Opened, release: str, error: str | None) -> None:
+    """Chapter 3: all three are preempted; the client is told under 2.8 and not under 2.4."""
+    lab = three_wait(opened, release).expire(1).step(("renew", 1))
+    assert lab.heard(1).became.tolist()[-4:] == ["preempted"] * 3 + ["waits"]
+    body = next(record.fields["body"] for record in reversed(lab.records) if record.kind == "respond")
+    assert (body and body["error"]) == error
+
+
+@pytest.mark.parametrize(("release", "leader"), [("0.8.1", 2), ("2.8", 1)])
+def test_an_expired_session_moves_leaders_in_the_old_design(opened: Opened, release: str, leader: int) -> None:
+    """Chapter 3: whoever takes over before it is registered gives away what it leads itself."""
+    assert opened(3, release=release, topics=HEARING).expire(1).run().partitions().leader["t-1"] == leader
 
 
 # ---------------------------------------------------------------- chapter 10
