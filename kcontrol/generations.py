@@ -117,6 +117,7 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "fetch_names_epoch":      (("0.8.0", False), ("2.1.0", True)),   # a follower of an older leader epoch is refused (KIP-320)
     "outlives_session":       (("0.8.0", True), ("1.1.0", False)),   # what is under way goes on under the next session
     "reads_from_the_dead":    (("0.8.0", True), ("0.9.0", False), ("0.10.2", True)),  # what was sent before a process ended
+    "fetches_to_the_end":     (("0.8.0", True), ("0.8.1", False)),   # who stops follows no new leader any more (isShuttingDown)
     "waits_for_fetch":        (("0.8.0", True), ("1.1.0", False)),   # a follower cannot leave a leader that is frozen
     "fenced_writes":          (("0.8.0", False), ("2.1.0", True)),   # every write checks /controller_epoch (KAFKA-6082)
     "pipelined":              (("0.8.0", False), ("1.1.0", True)),   # one round trip per batch, not per path (KAFKA-5501)
@@ -220,6 +221,7 @@ class Rules:
     fetch_names_epoch: bool
     outlives_session: bool
     reads_from_the_dead: bool
+    fetches_to_the_end: bool
     waits_for_fetch: bool
     fenced_writes: bool
     pipelined: bool

@@ -5,7 +5,7 @@ Source: KafkaZkClient.registerBroker and CheckedEphemeral (2.8); ZkUtils.registe
 
 from __future__ import annotations
 
-from kcontrol.effects import Exists, Handler, Op, Read, Result, Sleep, Transaction
+from kcontrol.effects import Exists, Handler, Learn, Op, Read, Result, Sleep, Transaction
 from kcontrol.generations import Rules
 from kcontrol.znodes import CLUSTER_ID, BrokerEndpoint, broker_path, decode_broker, encode_broker, encode_cluster_id, parent
 
@@ -35,8 +35,8 @@ def name_cluster(cluster_id: str) -> Handler:
 def register(rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0) -> Handler:
     """Create and set `/brokers/ids/<id>` in one transaction, so that a fresh registration has data version 1.
 
-    A znode that `session` holds already is left as it is. Raises WriteFailed if another session holds it, as after a restart
-    within the session timeout.
+    The zxid of that is the broker epoch, which this broker knows from now on if the release has any. A znode that `session` holds
+    already is left as it is. Raises WriteFailed if another session holds it, as after a restart within the session timeout.
     """
     path = broker_path(broker_id)
     data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)
@@ -47,9 +47,16 @@ def register(rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_m
     if result.code == "NodeExists" and session:
         (stat,) = yield Exists((path,))
         if stat and stat.ephemeral_owner == session:
+            yield from _learn_broker_epoch(rules, stat.czxid)
             return
     if not result.is_ok:
         raise WriteFailed(f"registering {path} failed with {result.code}: the session of an earlier life still holds it")
+    yield from _learn_broker_epoch(rules, result.zxid)
+
+
+def _learn_broker_epoch(rules: Rules, zxid: int) -> Handler:
+    if rules.broker_epochs:
+        yield Learn("broker_epoch", zxid, context="broker")
 
 
 def register_patiently(

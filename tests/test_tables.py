@@ -253,7 +253,7 @@ def test_every_action_says_its_form() -> None:
 
 CHANGES_NOTHING = {
     *("open", "act", "read", "fail", "thrown", "connection_loss", "release", "append"),
-    *("receive", "lose", "refused", "lost", "refuse", "renew", "scenario"),
+    *("receive", "hold", "give", "lose", "refused", "lost", "refuse", "renew", "scenario"),
 }
 
 
@@ -301,7 +301,13 @@ def ran() -> set[str]:
     deleted.run()
     deleted.step(("delete_topic", "t"))
     deleted.run()
-    return {record.kind for one in (*worlds, world, lost, deleted) for record in one.journal.records}
+    held = cluster({"t": ((3, 2),)}, release="0.8.1")
+    for kind in ("freeze", "expire"):
+        held.step((kind, 3))
+    held.run()
+    held.step(("thaw", 3))
+    held.run()
+    return {record.kind for one in (*worlds, world, lost, deleted, held) for record in one.journal.records}
 
 
 def test_runs_log_what_the_text_says() -> None:

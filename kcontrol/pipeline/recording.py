@@ -223,6 +223,7 @@ class _Reader:
         self.release, self.fold = release, Fold()
         self.epochs: dict[int, int] = {}
         self.sent: dict[Any, dict[str, Any]] = {}
+        self.held: dict[Any, dict[str, Any]] = {}  # by the record that says that its answer is held back
 
     def step(self, records: Sequence[Record]) -> Step:
         self.fold.all(records)
@@ -255,16 +256,24 @@ class _Reader:
                 yield (move if since(self.release) >= SOURCES_LOGGED_SINCE else as_logged_by_0_8_0(move, failed)) | failed
 
     def _requests(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-        """Every request as its receiver handled it."""
+        """Every request in the order in which its receiver was done with it."""
+        records = list(records)
+        late = {record.cause: record.id for record in records if record.kind == "hold"}
         for record in records:
             if record.kind == "send":
                 self.sent[record.id] = record.fields["requests"]
             elif record.kind == "receive":
                 api, to = record.fields["api"], record.id.node
-                yield {"by": record.fields["sender"], "to": to, **request(self.sent[record.cause], api, to, self.release)}
+                done = {"by": record.fields["sender"], "to": to, **request(self.sent[record.cause], api, to, self.release)}
+                if record.id not in late:
+                    yield done
+                else:
+                    self.held[late[record.id]] = done
+            elif record.kind == "give":
+                yield self.held.pop(record.cause)
 
 
-READ = frozenset({"open", "close", "write", "change", "refuse", "learn", "send", "receive"})
+READ = frozenset({"open", "close", "write", "change", "refuse", "learn", "send", "receive", "hold", "give"})
 
 
 def writes(record: Record) -> Iterator[dict[str, Any]]:

@@ -36,14 +36,20 @@ def _obey(ctx: BrokerContext, event: Any) -> Handler:
 
 
 def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Handler:
-    """Become leader or follower of the partitions whose leader epoch is new."""
+    """Become leader or follower of the partitions whose leader epoch is new; who is stopping fetches none of them.
+
+    Source: ReplicaManager.makeFollowers (2.8; since 0.8.1).
+    """
     error = _refused(ctx, event)
     errors: dict[TopicPartition, str] = {}
     if error == "NONE":
         yield from _obey(ctx, event)
         errors = {tp: why for tp, told in event.partitions.items() if (why := _rejects(ctx, tp, told)) is not None}
         if len(errors) < len(event.partitions):
-            yield Adopt("hosted", tuple(tp for tp in event.partitions if tp not in errors) if errors else None)
+            taken = tuple(tp for tp in event.partitions if tp not in errors)
+            yield Adopt("hosted", taken if errors else None)
+            if ctx.shutdown_attempts and not ctx.rules.fetches_to_the_end:
+                yield Learn("unfetched", taken, context="broker")
     yield Respond(event.correlation_id, {"error": error, "errors": {tp: why for tp, why in errors.items() if why}})
 
 

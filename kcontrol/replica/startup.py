@@ -5,14 +5,13 @@ Source: KafkaServer.startup, KafkaZkClient.createTopLevelPaths, ProducerIdManage
 
 from __future__ import annotations
 
-from kcontrol.effects import Enqueue, Exists, Handler, Learn, Op, Read, Result, Transaction
+from kcontrol.effects import Enqueue, Handler, Op, Read, Result, Transaction
 from kcontrol.events import BrokerStartup, Startup
 from kcontrol.registration import ensure, name_cluster, register
 from kcontrol.replica.context import BrokerContext
 from kcontrol.znodes import (
     PRODUCER_ID_BLOCK,
     BrokerEndpoint,
-    broker_path,
     decode_producer_id_block_end,
     encode_producer_id_block,
 )
@@ -26,9 +25,6 @@ def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
         yield from ensure(path)
     yield from name_cluster(event.cluster_id)
     yield from register(ctx.rules, ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms)
-    if ctx.rules.broker_epochs:
-        (stat,) = yield Exists((broker_path(ctx.broker_id),))
-        yield Learn("broker_epoch", stat.czxid if stat else -1, context="broker")
     yield Enqueue(Startup())
     yield from _producer_id_block(ctx.broker_id)
 

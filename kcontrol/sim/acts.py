@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kcontrol import znodes
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
-from kcontrol.sim import data, exchange, hands, lives
+from kcontrol.sim import data, exchange, hands, held_answers, lives
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import Action, World
@@ -111,6 +111,7 @@ ACTIONS: dict[str, Kind] = {
     "renew":        Kind(True,  _session("expired"),  lives.renew,               "broker"),
     "reconnect":    Kind(True,  _session("expiring"), lives.reconnect,           "broker"),
     "request":      Kind(True,  _in_transit,          exchange.deliver_request,  "sender, receiver"),
+    "give":         Kind(True,  held_answers.is_free, held_answers.give,         "broker"),
     "ask":          Kind(True,  _can_ask,             exchange.ask,              "broker"),
     "exit":         Kind(True,  _wants_to_exit,       lives.leave,               "broker"),
     "fetch":        Kind(True,  _can_fetch,           _fetch,                    "follower, partition"),
@@ -165,18 +166,23 @@ def find(world: World, action: Action) -> Callable[..., None]:
 def routine(world: World) -> Iterator[Action]:
     """What goes on by itself: threads, watch events, requests, questions, fetches, sessions left behind, timers."""
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
+    senders = {by for by, to in world.network.channels if exchange.hears(world, to)}  # they hear later that a session expired
     for n, p in living:
         yield from ((kind, n, name) for kind, name in p.driver.ready())
     for n, p in living:
         if p.notices:
             yield ("deliver", n)
-        if p.session == "expired":
+        if p.session == "expired" and n not in senders:
             yield ("renew", n)
         elif p.session == "expiring" and lives.expire_has_begun(p.driver):
             yield ("reconnect", n)
     for sender, receiver in world.network.deliverable():
         if exchange.travels(world, sender, receiver):
             yield ("request", sender, receiver)
+    yield from (("give", broker) for broker, _ in held_answers.free(world))
+    for n, p in living:
+        if p.session == "expired" and n in senders:
+            yield ("renew", n)
     for n, _ in living:
         if exchange.may_ask(world, n):
             yield ("ask", n)

@@ -103,7 +103,7 @@ def can_fetch(world: World, follower: int, partition: str) -> bool:
 def _fetch(world: World, n: int, tp: TopicPartition) -> Fetch | None:
     """The next fetch of a follower whose leader can be spoken to, believes that it leads and, since 2.1, under the same epoch."""
     held, has_log = world.processes[n].driver.broker.hosted.get(tp), tp in world.processes[n].driver.broker.logs
-    if held is None or not has_log or held.value.leader == n or not hears(world, held.value.leader):
+    if held is None or not has_log or not world.processes[n].driver.broker.fetches(tp) or not hears(world, held.value.leader):
         return None
     broker = world.processes[held.value.leader].driver.broker
     agreed = broker.leads(tp) and (

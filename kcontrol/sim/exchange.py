@@ -12,12 +12,14 @@ from kcontrol.events import (
     ControlledShutdown,
     ControlledShutdownResponse,
     Event,
+    LeaderAndIsrRequest,
     ReplicaCaughtUp,
     ReplicaLags,
 )
 from kcontrol.model import TopicPartition
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import RecordId
+from kcontrol.sim import held_answers
 from kcontrol.sim.network import Question
 
 if TYPE_CHECKING:
@@ -60,30 +62,15 @@ def deliver(world: World, n: int) -> None:
 def travels(world: World, sender: int, receiver: int) -> bool:
     """Whether the first request of this channel can be handled now by its receiver."""
     sends = sender not in world.processes or hears(world, sender)
-    return hears(world, receiver) and sends and not _waits_for_fetch(world, sender, receiver)
+    if not (hears(world, receiver) and sends):
+        return False
+    return not held_answers.is_locked(world, receiver, world.network.channels[sender, receiver][0].api)
 
 
 def is_connected(world: World, sender: int, receiver: int) -> bool:
     """Whether the process lives that has sent the first request of this channel."""
     p = world.processes.get(sender)
     return p is not None and p.driver.incarnation == world.network.channels[sender, receiver][0].record.incarnation
-
-
-def _waits_for_fetch(world: World, sender: int, receiver: int) -> bool:
-    """Whether the request would take a partition away from a leader that is frozen: until 1.1 a fetch under way is waited for.
-
-    All requests behind it wait too. Source: AbstractFetcherThread.removePartitions and SimpleConsumer (0.8.1); seen on brokers.
-    """
-    driver = world.processes[receiver].driver
-    parcel = world.network.channels[sender, receiver][0]
-    if not driver.controller.rules.waits_for_fetch or parcel.api != "LeaderAndIsr":
-        return False
-    for tp, told in parcel.requests.leader_and_isr[receiver].items():
-        held = driver.broker.hosted.get(tp)
-        leader = world.processes.get(held.value.leader) if held and held.value.leader != receiver else None
-        if held and leader is not None and leader.frozen and told.leader_epoch > held.value.leader_epoch:
-            return True
-    return False
 
 
 def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
@@ -94,11 +81,13 @@ def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
 
 
 def deliver_request(world: World, sender: int, receiver: int) -> None:
-    """The first request of a channel is handled by its receiver, whose answer goes back at once."""
+    """The first request of a channel is handled by its receiver, whose answer goes back at once unless a fetch holds it back."""
     parcel = world.network.channels[sender, receiver][0]
     event = world.network.request_event((sender, receiver))
     driver = world.processes[receiver].driver
     record = driver.log("receive", parcel.record, api=parcel.api, sender=sender)
+    if isinstance(event, LeaderAndIsrRequest):
+        held_answers.note_fetches(world, driver, event.correlation_id, record)
     driver.enqueue(event, record, "requests")
     begin_if_idle(world, receiver)
 
@@ -204,7 +193,7 @@ def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
                 other = world.processes.get(follower)
                 if follower == n or follower in held.value.isr or other is None or other.frozen:
                     continue
-                mine = other.driver.broker.hosted.get(tp)
+                mine = other.driver.broker.hosted.get(tp) if other.driver.broker.fetches(tp) else None
                 if mine and mine.value.leader == n and (is_free or mine.value.leader_epoch == held.value.leader_epoch):
                     yield follower, tp
 

@@ -148,7 +148,7 @@ def _thread(d: Driver, thread: Thread, told: Callable[[Any], str]) -> str:
 
 def left_and_on_the_way(ghosts: Mapping[int, list[Any]], network: Network) -> list[Text]:
     """Sessions left behind, requests and questions, if there are any."""
-    if not (ghosts or network.channels or network.questions or network.in_flight):
+    if not (ghosts or network.channels or network.questions or network.in_flight or network.held):
         return []
     left = [f"ghosts{n}:{len(clients)}" for n, clients in sorted(ghosts.items())]
     channels = [
@@ -159,7 +159,10 @@ def left_and_on_the_way(ghosts: Mapping[int, list[Any]], network: Network) -> li
         for n, asked in sorted(network.questions.items())
         if asked
     ]
-    return [text("\n".join([*left, str(sorted(network.in_flight.values())), *channels, *questions]))]
+    fetching = [f"{leaders}" for _, leaders in network.fetching.values()]
+    held = [f"{h.broker}{h.leaders}{network.in_flight.get(key)}{canonical(h.body)}" for key, h in network.held.items()]
+    waits = [*sorted(fetching), *sorted(held)]
+    return [text("\n".join([*left, str(sorted(network.in_flight.values())), *channels, *questions, *waits]))]
 
 
 def _logs(world: World) -> list[str]:

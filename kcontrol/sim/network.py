@@ -42,6 +42,15 @@ class Question:
         return Question(self.api, self.body, self.record, self.to, self.correlation_id, self.asked, self.refused_by)
 
 
+class Held(NamedTuple):
+    """An answer that a broker has ready and cannot give, the record that says so, and whose fetches it waits for."""
+
+    broker: int
+    body: Any
+    record: RecordId
+    leaders: tuple[int, ...]
+
+
 @dataclass(slots=True)
 class Network:
     """The state of every channel. Nothing in here decides; the world says what is delivered when."""
@@ -49,14 +58,18 @@ class Network:
     channels: dict[tuple[int, int], deque[Parcel]] = field(default_factory=dict)
     questions: dict[int, list[Question]] = field(default_factory=dict)
     in_flight: dict[str, tuple[int, int]] = field(default_factory=dict)  # correlation id -> sender and receiver
+    fetching: dict[str, tuple[RecordId, tuple[int, ...]]] = field(default_factory=dict)  # of what is in flight: see held_answers
+    held: dict[str, Held] = field(default_factory=dict)
 
     def copy(self) -> Network:
-        if not (self.channels or self.questions or self.in_flight):
+        if not (self.channels or self.questions or self.in_flight or self.held):
             return Network()
         return Network(
             {pair: parcels.copy() for pair, parcels in self.channels.items()},
             {broker: [question.copy() for question in asked] for broker, asked in self.questions.items()},
             self.in_flight.copy(),
+            self.fetching.copy(),
+            self.held.copy(),
         )
 
     def post(self, sender: int, requests: Any, record: RecordId) -> None:
@@ -92,6 +105,8 @@ class Network:
             if not kept:
                 del self.channels[pair]
         self.in_flight = {key: pair for key, pair in self.in_flight.items() if broker not in pair}
+        self.fetching = {key: found for key, found in self.fetching.items() if key in self.in_flight}
+        self.held = {key: held for key, held in self.held.items() if held.broker != broker}
         self.questions.pop(broker, None)
         for question in (q for asked in self.questions.values() for q in asked if q.asked == broker):
             question.asked, question.correlation_id = -1, ""

@@ -15,7 +15,7 @@ from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client, ZooKeeper
-from kcontrol.sim import acts, causes, data, exchange, network, process
+from kcontrol.sim import acts, causes, data, exchange, held_answers, network, process
 from kcontrol.sim.fingerprint import fingerprint
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Ghost, Notice, Process
@@ -211,6 +211,11 @@ class World:
         """An answer reaches whoever has asked: the controller that sent a request, the broker that had a question, a producer."""
         if data.note_answer(self, driver, correlation_id, body, record):
             return
+        if not held_answers.holds_back(self, driver, correlation_id, body):
+            self.answer(driver, correlation_id, body, record)
+
+    def answer(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
+        """An answer that nothing holds back reaches whoever has asked."""
         if (answered := self.network.answered(correlation_id)) is not None:
             (sender, receiver), parcel = answered
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)

@@ -281,6 +281,8 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "drop": lambda who, f: f"{who} drops the news of {f['path']}: no handler of its own listens.",
     "receive": lambda who, f: f"{who} receives {f['api']} from broker {f['sender']}.",
     "respond": _respond,
+    "hold": lambda who, f: f"Broker {f['broker']} cannot answer yet: its fetch from {listed(f['leaders'])} has not come back.",
+    "give": lambda who, f: f"The fetch that broker {f['broker']} waited for has ended; its answer goes out.",
     "lose": lambda who, f: (
         f"The connection breaks before broker {f['receiver']} gets {f['api']}; broker {f['sender']} sends it again."
     ),
@@ -329,6 +331,7 @@ LABELS: dict[str, str] = {
     "renew": "broker {0} learns that its session expired",
     "reconnect": "broker {0} opens another session",
     "request": "broker {1} receives from broker {0}",
+    "give": "broker {0} gives the answer that it held back",
     "ask": "broker {0} asks the controller",
     "exit": "broker {0} exits",
     "fetch": "broker {0} catches up with {1}",

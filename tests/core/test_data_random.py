@@ -79,7 +79,7 @@ def test_a_journal_from_a_file_draws_the_same_logs(tmp_path: Path) -> None:
 def test_the_walks_go_through_what_logs_go_through() -> None:
     """The random runs of this file append, commit, acknowledge, cut, lose and change roles, so that they prove something."""
     kinds: set[str] = set()
-    for seed in range(12):
+    for seed in (2, 3, 5, 9, 30, 34):  # seeds of which some lose what was acknowledged
         world = ANY.fork()
         for _ in walk(world, seed, STEPS):
             pass

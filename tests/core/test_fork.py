@@ -12,6 +12,7 @@ from kcontrol.effects import Commit, Handler, Learn, Op, Read, WatchEvent
 from kcontrol.events import TopicChange
 from kcontrol.runtime.journal import RecordId
 from kcontrol.sim.invariants import stored as states
+from kcontrol.sim.network import Held
 from kcontrol.sim.process import Notice, copy_driver
 from kcontrol.sim.world import World
 from kcontrol.znodes import CONTROLLER, encode_state, state_path
@@ -237,6 +238,8 @@ DIFFERENCES: dict[str, Callable[[World], Any]] = {
     "a queue": queue_an_event,
     "a channel": drop_a_parcel,
     "a request in flight": lambda w: w.network.in_flight.update({"x": (1, 2)}),
+    "a fetch that a request finds under way": lambda w: w.network.fetching.update({"x": (RecordId(0, 0, 1), (3,))}),
+    "an answer held back": lambda w: w.network.held.update({"x": Held(2, {}, RecordId(0, 0, 1), (3,))}),
     "the controller's context": lambda w: object.__setattr__(w.processes[1].driver.controller, "controller_epoch", 7),
     "the broker's context": lambda w: object.__setattr__(w.processes[2].driver.broker, "controller_epoch", 7),
     "a broker epoch": lambda w: w.processes[1].driver.controller.live_broker_epochs.update({1: 10_000}),

@@ -300,20 +300,52 @@ def test_a_leader_that_has_lost_the_race_keeps_its_isr() -> None:
     assert stored(world)["t-0"] == (2, (2, 3))
 
 
-def test_a_follower_cannot_leave_a_leader_that_is_frozen() -> None:
-    """LeaderAndIsr, and all behind it, waits for the fetch that the frozen leader owes; thawed, it goes on.
+def test_who_leaves_a_frozen_leader_does_so_and_answers_late() -> None:
+    """LeaderAndIsr is obeyed; its answer, and all behind it, waits for the fetch that the frozen leader owes; thawed, it goes on.
 
-    The other party: goldens session-expired and zombie-controller of 0.8.1.1.
+    The other party: goldens session-expired and zombie-controller, recording two-zombies, all of 0.8.1.1.
     """
     world = old_cluster({"t": ((3, 2),)})
     world.step(("freeze", 3))
     world.step(("expire", 3))
     world.run()
-    assert world.processes[2].driver.broker.hosted[T0].value.leader == 3
-    assert world.network.channels[1, 2]
+    assert world.processes[2].driver.broker.hosted[T0].value.leader == 2
+    assert ([held.broker for held in world.network.held.values()], (1, 2) in world.network.channels) == ([2], True)
     world.step(("thaw", 3))
     world.run()
+    assert (world.network.held, world.network.channels) == ({}, {})
+
+
+@pytest.mark.parametrize("others", [(), ((3, 2),)], ids=["nothing else", "another partition"])
+def test_a_thread_that_fetches_something_else_is_not_waited_for(others: tuple[tuple[int, ...], ...]) -> None:
+    """The answer is held back where nothing is left to fetch from the frozen leader, and only there.
+
+    Source: AbstractFetcherManager.shutdownIdleFetcherThreads (0.8.1).
+    """
+    world = old_cluster({"t": ((2, 3), *others)})
+    for kind in ("kill", "start"):
+        world.step((kind, 2))
+        world.run()
+    world.step(("freeze", 3))
+    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list([T0]).decode()))
+    world.run()
     assert world.processes[2].driver.broker.hosted[T0].value.leader == 2
+    assert [held.leaders for held in world.network.held.values()] == ([] if others else [(3,)])
+
+
+def test_a_broker_that_ends_takes_its_answer_along() -> None:
+    """An answer that is held back is gone with its broker, and goes out when the leader dies."""
+    world = old_cluster({"t": ((3, 2),)})
+    for kind in ("freeze", "expire"):
+        world.step((kind, 3))
+    world.run()
+    other = world.fork()
+    world.step(("kill", 2))
+    assert not world.network.held
+    other.step(("kill", 3))
+    assert ("give", 2) in other.actions()
+    other.run()
+    assert not other.network.held
 
 
 @pytest.mark.parametrize("happens", [("delete", CONTROLLER), ("kill", 1), ("kill", 3), ("expire", 1)])
