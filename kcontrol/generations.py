@@ -48,11 +48,13 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "registers_with_version": (("0.8.0", False), ("2.2.0", True)),   # created empty and set, so that its data has version 1
     "elects_with_epoch":      (("0.8.0", False), ("2.1.0", True)),   # /controller and the epoch in one transaction
     "follows_epoch":          (("0.8.0", True), ("0.8.2", False)),   # every broker listens to the epoch (KAFKA-1096)
-    "looks_before_electing":  (("0.8.0", False), ("0.8.2", True)),   # a broker that finds `/controller` does not try to create it
-    "failover":               (("0.8.0", "0.8.1"), ("0.8.2", "0.8.2"), ("0.9.0", "0.9.0"), ("0.10.2", "0.10.2"),
-                               ("0.11.0", QUEUE), ("1.1.0", EVENT_THREAD)),  # the order of its steps
-    "resignation":            (("0.8.0", "0.8.1"), ("0.8.2", "0.8.2"), ("0.9.0", "0.9.0"), ("0.11.0", QUEUE),
-                               ("1.1.0", EVENT_THREAD)),
+    "looks_before_electing":  (("0.8.0", False), ("0.8.2", True)),   # who finds `/controller` does not try to create it
+    "failover":               (("0.8.0", "0.8.0"), ("0.8.1", "0.8.1"), ("0.8.2", "0.8.2"),  # the order of its steps
+                               ("0.9.0", "0.9.0"), ("0.10.2", "0.10.2"), ("0.11.0", QUEUE), ("1.1.0", EVENT_THREAD)),
+    "resignation":            (("0.8.0", "0.8.0"), ("0.8.1", "0.8.1"), ("0.8.2", "0.8.2"), ("0.9.0", "0.9.0"),
+                               ("0.11.0", QUEUE), ("1.1.0", EVENT_THREAD)),
+    "resigns_when_deleted":   (("0.8.0", False), ("0.8.1", True)),   # when its `/controller` goes
+    "failed_failover":        (("0.8.0", "keeps /controller"), ("0.8.1", "deletes /controller")),
     "resigns_when_replaced":  (("0.8.0", False), ("0.9.0", True)),   # when `/controller` names another (KAFKA-1477)
     "resigns_unlocked":       (("0.8.0", False), ("0.10.2", True)),  # letting go of the lock before and after (KAFKA-4360)
     "skips_own_session":      (("0.8.0", False), ("0.10.2", True)),  # a new one, where `/controller` is ours (KAFKA-3083)
@@ -60,10 +62,15 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "mute_send":              (("0.8.0", "fails"), ("0.9.0", "deletes /controller")),  # a request of one who has resigned
     "idle_scheduler":         (("0.8.0", "fails"), ("0.9.0", "is left")),  # when it is stopped without having been started
     "lost_epoch":             (("0.8.0", "is logged"), ("1.1.0", "ends it")),  # a failover whose epoch another has written
-    "root_paths":             (("0.8.0", ROOT_PATHS_0_8), ("0.9.0", ROOT_PATHS_0_9), ("0.11.0", ROOT_PATHS_0_11),
+    "root_paths":             (("0.8.0", ()), ("0.8.1", ROOT_PATHS_0_8), ("0.9.0", ROOT_PATHS_0_9), ("0.11.0", ROOT_PATHS_0_11),
                                ("1.0.0", ROOT_PATHS_1_0), ("1.1.0", ROOT_PATHS_1_1), ("2.8.0", ROOT_PATHS_2_8)),  # it creates
     "names_cluster":          (("0.8.0", False), ("0.10.1", True)),  # the first broker of a cluster (KIP-78)
     "own_znode":              (("0.8.0", "waited out"), ("0.9.0", "fails")),  # of a session that an earlier life left behind
+    "topic_configs":          (("0.8.0", False), ("0.8.1", True)),   # topics have settings of their own, in ZooKeeper
+    "replica_table":          (("0.8.0", "0.8.0"), ("0.8.1", "0.8.1")),  # the transitions that replicas have
+    "offline_again":          (("0.8.0", False), ("0.8.1", True)),   # a partition that is Offline may be made so once more
+    "dead_at_startup":        (("0.8.0", "OFFLINE"), ("0.8.1", "DELETION_INELIGIBLE")),  # the first state of a dead replica
+    "replicas_of_brokers":    (("0.8.0", "znodes"), ("0.8.1", "cache")),  # where they are looked up when brokers come and go
     "offline_order":          (("0.8.0", "isr"), ("0.8.2", "ar")),   # who leads after an offline election (KAFKA-1503)
     "shutdown_order":         (("0.8.0", "isr"), ("0.10.0", "ar")),  # who leads after a controlled shutdown
     "unclean":                (("0.8.0", "always"), ("0.8.2", "configured")),  # unclean elections, if there is no other way
@@ -96,17 +103,21 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "groups_stop_replica":    (("0.8.0", False), ("0.10.2", True), ("1.1.0", False)),  # one for all that are not deleted
     "empty_stop_replica":     (("0.8.0", False), ("0.10.2", True), ("2.3.0", False)),  # goes ahead of those for each
     "leads_already":          (("0.8.0", "not needed"), ("1.1.0", "elected again"), ("2.2.0", "left alone")),  # who prefers
-    "stop_replica_batched":   (("0.8.0", False), ("2.3.0", True)),   # one request for all replicas, not one for each
+    "stop_replica_batched":   (("0.8.0", True), ("0.8.1", False), ("2.3.0", True)),   # one request for all replicas
     "bumped_epoch_is_cached": (("0.8.0", False), ("2.4.0", True)),   # the epoch that a reassignment raises is remembered
     "added_replica_is_new":   (("0.8.0", False), ("2.7.0", True)),   # and may go to another directory than a lost one
     "notes_complete_moves":   (("0.8.0", False), ("2.7.0", True)),   # an ISR notification may finish a reassignment
-    "reassignment":           (("0.8.0", "twelve steps"), ("2.4.0", "phases")),  # how partitions move (KIP-455)
+    "reassignment":           (("0.8.0", "six steps"), ("0.8.1", "twelve steps"),  # how partitions move
+                               ("2.4.0", "phases")),                 # (KIP-455)
     "reassigns_on_request":   (("0.8.0", False), ("2.4.0", True)),   # admin clients ask brokers, not ZooKeeper (KIP-455)
     "rebalances_in_sync_alone": (("0.8.0", False), ("2.6.0", True)),  # a broker out of sync is not tried by the timer
     "preempted_are_told":     (("0.8.0", ()), ("2.2.0", TOLD_2_2), ("2.7.0", TOLD_2_7)),  # that their event was dropped
     "metadata_answers":       (("0.8.0", False), ("2.5.0", True)),   # the controller hears how UpdateMetadata went
     "broker_epochs":          (("0.8.0", False), ("2.2.0", True)),   # a restart between two reads is seen (KAFKA-7235)
-    "old_leader_epoch":       (("0.8.0", "StaleLeaderEpoch"), ("0.9.0", "STALE_CONTROLLER_EPOCH")),  # a broker's answer to one
+    "strangers_obey":         (("0.8.0", True), ("0.8.1", False)),   # LeaderAndIsr that does not name them among the replicas
+    "deletes_logs":           (("0.8.0", False), ("0.8.1", True)),   # a broker that is told to delete a replica
+    "old_leader_epoch":       (("0.8.0", ""), ("0.8.1", "StaleLeaderEpoch"),  # a broker's answer to one
+                               ("0.9.0", "STALE_CONTROLLER_EPOCH")),
     "fetch_names_epoch":      (("0.8.0", False), ("2.1.0", True)),   # a follower of an older leader epoch is refused (KIP-320)
     "outlives_session":       (("0.8.0", True), ("1.1.0", False)),   # what is under way goes on under the next session
     "reads_from_the_dead":    (("0.8.0", True), ("0.9.0", False), ("0.10.2", True)),  # what was sent before a process ended
@@ -157,6 +168,8 @@ class Rules:
     looks_before_electing: bool
     failover: str
     resignation: str
+    resigns_when_deleted: bool
+    failed_failover: str
     resigns_when_replaced: bool
     resigns_unlocked: bool
     skips_own_session: bool
@@ -167,6 +180,11 @@ class Rules:
     root_paths: tuple[str, ...]
     names_cluster: bool
     own_znode: str
+    topic_configs: bool
+    replica_table: str
+    offline_again: bool
+    dead_at_startup: str
+    replicas_of_brokers: str
     offline_order: str
     shutdown_order: str
     unclean: str
@@ -209,6 +227,8 @@ class Rules:
     preempted_are_told: tuple[str, ...]
     metadata_answers: bool
     broker_epochs: bool
+    strangers_obey: bool
+    deletes_logs: bool
     old_leader_epoch: str
     fetch_names_epoch: bool
     outlives_session: bool

@@ -117,6 +117,10 @@ class ControllerContext:
         found = self.assignments.get(tp)
         return found.replicas if found else ()
 
+    def target(self, tp: TopicPartition) -> tuple[int, ...]:
+        """Where a partition moves to; the replicas of one that is not being reassigned."""
+        return self.partitions_being_reassigned.get(tp) or self.assignments[tp].target
+
     def online_replicas(self, tp: TopicPartition, *, include_shutting_down: bool = False) -> tuple[int, ...]:
         """The assigned replicas that are online, in the order of the assignment."""
         return tuple(b for b in self.replicas(tp) if self.is_replica_online(b, tp, include_shutting_down=include_shutting_down))

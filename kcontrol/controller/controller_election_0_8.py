@@ -26,7 +26,9 @@ NOBODY = -1
 
 
 def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
-    """Root paths, then the election and all that follows if it is won, and only then the registration."""
+    """Root paths, then the election and all that follows if it is won, and only then the registration, but for 0.8.0."""
+    if ctx.rules.registers_first:
+        yield from _register(ctx, event.host, event.port, event.timestamp_ms)
     for path in ctx.rules.root_paths:
         yield from ensure_if_missing(path)
     if ctx.rules.names_cluster:
@@ -38,8 +40,9 @@ def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
     yield Watch(CONTROLLER)
     yield Exists((CONTROLLER,), watch=True)
     yield from elect(ctx, event.timestamp_ms)
-    yield Release()
-    yield from _register(ctx, event.host, event.port, event.timestamp_ms)
+    if not ctx.rules.registers_first:
+        yield Release()
+        yield from _register(ctx, event.host, event.port, event.timestamp_ms)
 
 
 def _register(ctx: ControllerContext, host: str, port: int, timestamp_ms: int, session: int = 0) -> Handler:
@@ -54,7 +57,8 @@ def _register(ctx: ControllerContext, host: str, port: int, timestamp_ms: int, s
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     """Create `/controller` and take over, or learn who was first.
 
-    Whatever fails on the way gives `/controller` up again, without a resignation: listeners, machines and channels stay.
+    Whatever fails on the way gives `/controller` up again, without a resignation: listeners, machines and channels stay. In 0.8.0
+    the znode stays too.
     """
     if ctx.rules.looks_before_electing:
         (znode,) = yield Read((CONTROLLER,), watch=True)
@@ -68,7 +72,8 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     except Exception as error:
         yield Complain(error)
         yield Learn("active_controller_id", NOBODY)
-        yield Transaction((Op("delete", CONTROLLER),))
+        if ctx.rules.failed_failover == "deletes /controller":
+            yield Transaction((Op("delete", CONTROLLER),))
 
 
 def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
@@ -110,7 +115,7 @@ def leader_change(ctx: ControllerContext, event: LeaderChange) -> Handler:
         if ruled and ctx.active_controller_id != ctx.broker_id and ctx.rules.resigns_when_replaced:
             yield from _resign(ctx)
         return
-    if ruled:
+    if ruled and ctx.rules.resigns_when_deleted:
         yield from _resign(ctx)
     yield from elect(ctx, event.timestamp_ms)
 

@@ -16,12 +16,17 @@ from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.controller_epoch import increment_controller_epoch, read_controller_epoch
 from kcontrol.controller.elections_on_request import pending_preferred_elections, start_rebalancing
 from kcontrol.controller.preferred_elections_0_8 import (
+    elect_all_pending,
     elect_pending,
     learn_pending_elections,
     start_scheduler,
     stop_scheduler,
 )
-from kcontrol.controller.reassignment_0_8 import learn_pending_reassignments, trigger_pending_reassignments
+from kcontrol.controller.reassignment_0_8 import (
+    learn_pending_reassignments,
+    resume_reassignments,
+    trigger_pending_reassignments,
+)
 from kcontrol.controller.topic_deletion import learn_deletions, try_topic_deletion
 from kcontrol.effects import Cancel, Handler, Learn, Unwatch
 from kcontrol.generations import EVENT_THREAD, QUEUE
@@ -129,6 +134,19 @@ def increment_epoch_after_election(ctx: ControllerContext) -> Handler:
 
 # fmt: off
 FAILOVER: dict[str, tuple[Step, ...]] = {
+    "0.8.0": (
+        increment_controller_epoch,
+        f.listen_to_requests,
+        f.listen_to_children(TOPICS),
+        f.listen_to_children(BROKER_IDS),
+        f.initialize_context,
+        f.start_replica_machine,
+        f.start_partition_machine,
+        f.listen_to_topics,
+        resume_reassignments,
+        elect_all_pending,
+        f.tell_brokers,
+    ),
     "0.8.1": (
         increment_controller_epoch,
         f.listen_to_requests,
@@ -266,6 +284,7 @@ RESIGNATION_0_8_2 = (
     reset_epochs,
 )
 RESIGNATION: dict[str, tuple[Step, ...]] = {
+    "0.8.0": (stop_machines, close_channels),
     "0.8.1": (
         deletion_0_8.stop_thread,
         stop_machines,

@@ -203,7 +203,7 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
     everything = ctx.replicas_of(ctx.assignments)
     online = [r for r in everything if ctx.is_replica_online(r.broker_id, r.topic_partition)]
     offline = [r for r in everything if not ctx.is_replica_online(r.broker_id, r.topic_partition)]
-    states = dict.fromkeys(online, ReplicaState.ONLINE) | dict.fromkeys(offline, ReplicaState.DELETION_INELIGIBLE)
+    states = dict.fromkeys(online, ReplicaState.ONLINE) | dict.fromkeys(offline, ReplicaState[ctx.rules.dead_at_startup])
     if states:
         yield Learn("replica_states", states)
     if ctx.rules.design == LISTENERS:

@@ -8,6 +8,8 @@ fireDataChangedEvents (ZkClient 0.3).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
@@ -70,7 +72,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     """They learn everything, since 0.9 the others too; whatever waited for them is tried again."""
     everybody = ctx.rules.told_of_newcomer == "everybody"
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids if everybody else brokers)
-    replicas = ctx.replicas_on(brokers)
+    replicas = yield from _replicas_on(ctx, brokers)
     yield from replica_machine.move(ctx, replicas, ReplicaState.ONLINE)
     yield from bring_online(ctx)
     yield from resume_on(ctx, brokers)
@@ -88,12 +90,26 @@ def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
     leaderless = tuple(tp for tp in led if not ctx.is_queued_for_deletion(tp.topic))
     yield from partition_machine.move(ctx, leaderless, PartitionState.OFFLINE)
     yield from bring_online(ctx)
-    replicas = ctx.replicas_on(brokers)
+    replicas = yield from _replicas_on(ctx, brokers)
     staying = [r for r in replicas if not ctx.is_queued_for_deletion(r.topic)]
     yield from replica_machine.move(ctx, staying, ReplicaState.OFFLINE)
     yield from deletion.fail_replica_deletion(ctx, replicas)
     if ctx.rules.told_of_any_death and not leaderless:
         yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids)
+
+
+def _replicas_on(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
+    """What these brokers host of the partitions that are known; in 0.8.0 as the topic znodes say now.
+
+    Source: ZkUtils.getAllReplicasOnBroker (0.8.0).
+    """
+    if ctx.rules.replicas_of_brokers == "cache":
+        return ctx.replicas_on(brokers)
+    topics, wanted = sorted(ctx.all_topics), frozenset(brokers)
+    znodes = (yield Read(tuple(map(topic_path, topics)))) if topics else ()
+    stored = {topic: decode_topic(znode.data).partitions for topic, znode in zip(topics, znodes, strict=True) if znode}
+    named = {TopicPartition(topic, number): a for topic, found in stored.items() for number, a in sorted(found.items())}
+    return tuple(PartitionReplica(tp, b) for tp, a in named.items() if tp in ctx.assignments for b in a.replicas if b in wanted)
 
 
 # ---------------------------------------------------------------- topics
@@ -144,7 +160,8 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
         return
     yield Learn("shutting_down_broker_ids", (broker_id,))
     yield Release()
-    copies = {tp: len(assignment.replicas) for tp, assignment in ctx.assignments.items() if broker_id in assignment.replicas}
+    hosted = yield from _replicas_on(ctx, (broker_id,))
+    copies = {replica.topic_partition: len(ctx.replicas(replica.topic_partition)) for replica in hosted}
     for tp in copies:
         yield Release()
         if (cached := ctx.leadership.get(tp)) is None or not (ctx.rules.lone_replica_is_moved or copies[tp] > 1):

@@ -36,6 +36,18 @@ def elect_pending(ctx: ControllerContext) -> Handler:
     yield from on_preferred_replica_election(ctx, tuple(sorted(ctx.preferred_elections)), delete=True)
 
 
+def elect_all_pending(ctx: ControllerContext) -> Handler:
+    """Both at once, where the request is looked at after the machines have started; so did 0.8.0.
+
+    Raises KeyError for a partition that is not there.
+    """
+    (znode,) = yield Read((PREFERRED_REPLICA_ELECTION,), watch=True)
+    named = decode_partition_list(znode.data) if znode else ()
+    wanted = [tp for tp in named if ctx.leadership[tp].leader != ctx.assignments[tp].replicas[0]]
+    pending = tuple(sorted({*ctx.preferred_elections, *wanted}))
+    yield from on_preferred_replica_election(ctx, pending, delete=True)
+
+
 def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
     """Elect what the znode names, but for what is under way already, even on a broker that has resigned and can only delete.
 

@@ -123,6 +123,25 @@ def forget(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, targ
     yield _commit(ctx, replicas, target)
 
 
+def leave(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """A replica is offline: it leaves the ISR, if it is known to be there, and the leader is told. Source: 0.8.0."""
+    unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
+    if unled:
+        yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in unled))
+    led = [r for r in replicas if r not in unled]
+    members = [r for r in led if r.broker_id in ctx.leadership[r.topic_partition].isr]
+    yield from _leave_isr(ctx, batch, members, target)
+    if others := [r for r in led if r not in members]:
+        yield _commit(ctx, others, target)
+
+
+def discard(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """The broker is told to delete the replica, and the assignment no longer names it. Source: NonExistentReplica (0.8.0)."""
+    for replica in replicas:
+        batch.add_stop_replica(ctx, (replica.broker_id,), replica.topic_partition, delete=True)
+    yield from forget(ctx, batch, replicas, target)
+
+
 # fmt: off
 REPLICA_TRANSITIONS = TransitionTable("replica", ReplicaState, "ReplicaStateMachine.scala (2.8)", [
     # source       target        phase     action     what it means
@@ -141,6 +160,17 @@ REPLICA_TRANSITIONS = TransitionTable("replica", ReplicaState, "ReplicaStateMach
     (OFFLINE,      INELIGIBLE,   "broker", mark,      "its broker is dead: it cannot be deleted now; illegal before 2.3"),
     (SUCCESSFUL,   NON_EXISTENT, "broker", forget,    "nothing is left of it"),
 ])
+REPLICA_TRANSITIONS_0_8_0 = TransitionTable("replica", ReplicaState, "ReplicaStateMachine.scala (0.8.0)", [
+    # source       target        phase     action     what it means
+    (NON_EXISTENT, NEW,          "broker", introduce, "assigned; told about the leader if there is one"),
+    (NEW,          ONLINE,       "broker", settle,    "in use"),
+    (ONLINE,       ONLINE,       "broker", resume,    "told again who leads"),
+    (OFFLINE,      ONLINE,       "broker", resume,    "its broker is back"),
+    (NEW,          OFFLINE,      "broker", leave,     "its broker died before it was in use"),
+    (ONLINE,       OFFLINE,      "broker", leave,     "its broker is gone: it leaves the ISR"),
+    (OFFLINE,      NON_EXISTENT, "broker", discard,   "its broker is told to delete it, and nobody waits"),
+])
+TABLES = {"0.8.0": REPLICA_TRANSITIONS_0_8_0, "0.8.1": REPLICA_TRANSITIONS}
 # fmt: on
 
 
@@ -172,14 +202,14 @@ def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: R
 
 def is_legal(rules: Rules, source: ReplicaState, target: ReplicaState) -> bool:
     """Whether the table has the move, and the release has it too."""
-    is_known = REPLICA_TRANSITIONS.find(source, target) is not None
+    is_known = TABLES[rules.replica_table].find(source, target) is not None
     return is_known and (rules.dead_replica_fails or (source, target) != (OFFLINE, INELIGIBLE))
 
 
 def _by_action(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) -> dict[Callable[..., Steps] | None, Replicas]:
     actions: dict[ReplicaState, Callable[..., Steps] | None] = {}
     for source in ReplicaState:
-        row = REPLICA_TRANSITIONS.find(source, target) if is_legal(ctx.rules, source, target) else None
+        row = TABLES[ctx.rules.replica_table].find(source, target) if is_legal(ctx.rules, source, target) else None
         actions[source] = ctx.replace.get(f"replica.({source}, {target})", row.action) if row else None
     groups: dict[Callable[..., Steps] | None, Replicas] = {}
     for replica, source in zip(replicas, _sources(ctx, replicas), strict=True):

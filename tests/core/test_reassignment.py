@@ -690,7 +690,7 @@ def test_whoever_goes_is_told_before() -> None:
 
 def test_a_later_controllers_state_is_not_overwritten() -> None:
     """A state znode of a later controller epoch stops a reassignment. The other party: conformance pub-cas-02."""
-    for release in PLAYED:
+    for release in PLAYED[1:]:  # 0.8.0 leaves the state znode alone
         world = four(release)
         value = dict(states(world))[T0]
         world.step(("set", state_path(T0), encode_state(value._replace(controller_epoch=5)).decode()))
