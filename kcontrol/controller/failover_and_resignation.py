@@ -1,6 +1,7 @@
-"""In which order a broker takes over as controller, and in which it gives up: one column for each design.
+"""In which order a broker takes over as controller, and in which it gives up: one column for each order that there has been.
 
-Source: KafkaController.onControllerFailover and onControllerResignation (0.8.1, 1.0, 2.8).
+The columns of listeners bear the name of the first release that had them.
+Source: KafkaController.onControllerFailover and onControllerResignation (0.8.1, 0.8.2, 1.0, 2.8).
 """
 
 from __future__ import annotations
@@ -14,11 +15,21 @@ from kcontrol.controller import ways_to_reassign as moves
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.controller_epoch import increment_controller_epoch, read_controller_epoch
 from kcontrol.controller.elections_on_request import pending_preferred_elections, start_rebalancing
-from kcontrol.controller.preferred_elections_0_8 import elect_pending, learn_pending_elections
-from kcontrol.controller.reassignment_0_8 import learn_pending_reassignments, trigger_pending_reassignments
+from kcontrol.controller.preferred_elections_0_8 import (
+    elect_all_pending,
+    elect_pending,
+    learn_pending_elections,
+    start_scheduler,
+    stop_scheduler,
+)
+from kcontrol.controller.reassignment_0_8 import (
+    learn_pending_reassignments,
+    resume_reassignments,
+    trigger_pending_reassignments,
+)
 from kcontrol.controller.topic_deletion import learn_deletions, try_topic_deletion
 from kcontrol.effects import Cancel, Handler, Learn, Unwatch
-from kcontrol.generations import EVENT_THREAD, LISTENERS, QUEUE
+from kcontrol.generations import EVENT_THREAD, QUEUE
 from kcontrol.znodes import (
     BROKER_IDS,
     DELETE_TOPICS,
@@ -109,6 +120,11 @@ def reset_epochs(ctx: ControllerContext) -> Handler:
     yield Learn("controller_epoch_zk_version", 0)
 
 
+def read_epoch(ctx: ControllerContext) -> Handler:
+    """Where nobody listens to the epoch, it is read when it is needed."""
+    yield from read_controller_epoch(ctx, watch=False)
+
+
 def increment_epoch_after_election(ctx: ControllerContext) -> Handler:
     """Where the election has not done it: take the next epoch, from what `/controller_epoch` says now."""
     if not ctx.rules.elects_with_epoch:
@@ -118,7 +134,20 @@ def increment_epoch_after_election(ctx: ControllerContext) -> Handler:
 
 # fmt: off
 FAILOVER: dict[str, tuple[Step, ...]] = {
-    LISTENERS: (
+    "0.8.0": (
+        increment_controller_epoch,
+        f.listen_to_requests,
+        f.listen_to_children(TOPICS),
+        f.listen_to_children(BROKER_IDS),
+        f.initialize_context,
+        f.start_replica_machine,
+        f.start_partition_machine,
+        f.listen_to_topics,
+        resume_reassignments,
+        elect_all_pending,
+        f.tell_brokers,
+    ),
+    "0.8.1": (
         increment_controller_epoch,
         f.listen_to_requests,
         f.listen_to_children(TOPICS),
@@ -134,7 +163,71 @@ FAILOVER: dict[str, tuple[Step, ...]] = {
         trigger_pending_reassignments,
         elect_pending,
         f.tell_brokers,
-        start_rebalancing,
+        start_scheduler,
+        deletion_0_8.start_thread,
+    ),
+    "0.8.2": (
+        read_epoch,
+        increment_controller_epoch,
+        f.listen_to_requests,
+        f.listen_to_children(TOPICS),
+        listen_to_deletions,
+        f.listen_to_children(BROKER_IDS),
+        f.initialize_context,
+        learn_pending_elections,
+        learn_pending_reassignments,
+        deletion_0_8.learn_deletions,
+        f.start_replica_machine,
+        f.start_partition_machine,
+        f.listen_to_topics,
+        trigger_pending_reassignments,
+        elect_pending,
+        f.tell_brokers,
+        start_scheduler,
+        deletion_0_8.start_thread,
+    ),
+    "0.9.0": (
+        read_epoch,
+        increment_controller_epoch,
+        f.listen_to_data(REASSIGN_PARTITIONS),
+        f.listen_to_children(ISR_CHANGE_NOTIFICATION),
+        f.listen_to_data(PREFERRED_REPLICA_ELECTION),
+        f.listen_to_children(TOPICS),
+        listen_to_deletions,
+        f.listen_to_children(BROKER_IDS),
+        f.initialize_context,
+        learn_pending_elections,
+        learn_pending_reassignments,
+        deletion_0_8.learn_deletions,
+        f.start_replica_machine,
+        f.start_partition_machine,
+        f.listen_to_topics,
+        trigger_pending_reassignments,
+        elect_pending,
+        f.tell_brokers,
+        start_scheduler,
+        deletion_0_8.start_thread,
+    ),
+    "0.10.2": (
+        read_epoch,
+        increment_controller_epoch,
+        f.listen_to_data(REASSIGN_PARTITIONS),
+        f.listen_to_children(ISR_CHANGE_NOTIFICATION),
+        f.listen_to_data(PREFERRED_REPLICA_ELECTION),
+        f.listen_to_children(TOPICS),
+        f.listen_to_children(DELETE_TOPICS),
+        f.listen_to_children(BROKER_IDS),
+        f.initialize_context,
+        learn_pending_elections,
+        learn_pending_reassignments,
+        deletion_0_8.learn_deletions,
+        f.tell_brokers,
+        f.start_replica_machine,
+        f.start_partition_machine,
+        f.listen_to_topics,
+        trigger_pending_reassignments,
+        elect_pending,
+        start_scheduler,
         deletion_0_8.start_thread,
     ),
     QUEUE: (
@@ -176,13 +269,30 @@ FAILOVER: dict[str, tuple[Step, ...]] = {
         start_rebalancing,
     ),
 }
+RESIGNATION_0_8_2 = (
+    stop_listening(REASSIGN_PARTITIONS),
+    stop_listening(PREFERRED_REPLICA_ELECTION),
+    deletion_0_8.stop_thread,
+    stop_scheduler,
+    stop_listening_to_reassigned_partitions,
+    stop_machines,
+    stop_listening(TOPICS, children=True),
+    stop_listening_to_each_topic,
+    stop_listening(DELETE_TOPICS, children=True),
+    stop_listening(BROKER_IDS, children=True),
+    close_channels,
+    reset_epochs,
+)
 RESIGNATION: dict[str, tuple[Step, ...]] = {
-    LISTENERS: (
+    "0.8.0": (stop_machines, close_channels),
+    "0.8.1": (
         deletion_0_8.stop_thread,
         stop_machines,
-        stop_rebalancing,
+        stop_scheduler,
         close_channels,
     ),
+    "0.8.2": RESIGNATION_0_8_2,
+    "0.9.0": (stop_listening(ISR_CHANGE_NOTIFICATION, children=True), *RESIGNATION_0_8_2),
     QUEUE: (
         stop_listening(ISR_CHANGE_NOTIFICATION, children=True),
         stop_listening(REASSIGN_PARTITIONS),
@@ -221,11 +331,11 @@ RESIGNATION: dict[str, tuple[Step, ...]] = {
 
 def take_over(ctx: ControllerContext) -> Handler:
     """Every step of becoming controller, after the election."""
-    for step in FAILOVER[ctx.rules.design]:
+    for step in FAILOVER[ctx.rules.failover]:
         yield from step(ctx)
 
 
 def resign(ctx: ControllerContext) -> Handler:
     """Every step of ceasing to be controller. `/controller` is still listened to."""
-    for step in RESIGNATION[ctx.rules.design]:
+    for step in RESIGNATION[ctx.rules.resignation]:
         yield from step(ctx)
