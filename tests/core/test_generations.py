@@ -37,7 +37,6 @@ CHANGED = {
     "elects_with_epoch":     ("2.0", False,                "2.1", True),
     "registers_with_version": ("2.1", False,               "2.2", True),
     "leaderless":            ("0.11.0", "led by the dead", "1.0", "led by nobody online"),
-    "reassignment":          ("2.3", "twelve steps",       "2.4", "phases"),
     "reassigns_on_request":  ("2.3", False,                "2.4", True),
     "replica_table":         ("0.8.0", "0.8.0",            "0.8.1", "0.8.1"),
     "strangers_obey":        ("0.8.0", True,               "0.8.1", False),
