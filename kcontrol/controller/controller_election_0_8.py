@@ -12,7 +12,7 @@ from kcontrol.controller.controller_epoch import read_controller_epoch
 from kcontrol.controller.failover_and_resignation import resign, take_over
 from kcontrol.effects import Complain, Exists, Handler, Learn, Op, Read, Release, Result, Sleep, Transaction, Watch
 from kcontrol.events import BrokerStartup, ControllerEpochChange, LeaderChange, NewSession, RegisterBroker
-from kcontrol.registration import ensure, name_cluster, register, register_patiently
+from kcontrol.registration import ensure_if_missing, name_cluster, register, register_patiently
 from kcontrol.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
@@ -30,9 +30,7 @@ def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
     if ctx.rules.registers_first:
         yield from _register(ctx, event.host, event.port, event.timestamp_ms)
     for path in ctx.rules.root_paths:
-        (stat,) = yield Exists((path,))
-        if stat is None:
-            yield from ensure(path)
+        yield from ensure_if_missing(path)
     if ctx.rules.names_cluster:
         yield from name_cluster(event.cluster_id)
     if ctx.rules.follows_epoch:
@@ -64,7 +62,7 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     """
     if ctx.rules.looks_before_electing:
         (znode,) = yield Read((CONTROLLER,), watch=True)
-        yield Learn("active_controller_id", _leader_id(znode.data) if znode else NOBODY)
+        yield Learn("active_controller_id", leader_id(znode.data) if znode else NOBODY)
         if znode:
             return
     try:
@@ -90,14 +88,14 @@ def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
             continue
         if znode.data == data:  # the connection was lost after the znode had been created
             return True
-        leader_id = _leader_id(znode.data)
-        if leader_id != ctx.broker_id or ctx.rules.own_znode == "fails":
-            yield Learn("active_controller_id", leader_id)
+        named = leader_id(znode.data)
+        if named != ctx.broker_id or ctx.rules.own_znode == "fails":
+            yield Learn("active_controller_id", named)
             return False
         yield Sleep(ctx.config.zookeeper_session_timeout_ms)
 
 
-def _leader_id(data: bytes) -> int:
+def leader_id(data: bytes) -> int:
     """Who is named, in JSON or in the older form of a bare number. Source: KafkaController.parseControllerId (0.8.1)."""
     try:
         return decode_controller(data)
@@ -113,7 +111,7 @@ def leader_change(ctx: ControllerContext, event: LeaderChange) -> Handler:
     (znode,) = yield Read((CONTROLLER,), watch=True)
     ruled = ctx.active_controller_id == ctx.broker_id
     if znode is not None:
-        yield Learn("active_controller_id", _leader_id(znode.data))
+        yield Learn("active_controller_id", leader_id(znode.data))
         if ruled and ctx.active_controller_id != ctx.broker_id and ctx.rules.resigns_when_replaced:
             yield from _resign(ctx)
         return
@@ -140,7 +138,7 @@ def new_session(ctx: ControllerContext, event: NewSession) -> Handler:
     """Resign whatever `/controller` says, and compete again; since 0.10.2 only if it does not name this broker."""
     if ctx.rules.skips_own_session:
         (znode,) = yield Read((CONTROLLER,), watch=True)
-        if znode and _leader_id(znode.data) == ctx.broker_id:
+        if znode and leader_id(znode.data) == ctx.broker_id:
             return
     yield from _resign(ctx)
     yield from elect(ctx, event.timestamp_ms)

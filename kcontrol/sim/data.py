@@ -127,7 +127,7 @@ def _changes_something(world: World, n: int, fetch: Fetch) -> bool:
         return True
     mine, leader = world.processes[n].driver.broker.logs[tp], world.processes[fetch.leader].driver.broker
     held = leader.hosted[tp]
-    joins = n not in held.value.isr and not held.pending_isr and replica.may_join(leader, tp, offset)
+    joins = n not in held.value.isr and not held.pending_isr and replica.may_join(leader, tp, n, offset)
     learns = min(offset, answer.high_watermark) != mine.high_watermark
     return joins or learns or leader.logs[tp].end_of(n) != offset
 

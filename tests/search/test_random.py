@@ -23,8 +23,9 @@ OF_LISTENERS = frozenset({"LeaderChange", "NewSession"})
 RELEASES_OWN = {
     **dict.fromkeys(("0.8.0", "0.8.1", "0.8.2"), OF_LISTENERS),
     **dict.fromkeys(("0.9", "0.10.2"), OF_LISTENERS | {"PropagateIsrChanges"}),
+    **dict.fromkeys(("0.11.0", "1.0"), frozenset({"PathChanged", "RegisterBroker"})),
     **dict.fromkeys(("1.1", "2.4"), frozenset({"Reelect", "PropagateIsrChanges"})),
-    "2.8": {"Reelect", "AlterIsrReceived"},
+    **dict.fromkeys(("2.8", "3.9"), frozenset({"Reelect", "AlterIsrReceived"})),
 }
 SCHEDULER_FAILS = "0.8.2"  # one that rules twice without a resignation gives up, and competes, for ever: see test_listeners
 WAITS_FOR_EVER = ("0.8.0", "0.8.1", "0.8.2")
