@@ -114,8 +114,8 @@ class RegisterBroker(Event):
 
     host: str
     port: int
-    session: int = 0
     timestamp_ms: int = 0
+    session: int = field(default=0, metadata=IF_TOLD)
 
 
 @dataclass(frozen=True, slots=True)

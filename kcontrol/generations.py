@@ -19,7 +19,7 @@ QUEUE = "listeners and one event thread"
 EVENT_THREAD = "one event thread"
 
 # What a broker makes sure of at its start, in its order.
-# Source: ZkUtils.setupCommonPaths (0.8.1), ZkUtils.persistentZkPaths (0.9.0 to 1.0), ZkData.PersistentZkPaths (1.1, 2.8).
+# Source: ZkUtils.setupCommonPaths (0.8.1), ZkUtils.persistentZkPaths (0.9, 0.11, 1.0), ZkData.PersistentZkPaths (1.1, 2.8).
 ROOT_PATHS_0_8 = (
     "/consumers", "/brokers/ids", "/brokers/topics", "/config/changes", "/config/topics", "/admin/delete_topics",
 )  # fmt: skip
@@ -62,8 +62,9 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "mute_send":              (("0.8.0", "fails"), ("0.9.0", "deletes /controller")),  # a request of one who has resigned
     "idle_scheduler":         (("0.8.0", "fails"), ("0.9.0", "is left")),  # when it is stopped without having been started
     "lost_epoch":             (("0.8.0", "is logged"), ("1.1.0", "ends it")),  # a failover whose epoch another has written
-    "root_paths":             (("0.8.0", ()), ("0.8.1", ROOT_PATHS_0_8), ("0.9.0", ROOT_PATHS_0_9), ("0.11.0", ROOT_PATHS_0_11),
-                               ("1.0.0", ROOT_PATHS_1_0), ("1.1.0", ROOT_PATHS_1_1), ("2.8.0", ROOT_PATHS_2_8)),  # it creates
+    "root_paths":             (("0.8.0", ()), ("0.8.1", ROOT_PATHS_0_8), ("0.9.0", ROOT_PATHS_0_9),  # what it creates
+                               ("0.11.0", ROOT_PATHS_0_11), ("1.0.0", ROOT_PATHS_1_0),
+                               ("1.1.0", ROOT_PATHS_1_1), ("2.8.0", ROOT_PATHS_2_8)),
     "names_cluster":          (("0.8.0", False), ("0.10.1", True)),  # the first broker of a cluster (KIP-78)
     "own_znode":              (("0.8.0", "waited out"), ("0.9.0", "fails")),  # of a session that an earlier life left behind
     "topic_configs":          (("0.8.0", False), ("0.8.1", True)),   # topics have settings of their own, in ZooKeeper
@@ -84,9 +85,7 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "new_replica_reads":      (("0.8.0", "znode"), ("1.1.0", "cache")),  # where it is looked up who leads its partition
     "told_of_newcomer":       (("0.8.0", "newcomer"), ("0.9.0", "everybody")),  # by UpdateMetadata
     "told_of_any_death":      (("0.8.0", False), ("0.9.0", True)),   # by UpdateMetadata, also if nobody else has to lead
-    "refuses_dead_targets":   (("0.8.0", True), ("0.10.1", False)),  # of a reassignment
     "forbidden_deletion":     (("0.8.0", "is not heard"), ("0.10.2", "is cleared")),  # asked for where topics may not be deleted
-    "stateless_doomed":       (("0.8.0", "fails"), ("0.9.0", "is passed over")),  # a doomed replica without a state znode
     "deletes_topics":         CONFIGS["delete.topic.enable"].defaults,
     "halts_what_is_asked":    (("0.8.0", True), ("0.8.2", False)),   # a reassignment, where a deletion is asked for meanwhile
     "doomed_election":        (("0.8.0", "stops all"), ("0.8.2", "left out")),  # asked for with others, of a doomed topic
@@ -99,14 +98,16 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "dead_replica_fails":     (("0.8.0", False), ("2.3.0", True)),   # its deletion, without having been started
     "reverts_expansion":      (("0.8.0", False), ("2.0.0", True)),   # of a topic that is being deleted
     "unled_replica":          (("0.8.0", "stays"), ("1.1.0", "goes")),   # when its broker dies before anybody has led
-    "rereads_assignment":     (("0.8.0", True), ("0.9.0", False)),  # a new partition's replicas are read once more
-    "groups_stop_replica":    (("0.8.0", False), ("0.10.2", True), ("1.1.0", False)),  # one for all that are not deleted
+    "unled_doomed_replica":   (("0.8.0", "fails"), ("0.9.0", "stays unsaid"), ("1.1.0", "goes")),  # the same, of a doomed topic
+    "rereads_assignment":     (("0.8.0", True), ("0.9.0", False)),   # a new partition's replicas are read once more
     "empty_stop_replica":     (("0.8.0", False), ("0.10.2", True), ("2.3.0", False)),  # goes ahead of those for each
     "leads_already":          (("0.8.0", "not needed"), ("1.1.0", "elected again"), ("2.2.0", "left alone")),  # who prefers
-    "stop_replica_batched":   (("0.8.0", True), ("0.8.1", False), ("2.3.0", True)),   # one request for all replicas
+    "stops_are_grouped":      (("0.8.0", False), ("0.10.2", True), ("1.1.0", False)),  # one request for all that stay on disk
+    "stop_replica_batched":   (("0.8.0", True), ("0.8.1", False), ("2.3.0", True)),  # one request for all replicas
     "bumped_epoch_is_cached": (("0.8.0", False), ("2.4.0", True)),   # the epoch that a reassignment raises is remembered
     "added_replica_is_new":   (("0.8.0", False), ("2.7.0", True)),   # and may go to another directory than a lost one
     "notes_complete_moves":   (("0.8.0", False), ("2.7.0", True)),   # an ISR notification may finish a reassignment
+    "refuses_dead_targets":   (("0.8.0", True), ("0.10.1", False)),  # a reassignment to a broker that is down
     "reassignment":           (("0.8.0", "six steps"), ("0.8.1", "twelve steps"),  # how partitions move
                                ("2.4.0", "phases")),                 # (KIP-455)
     "reassigns_on_request":   (("0.8.0", False), ("2.4.0", True)),   # admin clients ask brokers, not ZooKeeper (KIP-455)
@@ -200,7 +201,6 @@ class Rules:
     told_of_any_death: bool
     refuses_dead_targets: bool
     forbidden_deletion: str
-    stateless_doomed: str
     deletes_topics: bool
     halts_what_is_asked: bool
     doomed_election: str
@@ -213,10 +213,11 @@ class Rules:
     dead_replica_fails: bool
     reverts_expansion: bool
     unled_replica: str
+    unled_doomed_replica: str
     rereads_assignment: bool
-    groups_stop_replica: bool
     empty_stop_replica: bool
     leads_already: str
+    stops_are_grouped: bool
     stop_replica_batched: bool
     bumped_epoch_is_cached: bool
     added_replica_is_new: bool

@@ -25,18 +25,18 @@ def ensure(path: str, data: bytes = b"") -> Handler:
     return result.is_ok
 
 
-def ensure_if_missing(path: str) -> Handler:
-    """The same after a look whether it is there. Source: ZkUtils.makeSurePersistentPathExists (0.8.1 to 1.0)."""
-    (stat,) = yield Exists((path,))
-    if stat is None:
-        yield from ensure(path)
-
-
 def name_cluster(cluster_id: str) -> Handler:
     """The first broker of a cluster names it. Source: KafkaServer.getOrGenerateClusterId (0.10.1, 2.8)."""
     (znode,) = yield Read((CLUSTER_ID,))
     if znode is None:
         yield from ensure(CLUSTER_ID, encode_cluster_id(cluster_id))
+
+
+def ensure_if_missing(path: str) -> Handler:
+    """The same after a look whether it is there. Source: ZkUtils.makeSurePersistentPathExists (0.8.1 to 1.0)."""
+    (stat,) = yield Exists((path,))
+    if stat is None:
+        yield from ensure(path)
 
 
 def register(rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0) -> Handler:

@@ -32,7 +32,7 @@ SEARCH = (
     "sim/fingerprint.py",
 )  # makes searches quick
 PROCESSES = ("runtime/embedded.py", "runtime/java.py", "runtime/watcher.py", "bootstrap.py")
-# Behind a port that the learner reads: what makes real servers answer as the one in memory does, and what looks at other people's.
+# Behind a port that the learner reads: what makes real servers answer as the one in memory does, and looks at other people's.
 REAL = ("runtime/zk_kazoo", "runtime/zk_observe.py", "runtime/zk_safety.py")
 NOT_THE_LEARNERS = ("pipeline", "live", *PROCESSES, *REAL, *SEARCH, *AROUND, *GROUP)
 # Written in two halves, so that this file does not trip over itself.

@@ -1,34 +1,32 @@
 """In which order a broker takes over as controller, and in which it gives up: one column for each order that there has been.
 
-The columns of listeners bear the name of the first release that had them.
-Source: KafkaController.onControllerFailover and onControllerResignation (0.8.1, 0.8.2, 1.0, 2.8).
+Source: KafkaController.onControllerFailover and onControllerResignation (1.0, 2.8); `failover_0_8` has the columns before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kcontrol.controller import failover_steps as f
 from kcontrol.controller import preferred_elections_1_0 as preferred_1_0
-from kcontrol.controller import topic_deletion_0_8 as deletion_0_8
 from kcontrol.controller import ways_to_reassign as moves
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.controller_epoch import increment_controller_epoch, read_controller_epoch
 from kcontrol.controller.elections_on_request import pending_preferred_elections, start_rebalancing
-from kcontrol.controller.preferred_elections_0_8 import (
-    elect_all_pending,
-    elect_pending,
-    learn_pending_elections,
-    start_scheduler,
-    stop_scheduler,
-)
-from kcontrol.controller.reassignment_0_8 import (
-    learn_pending_reassignments,
-    resume_reassignments,
-    trigger_pending_reassignments,
+from kcontrol.controller.failover_0_8 import FAILOVER_0_8, RESIGNATION_0_8
+from kcontrol.controller.reassignment_0_8 import learn_pending_reassignments, trigger_pending_reassignments
+from kcontrol.controller.resignation_steps import (
+    FORGOTTEN_AT_RESIGNATION,
+    FORGOTTEN_AT_RESIGNATION_1_0,
+    Step,
+    forget,
+    reset_epochs,
+    stop_listening,
+    stop_listening_to_each_broker,
+    stop_listening_to_each_topic,
+    stop_listening_to_reassigned_partitions,
+    stop_rebalancing,
 )
 from kcontrol.controller.topic_deletion import learn_deletions, try_topic_deletion
-from kcontrol.effects import Cancel, Handler, Learn, Unwatch
+from kcontrol.effects import Handler
 from kcontrol.generations import EVENT_THREAD, QUEUE
 from kcontrol.znodes import (
     BROKER_IDS,
@@ -38,91 +36,7 @@ from kcontrol.znodes import (
     PREFERRED_REPLICA_ELECTION,
     REASSIGN_PARTITIONS,
     TOPICS,
-    broker_path,
-    state_path,
-    topic_path,
 )
-
-Step = Callable[[ControllerContext], Handler]
-
-FORGOTTEN_AT_RESIGNATION_1_0 = (
-    "live_brokers", "live_broker_epochs", "shutting_down_broker_ids", "all_topics", "topic_ids",
-    "assignments", "leadership", "partition_states", "replica_states", "topics_to_be_deleted",
-    "partitions_being_reassigned", "topics_with_deletion_started", "topics_ineligible_for_deletion",
-)  # fmt: skip
-FORGOTTEN_AT_RESIGNATION = (*FORGOTTEN_AT_RESIGNATION_1_0, "offline_dirs")
-
-
-# ---------------------------------------------------------------- the steps of giving up
-
-
-def stop_listening(path: str, *, children: bool = False) -> Step:
-    """A step that forgets the handler of a path; the watch at ZooKeeper stays until it fires."""
-
-    def step(ctx: ControllerContext) -> Handler:
-        yield Unwatch(path, children)
-
-    return step
-
-
-def stop_listening_to_each_broker(ctx: ControllerContext) -> Handler:
-    for broker_id in sorted(ctx.live_brokers):
-        yield Unwatch(broker_path(broker_id))
-
-
-def stop_listening_to_each_topic(ctx: ControllerContext) -> Handler:
-    for topic in sorted(ctx.all_topics):
-        yield Unwatch(topic_path(topic))
-
-
-def stop_listening_to_reassigned_partitions(ctx: ControllerContext) -> Handler:
-    if not ctx.rules.alter_isr:
-        for tp in sorted(ctx.partitions_being_reassigned):
-            yield Unwatch(state_path(tp))
-
-
-def stop_rebalancing(ctx: ControllerContext) -> Handler:
-    yield Cancel("auto-leader-rebalance")
-
-
-def forget(*names: str) -> Step:
-    """A step that empties these fields of the context."""
-
-    def step(ctx: ControllerContext) -> Handler:
-        for name in names:
-            if getattr(ctx, name):
-                yield Learn(name, clear=True)
-
-    return step
-
-
-def listen_to_deletions(ctx: ControllerContext) -> Handler:
-    """Where no topic may be deleted nobody hears of the requests."""
-    if ctx.deletes_topics:
-        yield from f.listen_to_children(DELETE_TOPICS)(ctx)
-
-
-def stop_machines(ctx: ControllerContext) -> Handler:
-    """From now on both machines refuse to move anything. They were never started on a broker that has not led."""
-    if ctx.machines_started:
-        yield Learn("machines_started", False)
-    yield from forget("partition_states", "replica_states")(ctx)
-
-
-def close_channels(ctx: ControllerContext) -> Handler:
-    """Without channels a broker is no longer active, whatever `/controller` says."""
-    if ctx.has_channels:
-        yield Learn("has_channels", False)
-
-
-def reset_epochs(ctx: ControllerContext) -> Handler:
-    yield Learn("controller_epoch", 0)
-    yield Learn("controller_epoch_zk_version", 0)
-
-
-def read_epoch(ctx: ControllerContext) -> Handler:
-    """Where nobody listens to the epoch, it is read when it is needed."""
-    yield from read_controller_epoch(ctx, watch=False)
 
 
 def increment_epoch_after_election(ctx: ControllerContext) -> Handler:
@@ -134,102 +48,7 @@ def increment_epoch_after_election(ctx: ControllerContext) -> Handler:
 
 # fmt: off
 FAILOVER: dict[str, tuple[Step, ...]] = {
-    "0.8.0": (
-        increment_controller_epoch,
-        f.listen_to_requests,
-        f.listen_to_children(TOPICS),
-        f.listen_to_children(BROKER_IDS),
-        f.initialize_context,
-        f.start_replica_machine,
-        f.start_partition_machine,
-        f.listen_to_topics,
-        resume_reassignments,
-        elect_all_pending,
-        f.tell_brokers,
-    ),
-    "0.8.1": (
-        increment_controller_epoch,
-        f.listen_to_requests,
-        f.listen_to_children(TOPICS),
-        listen_to_deletions,
-        f.listen_to_children(BROKER_IDS),
-        f.initialize_context,
-        learn_pending_elections,
-        learn_pending_reassignments,
-        deletion_0_8.learn_deletions,
-        f.start_replica_machine,
-        f.start_partition_machine,
-        f.listen_to_topics,
-        trigger_pending_reassignments,
-        elect_pending,
-        f.tell_brokers,
-        start_scheduler,
-        deletion_0_8.start_thread,
-    ),
-    "0.8.2": (
-        read_epoch,
-        increment_controller_epoch,
-        f.listen_to_requests,
-        f.listen_to_children(TOPICS),
-        listen_to_deletions,
-        f.listen_to_children(BROKER_IDS),
-        f.initialize_context,
-        learn_pending_elections,
-        learn_pending_reassignments,
-        deletion_0_8.learn_deletions,
-        f.start_replica_machine,
-        f.start_partition_machine,
-        f.listen_to_topics,
-        trigger_pending_reassignments,
-        elect_pending,
-        f.tell_brokers,
-        start_scheduler,
-        deletion_0_8.start_thread,
-    ),
-    "0.9.0": (
-        read_epoch,
-        increment_controller_epoch,
-        f.listen_to_data(REASSIGN_PARTITIONS),
-        f.listen_to_children(ISR_CHANGE_NOTIFICATION),
-        f.listen_to_data(PREFERRED_REPLICA_ELECTION),
-        f.listen_to_children(TOPICS),
-        listen_to_deletions,
-        f.listen_to_children(BROKER_IDS),
-        f.initialize_context,
-        learn_pending_elections,
-        learn_pending_reassignments,
-        deletion_0_8.learn_deletions,
-        f.start_replica_machine,
-        f.start_partition_machine,
-        f.listen_to_topics,
-        trigger_pending_reassignments,
-        elect_pending,
-        f.tell_brokers,
-        start_scheduler,
-        deletion_0_8.start_thread,
-    ),
-    "0.10.2": (
-        read_epoch,
-        increment_controller_epoch,
-        f.listen_to_data(REASSIGN_PARTITIONS),
-        f.listen_to_children(ISR_CHANGE_NOTIFICATION),
-        f.listen_to_data(PREFERRED_REPLICA_ELECTION),
-        f.listen_to_children(TOPICS),
-        f.listen_to_children(DELETE_TOPICS),
-        f.listen_to_children(BROKER_IDS),
-        f.initialize_context,
-        learn_pending_elections,
-        learn_pending_reassignments,
-        deletion_0_8.learn_deletions,
-        f.tell_brokers,
-        f.start_replica_machine,
-        f.start_partition_machine,
-        f.listen_to_topics,
-        trigger_pending_reassignments,
-        elect_pending,
-        start_scheduler,
-        deletion_0_8.start_thread,
-    ),
+    **FAILOVER_0_8,
     QUEUE: (
         increment_epoch_after_election,
         f.delete_log_dir_events,
@@ -269,30 +88,8 @@ FAILOVER: dict[str, tuple[Step, ...]] = {
         start_rebalancing,
     ),
 }
-RESIGNATION_0_8_2 = (
-    stop_listening(REASSIGN_PARTITIONS),
-    stop_listening(PREFERRED_REPLICA_ELECTION),
-    deletion_0_8.stop_thread,
-    stop_scheduler,
-    stop_listening_to_reassigned_partitions,
-    stop_machines,
-    stop_listening(TOPICS, children=True),
-    stop_listening_to_each_topic,
-    stop_listening(DELETE_TOPICS, children=True),
-    stop_listening(BROKER_IDS, children=True),
-    close_channels,
-    reset_epochs,
-)
 RESIGNATION: dict[str, tuple[Step, ...]] = {
-    "0.8.0": (stop_machines, close_channels),
-    "0.8.1": (
-        deletion_0_8.stop_thread,
-        stop_machines,
-        stop_scheduler,
-        close_channels,
-    ),
-    "0.8.2": RESIGNATION_0_8_2,
-    "0.9.0": (stop_listening(ISR_CHANGE_NOTIFICATION, children=True), *RESIGNATION_0_8_2),
+    **RESIGNATION_0_8,
     QUEUE: (
         stop_listening(ISR_CHANGE_NOTIFICATION, children=True),
         stop_listening(REASSIGN_PARTITIONS),

@@ -50,7 +50,7 @@ def listen_to_requests(ctx: ControllerContext) -> Handler:
 
 
 def listen_to_data(path: str) -> Callable[[ControllerContext], Handler]:
-    """A step that subscribes to the data of `path`. Source: ZkClient.subscribeDataChanges (0.3)."""
+    """A step that subscribes to the data of `path`. Source: ZkClient.subscribeDataChanges (0.3, 0.10)."""
 
     def step(ctx: ControllerContext) -> Handler:
         yield Watch(path)

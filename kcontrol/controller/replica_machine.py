@@ -99,7 +99,8 @@ def retire(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, targ
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
     if unled and ctx.rules.unled_replica == "stays":
         told = [r for r in unled if not _is_passed_over(ctx, r)]
-        yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in told))
+        if told:
+            yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in told))
         return
     for replica in unled:
         batch.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (replica.topic_partition,))
@@ -241,7 +242,7 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
 
 def _is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
     """Whether nothing is said of a replica that stays what it is because there is no leadership to take it out of."""
-    return ctx.rules.stateless_doomed == "is passed over" and ctx.is_queued_for_deletion(replica.topic)
+    return ctx.rules.unled_doomed_replica != "fails" and ctx.is_queued_for_deletion(replica.topic)
 
 
 def _may_lose_isr(

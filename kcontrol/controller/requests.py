@@ -103,19 +103,18 @@ class Requests:
         for kind in others:
             yield replace(self, leader_and_isr={}, update_metadata_to=(), update_metadata={}, stop_replica=kind)
 
-    def one_stop_each(self, *, grouped: bool, empty_first: bool) -> Iterator[Requests]:
-        """The same without StopReplica, then a StopReplica for each replica.
+    def one_stop_each(self, *, common_first: bool, grouped: bool) -> Iterator[Requests]:
+        """The same without StopReplica, then a StopReplica for each replica, for each broker after a common one or not.
 
-        Where they are `grouped`, those of a broker that are not deleted are in one, which goes first; otherwise an empty one may.
+        The common one is empty, unless it is `grouped`: then it has all replicas that stay on disk, if there are any.
         """
         yield replace(self, stop_replica={})
         alone = replace(self, leader_and_isr={}, update_metadata_to=(), update_metadata={})
         for broker, stopped in self.stop_replica.items():
-            together = {tp: entry for tp, entry in stopped.items() if grouped and not entry.delete}
-            if empty_first:
-                yield replace(alone, stop_replica={broker: together})
-            others = [(tp, entry) for tp, entry in stopped.items() if tp not in together]
-            yield from (replace(alone, stop_replica={broker: {tp: entry}}) for tp, entry in others)
+            common = {tp: entry for tp, entry in stopped.items() if grouped and not entry.delete}
+            if common_first:
+                yield replace(alone, stop_replica={broker: common})
+            yield from (replace(alone, stop_replica={broker: {tp: entry}}) for tp, entry in stopped.items() if tp not in common)
 
     def queued(self) -> list[tuple[str, int]]:
         """Each request as (api, broker), in the order of sending."""
@@ -212,8 +211,8 @@ class RequestBatch:
         requests = self.fold(ctx)
         self.leader_and_isr, self.update_metadata_to, self.update_metadata, self.stop_replica = {}, set(), {}, {}
         if not ctx.rules.stop_replica_batched:
-            grouped, empty_first = ctx.rules.groups_stop_replica, ctx.rules.empty_stop_replica
-            messages = requests.one_stop_each(grouped=grouped, empty_first=empty_first)
+            rules = ctx.rules
+            messages = requests.one_stop_each(common_first=rules.empty_stop_replica, grouped=rules.stops_are_grouped)
         else:
             messages = iter((requests,)) if ctx.rules.stop_replica_by_partition else requests.one_kind_of_stop_each()
         for message in messages:

@@ -146,8 +146,9 @@ def renew(world: World, n: int) -> None:
     design = p.driver.controller.rules.design
     if design != EVENT_THREAD:
         record = _open(world, n)
+        session = p.driver.client.session_id if p.driver.controller.rules.own_znode == "fails" else 0
         p.driver.enqueue(NewSession(), record)
-        p.driver.enqueue(RegisterBroker(p.host, p.port, p.driver.client.session_id), record)
+        p.driver.enqueue(RegisterBroker(p.host, p.port, session=session), record)
         for event in every_event(p.driver.watched, design):
             p.driver.enqueue(event, record)
         return

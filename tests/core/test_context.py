@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcontrol.controller.context import ControllerContext, apply_change, apply_learn
-from kcontrol.controller.failover_and_resignation import FORGOTTEN_AT_RESIGNATION
+from kcontrol.controller.resignation_steps import FORGOTTEN_AT_RESIGNATION
 from kcontrol.effects import Learn, StateChange
 from kcontrol.generations import KAFKA_2_8
 from kcontrol.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaAssignment, ReplicaState, TopicPartition
