@@ -2,11 +2,12 @@
 
 A handler is a generator. It yields one of these values and is suspended until the driver has answered.
 
-ROUND TRIPS (`Exists`, `Read`, `Children`, `Transaction`, `Writes`, `Commit`, `Append`) are each one step of the world, and
+ROUND TRIPS (`Exists`, `Read`, `Children`, `Transaction`, `Writes`, `Commit`, `ReadLog`) are each one step of the world, and
 anything may happen between two of them. A `Commit` that writes nothing is instant.
 
-INSTANT effects (`Learn`, `Adopt`, `WriteLog`, `Watch`, `Unwatch`, `Send`, `Respond`, `Park`, `Arm`, `Cancel`, `Enqueue`, `Ask`,
-`Exit`) are performed within the step, and the handler goes on. `Release` suspends it until it has its lock again, `Sleep` until
+INSTANT effects (`Learn`, `MoveGroup`, `Adopt`, `WriteLog`, `Append`, `Watch`, `Unwatch`, `Send`, `Respond`, `Park`, `Arm`,
+`Cancel`, `Enqueue`, `Ask`, `Exit`) are performed within the step, and the handler goes on. `Release` suspends it until it has its
+lock again, `Sleep` until
 its time has come.
 
 Where a release has no pipelined ZooKeeper client (before 1.1) the driver takes one path, transaction or change per round trip.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Literal, NamedTuple
 
 from kcontrol.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaState, TopicPartition
@@ -179,12 +181,21 @@ class Commit:
     changes: tuple[StateChange | Refusal, ...]
 
 
+class LogBatch(NamedTuple):
+    """One batch of a partition's log. `marker`: how a transaction ends here, "commit" or "abort"; "" for records."""
+
+    base_offset: int
+    records: tuple[tuple[bytes, bytes | None], ...] = ()
+    producer: int | None = None
+    marker: str = ""
+
+
 @dataclass(frozen=True, slots=True)
-class Append:
-    """Records for a partition of the offsets topic. Answer: the base offset, or the name of Kafka's error."""
+class ReadLog:
+    """Answer: a tuple of `LogBatch` from an offset on, () at the end, None where this broker has no log of the partition."""
 
     partition: TopicPartition
-    records: tuple[tuple[bytes, bytes | None], ...]
+    offset: int
 
 
 # ---------------------------------------------------------------- instant effects
@@ -195,14 +206,42 @@ class Learn:
     """Change a field of a context outside the machines: first clear, then remove, then put.
 
     For a mapping `put` is a dict and `remove` its keys; for a set both are members; for a plain field `put` is the new value.
-    `context` is `controller` or `broker`.
+    `context` is `controller`, `broker` or `group`.
     """
 
     field: str
     put: Any = None
     remove: tuple[Any, ...] = ()
     clear: bool = False
-    context: Literal["controller", "broker"] = "controller"
+    context: Literal["controller", "broker", "group"] = "controller"
+
+
+@dataclass(frozen=True, slots=True)
+class MoveGroup:
+    """A consumer group's move by a row of its table: memory and journal stand together.
+
+    `value` is the group afterwards, None where it leaves the cache; `rule` says why it moves.
+    """
+
+    group_id: str
+    source: Enum
+    target: Enum
+    value: Any
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Records for a partition of the offsets topic, on their way.
+
+    When all replicas that must have them do, or it is known that they never will, `then` is queued with `error` and
+    `base_offset` filled in. Without `then` nobody waits.
+    """
+
+    partition: TopicPartition
+    records: tuple[tuple[bytes, bytes | None], ...]
+    then: Any = None
+    producer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,9 +367,11 @@ class Enqueue:
     clear: bool = False
 
 
-RoundTrip = Exists | Read | Children | Transaction | Writes | Commit | Append
+RoundTrip = Exists | Read | Children | Transaction | Writes | Commit | ReadLog
 Instant = (
     Learn
+    | MoveGroup
+    | Append
     | Adopt
     | WriteLog
     | Watch

@@ -15,13 +15,19 @@ from kcontrol.releases import key, pick
 FIRST_RELEASE, LAST_RELEASE = "0.8.0", "3.9"
 
 LISTENERS = "listeners and one lock"
+QUEUE = "listeners and one event thread"
 EVENT_THREAD = "one event thread"
 
 # What a broker makes sure of at its start, in its order.
-# Source: ZkUtils.setupCommonPaths (0.8.1), ZkData.PersistentZkPaths (1.1, 2.8).
+# Source: ZkUtils.setupCommonPaths (0.8.1), ZkUtils.persistentZkPaths (0.11, 1.0), ZkData.PersistentZkPaths (1.1, 2.8).
 ROOT_PATHS_0_8 = (
     "/consumers", "/brokers/ids", "/brokers/topics", "/config/changes", "/config/topics", "/admin/delete_topics",
 )  # fmt: skip
+ROOT_PATHS_0_11 = (
+    "/consumers", "/brokers/ids", "/brokers/topics", "/config/changes", "/config/topics", "/config/clients",
+    "/admin/delete_topics", "/brokers/seqid", "/isr_change_notification", "/latest_producer_id_block",
+)  # fmt: skip
+ROOT_PATHS_1_0 = (*ROOT_PATHS_0_11, "/log_dir_event_notification")
 ROOT_PATHS_1_1 = (
     "/consumers", "/brokers/ids", "/brokers/topics", "/config/changes", "/admin/delete_topics", "/brokers/seqid",
     "/isr_change_notification", "/latest_producer_id_block", "/log_dir_event_notification",
@@ -36,17 +42,19 @@ TOLD_2_7 = (*TOLD_2_2, "ApiPartitionReassignment", "ListPartitionReassignments")
 # fmt: off
 RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     # rule                    since, value ...                       what it decides
-    "design":                 (("0.8.0", LISTENERS), ("0.11.0", EVENT_THREAD)),  # who handles what happens (KAFKA-5028)
+    "design":                 (("0.8.0", LISTENERS), ("0.11.0", QUEUE), ("1.1.0", EVENT_THREAD)),  # who handles what (KAFKA-5028)
     "registers_first":        (("0.8.0", True), ("0.8.1", False), ("1.1.0", True)),  # a broker at its start, or the election
     "registers_with_version": (("0.8.0", False), ("2.2.0", True)),   # created empty and set, so that its data has version 1
     "elects_with_epoch":      (("0.8.0", False), ("2.1.0", True)),   # /controller and the epoch in one transaction
     "lost_epoch":             (("0.8.0", "is logged"), ("1.1.0", "ends it")),  # a failover whose epoch another has written
-    "root_paths":             (("0.8.0", ROOT_PATHS_0_8), ("1.1.0", ROOT_PATHS_1_1), ("2.8.0", ROOT_PATHS_2_8)),  # it creates
+    "root_paths":             (("0.8.0", ROOT_PATHS_0_8), ("0.11.0", ROOT_PATHS_0_11), ("1.0.0", ROOT_PATHS_1_0),
+                               ("1.1.0", ROOT_PATHS_1_1), ("2.8.0", ROOT_PATHS_2_8)),  # what it creates
     "offline_order":          (("0.8.0", "isr"), ("0.8.2", "ar")),   # who leads after an offline election (KAFKA-1503)
     "shutdown_order":         (("0.8.0", "isr"), ("0.10.0", "ar")),  # who leads after a controlled shutdown
     "unclean":                (("0.8.0", "always"), ("0.8.2", "configured")),  # unclean elections, if there is no other way
     "unclean_default":        CONFIGS["unclean.leader.election.enable"].defaults,
     "last_isr_member":        (("0.8.0", "leaves"), ("0.8.2", "stays if clean"), ("1.1.0", "stays")),  # when its broker dies
+    "leaderless":             (("0.8.0", "led by the dead"), ("1.0.0", "led by nobody online")),  # what looks for a leader then
     "broker_order":           (("0.8.0", "by id"), ("1.1.0", "hashed"), ("2.6.0", "by id")),  # replicas of several brokers
     "told_of_smaller_isr":    (("0.8.0", "leader"), ("0.8.2", "remaining replicas")),  # after a broker has died
     "empty_metadata":         (("0.8.0", "everything"), ("2.2.0", "brokers alone")),  # UpdateMetadata for no partition
@@ -61,13 +69,16 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "dead_replica_fails":     (("0.8.0", False), ("2.3.0", True)),   # its deletion, without having been started
     "reverts_expansion":      (("0.8.0", False), ("2.0.0", True)),   # of a topic that is being deleted
     "unled_replica":          (("0.8.0", "stays"), ("1.1.0", "goes")),   # when its broker dies before anybody has led
+    "unled_doomed_replica":   (("0.8.0", "fails"), ("0.9.0", "stays unsaid"), ("1.1.0", "goes")),  # the same, of a doomed topic
     "rereads_assignment":     (("0.8.0", True), ("0.11.0", False)),  # a new partition's replicas are read once more
     "empty_stop_replica":     (("0.8.0", False), ("0.10.2", True), ("2.3.0", False)),  # goes ahead of those for each
-    "leads_already":          (("0.8.0", "elected again"), ("2.2.0", "left alone")),  # a preferred leader asked for (KIP-183)
+    "leads_already":          (("0.8.0", "not needed"), ("1.1.0", "elected again"), ("2.2.0", "left alone")),  # who prefers
+    "stops_are_grouped":      (("0.8.0", False), ("0.10.2", True), ("1.1.0", False)),  # one request for all that stay on disk
     "stop_replica_batched":   (("0.8.0", False), ("2.3.0", True)),   # one request for all replicas, not one for each
     "bumped_epoch_is_cached": (("0.8.0", False), ("2.4.0", True)),   # the epoch that a reassignment raises is remembered
     "added_replica_is_new":   (("0.8.0", False), ("2.7.0", True)),   # and may go to another directory than a lost one
     "notes_complete_moves":   (("0.8.0", False), ("2.7.0", True)),   # an ISR notification may finish a reassignment
+    "refuses_dead_targets":   (("0.8.0", True), ("0.10.1", False)),  # a reassignment to a broker that is down
     "reassignment":           (("0.8.0", "twelve steps"), ("2.4.0", "phases")),  # how partitions move (KIP-455)
     "reassigns_on_request":   (("0.8.0", False), ("2.4.0", True)),   # admin clients ask brokers, not ZooKeeper (KIP-455)
     "rebalances_in_sync_alone": (("0.8.0", False), ("2.6.0", True)),  # a broker out of sync is not tried by the timer
@@ -77,6 +88,7 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "old_leader_epoch":       (("0.8.0", "StaleLeaderEpoch"), ("0.9.0", "STALE_CONTROLLER_EPOCH")),  # a broker's answer to one
     "fetch_names_epoch":      (("0.8.0", False), ("2.1.0", True)),   # a follower of an older leader epoch is refused (KIP-320)
     "outlives_session":       (("0.8.0", True), ("1.1.0", False)),   # what is under way goes on under the next session
+    "fetches_to_the_end":     (("0.8.0", True), ("0.8.1", False)),   # who stops follows no new leader any more (isShuttingDown)
     "waits_for_fetch":        (("0.8.0", True), ("1.1.0", False)),   # a follower cannot leave a leader that is frozen
     "fenced_writes":          (("0.8.0", False), ("2.1.0", True)),   # every write checks /controller_epoch (KAFKA-6082)
     "pipelined":              (("0.8.0", False), ("1.1.0", True)),   # one round trip per batch, not per path (KAFKA-5501)
@@ -88,6 +100,10 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "rejoins_at":             (("0.8.0", "high_watermark"),          # up to where a follower must be to enter the ISR
                                ("1.1.2", "leader_epoch_start")),     # (KAFKA-7128)
     "fenced_fetches":         (("0.8.0", False), ("2.1.0", True)),   # a fetch names its leader epoch (KIP-320)
+    "untold_death":           (("0.8.0", "nothing was leaderless"),  # when brokers are told of one by a request of its own
+                               ("3.1.0", "nothing was said")),       # (KAFKA-13225)
+    "isr_of_the_living":      (("0.8.0", False), ("3.3.0", True)),   # nobody else is taken into an ISR (KIP-841)
+    "controller_znode":       (("0.8.0", 1), ("3.4.0", 2)),          # its format (KIP-866)
 }
 PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     # asked of inter.broker.protocol.version, whose default is the release's
@@ -98,6 +114,9 @@ PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "stop_replica_by_partition": (("0.8.0", False), ("2.6", True)),  # StopReplica names epoch and fate of each (KIP-570)
     "topic_ids":              (("0.8.0", False), ("2.8", True)),     # topics carry an id (KIP-516)
     "features":               (("0.8.0", False), ("2.7", True)),     # /feature and broker registration version 5 (KIP-584)
+    "feature_znode":          (("0.8.0", 1), ("3.3", 2)),            # its format (KIP-778)
+    "takes_producer_ids":     (("0.8.0", False), ("0.11.0", True), ("3.0", False)),  # a broker at its start (KIP-730)
+    "leader_recovery":        (("0.8.0", False), ("3.2", True)),     # that a leader was elected uncleanly is kept (KIP-704)
 }
 # fmt: on
 
@@ -119,6 +138,7 @@ class Rules:
     unclean: str
     unclean_default: bool
     last_isr_member: str
+    leaderless: str
     broker_order: str
     told_of_smaller_isr: str
     empty_metadata: str
@@ -133,13 +153,16 @@ class Rules:
     dead_replica_fails: bool
     reverts_expansion: bool
     unled_replica: str
+    unled_doomed_replica: str
     rereads_assignment: bool
     empty_stop_replica: bool
     leads_already: str
+    stops_are_grouped: bool
     stop_replica_batched: bool
     bumped_epoch_is_cached: bool
     added_replica_is_new: bool
     notes_complete_moves: bool
+    refuses_dead_targets: bool
     reassignment: str
     reassigns_on_request: bool
     rebalances_in_sync_alone: bool
@@ -149,6 +172,7 @@ class Rules:
     old_leader_epoch: str
     fetch_names_epoch: bool
     outlives_session: bool
+    fetches_to_the_end: bool
     waits_for_fetch: bool
     fenced_writes: bool
     pipelined: bool
@@ -157,6 +181,9 @@ class Rules:
     truncate_to: str
     rejoins_at: str
     fenced_fetches: bool
+    untold_death: str
+    isr_of_the_living: bool
+    controller_znode: int
     broker_znode: int
     topic_znode: int
     alter_isr: bool
@@ -164,6 +191,9 @@ class Rules:
     stop_replica_by_partition: bool
     topic_ids: bool
     features: bool
+    feature_znode: int
+    takes_producer_ids: bool
+    leader_recovery: bool
 
     def but(self, **changes: Any) -> Rules:
         """The same column with some rules changed, as a "what if". Raises TypeError for a rule that does not exist."""
@@ -188,3 +218,90 @@ def rules(release: str, inter_broker_protocol: str | None = None) -> Rules:
 KAFKA_0_8_0, KAFKA_0_8_1, KAFKA_0_8_2 = rules("0.8.0"), rules("0.8.1"), rules("0.8.2")
 KAFKA_0_9_0, KAFKA_0_10_2, KAFKA_0_11_0 = rules("0.9.0"), rules("0.10.2"), rules("0.11.0")
 KAFKA_1_0, KAFKA_1_1, KAFKA_2_4, KAFKA_2_8, KAFKA_3_9 = rules("1.0"), rules("1.1"), rules("2.4"), rules("2.8"), rules("3.9")
+
+
+# ---------------------------------------------------------------- the group coordinator, since 0.9
+
+# fmt: off
+GROUP_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
+    # rule                    since, value ...                       what it decides
+    "keeps_empty_groups":     (("0.9.0", False), ("0.10.1", True)),  # a group without members is Empty, not Dead (KAFKA-2720)
+    "awaiting_name":          (("0.9.0", "AwaitingSync"), ("1.1.0", "CompletingRebalance")),  # one state, two names
+    "rebalance_timeouts":     (("0.9.0", False), ("0.10.1", True)),  # apart from session timeouts (KIP-62)
+    "initial_delay":          (("0.9.0", False), ("0.11.0", True)),  # an Empty group waits for more members (KIP-134)
+    "new_member_timeout_ms":  (("0.9.0", None), ("2.1.0", 300_000)),  # how long a newcomer's JoinGroup is parked (KAFKA-7610)
+    "known_member_ids":       (("0.9.0", False), ("2.2.0", True)),   # an id is handed out before a member is added (KIP-394)
+    "limits_size":            (("0.9.0", False), ("2.2.0", True)),   # group.max.size (KIP-389)
+    "static_rejoin":          (("0.9.0", "unknown"), ("2.3.0", "current"), ("2.6.0", "stored")),  # of a static member (KIP-345)
+    "sync_timeout":           (("0.9.0", False), ("2.8.0", True)),   # who does not sync in time is removed (KAFKA-12487)
+    "loading_first":          (("0.9.0", False), ("2.0.0", True)),   # asked before ownership; SyncGroup asks at all (KAFKA-6446)
+    "dead_error":             (("0.9.0", "UNKNOWN_MEMBER_ID"), ("2.3.0", "COORDINATOR_NOT_AVAILABLE")),  # of a Dead group
+    "error_generation":       (("0.9.0", 0), ("2.2.0", -1)),         # in the answer to a JoinGroup that is refused
+    "first_protocols":        (("0.9.0", "any"), ("2.2.0", "some")),  # what the first member of a group must offer
+    "removed_is_told":        (("0.9.0", False), ("2.1.0", True)),   # a removed member's parked JoinGroup is answered
+    "heartbeat_if_awaiting":  (("0.9.0", "refused to all"), ("0.10.1", "refused"), ("2.3.0", "refused to this generation"),
+                               ("2.6.0", "accepted")),               # a heartbeat while the assignment is awaited (KAFKA-9935)
+    "touch_if_preparing":     (("0.9.0", False), ("0.10.1", True)),  # a heartbeat then counts for the session
+    "commit_touches":         (("0.9.0", False), ("0.10.1", True)),  # and so does an offset commit
+    "commit_checks":          (("0.9.0", "state first"), ("2.4.0", "member first")),  # while the assignment is awaited
+    "leave_answer":           (("0.9.0", "one code"), ("2.4.0", "a code each")),  # (KIP-345)
+    "fetch_error":            (("0.9.0", "each partition"), ("0.10.2", "top level")),  # (KIP-88), and null then means all
+    "offsets_need_group":     (("0.9.0", False), ("0.10.1", True)),  # offsets live in a group, not beside the groups
+    "expiry":                 (("0.9.0", "commit"), ("2.1.0", "empty"), ("2.4.0", "unsubscribed")),  # (KIP-211, KAFKA-7437)
+    "append_errors":          (("0.9.0", "few"), ("0.10.1", "all")),  # which of them are translated (KAFKA-4086)
+    "transaction_checks":     (("0.9.0", False), ("2.5.0", True)),   # member and generation of such a commit (KIP-447)
+    "coordinator_epochs":     (("0.9.0", False), ("2.8.0", True)),   # old elections and resignations are ignored (KAFKA-12460)
+}
+GROUP_PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
+    "group_value":            (("0.9.0", 0), ("0.10.1", 1), ("2.1", 2), ("2.3", 3)),  # the version of a group's record
+    "offset_value":           (("0.9.0", 1), ("2.1", 3)),            # and of an offset's, unless it has an expiry time
+}
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRules:
+    """One column of the group coordinator's rows."""
+
+    release: str
+    keeps_empty_groups: bool
+    awaiting_name: str
+    rebalance_timeouts: bool
+    initial_delay: bool
+    new_member_timeout_ms: int | None
+    known_member_ids: bool
+    limits_size: bool
+    static_rejoin: str
+    sync_timeout: bool
+    loading_first: bool
+    dead_error: str
+    error_generation: int
+    first_protocols: str
+    removed_is_told: bool
+    heartbeat_if_awaiting: str
+    touch_if_preparing: bool
+    commit_touches: bool
+    commit_checks: str
+    leave_answer: str
+    fetch_error: str
+    offsets_need_group: bool
+    expiry: str
+    append_errors: str
+    transaction_checks: bool
+    coordinator_epochs: bool
+    group_value: int
+    offset_value: int
+
+    def but(self, **changes: Any) -> GroupRules:
+        """The same column with some rules changed. Raises TypeError for a rule that does not exist."""
+        return replace(self, **changes)
+
+
+@cache
+def group_rules(release: str, inter_broker_protocol: str | None = None) -> GroupRules:
+    """The group coordinator's rules in `release`. Raises ValueError for one before 0.9, where there is none, or after 3.9."""
+    if not key("0.9.0")[:2] <= key(release) < (*key(LAST_RELEASE), 1_000):
+        raise ValueError(f"{release!r} has no group coordinator of this kind: name a release from 0.9 to {LAST_RELEASE}")
+    chosen = {name: pick(rows, release) for name, rows in GROUP_RULES.items()}
+    chosen |= {name: pick(rows, inter_broker_protocol or release) for name, rows in GROUP_PROTOCOL_RULES.items()}
+    return GroupRules(release, **chosen)

@@ -25,6 +25,13 @@ def ensure(path: str, data: bytes = b"") -> Handler:
     return result.is_ok
 
 
+def ensure_if_missing(path: str) -> Handler:
+    """The same after a look whether it is there. Source: ZkUtils.makeSurePersistentPathExists (0.8.1 to 1.0)."""
+    (stat,) = yield Exists((path,))
+    if stat is None:
+        yield from ensure(path)
+
+
 def register(rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0) -> Handler:
     """Create and set `/brokers/ids/<id>` in one transaction, so that a fresh registration has data version 1.
 

@@ -28,6 +28,7 @@ from kcontrol.transitions import TransitionTable
 from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH
 from tests.core.logs import lost_by_unclean_election
 from tests.core.support import ALL_FAULTS, TOPICS, cluster, walk
+from tests.group.test_group_world import stable
 from tests.parts import ROOT
 
 # Kafka's validPreviousStates, target by target. Source: PartitionStateMachine.scala and ReplicaStateMachine.scala (2.8).
@@ -105,7 +106,7 @@ def test_each_strategy_of_election_has_its_row() -> None:
 
 EVENTS = {name: cls for name, cls in vars(events).items() if inspect.isclass(cls) and issubclass(cls, Event)}
 CONCRETE = {name for name, cls in EVENTS.items() if cls not in (Event, BrokerRequest)}
-HANDLED = {cls.__name__ for cls in (*controller.HANDLERS, *controller.LISTENER_HANDLERS, *replica.HANDLERS)}
+HANDLED = {cls.__name__ for handlers in (*controller.DESIGNS.values(), replica.HANDLERS) for cls in handlers}
 STUBS = {cls.__name__ for cls, row in controller.HANDLERS.items() if row.handler.__qualname__.startswith("listen_again")}
 
 
@@ -252,7 +253,7 @@ def test_every_action_says_its_form() -> None:
 # ---------------------------------------------------------------- records
 
 CHANGES_NOTHING = {
-    *("open", "act", "read", "fail", "thrown", "connection_loss", "release", "append"),
+    *("open", "act", "read", "fail", "thrown", "connection_loss", "release", "append", "read_log"),
     *("receive", "hold", "give", "lose", "refused", "lost", "refuse", "renew", "scenario"),
 }
 
@@ -307,10 +308,11 @@ def ran() -> set[str]:
     held.run()
     held.step(("thaw", 3))
     held.run()
-    return {record.kind for one in (*worlds, world, lost, deleted, held) for record in one.journal.records}
+    worlds += [world, lost, deleted, held, stable()]
+    return {record.kind for one in worlds for record in one.journal.records}
 
 
 def test_runs_log_what_the_text_says() -> None:
     """Random and chosen runs log every kind there is but for those of handlers that no broker has yet, and no other."""
-    toys = {"append", "park", "release", "connection_loss", "lost", "refuse", "refused"}
+    toys = {"release", "connection_loss", "lost", "refuse", "refused"}
     assert ran() - toys == logged() - toys

@@ -17,7 +17,10 @@ PACKAGE = ROOT / "kcontrol"
 # Aims from docs/architecture.md; a test fails above one and a half times.
 FUNCTION_LINES, MODULE_LINES, DECIDING_LINES, PACKAGE_LINES = 40, 350, 2_800, 5_500
 SLACK = 1.5
-DECIDING = ("controller", "group", "replica")
+DECIDING = ("controller", "replica")
+# The group coordinator knows nothing of the controller and is read on a weekend of its own, so it has an aim of its own. Kafka's
+# has 4,117 lines at 2.8, without the assignors, which are the consumers'.
+GROUP, GROUP_LINES = ("group", "runtime/purgatory.py", "runtime/timing_wheel.py"), 1_400
 AROUND = ("lab", "views", "cli.py")
 AROUND_LINES = 4_500
 SEARCH = (
@@ -27,7 +30,7 @@ SEARCH = (
     "sim/fingerprint.py",
 )  # makes searches quick
 PROCESSES = ("runtime/embedded.py", "runtime/java.py", "runtime/watcher.py", "bootstrap.py")
-NOT_THE_LEARNERS = ("pipeline", "live", *PROCESSES, *SEARCH, *AROUND)
+NOT_THE_LEARNERS = ("pipeline", "live", *PROCESSES, *SEARCH, *AROUND, *GROUP)
 # Written in two halves, so that this file does not trip over itself.
 FORBIDDEN = {
     "a path of somebody's machine": r"(?<![\w.$}/])/(?:work|root|home|Users|mnt)/(?!\.\.\.)\w",
@@ -89,9 +92,11 @@ def test_sizes() -> None:
     modules = {path: code_lines(path) for path in sorted(PACKAGE.rglob("*.py"))}
     deciding = sum(lines for path, lines in modules.items() if path.relative_to(PACKAGE).parts[0] in DECIDING)
     learners = sum(lines for path, lines in modules.items() if is_learners(path))
+    group = sum(lines for path, lines in modules.items() if any(path.is_relative_to(PACKAGE / name) for name in GROUP))
     around = sum(lines for path, lines in modules.items() if any(path.is_relative_to(PACKAGE / name) for name in AROUND))
     by_size = sorted((item for path in modules for item in functions(path)), key=lambda item: -item[1])
     print(f"deciding rooms {deciding} (aim {DECIDING_LINES}), the model as a whole {learners} (aim {PACKAGE_LINES})")
+    print(f"the group coordinator {group} (aim {GROUP_LINES})")
     print(f"what is around it, {', '.join(AROUND)}: {around} (aim {AROUND_LINES})")
     print(*(f"{lines:5} {path.relative_to(ROOT)}" for path, lines in modules.items() if lines > MODULE_LINES * 0.8), sep="\n")
     print(*(f"{lines:5} {name}" for name, lines in by_size[:15]), sep="\n")
@@ -99,6 +104,7 @@ def test_sizes() -> None:
     assert [str(path.relative_to(ROOT)) for path, lines in modules.items() if lines > MODULE_LINES * SLACK] == []
     assert deciding <= DECIDING_LINES * SLACK
     assert learners <= PACKAGE_LINES * SLACK
+    assert group <= GROUP_LINES * SLACK
     assert around <= AROUND_LINES * SLACK
 
 

@@ -12,7 +12,7 @@ from kcontrol.controller.controller_epoch import read_controller_epoch
 from kcontrol.controller.failover_and_resignation import resign, take_over
 from kcontrol.effects import Complain, Exists, Handler, Learn, Op, Read, Release, Result, Sleep, Transaction, Watch
 from kcontrol.events import BrokerStartup, ControllerEpochChange, LeaderChange, NewSession, RegisterBroker
-from kcontrol.registration import ensure, register_patiently
+from kcontrol.registration import ensure_if_missing, register_patiently
 from kcontrol.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
@@ -26,9 +26,7 @@ from kcontrol.znodes import (
 def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
     """Root paths, then the election and all that follows if it is won, and only then the registration."""
     for path in ctx.rules.root_paths:
-        (stat,) = yield Exists((path,))
-        if stat is None:
-            yield from ensure(path)
+        yield from ensure_if_missing(path)
     yield from read_controller_epoch(ctx, watch=False)  # what is written before the watch is set goes unnoticed
     yield Watch(CONTROLLER_EPOCH)
     yield Exists((CONTROLLER_EPOCH,), watch=True)
@@ -71,14 +69,14 @@ def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
             continue
         if znode.data == data:  # the connection was lost after the znode had been created
             return True
-        leader_id = _leader_id(znode.data)
-        if leader_id != ctx.broker_id:
-            yield Learn("active_controller_id", leader_id)
+        named = leader_id(znode.data)
+        if named != ctx.broker_id:
+            yield Learn("active_controller_id", named)
             return False
         yield Sleep(ctx.config.zookeeper_session_timeout_ms)
 
 
-def _leader_id(data: bytes) -> int:
+def leader_id(data: bytes) -> int:
     """Who is named, in JSON or in the older form of a bare number. Source: KafkaController.parseControllerId (0.8.1)."""
     try:
         return decode_controller(data)
@@ -93,7 +91,7 @@ def leader_change(ctx: ControllerContext, event: LeaderChange) -> Handler:
     yield Exists((CONTROLLER,), watch=True)
     (znode,) = yield Read((CONTROLLER,), watch=True)
     if znode is not None:
-        yield Learn("active_controller_id", _leader_id(znode.data))
+        yield Learn("active_controller_id", leader_id(znode.data))
         return
     if ctx.active_controller_id == ctx.broker_id:
         yield from resign(ctx)

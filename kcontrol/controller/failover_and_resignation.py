@@ -1,6 +1,6 @@
 """In which order a broker takes over as controller, and in which it gives up: one column for each design.
 
-Source: KafkaController.onControllerFailover and onControllerResignation (0.8.1, 2.8).
+Source: KafkaController.onControllerFailover and onControllerResignation (0.8.1, 1.0, 2.8).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kcontrol.controller import failover_steps as f
+from kcontrol.controller import preferred_elections_1_0 as preferred_1_0
 from kcontrol.controller import topic_deletion_0_8 as deletion_0_8
 from kcontrol.controller import ways_to_reassign as moves
 from kcontrol.controller.context import ControllerContext
@@ -17,7 +18,7 @@ from kcontrol.controller.preferred_elections_0_8 import elect_pending, learn_pen
 from kcontrol.controller.reassignment_0_8 import learn_pending_reassignments, trigger_pending_reassignments
 from kcontrol.controller.topic_deletion import learn_deletions, try_topic_deletion
 from kcontrol.effects import Cancel, Handler, Learn, Unwatch
-from kcontrol.generations import EVENT_THREAD, LISTENERS
+from kcontrol.generations import EVENT_THREAD, LISTENERS, QUEUE
 from kcontrol.znodes import (
     BROKER_IDS,
     DELETE_TOPICS,
@@ -33,11 +34,12 @@ from kcontrol.znodes import (
 
 Step = Callable[[ControllerContext], Handler]
 
-FORGOTTEN_AT_RESIGNATION = (
-    "live_brokers", "live_broker_epochs", "shutting_down_broker_ids", "offline_dirs", "all_topics", "topic_ids",
+FORGOTTEN_AT_RESIGNATION_1_0 = (
+    "live_brokers", "live_broker_epochs", "shutting_down_broker_ids", "all_topics", "topic_ids",
     "assignments", "leadership", "partition_states", "replica_states", "topics_to_be_deleted",
     "partitions_being_reassigned", "topics_with_deletion_started", "topics_ineligible_for_deletion",
 )  # fmt: skip
+FORGOTTEN_AT_RESIGNATION = (*FORGOTTEN_AT_RESIGNATION_1_0, "offline_dirs")
 
 
 # ---------------------------------------------------------------- the steps of giving up
@@ -135,6 +137,28 @@ FAILOVER: dict[str, tuple[Step, ...]] = {
         start_rebalancing,
         deletion_0_8.start_thread,
     ),
+    QUEUE: (
+        increment_epoch_after_election,
+        f.delete_log_dir_events,
+        f.listen_to_data(REASSIGN_PARTITIONS),
+        f.listen_to_children(ISR_CHANGE_NOTIFICATION),
+        f.listen_to_data(PREFERRED_REPLICA_ELECTION),
+        f.listen_to_children(TOPICS),
+        f.listen_to_children(DELETE_TOPICS),
+        f.listen_to_children(BROKER_IDS),
+        f.listen_to_log_dirs,
+        f.initialize_context,
+        learn_pending_reassignments,
+        learn_deletions,
+        f.tell_brokers,
+        f.start_replica_machine,
+        f.start_partition_machine,
+        f.listen_to_topics,
+        trigger_pending_reassignments,
+        try_topic_deletion,
+        preferred_1_0.elect_pending,
+        start_rebalancing,
+    ),
     EVENT_THREAD: (
         increment_epoch_after_election,
         f.enable_features,
@@ -158,6 +182,23 @@ RESIGNATION: dict[str, tuple[Step, ...]] = {
         stop_machines,
         stop_rebalancing,
         close_channels,
+    ),
+    QUEUE: (
+        stop_listening(ISR_CHANGE_NOTIFICATION, children=True),
+        stop_listening(REASSIGN_PARTITIONS),
+        stop_listening(PREFERRED_REPLICA_ELECTION),
+        stop_listening(LOG_DIR_EVENT_NOTIFICATION, children=True),
+        forget("topics_to_be_deleted", "topics_ineligible_for_deletion"),
+        stop_rebalancing,
+        stop_listening_to_reassigned_partitions,
+        forget("partition_states"),
+        stop_listening(TOPICS, children=True),
+        stop_listening_to_each_topic,
+        stop_listening(DELETE_TOPICS, children=True),
+        forget("replica_states"),
+        stop_listening(BROKER_IDS, children=True),
+        forget(*FORGOTTEN_AT_RESIGNATION_1_0),
+        reset_epochs,
     ),
     EVENT_THREAD: (
         stop_listening(ISR_CHANGE_NOTIFICATION, children=True),

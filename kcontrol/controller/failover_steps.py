@@ -72,6 +72,27 @@ def listen_to_children(path: str) -> Callable[[ControllerContext], Handler]:
     return step
 
 
+def listen_to_data(path: str) -> Callable[[ControllerContext], Handler]:
+    """A step that subscribes to the data of `path`. Source: ZkClient.subscribeDataChanges (0.10)."""
+
+    def step(ctx: ControllerContext) -> Handler:
+        yield Watch(path)
+        yield Exists((path,), watch=True)
+
+    return step
+
+
+def delete_log_dir_events(ctx: ControllerContext) -> Handler:
+    """What brokers have announced of lost directories is deleted unread. Source: LogDirUtils.deleteLogDirEvents (1.0)."""
+    if ctx.rules.outlives_log_dir:
+        yield from delete_children(LOG_DIR_EVENT_NOTIFICATION)
+
+
+def listen_to_log_dirs(ctx: ControllerContext) -> Handler:
+    if ctx.rules.outlives_log_dir:
+        yield from listen_to_children(LOG_DIR_EVENT_NOTIFICATION)(ctx)
+
+
 def delete_children(path: str) -> Handler:
     """Delete what has been announced below `path`, unread, and listen for more."""
     (names,) = yield Children((path,), watch=True)
@@ -90,7 +111,7 @@ def enable_features(ctx: ControllerContext) -> Handler:
         return
     (znode,) = yield Read((FEATURE,))
     if znode is None:
-        yield Transaction((Op("create", FEATURE, encode_feature(status=1)),))
+        yield Transaction((Op("create", FEATURE, encode_feature(1, ctx.rules.feature_znode)),))
         yield Read((FEATURE,))
 
 
@@ -208,10 +229,11 @@ def _first_state(ctx: ControllerContext, tp: TopicPartition) -> PartitionState:
 
 
 def bring_online(ctx: ControllerContext, topic: str | None = None) -> Handler:
-    """Try every partition, or every one of a topic, that has no leader, unless its topic is being deleted.
+    """Try every partition, or every one of a topic, that has no leader, unless its topic is being deleted. Return who leads now.
 
     Source: PartitionStateMachine.triggerOnlinePartitionStateChange (2.8).
     """
     waiting = ctx.partitions_in(PartitionState.OFFLINE, PartitionState.NEW)
     alive = [tp for tp in waiting if topic in (None, tp.topic) and not ctx.is_queued_for_deletion(tp.topic)]
-    yield from partition_machine.move(ctx, alive, PartitionState.ONLINE, "offline")
+    moved = yield from partition_machine.move(ctx, alive, PartitionState.ONLINE, "offline")
+    return moved.elected

@@ -15,10 +15,14 @@ from kcontrol.controller import broker_changes as brokers
 from kcontrol.controller import controlled_shutdown as goodbye
 from kcontrol.controller import controller_election as election
 from kcontrol.controller import controller_election_0_8 as election_0_8
+from kcontrol.controller import controller_election_1_0 as election_1_0
 from kcontrol.controller import elections_on_request as asked
+from kcontrol.controller import event_thread_1_0 as thread_1_0
 from kcontrol.controller import isr_changes as isr
 from kcontrol.controller import listeners_0_8 as listeners
+from kcontrol.controller import listeners_1_0 as zk_client
 from kcontrol.controller import preferred_elections_0_8 as preferred
+from kcontrol.controller import preferred_elections_1_0 as preferred_1_0
 from kcontrol.controller import reassignment_0_8 as moves_0_8
 from kcontrol.controller import reassignment_requests as moves
 from kcontrol.controller import topic_changes as topics
@@ -28,7 +32,7 @@ from kcontrol.controller import ways_to_reassign as ways
 from kcontrol.controller.context import ControllerContext
 from kcontrol.effects import ControllerMoved, Handler, Respond
 from kcontrol.events import ControllerState as S
-from kcontrol.generations import EVENT_THREAD, LISTENERS, Rules
+from kcontrol.generations import EVENT_THREAD, LISTENERS, QUEUE, Rules
 from kcontrol.znodes import parse_state_path
 
 
@@ -113,6 +117,27 @@ LISTENER_ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, 
                                                                         moves_0_8.partition_reassignment_isr_change),
 )
 
+QUEUE_ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, Any], Handler]], ...] = (
+    # event                               state                                    active?  handler, where it is not that of above
+    (e.PathChanged,                        S.IDLE,                                  False, zk_client.path_changed),
+    (e.NewSession,                         S.IDLE,                                  False, zk_client.new_session),
+    (e.RegisterBroker,                     S.IDLE,                                  False, zk_client.register_broker),
+    (e.Startup,                            S.CONTROLLER_CHANGE,                     False, election_1_0.startup),
+    (e.ControllerChange,                   S.CONTROLLER_CHANGE,                     False, election_1_0.controller_change),
+    (e.Reelect,                            S.CONTROLLER_CHANGE,                     False, election_1_0.reelect),
+    (e.TopicChange,                        S.TOPIC_CHANGE,                          True,  thread_1_0.topic_change),
+    (e.TopicDeletion,                      S.TOPIC_DELETION,                        True,  thread_1_0.topic_deletion),
+    (e.IsrChangeNotification,              S.ISR_CHANGE,                            True,  thread_1_0.isr_change_notification),
+    (e.LeaderAndIsrResponseReceived,       S.LEADER_AND_ISR_RESPONSE_RECEIVED,      False, brokers.leader_and_isr_response_received),
+    (e.LogDirEventNotification,            S.LOG_DIR_CHANGE,                        False, thread_1_0.log_dir_event_notification),
+    (e.ControlledShutdown,                 S.CONTROLLED_SHUTDOWN,                   True,  thread_1_0.controlled_shutdown),
+    (e.ReplicaLeaderElection,              S.MANUAL_LEADER_BALANCE,                 True,  preferred_1_0.replica_leader_election),
+    (e.AutoPreferredReplicaLeaderElection, S.AUTO_LEADER_BALANCE,                   True,
+                                                                    preferred_1_0.auto_preferred_replica_leader_election),
+    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          True,  moves_0_8.partition_reassignment),
+)
+AS_SINCE_1_1 = (e.BrokerChange, e.PartitionModifications, e.TopicDeletionStopReplicaResponseReceived, e.PartitionReassignmentIsrChange)
+
 LISTENED: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     # to its      path                                   event
     ("data",      r"/controller",                        e.LeaderChange),
@@ -134,7 +159,8 @@ LISTENS_FOR: dict[str, tuple[str, ...]] = {
 
 HANDLERS = {event: Row(state, only_if_active, handler) for event, state, only_if_active, handler in ROWS}
 LISTENER_HANDLERS = {event: Row(state, only_if_active, handler) for event, state, only_if_active, handler in LISTENER_ROWS}
-DESIGNS = {EVENT_THREAD: HANDLERS, LISTENERS: LISTENER_HANDLERS}
+QUEUE_HANDLERS = {event: HANDLERS[event] for event in AS_SINCE_1_1} | {row[0]: Row(*row[1:]) for row in QUEUE_ROWS}
+DESIGNS = {EVENT_THREAD: HANDLERS, QUEUE: QUEUE_HANDLERS, LISTENERS: LISTENER_HANDLERS}
 
 _PATTERNS = {
     EVENT_THREAD: tuple((said, re.compile(pattern), event) for said, pattern, event in WATCH_EVENTS),
@@ -147,6 +173,9 @@ READ: dict[str, Callable[[str], Any]] = {"broker_id": int, "partition": parse_st
 
 def event_of(said: str, path: str, design: str = EVENT_THREAD) -> e.Event | None:
     """The event that a watch event stands for, or None where Kafka's handler for that path does not care."""
+    if design == QUEUE:
+        called = (to == "children" for to, after in LISTENS_FOR.items() if said in after)
+        return next((e.PathChanged(path, children) for children in called if zk_client.is_called(path, children=children)), None)
     for kind, pattern, event in _PATTERNS[design]:
         if kind == said and (match := pattern.fullmatch(path)):
             return event(**{name: READ.get(name, str)(text) for name, text in match.groupdict().items()})
@@ -160,10 +189,10 @@ def listens(said: str, path: str, design: str, watched: Collection[tuple[str, bo
     return any((path, to == "children") in watched for to, after in LISTENS_FOR.items() if said in after)
 
 
-def every_event(watched: Collection[tuple[str, bool]]) -> list[e.Event]:
+def every_event(watched: Collection[tuple[str, bool]], design: str = LISTENERS) -> list[e.Event]:
     """What ZkClient calls after a new session: every listener that is subscribed. Source: ZkClient.fireAllEvents (0.3)."""
     said = [("NodeChildrenChanged" if children else "NodeDataChanged", path) for path, children in sorted(watched)]
-    return [event for kind, path in said if (event := event_of(kind, path, LISTENERS))]
+    return [event for kind, path in said if (event := event_of(kind, path, design))]
 
 
 def not_controller(event: e.Event) -> dict[str, Any]:

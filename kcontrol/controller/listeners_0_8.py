@@ -11,10 +11,10 @@ from __future__ import annotations
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover_steps import bring_online, learn_topics, listen_to_topics, read_registrations
+from kcontrol.controller.failover_steps import bring_online, read_registrations
 from kcontrol.controller.reassignment_0_8 import resume_on
 from kcontrol.controller.requests import RequestBatch, update_metadata
-from kcontrol.controller.topic_changes import on_new_partition_creation
+from kcontrol.controller.topic_changes import meet_topics, on_new_partition_creation
 from kcontrol.effects import Children, Exists, Handler, Learn, Read, Release, Respond
 from kcontrol.events import (
     BrokerChange,
@@ -90,19 +90,10 @@ def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
 
 
 def topic_change(ctx: ControllerContext, event: TopicChange) -> Handler:
-    """New topics get their first leaders; of vanished ones the assignments are forgotten, and nothing else."""
+    """New topics get their first leaders; vanished ones are half forgotten."""
     now = yield from children_of(TOPICS)
-    if not ctx.machines_started:
-        return
-    new = tuple(t for t in now if t not in ctx.all_topics)
-    gone = tuple(t for t in sorted(ctx.all_topics) if t not in now)
-    yield Learn("all_topics", now, clear=True)
-    partitions = yield from learn_topics(ctx, new)
-    if gone:
-        yield Learn("assignments", remove=tuple(tp for tp in ctx.assignments if tp.topic in gone))
-    if new:
-        yield from listen_to_topics(ctx, new)
-        yield from on_new_partition_creation(ctx, partitions)
+    if ctx.machines_started:
+        yield from meet_topics(ctx, now)
 
 
 def partition_modifications(ctx: ControllerContext, event: PartitionModifications) -> Handler:
@@ -141,13 +132,14 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
             yield Respond(event.correlation_id, {"error": "UnknownCode", "partitions": {}})
             return
         else:
-            yield from _stop(ctx, tp, broker_id)
+            yield from stop(ctx, tp, broker_id)
     yield Release()
     led = [tp for tp, value in ctx.leadership.items() if value.leader == broker_id and len(ctx.replicas(tp)) > 1]
     yield Respond(event.correlation_id, {"error": "NONE", "partitions": dict.fromkeys(led, "NONE")})
 
 
-def _stop(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> Handler:
+def stop(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> Handler:
+    """A follower is stopped by one request, and then leaves the ISR. Source: KafkaController.shutdownBroker (0.8.1, 1.0)."""
     batch = RequestBatch()
     batch.add_stop_replica(ctx, (broker_id,), tp, delete=False)
     yield from batch.send(ctx)

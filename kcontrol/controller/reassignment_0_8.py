@@ -28,7 +28,7 @@ from kcontrol.controller.reassignment import (
 from kcontrol.controller.requests import update_metadata
 from kcontrol.effects import Complain, Enqueue, Exists, Handler, Learn, Op, Read, Release, Unwatch, Watch, Writes
 from kcontrol.events import PartitionReassignmentIsrChange, ZkPartitionReassignment
-from kcontrol.generations import LISTENERS
+from kcontrol.generations import EVENT_THREAD
 from kcontrol.kafka_json import NotJson
 from kcontrol.model import PartitionReplica, ReplicaAssignment, ReplicaState, TopicPartition
 from kcontrol.znodes import REASSIGN_PARTITIONS, decode_reassignment, encode_reassignment, state_path, topic_path
@@ -50,11 +50,22 @@ def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassign
     asked = _parsed(znode.data) if znode else {}
     for tp, target in [(tp, target) for tp, target in asked.items() if tp not in ctx.partitions_being_reassigned]:
         yield Release()
-        if ctx.is_queued_for_deletion(tp.topic):
-            yield Complain(KafkaException(f"{tp} is not reassigned: its topic is being deleted"))
-            yield from remove(ctx, tp)
-        else:
-            yield from _initiate(ctx, tp, target)
+        yield from _begin(ctx, tp, target)
+
+
+def _begin(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
+    if ctx.is_queued_for_deletion(tp.topic):
+        yield Complain(KafkaException(f"{tp} is not reassigned: its topic is being deleted"))
+        yield from remove(ctx, tp)
+    else:
+        yield from _initiate(ctx, tp, target)
+
+
+def partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
+    """The same on the event thread, which reads what its listener has been told of. Source: PartitionReassignment (0.11, 1.0)."""
+    asked = yield from _requested()
+    for tp, target in [(tp, target) for tp, target in asked.items() if tp not in ctx.partitions_being_reassigned]:
+        yield from _begin(ctx, tp, target)
 
 
 def learn_pending_reassignments(ctx: ControllerContext) -> Handler:
@@ -96,12 +107,13 @@ def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Ha
 
 
 def _refuse(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> None:
-    """Raise KafkaException for a partition that is unknown or has these replicas already, and for a target that is not alive."""
+    """Raise KafkaException for a partition that is unknown or has these replicas already, and, of old, for a dead target."""
     if tp not in ctx.assignments:
         raise KafkaException(f"{tp} does not exist and is not reassigned")
     if ctx.replicas(tp) == target:
         raise KafkaException(f"{tp} has the replicas {list(target)} already")
-    if dead := [b for b in target if b not in ctx.live_broker_ids]:
+    dead = [b for b in target if b not in ctx.live_broker_ids]
+    if dead and ctx.rules.refuses_dead_targets:
         raise KafkaException(f"{tp} is not reassigned to {list(target)}: {dead} are not alive")
 
 
@@ -173,11 +185,11 @@ def _parsed(data: bytes) -> Targets:
 def remove(ctx: ControllerContext, tp: TopicPartition) -> Handler:
     """Stop listening, take the partition out of the request, which is deleted once it is empty, and forget it.
 
-    Where there is an event thread the request is written from memory, and looked for again once it is deleted.
+    Where there is an event thread without listeners the request is written from memory, and looked for again once it is deleted.
     """
     if tp in ctx.partitions_being_reassigned:
         yield Unwatch(state_path(tp))
-    of_old = ctx.rules.design == LISTENERS
+    of_old = ctx.rules.design != EVENT_THREAD
     asked = (yield from _requested()) if of_old else ctx.partitions_being_reassigned
     left = {other: target for other, target in asked.items() if other != tp}
     if left:

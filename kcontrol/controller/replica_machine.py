@@ -10,6 +10,7 @@ from typing import Any
 
 from kcontrol.controller.broker_order import BROKER_ORDERS
 from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.partition_machine import unclean_allowed
 from kcontrol.controller.requests import RequestBatch
 from kcontrol.effects import Commit, Committed, Effect, Learn, Read, Refusal, StateChange, Znode
 from kcontrol.generations import LISTENERS, Rules
@@ -97,7 +98,9 @@ def retire(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, targ
     yield from _leave_isr(ctx, batch, led, target)
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
     if unled and ctx.rules.unled_replica == "stays":
-        yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in unled))
+        told = [r for r in unled if ctx.rules.unled_doomed_replica == "fails" or not ctx.is_queued_for_deletion(r.topic)]
+        if told:
+            yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in told))
         return
     for replica in unled:
         batch.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (replica.topic_partition,))
@@ -193,7 +196,8 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
     todo = replicas
     while todo:
         znodes: tuple[Znode | None, ...] = yield Read(tuple(state_path(r.topic_partition) for r in todo))
-        plan = [_without(ctx, r, target, znode) for r, znode in zip(todo, znodes, strict=True)]
+        kept = yield from _kept_members(ctx, todo, znodes)
+        plan = [_without(ctx, r, target, znode, r in kept) for r, znode in zip(todo, znodes, strict=True)]
         answer: Committed = yield Commit(tuple(p for p in plan if p))
         for change in answer.done:
             replica, value = change.subject, change.value
@@ -206,10 +210,27 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
         todo = [r for r in answer.lost if isinstance(r, PartitionReplica)]
 
 
+def _kept_members(
+    ctx: ControllerContext, replicas: Replicas, znodes: tuple[Znode | None, ...]
+) -> Generator[Effect, Any, frozenset[PartitionReplica]]:
+    """Those that are all there is of an ISR, and stay: since 1.1 always, from 0.8.2 on where no unclean election is allowed.
+
+    Source: KafkaController.removeReplicaFromIsr (0.8.2).
+    """
+    if ctx.rules.last_isr_member == "leaves":
+        return frozenset()
+    stored = {r: decode_state(znode.data, znode.stat.version) for r, znode in zip(replicas, znodes, strict=True) if znode}
+    last = [r for r, value in stored.items() if value.isr == (r.broker_id,) and value.controller_epoch <= ctx.controller_epoch]
+    if not last or ctx.rules.last_isr_member == "stays":
+        return frozenset(last)
+    allowed = yield from unclean_allowed(ctx, (r.topic for r in last))
+    return frozenset(r for r in last if not allowed[r.topic])
+
+
 def _without(
-    ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState, znode: Znode | None
+    ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState, znode: Znode | None, stays: bool
 ) -> StateChange | Refusal | None:
-    """The partition's ISR without this replica; a leader that goes leaves -1 behind, and a last member stays, since 1.1."""
+    """The partition's ISR without this replica, unless it stays; a leader that goes leaves -1 behind."""
     source = ctx.replica_state(replica)
     if znode is None:
         queued = ctx.is_queued_for_deletion(replica.topic)
@@ -221,6 +242,5 @@ def _without(
     if replica.broker_id not in stored.isr:
         return StateChange(replica, source, target, value, None, "not in the ISR")
     leader = NO_LEADER if stored.leader == replica.broker_id else stored.leader
-    stays = len(stored.isr) == 1 and ctx.rules.last_isr_member != "leaves"
     isr = stored.isr if stays else tuple(b for b in stored.isr if b != replica.broker_id)
     return StateChange(replica, source, target, value.decided(leader, isr), "set", "leaves the ISR")

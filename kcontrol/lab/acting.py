@@ -113,6 +113,16 @@ class Acts(Moment):
             raise UserError(f"Broker {broker} has no replica of {partition!r}; those that it has: {names}.")
         return self._act("fail_log_dir", broker, partition)
 
+    # ---------------------------------------------------------------- consumers
+
+    def consumer(self, name: str, request: str) -> Self:
+        """Let a consumer send its group's coordinator one request: join, sync, heartbeat or leave."""
+        return self._act("consumer", name, request)
+
+    def commit(self, name: str, partition: str, offset: int) -> Self:
+        """Let a consumer commit the offset up to which it has read a partition."""
+        return self._act("commit", name, partition, offset)
+
     # ---------------------------------------------------------------- an operator's hands
 
     def create_topic(self, name: str, assignment: Assignment) -> Self:

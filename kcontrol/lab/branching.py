@@ -41,7 +41,7 @@ def goes_on_by_itself(world: World, action: Action) -> bool:
     if action[0] == "expire":
         return action[1] in world.ghosts
     if action[0] == "fire":
-        return not world.processes[action[1]].driver.timers[action[2]].periodic
+        return world.processes[action[1]].driver.timers[action[2]].goes_by_itself
     return acts.ACTIONS[action[0]].routine
 
 

@@ -28,13 +28,17 @@ def settings(
     config: Mapping[str, Any],
     replace: Mapping[str, Callable[..., Any]],
     data: bool = False,
+    consumers: Mapping[str, str] | None = None,
 ) -> Settings:
     """The settings of a run. Raises UserError, listing what is legal, for what is not."""
     try:
         chosen = BrokerConfig.of(release)
         for key, value in config.items():
             chosen = chosen.but(key, value)
-        found = Settings(release, _ids(brokers), seed, chosen, faults=FAULTS, replace=replace, data=data)
+        faults = (*FAULTS, "consumer") if consumers else FAULTS
+        found = Settings(
+            release, _ids(brokers), seed, chosen, faults=faults, replace=replace, data=data, consumers=consumers or {}
+        )
         found.rules()
     except ValueError as problem:
         raise UserError(f"{text.clean(str(problem), 600)}.") from None

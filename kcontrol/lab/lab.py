@@ -60,8 +60,9 @@ class Lab(Acts):
     is False. `world` is "simulated" or "zookeeper", a real one of our own or the one that `zookeeper` names as
     host:port[/chroot]; if it cannot be had, the lab says why and takes the world named by `otherwise`. `replace` swaps functions
     of the controller for this lab alone, `config` holds settings of brokers under Kafka's names, `topics` are created at the
-    start. With `data` the brokers keep logs, and there is `produce`. The journal is kept in the folder `runs`, None for nowhere.
-    Raises UserError for whatever of this cannot be.
+    start. With `data` the brokers keep logs, and there is `produce`. `consumers` are names with their groups, whose
+    coordinators are the brokers that lead partitions of the topic `__consumer_offsets`. The journal is kept in the folder
+    `runs`, None for nowhere. Raises UserError for whatever of this cannot be.
     """
 
     def __init__(
@@ -76,11 +77,14 @@ class Lab(Acts):
         config: Mapping[str, Any] | None = None,
         topics: Mapping[str, Assignment] | None = None,
         data: bool = False,
+        consumers: Mapping[str, str] | None = None,
         start: bool = True,
         otherwise: str | None = None,
         runs: str | Path | None = "runs",
     ) -> None:
-        settings = choosing.settings(brokers, release, seed, config or {}, replacing.checked(replace or {}), bool(data))
+        settings = choosing.settings(
+            brokers, release, seed, config or {}, replacing.checked(replace or {}), bool(data), consumers
+        )
         opened = stage.open_stage(settings, "zookeeper" if zookeeper else world, zookeeper, otherwise)
         self._take(opened.world, opened.world.kind, opened.closing, runs)
         self.zookeeper = opened.address

@@ -277,7 +277,7 @@ def writes(record: Record) -> Iterator[dict[str, Any]]:
         yield {"by": by, "op": "rejected", "codes": f["codes"]}
     elif record.kind == "change" and f["write"]:
         v, tp = f["value"], TopicPartition.parse(f["subject"].partition("@")[0])
-        value = LeaderAndIsr(v["leader"], tuple(v["isr"]), v["leader_epoch"], v["zk_version"], v["controller_epoch"])
+        value = LeaderAndIsr.of_plain(v)
         yield from _write(by, f["fence"], f["write"], state_path(tp), encode_state(value).decode(), value.zk_version, False)
 
 

@@ -14,6 +14,8 @@ from kcontrol import effects as fx
 from kcontrol.controller.context import ControllerContext, apply_learn
 from kcontrol.controller.handlers import preempted
 from kcontrol.events import Event
+from kcontrol.group.context import GroupContext, apply_move
+from kcontrol.group.handlers import REQUESTS
 from kcontrol.replica.context import BrokerContext, HostedPartition
 from kcontrol.runtime import commits, logs
 from kcontrol.runtime.event_queue import EventQueue
@@ -31,7 +33,8 @@ class Outbox(Protocol):
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None: ...
     def ask(self, driver: Driver, question: fx.Ask, record: RecordId) -> None: ...
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None: ...
-    def append(self, driver: Driver, partition: Any, records: Any) -> Any: ...
+    def append(self, driver: Driver, effect: fx.Append, record: RecordId) -> None: ...
+    def read_log(self, driver: Driver, partition: Any, offset: int) -> tuple[fx.LogBatch, ...] | None: ...
 
 
 @dataclass(slots=True)
@@ -80,6 +83,11 @@ class Timer:
     def __init__(self, at_ms: int, thread: str, event: Any, record: RecordId, *, periodic: bool) -> None:
         self.at_ms, self.thread, self.event, self.record, self.periodic = at_ms, thread, event, record, periodic
 
+    @property
+    def goes_by_itself(self) -> bool:
+        """Whether it fires when nothing else is left to do: no periodic one, and none that says that a member was silent."""
+        return not self.periodic and self.thread != REQUESTS
+
 
 class Driver:
     """One broker process: its two contexts, its threads, its session, its timers and its unanswered requests."""
@@ -100,6 +108,7 @@ class Driver:
         self.node, self.incarnation, self.client = node, incarnation, client
         self.journal, self.clock, self.outbox = journal, clock, outbox
         self.controller, self.broker = controller, broker
+        self.group: GroupContext | None = None  # where it coordinates groups
         self.threads = {thread.name: thread for thread in threads}
         self.route = route
         self.locks: dict[str, str] = {}
@@ -240,7 +249,7 @@ class Driver:
         return commits.perform(self, thread, effect.changes)
 
     def _learn(self, thread: Thread, effect: fx.Learn) -> None:
-        context = self.controller if effect.context == "controller" else self.broker
+        context: Any = getattr(self, effect.context)
         before = self.controller.live_broker_epochs.copy() if effect.field == "live_broker_epochs" else {}  # type: ignore[attr-defined]
         apply_learn(context, effect)
         held = getattr(context, effect.field)
@@ -261,6 +270,17 @@ class Driver:
             gone = self.controller.live_or_shutting_down_broker_ids
         if gone:
             self.outbox.close_channels(self, gone)
+
+    def _move_group(self, thread: Thread, effect: fx.MoveGroup) -> None:
+        assert self.group is not None
+        apply_move(self.group, effect)
+        said = {"group": effect.group_id, "from": effect.source, "to": effect.target, "rule": effect.rule, "value": effect.value}
+        self.log("group", thread.begun, **said)
+
+    def _append(self, thread: Thread, effect: fx.Append) -> None:
+        records = [list(record) for record in effect.records]
+        record = self.log("append", thread.begun, partition=effect.partition, records=records, then=effect.then)
+        self.outbox.append(self, effect, record)
 
     def _adopt(self, thread: Thread, effect: fx.Adopt) -> None:
         told = thread.event.partitions
@@ -336,6 +356,8 @@ class Driver:
 PERFORM: dict[type, Callable[[Driver, Thread, Any], Any]] = {
     fx.Commit: Driver._commit,
     fx.Learn: Driver._learn,
+    fx.MoveGroup: Driver._move_group,
+    fx.Append: Driver._append,
     fx.Adopt: Driver._adopt,
     fx.WriteLog: logs.write,
     fx.Watch: Driver._watch,

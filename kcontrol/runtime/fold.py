@@ -69,6 +69,8 @@ class Fold:
     def _run(self, r: Record) -> None:
         if r.fields.get("data"):
             self.state |= {"logs": {}, "acknowledged": {}}
+        if first := r.fields.get("consumers"):
+            self.state |= {"consumers": first, "offsets_logs": {}}
 
     def _log(self, r: Record) -> None:
         f = r.fields
@@ -103,7 +105,8 @@ class Fold:
         return node
 
     def _start(self, r: Record) -> None:
-        self.state["nodes"][str(r.fields["broker"])] = {name: type(value)() for name, value in EMPTY_NODE.items()}
+        group: dict[str, Any] = {"group": {}} if "consumers" in self.state else {}
+        self.state["nodes"][str(r.fields["broker"])] = {name: type(value)() for name, value in EMPTY_NODE.items()} | group
 
     def _freeze(self, r: Record) -> None:
         self.state["nodes"][str(r.fields["broker"])]["frozen"] = r.kind == "freeze"
@@ -180,7 +183,7 @@ class Fold:
         controller.setdefault("leadership", {})[partition] = f["value"]
         if f["write"]:
             v = f["value"]
-            value = LeaderAndIsr(v["leader"], tuple(v["isr"]), v["leader_epoch"], v["zk_version"], v["controller_epoch"])
+            value = LeaderAndIsr.of_plain(v)
             self.state["znodes"][state_path(TopicPartition.parse(partition))] = [
                 encode_state(value).decode(),
                 v["zk_version"],
@@ -190,7 +193,7 @@ class Fold:
     # ---------------------------------------------------------------- what is believed
 
     def _learn(self, r: Record) -> None:
-        f, context = r.fields, self._node(r)[r.fields["context"]]
+        f, context = r.fields, self._node(r).setdefault(r.fields["context"], {})
         if f["of"] == "value":
             context[f["field"]] = f["put"]
             return
@@ -204,6 +207,18 @@ class Fold:
             held.update(f["put"] or {})
         else:
             context[f["field"]] = sorted((set(held) - gone) | set(f["put"] or ()))
+
+    def _group(self, r: Record) -> None:
+        groups = self._node(r).setdefault("group", {}).setdefault("groups", {})
+        groups[r.fields["group"]] = r.fields["value"]
+        if r.fields["value"] is None:
+            del groups[r.fields["group"]]
+
+    def _consumer(self, r: Record) -> None:
+        self.state["consumers"][r.fields["name"]] = r.fields["now"]
+
+    def _offsets_append(self, r: Record) -> None:
+        self.state["offsets_logs"].setdefault(r.fields["partition"], []).append(r.fields["batch"])
 
     def _adopt(self, r: Record) -> None:
         f, context = r.fields, self._node(r)["broker"]
@@ -286,6 +301,9 @@ CHANGES: dict[str, Callable[[Fold, Record], None]] = {
     "write": Fold._write,
     "change": Fold._change,
     "learn": Fold._learn,
+    "group": Fold._group,
+    "consumer": Fold._consumer,
+    "offsets_append": Fold._offsets_append,
     "adopt": Fold._adopt,
     "send": Fold._send,
     "answered": Fold._answered,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kcontrol import effects as fx
 from kcontrol.controller.context import apply_change, apply_learn
+from kcontrol.group.context import apply_move
 from kcontrol.replica.context import HostedPartition
 from kcontrol.runtime import logs
 from kcontrol.runtime.round_trips import RoundTrip, is_instant
@@ -74,6 +75,8 @@ def _recall_instant(context: Any, room: str, thread: Thread, effect: Any) -> Any
     match effect:
         case fx.Learn() if effect.context == room:
             apply_learn(context, effect)
+        case fx.MoveGroup():
+            apply_move(context, effect)
         case fx.Adopt(field, partitions):
             told = thread.event.partitions
             chosen = told if partitions is None else {tp: told[tp] for tp in partitions}

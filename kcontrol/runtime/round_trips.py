@@ -19,7 +19,7 @@ def is_instant(effect: fx.Effect) -> bool:
     return not isinstance(effect, ROUND_TRIPS)
 
 
-ROUND_TRIPS = (fx.Exists, fx.Read, fx.Children, fx.Transaction, fx.Writes, fx.Append, fx.Release, fx.Sleep)
+ROUND_TRIPS = (fx.Exists, fx.Read, fx.Children, fx.Transaction, fx.Writes, fx.ReadLog, fx.Release, fx.Sleep)
 
 
 class RoundTrip:
@@ -84,10 +84,10 @@ def _perform(driver: Driver, thread: Thread, effect: Any) -> Any:
             return _write(driver, thread, transactions, commits.fence(driver, fence))
         case fx.Commit(changes):
             return commits.perform(driver, thread, changes)
-        case fx.Append(partition, records):
-            answer = driver.outbox.append(driver, partition, records)
-            driver.log("append", thread.begun, partition=partition, records=[list(r) for r in records], answer=answer)
-            return answer
+        case fx.ReadLog(partition, offset):
+            batches = driver.outbox.read_log(driver, partition, offset)
+            driver.log("read_log", thread.begun, partition=partition, offset=offset, batches=len(batches or ()))
+            return batches
     return None  # a Release or a Sleep: the lock is back, the time is over
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kcontrol import znodes
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
-from kcontrol.sim import data, exchange, hands, held_answers, lives
+from kcontrol.sim import data, exchange, groups, hands, held_answers, lives
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import Action, World
@@ -127,6 +127,8 @@ ACTIONS: dict[str, Kind] = {
     "lose":         Kind(False, _can_break,           exchange.lose,             "sender, receiver"),
     "duplicate":    Kind(False, _can_break,           exchange.duplicate,        "sender, receiver"),
     "produce":      Kind(False, data.can_produce,     data.produce,              "leader, partition, value, acks"),
+    "consumer":     Kind(False, groups.can_ask,       groups.ask,                "consumer, request"),
+    "commit":       Kind(False, groups.can_commit,    groups.commit,             "consumer, partition, offset"),
     "lose_tail":    Kind(False, data.has_tail,        data.lose_tail,            "broker, partition, offset"),
     "fail_log_dir": Kind(False, lives.holds,          lives.fail_log_dir,        "broker, partition"),
     "create_topic": Kind(False, hands.can_create_topic, hands.create_topic,      "topic, assignment"),
@@ -198,14 +200,16 @@ def routine(world: World) -> Iterator[Action]:
     for n in sorted(world.ghosts):
         yield ("expire", n)
     for n, p in living:
-        yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if not timer.periodic)
+        yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.goes_by_itself)
 
 
 def faults(world: World) -> Iterator[Action]:
     """The faults that the settings put on offer, as far as they are possible now, and the timers that are armed."""
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):
-        yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.periodic and not p.frozen)
+        yield from (
+            ("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if not timer.goes_by_itself and not p.frozen
+        )
         yield from (("kill", n),) if "kill" in offered else ()
         yield from (("expire", n),) if "expire" in offered and p.session == "open" and n not in world.ghosts else ()
         yield from ((kind, n) for kind in (("thaw",) if p.frozen else ("term", "freeze")) if kind in offered)
@@ -220,6 +224,8 @@ def faults(world: World) -> Iterator[Action]:
     if "create_topic" in offered:
         missing = (t for t in world.settings.topics if hands.lacks_topic(world, t))
         yield from (("create_topic", topic, world.settings.topics[topic]) for topic in missing)
+    for name in world.consumers if "consumer" in offered else ():
+        yield from (("consumer", name, request) for request in groups.REQUESTED if groups.can_ask(world, name, request))
     if "delete_topic" in offered:
         yield from (("delete_topic", topic) for topic in hands.topics(world) if hands.can_delete_topic(world, topic))
     if "delete_controller" in offered and world.have(znodes.CONTROLLER) == [True]:

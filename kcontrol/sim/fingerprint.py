@@ -65,6 +65,7 @@ def fingerprint(world: World) -> str:
     for n, p in sorted(world.processes.items()):
         parts += [text(driver(p.driver)), Text(surroundings(n, p), ())]
     parts += map(text, _logs(world) if world.settings.data else ())
+    parts += [text(canonical((world.consumers, world.offsets_logs)))] if world.settings.consumers else []
     return digest([*parts, *left_and_on_the_way(world.ghosts, world.network)])
 
 
@@ -131,7 +132,7 @@ def driver(d: Driver, said: str | None = None, told: Callable[[Any], str] | None
 
 
 def contexts(d: Driver) -> str:
-    return f"{canonical(d.controller)}{canonical(d.broker)}"
+    return f"{canonical(d.controller)}{canonical(d.broker)}{canonical(d.group) if d.group else ''}"
 
 
 def _thread(d: Driver, thread: Thread, told: Callable[[Any], str]) -> str:

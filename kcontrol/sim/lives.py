@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from kcontrol.controller.handlers import every_event
 from kcontrol.events import BrokerStartup, Expire, LogDirFailure, NewSession, RegisterBroker, RegisterBrokerAndReelect, Shutdown
-from kcontrol.generations import LISTENERS
+from kcontrol.generations import EVENT_THREAD, QUEUE
 from kcontrol.model import TopicPartition
 from kcontrol.runtime import logs
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import RecordId
 from kcontrol.runtime.zookeeper import Client
-from kcontrol.sim import data, process
+from kcontrol.sim import data, groups, process
 from kcontrol.sim.exchange import begin_if_idle
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def start(world: World, n: int) -> None:
     world.owners = {**world.owners, client.session_id: n}
     controller, broker = process.contexts(world.settings, n)
     data.load(world, n, broker)
-    driver = world._driver(n, incarnation, client, controller, broker)
+    driver = world._driver(n, incarnation, client, controller, broker, groups.context(world.settings))
     world.processes[n] = process.Process(driver, HOST, FIRST_PORT + n)
     opened = driver.log("open", cause, session=client.session_id)
     driver.enqueue(BrokerStartup(HOST, FIRST_PORT + n, 0, _cluster_id(world)), opened, "main")
@@ -134,16 +134,18 @@ def leave(world: World, n: int) -> None:
 def renew(world: World, n: int) -> None:
     """The client library of a living broker learns that its session is gone.
 
-    Where there is an event thread it hears of that before anything else. ZkClient says nothing, opens another session at once,
-    and then calls every listener there is.
+    Where there is an event thread alone it hears of that before anything else. ZkClient says nothing, opens another session at
+    once, and then calls every listener there is.
     """
     p = world.processes[n]
     p.lost = record = p.driver.log("renew", p.lost)
-    if p.driver.controller.rules.design == LISTENERS:
+    design = p.driver.controller.rules.design
+    if design != EVENT_THREAD:
         record = _open(world, n)
+        session = p.driver.client.session_id if design == QUEUE else 0
         p.driver.enqueue(NewSession(), record)
-        p.driver.enqueue(RegisterBroker(p.host, p.port), record)
-        for event in every_event(p.driver.watched):
+        p.driver.enqueue(RegisterBroker(p.host, p.port, session=session), record)
+        for event in every_event(p.driver.watched, design):
             p.driver.enqueue(event, record)
         return
     p.session = "expiring"

@@ -11,7 +11,12 @@ from kcontrol import events
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.handlers import handle as handle_controller_event
 from kcontrol.effects import WatchEvent
-from kcontrol.generations import EVENT_THREAD, LISTENERS, Rules
+from kcontrol.generations import EVENT_THREAD, LISTENERS, QUEUE, Rules
+from kcontrol.group.context import GroupContext
+from kcontrol.group.handlers import REQUESTS, SCHEDULER
+from kcontrol.group.handlers import THREADS as GROUP_THREADS
+from kcontrol.group.handlers import handle as handle_group_event
+from kcontrol.model import TopicPartition
 from kcontrol.replica.context import BrokerContext
 from kcontrol.replica.handlers import HANDLERS as BROKER_HANDLERS
 from kcontrol.replica.handlers import handle as handle_broker_event
@@ -33,6 +38,10 @@ THREADS: dict[str, tuple[tuple[str, str, str | None], ...]] = {
                    ("delete-topics",       "controller", LOCK),
                    ("send",                "controller", LOCK),
                    ("requests",            "broker",     None)),
+    QUEUE:        (("zk-events",           "controller", None),
+                   ("controller",          "controller", None),
+                   ("main",                "broker",     None),
+                   ("requests",            "broker",     None)),
     EVENT_THREAD: (("main",                "broker",     None),
                    ("controller",          "controller", None),
                    ("requests",            "broker",     None)),
@@ -43,6 +52,7 @@ ROUTES: dict[str, tuple[str, dict[type[events.Event], str]]] = {
                                   events.AutoPreferredReplicaLeaderElection: "scheduler",
                                   events.DeletionsResumed: "delete-topics",
                                   events.TopicDeletionStopReplicaResponseReceived: "send"}),
+    QUEUE:        ("controller", dict.fromkeys((events.PathChanged, events.NewSession, events.RegisterBroker), "zk-events")),
     EVENT_THREAD: ("controller", {}),
 }
 # fmt: on
@@ -50,16 +60,19 @@ ROUTES: dict[str, tuple[str, dict[type[events.Event], str]]] = {
 HANDLE: dict[str, Handle] = {"controller": handle_controller_event, "broker": handle_broker_event}
 
 
-def threads(rules: Rules, controller: ControllerContext, broker: BrokerContext) -> list[Thread]:
-    """The threads of a broker, as the design of its release has them."""
+def threads(
+    rules: Rules, controller: ControllerContext, broker: BrokerContext, group: GroupContext | None = None
+) -> list[Thread]:
+    """The threads of a broker, as the design of its release has them, and a coordinator's two."""
     contexts = {"controller": controller, "broker": broker}
-    return [Thread(name, contexts[room], HANDLE[room], lock) for name, room, lock in THREADS[rules.design]]
+    found = [Thread(name, contexts[room], HANDLE[room], lock) for name, room, lock in THREADS[rules.design]]
+    return found + ([Thread(name, group, handle_group_event) for name in (REQUESTS, SCHEDULER)] if group else [])
 
 
 def route(rules: Rules) -> Callable[[events.Event], str]:
     """Which thread hears of an event."""
     usual, others = ROUTES[rules.design]
-    of_broker = dict.fromkeys(BROKER_HANDLERS, "requests") | {events.BrokerStartup: "main"}
+    of_broker = {**GROUP_THREADS, **dict.fromkeys(BROKER_HANDLERS, "requests"), events.BrokerStartup: "main"}
     return lambda event: others.get(type(event)) or of_broker.get(type(event)) or usual
 
 
@@ -88,6 +101,7 @@ class Process:
     frozen: bool = False
     notices: deque[Notice] = field(default_factory=deque)
     lost: RecordId | None = None
+    coordinates: frozenset[TopicPartition] = frozenset()  # partitions of the offsets topic that it has been told to lead
 
 
 def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, BrokerContext]:
@@ -108,9 +122,12 @@ def copy_driver(
     """
     copies = driver.controller.copy(), driver.broker.copy()
     contexts = (driver.controller, driver.broker) if move else copies
-    rooms = [contexts[0] if thread.context is driver.controller else contexts[1] for thread in driver.threads.values()]
+    group = driver.group.copy() if driver.group else None
+    twins = {id(driver.controller): contexts[0], id(driver.broker): contexts[1], id(driver.group): group}
+    rooms = [twins[id(thread.context)] for thread in driver.threads.values()]
     threads = [Thread(t.name, room, t.handle, t.lock) for t, room in zip(driver.threads.values(), rooms, strict=True)]
     twin = Driver(driver.node, driver.incarnation, client, journal, clock, outbox, *contexts, threads, driver.route)
+    twin.group = group
     if move:
         driver.controller, driver.broker = copies
     for name, thread in driver.threads.items():
@@ -119,7 +136,9 @@ def copy_driver(
         if move:
             thread.context = driver.controller if other.context is twin.controller else driver.broker
         if thread.handler is not None:
-            room = "controller" if thread.context is driver.controller else "broker"
+            room = (
+                "controller" if thread.context is driver.controller else "group" if thread.context is driver.group else "broker"
+            )
             revive(thread, other, room, pipelined=driver.controller.rules.pipelined, handler=thread.handler if move else None)
     twin.watched, twin.timers, twin.parked = driver.watched.copy(), driver.timers.copy(), driver.parked.copy()
     twin.behind, twin.exact, twin.locks = driver.behind.copy(), driver.exact, driver.locks.copy()

@@ -158,7 +158,7 @@ class QuickWorld(World):
 
     # ---------------------------------------------------------------- drivers
 
-    def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any) -> Any:
+    def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any, group: Any = None) -> Any:
         return self._stand_in(super()._driver(node, incarnation, client, controller, broker))
 
     def _stand_in(self, driver: Driver) -> Any:
@@ -180,6 +180,7 @@ class QuickTool:
 
 
 def start(world: World) -> World:
-    """A fork to search from: a quick one, unless threads take turns or replicas have logs, which recalling does not know."""
+    """A fork to search from: a quick one, unless threads take turns, or there are logs or consumers, unknown to recalling."""
     locks = [lock for _, _, lock in process.THREADS[world.settings.rules().design] if lock]
-    return world.fork(exact=True) if locks or world.settings.data else QuickWorld.of(world)
+    unknown = locks or world.settings.data or world.settings.consumers
+    return world.fork(exact=True) if unknown else QuickWorld.of(world)

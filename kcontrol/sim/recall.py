@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
-from kcontrol.effects import Stat, WatchEvent, Znode
+from kcontrol.effects import Append, LogBatch, Stat, WatchEvent, Znode
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import Journal, Record, RecordId, Spell
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
@@ -140,8 +140,11 @@ class Handed:
 
         return note
 
-    def append(self, driver: Driver, partition: Any, records: Any) -> Any:
-        raise NotImplementedError("no broker of this world has a log")
+    def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
+        raise NotImplementedError("no broker of this world has a log of groups")
+
+    def read_log(self, driver: Driver, partition: Any, offset: int) -> tuple[LogBatch, ...] | None:
+        raise NotImplementedError("no broker of this world has a log of groups")
 
     @property
     def can_wait(self) -> bool:

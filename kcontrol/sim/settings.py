@@ -10,7 +10,7 @@ from kcontrol.config import BrokerConfig
 from kcontrol.errors import UserError
 from kcontrol.generations import Rules, rules
 
-PLAYED = ("0.8.1", "1.1", "2.4", "2.8")
+PLAYED = ("0.8.1", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9")
 """The release lines whose handlers are here whole; of others there are single rules, for `rule_changes`."""
 
 FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "shrink", "lose", "duplicate", "delete_controller", "produce",
@@ -26,6 +26,7 @@ class Settings:
 
     `instant_requests` delivers requests in the step in which they are sent; without `followers` no replica ever catches up.
     With `data` every replica has a log: there is `produce`, and the ISR follows from what followers have fetched.
+    `consumers` are names with their groups: only with some are there coordinators, with `group_config` for their settings.
     `rule_changes` are rules that differ from the release's, `replace` a learner's own functions by name.
     """
 
@@ -38,6 +39,8 @@ class Settings:
     instant_requests: bool = False
     followers: bool = True
     data: bool = False
+    consumers: Mapping[str, str] = field(default_factory=dict)
+    group_config: Mapping[str, int] = field(default_factory=dict)
     rule_changes: Mapping[str, Any] = field(default_factory=dict)
     replace: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 

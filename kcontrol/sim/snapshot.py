@@ -8,10 +8,11 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from kcontrol.controller.context import ControllerContext
+from kcontrol.group.context import GroupContext
 from kcontrol.replica.context import BrokerContext
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import plain
-from kcontrol.sim import data
+from kcontrol.sim import data, groups
 from kcontrol.sim.process import Process
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def snapshot(world: World) -> dict[str, Any]:
     }
     nodes = {str(n): _node(p) for n, p in world.processes.items()}
     kept = {"logs": _field(data.replicas(world)), "acknowledged": _field(world.acknowledged)} if world.settings.data else {}
-    return {"znodes": znodes, "nodes": nodes, "channels": channels, "questions": questions, **kept}
+    return {"znodes": znodes, "nodes": nodes, "channels": channels, "questions": questions, **kept, **groups.snapshot(world)}
 
 
 def _node(p: Process) -> dict[str, Any]:
@@ -50,6 +51,7 @@ def _node(p: Process) -> dict[str, Any]:
         "parked": dict(driver.parked),
         "notices": [list(notice.event) for notice in p.notices],
         "frozen": p.frozen,
+        **({"group": context(driver.group)} if driver.group else {}),
     }
 
 
@@ -74,6 +76,7 @@ def settled(state: dict[str, Any]) -> dict[str, Any]:
     nodes = {}
     for n, node in state["nodes"].items():
         rooms = {room: _learnt(node[room], cls) for room, cls in (("controller", ControllerContext), ("broker", BrokerContext))}
+        rooms |= {"group": _learnt(node["group"], GroupContext)} if "group" in node else {}
         nodes[n] = node | rooms | {"queues": {name: waiting for name, waiting in node["queues"].items() if waiting}}
     return state | {"nodes": nodes}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kcontrol.controller.handlers import DESIGNS
-from kcontrol.effects import Ask, Op
+from kcontrol.effects import Append, Ask, LogBatch, Op
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
 from kcontrol.replica.log import ReplicaLog
@@ -15,7 +15,7 @@ from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client, ZooKeeper
-from kcontrol.sim import acts, causes, data, exchange, held_answers, network, process
+from kcontrol.sim import acts, causes, data, exchange, groups, held_answers, network, process
 from kcontrol.sim.fingerprint import fingerprint
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Ghost, Notice, Process
@@ -50,6 +50,9 @@ class World:
         self.incarnations: Mapping[int, int] = {}
         self.disks: dict[int, dict[TopicPartition, ReplicaLog]] = {}  # the logs of brokers that do not run
         self.acknowledged: dict[TopicPartition, tuple[data.Acknowledged, ...]] = {}  # what producers rely on
+        self.consumers: Mapping[str, groups.Consumer] = groups.consumers(self.settings)
+        self.offsets_logs: Mapping[TopicPartition, tuple[LogBatch, ...]] = {}  # what coordinators have written
+        self.offsets_epochs: Mapping[TopicPartition, int] = {}  # the latest leader epoch of those that were told to coordinate
         self.done: list[Action] = []
         self.tool = self.zk.connect()
         self._base: World | None = None
@@ -65,6 +68,7 @@ class World:
             brokers=list(s.brokers),
             world=self.kind,
             **({"data": True} if s.data else {}),
+            **({"consumers": dict(self.consumers)} if s.consumers else {}),
         )
 
     @property
@@ -105,6 +109,8 @@ class World:
         self._deliver_instantly()
         if self.settings.data:
             data.look_for_losses(self, before)
+        if self.settings.consumers:
+            groups.keep_up(self)
         self._notify(before)
         self.done.append(action)
 
@@ -178,18 +184,19 @@ class World:
         twin.ghosts = {n: [Ghost(zk.client(g.client.session_id), g.record) for g in ghosts] for n, ghosts in self.ghosts.items()}
         twin.owners, twin.incarnations, twin.done = self.owners, self.incarnations, self.done.copy()
         twin.disks, twin.acknowledged = self.disks.copy(), self.acknowledged.copy()
+        twin.consumers, twin.offsets_logs, twin.offsets_epochs = self.consumers, self.offsets_logs, self.offsets_epochs
         twin._base, twin._since, twin._before = None, [], self._before
         return twin
 
     def _twin_process(self, p: Process, zk: MemoryZooKeeper) -> Process:
         client = zk.client(p.driver.client.session_id)
         driver = process.copy_driver(p.driver, client, self.journal, lambda: self.clock(), self)
-        return Process(driver, p.host, p.port, p.session, p.frozen, p.notices.copy(), p.lost)
+        return Process(driver, p.host, p.port, p.session, p.frozen, p.notices.copy(), p.lost, p.coordinates)
 
-    def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any) -> Driver:
-        threads, route = process.threads(controller.rules, controller, broker), process.route(controller.rules)
+    def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any, group: Any = None) -> Driver:
+        threads, route = process.threads(controller.rules, controller, broker, group), process.route(controller.rules)
         driver = Driver(node, incarnation, client, self.journal, lambda: self.clock(), self, controller, broker, threads, route)
-        driver.exact = self.exact
+        driver.exact, driver.group = self.exact, group
         return driver
 
     # ---------------------------------------------------------------- what drivers hand over
@@ -209,7 +216,7 @@ class World:
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         """An answer reaches whoever has asked: the controller that sent a request, the broker that had a question, a producer."""
-        if data.note_answer(self, driver, correlation_id, body, record):
+        if groups.note_answer(self, correlation_id, body, record) or data.note_answer(self, driver, correlation_id, body, record):
             return
         if not held_answers.holds_back(self, driver, correlation_id, body):
             self.answer(driver, correlation_id, body, record)
@@ -236,8 +243,11 @@ class World:
         """Equal for worlds with equal futures, however they came about."""
         return fingerprint(self)
 
-    def append(self, driver: Driver, partition: Any, records: Any) -> Any:
-        raise NotImplementedError("no group coordinator of this world has a log")
+    def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
+        groups.append(self, driver, effect, record)
+
+    def read_log(self, driver: Driver, partition: Any, offset: int) -> tuple[LogBatch, ...] | None:
+        return groups.read_log(self, driver, partition, offset)
 
     # ---------------------------------------------------------------- after every step
 

@@ -200,7 +200,7 @@ def _answered(who: str, f: Fields) -> str:
 
 def _respond(who: str, f: Fields) -> str:
     """The answer as a whole, and those for partitions that went wrong or say how a reassignment stands."""
-    body = f["body"] or {}
+    body = f["body"]._asdict() if hasattr(f["body"], "_asdict") else f["body"] or {}
     told = body.get("partitions", {}).items()
     said = [f"{tp} {answer}" for tp, answer in told if isinstance(answer, str) and answer != "NONE"]
     said += [f"{tp} {answer['replicas']}" for tp, answer in told if isinstance(answer, dict) and "adding" in answer]
@@ -255,6 +255,13 @@ def _argument(argument: Any) -> str:
     return str(argument)
 
 
+def _consumer(f: Fields) -> str:
+    me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
+    if me["asked"]:
+        return f"Consumer {f['name']} asks broker {me['asked'][0]}."
+    return f"Consumer {f['name']} hears {me['error']}: it is in generation {me['generation']} of group {me['group']}."
+
+
 SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "run": _run,
     "start": _start,
@@ -266,6 +273,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "write": _write,
     "read": _read,
     "learn": _learn,
+    "group": lambda who, f: f"{who} takes group {f['group']} from {f['from']} to {f['to']}: {f['rule']}.",
     "adopt": _adopt,
     "change": _change,
     "refuse": _refuse,
@@ -302,7 +310,10 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "connection_loss": lambda who, f: f"{who} loses its connection and asks again.",
     "thrown": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",
     "fail": lambda who, f: f"{f['event']} fails on {who.lower()}: {f['error']}: {f['message']}.",
-    "append": lambda who, f: f"{who} appends to {f['partition']}.",
+    "consumer": lambda who, f: _consumer(f),
+    "offsets_append": lambda who, f: f"{f['partition']} has what {who.lower()} has written.",
+    "append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
+    "read_log": lambda who, f: f"{who} reads {f['partition']} from offset {f['offset']} on.",
     "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
     "log_truncate": _cut,
     "log_delete": lambda who, f: f"{who} deletes its log of {f['partition']}, with {_records(f['removed']) or 'nothing'} in it.",
@@ -347,6 +358,8 @@ LABELS: dict[str, str] = {
     "lose": "lose a request from {0} to {1}",
     "duplicate": "repeat a request from {0} to {1}",
     "produce": "produce {2} to {1} at broker {0}, acks={3}",
+    "consumer": "consumer {0}: {1}",
+    "commit": "consumer {0} commits offset {2} of {1}",
     "lose_tail": "the disk of broker {0} loses {1} from offset {2} on",
     "fail_log_dir": "the directory with {1} on broker {0} fails",
     "create_topic": "create topic {0}",

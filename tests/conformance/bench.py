@@ -51,9 +51,12 @@ class Outbox:
         """Keep the answer."""
         self.answers[correlation_id] = body
 
-    def append(self, driver: Driver, partition: Any, records: Any) -> Any:
+    def append(self, driver: Driver, effect: Any, record: Any) -> None:
         """There is no log."""
         raise NotImplementedError("there is no log here")
+
+    def read_log(self, driver: Driver, partition: Any, offset: int) -> None:
+        """There is no log."""
 
 
 class Bench:

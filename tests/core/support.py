@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kcontrol.controller.context import ControllerContext
-from kcontrol.effects import Ask, Handler, Op
+from kcontrol.effects import Append, Ask, Handler, LogBatch, Op
 from kcontrol.events import Event
 from kcontrol.generations import KAFKA_2_8
 from kcontrol.model import TopicPartition
@@ -172,9 +172,11 @@ class Post:
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         self.sent.append(("respond", correlation_id, body))
 
-    def append(self, driver: Driver, partition: Any, records: Any) -> Any:
-        self.sent.append(("append", partition, records))
-        return len(self.sent)
+    def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
+        self.sent.append(("append", effect.partition, effect.records))
+
+    def read_log(self, driver: Driver, partition: Any, offset: int) -> tuple[LogBatch, ...] | None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

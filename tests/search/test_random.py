@@ -18,9 +18,11 @@ from tests.search.support import pasted, two_brokers
 
 ROUTINE = 93  # of a hundred steps, those that go on by themselves: with fewer, nothing ever comes to its end
 CHOICES = st.lists(st.integers(0, 99_999), min_size=20, max_size=60)
-RELEASES_OWN = {"0.8.1": {"LeaderChange", "NewSession"}, "1.1": {"Reelect", "PropagateIsrChanges"},
-                "2.4": {"Reelect", "PropagateIsrChanges"},
-                "2.8": {"Reelect", "AlterIsrReceived"}}  # fmt: skip
+RELEASES_OWN = {"0.8.1": {"LeaderChange", "NewSession"}, "0.11.0": {"PathChanged", "RegisterBroker"},
+                "1.0": {"PathChanged", "RegisterBroker"},
+                "1.1": {"Reelect", "PropagateIsrChanges"},                "2.4": {"Reelect", "PropagateIsrChanges"},
+                "2.8": {"Reelect", "AlterIsrReceived"},
+                "3.9": {"Reelect", "AlterIsrReceived"}}  # fmt: skip
 NAPS = 6  # no broker needs to wait so often for the session of an earlier life
 UNHURRIED = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 

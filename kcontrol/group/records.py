@@ -1,0 +1,202 @@
+"""The bytes of the offsets topic and of the consumer protocol, both ways. All integers are big-endian.
+
+LAYOUTS has a row for each record and version; fields are read and written in its order. Source: GroupMetadataManager.scala (0.9),
+OffsetCommitKey.json, OffsetCommitValue.json, GroupMetadataKey.json, GroupMetadataValue.json (2.8), ConsumerProtocol.java,
+StickyAssignor.java (2.8).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from kcontrol.group.model import Group, GroupProtocol, GroupState, Member, OffsetAndMetadata
+from kcontrol.model import TopicPartition
+
+Layout = tuple[tuple[str, Any], ...]
+NUMBERS = {"int16": ">h", "int32": ">i", "int64": ">q"}
+
+OFFSET_KEY: Layout = (("group", "string"), ("topic", "string"), ("partition", "int32"))
+GROUP_KEY: Layout = (("group", "string"),)
+PARTITIONS: Layout = (("topic", "string"), ("partitions", ["int32"]))
+SUBSCRIPTION: Layout = (("topics", ["string"]), ("user_data", "bytes"))
+_HEAD: Layout = (("protocol_type", "string"), ("generation", "int32"), ("protocol", "string"), ("leader", "string"))
+_CLIENT: Layout = (("client_id", "string"), ("client_host", "string"))
+_TAIL: Layout = (("session_timeout", "int32"), ("subscription", "bytes"), ("assignment", "bytes"))
+_ID: Layout = (("member_id", "string"),)
+_REBALANCE: Layout = (("rebalance_timeout", "int32"),)
+_SINCE: Layout = (("current_state_timestamp", "int64"),)
+_VALUE: Layout = (("metadata", "string"), ("commit_timestamp", "int64"))
+
+# fmt: off
+LAYOUTS: dict[str, dict[int, Layout]] = {
+    "offset_key":   {0: OFFSET_KEY, 1: OFFSET_KEY},
+    "group_key":    {2: GROUP_KEY},
+    "offset_value": {0: (("offset", "int64"), *_VALUE),
+                     1: (("offset", "int64"), *_VALUE, ("expire_timestamp", "int64")),
+                     2: (("offset", "int64"), *_VALUE),
+                     3: (("offset", "int64"), ("leader_epoch", "int32"), *_VALUE)},
+    "group_value":  {0: (*_HEAD, ("members", [(*_ID, *_CLIENT, *_TAIL)])),
+                     1: (*_HEAD, ("members", [(*_ID, *_CLIENT, *_REBALANCE, *_TAIL)])),
+                     2: (*_HEAD, *_SINCE, ("members", [(*_ID, *_CLIENT, *_REBALANCE, *_TAIL)])),
+                     3: (*_HEAD, *_SINCE, ("members", [(*_ID, ("group_instance_id", "string"), *_CLIENT, *_REBALANCE, *_TAIL)]))},
+    "subscription": {0: SUBSCRIPTION, 1: (*SUBSCRIPTION, ("owned", [PARTITIONS]))},
+    "assignment":   {0: (("partitions", [PARTITIONS]), ("user_data", "bytes")),
+                     1: (("partitions", [PARTITIONS]), ("user_data", "bytes"))},
+}
+STICKY_USER_DATA: dict[int, Layout] = {0: (("previous_assignment", [PARTITIONS]),),
+                                       1: (("previous_assignment", [PARTITIONS]), ("generation", "int32"))}
+# fmt: on
+OPEN_ENDED = ("subscription", "assignment")  # later versions only append: what is known of them is read
+DEFAULTS: dict[str, Any] = {"leader_epoch": -1, "expire_timestamp": -1, "group_instance_id": None, "current_state_timestamp": -1}
+
+
+def write(layout: Layout, fields: Mapping[str, Any]) -> bytes:
+    """The fields as bytes, in the layout's order. Raises KeyError for a field that is missing and has no default."""
+    return b"".join(_write(kind, fields[name] if name in fields else DEFAULTS[name]) for name, kind in layout)
+
+
+def _write(kind: Any, value: Any) -> bytes:
+    match kind:
+        case "string":
+            raw = None if value is None else value.encode()
+            return struct.pack(">h", -1) if raw is None else struct.pack(">h", len(raw)) + raw
+        case "bytes":
+            return struct.pack(">i", -1) if value is None else struct.pack(">i", len(value)) + value
+        case str():
+            return struct.pack(NUMBERS[kind], value)
+        case [element]:
+            return struct.pack(">i", len(value)) + b"".join(_write(element, item) for item in value)
+    return write(kind, value)
+
+
+def read(layout: Layout, data: bytes, start: int = 0) -> tuple[dict[str, Any], int]:
+    """The fields, and where in `data` they end. Raises ValueError where the data end too early or lengths are wrong."""
+    fields = {}
+    for name, kind in layout:
+        fields[name], start = _read(kind, data, start)
+    return fields, start
+
+
+def _read(kind: Any, data: bytes, start: int) -> tuple[Any, int]:
+    match kind:
+        case "string" | "bytes":
+            length, start = _number(">h" if kind == "string" else ">i", data, start)
+            if length < 0:
+                return None, start
+            if start + length > len(data):
+                raise ValueError(f"{length} bytes should follow and {len(data) - start} do")
+            raw = data[start : start + length]
+            return (raw.decode() if kind == "string" else raw), start + length
+        case str():
+            return _number(NUMBERS[kind], data, start)
+        case [element]:
+            count, start = _number(">i", data, start)
+            items = []
+            for _ in range(count):
+                item, start = _read(element, data, start)
+                items.append(item)
+            return items, start
+    return read(kind, data, start)
+
+
+def _number(form: str, data: bytes, start: int) -> tuple[int, int]:
+    end = start + struct.calcsize(form)
+    if end > len(data):
+        raise ValueError(f"a number should follow and {max(len(data) - start, 0)} bytes do")
+    return struct.unpack_from(form, data, start)[0], end
+
+
+def encode(record: str, version: int, fields: Mapping[str, Any]) -> bytes:
+    """A record with its version in front. Raises ValueError for a version that there is not."""
+    return struct.pack(">h", version) + write(_layout(record, version), fields)
+
+
+def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
+    """The version and the fields, as far as they are known. Raises ValueError for other versions, or where the data end early."""
+    version, start = _number(">h", data, 0)
+    newest = max(LAYOUTS[record])
+    known = min(version, newest) if record in OPEN_ENDED else version
+    return version, read(_layout(record, known), data, start)[0]
+
+
+def _layout(record: str, version: int) -> Layout:
+    if version not in LAYOUTS[record]:
+        raise ValueError(f"there is no version {version} of {record}; there are {', '.join(map(str, LAYOUTS[record]))}")
+    return LAYOUTS[record][version]
+
+
+def topics_of(subscription: bytes) -> frozenset[str] | None:
+    """The topics of a subscription of any version, None where it cannot be read."""
+    try:
+        return frozenset(read(SUBSCRIPTION, subscription, _number(">h", subscription, 0)[1])[0]["topics"])
+    except (ValueError, UnicodeDecodeError):
+        return None
+
+
+# ---------------------------------------------------------------- keys and values of a group
+
+
+def offset_key(group_id: str, tp: TopicPartition) -> bytes:
+    return encode("offset_key", 1, {"group": group_id, "topic": tp.topic, "partition": tp.partition})
+
+
+def group_key(group_id: str) -> bytes:
+    return encode("group_key", 2, {"group": group_id})
+
+
+def offset_value(value: OffsetAndMetadata, version: int) -> bytes:
+    """An offset's record; one with an expiry time of its own is of version 1. Source: offsetCommitValue (2.8)."""
+    expire = -1 if value.expire_timestamp is None else value.expire_timestamp
+    return encode("offset_value", version if expire < 0 else 1, {**value._asdict(), "expire_timestamp": expire})
+
+
+def read_offset_value(data: bytes) -> OffsetAndMetadata:
+    fields = decode("offset_value", data)[1]
+    expire = fields.pop("expire_timestamp", -1)
+    return OffsetAndMetadata(**fields, expire_timestamp=None if expire < 0 else expire)
+
+
+def group_value(group: Group, assignment: Mapping[str, bytes], version: int) -> bytes:
+    """A group's record, with these assignments instead of those that it has. Source: groupMetadataValue (0.9, 2.8)."""
+    members = [
+        {
+            "member_id": member.member_id,
+            "group_instance_id": member.instance_id,
+            "client_id": member.client_id,
+            "client_host": member.client_host,
+            "rebalance_timeout": member.rebalance_timeout_ms,
+            "session_timeout": member.session_timeout_ms,
+            "subscription": member.metadata(group.protocol),
+            "assignment": assignment.get(member.member_id, b""),
+        }
+        for member in group.members.values()
+    ]
+    head = {"protocol_type": group.protocol_type or "", "generation": group.generation, "protocol": group.protocol}
+    since = {"leader": group.leader, "current_state_timestamp": group.state_timestamp_ms}
+    return encode("group_value", version, {**head, **since, "members": members})
+
+
+def read_group_value(group_id: str, data: bytes) -> Group:
+    """A group as a record has it: Stable, or Empty without members; each member with the chosen protocol alone."""
+    fields = decode("group_value", data)[1]
+    protocol = fields["protocol"]
+    members = {
+        m["member_id"]: Member(
+            m["member_id"],
+            m["client_id"],
+            m["client_host"],
+            m["session_timeout"],
+            m.get("rebalance_timeout", m["session_timeout"]),
+            (GroupProtocol(protocol or "", m["subscription"] or b""),),
+            m.get("group_instance_id"),
+            m["assignment"] or b"",
+        )
+        for m in fields["members"]
+    }
+    state = GroupState.STABLE if members else GroupState.EMPTY
+    since = fields.get("current_state_timestamp", -1)
+    return Group(
+        group_id, state, since, fields["protocol_type"] or None, protocol, fields["generation"], fields["leader"], members
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Cases for the group coordinator, in the format of FORMAT-group.md."""

@@ -1,0 +1,158 @@
+"""Coordinators in a simulated cluster: consumers, a coordinator that dies, its successor, and the journal that says it all."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from kcontrol.errors import UserError
+from kcontrol.group.placement import OFFSETS_TOPIC
+from kcontrol.model import TopicPartition
+from kcontrol.runtime.fold import fold
+from kcontrol.runtime.journal import plain
+from kcontrol.sim.settings import PLAYED, Settings
+from kcontrol.sim.snapshot import settled
+from kcontrol.sim.world import World
+
+T = TopicPartition(OFFSETS_TOPIC, 0)
+RELEASES = [release for release in PLAYED if not release.startswith("0.8")]
+
+
+def cluster(release: str = "2.8", **more: object) -> World:
+    """Two brokers, a topic of three partitions, the offsets topic on both with broker 1 leading it, and two consumers."""
+    delay = {"initial_delay_ms": 0}
+    settings = Settings(release, (1, 2), consumers={"a": "g", "b": "g"}, group_config=delay, **more)  # type: ignore[arg-type]
+    world = World(settings)
+    for broker in (1, 2):
+        world.step(("start", broker))
+        world.run()
+    for topic, assignment in (("t", ((1,), (2,), (1,))), (OFFSETS_TOPIC, ((1, 2),))):
+        world.step(("create_topic", topic, assignment))
+        world.run()
+    return world
+
+
+def all_do(world: World, request: str, names: str = "ab") -> None:
+    for name in names:
+        world.step(("consumer", name, request))
+        world.run()
+
+
+def fire(world: World, timer: str) -> None:
+    """The coordinator's timer fires."""
+    broker = next(n for n, p in world.processes.items() if timer in p.driver.timers)
+    world.step(("fire", broker, timer))
+    world.run()
+
+
+def stable(release: str = "2.8") -> World:
+    """Both consumers in one generation, with their assignments."""
+    world = cluster(release)
+    for name in "ab":
+        world.step(("consumer", name, "join"))
+        world.run()
+        if world.consumers[name].error == "MEMBER_ID_REQUIRED":
+            world.step(("consumer", name, "join"))
+            world.run()
+        if "join g" in world.processes[1].driver.timers and name == "a":
+            fire(world, "join g")
+    if world.consumers["b"].asked:
+        all_do(world, "join", "a")
+    all_do(world, "sync", "ba")
+    return world
+
+
+def agrees(world: World) -> None:
+    assert settled(fold(world.journal.records)) == settled(plain_of(world))
+
+
+def plain_of(world: World) -> dict[str, object]:
+    return world.snapshot()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_group_forms_in_a_cluster(release: str) -> None:
+    """Two consumers come into one generation and share the partitions of the topic between them; the fold says the same."""
+    world = stable(release)
+    group = world.processes[1].driver.group
+    assert group is not None and group.groups["g"].state.value == "Stable"
+    assert {me.generation for me in world.consumers.values()} == {group.groups["g"].generation}
+    assert all(me.assignment for me in world.consumers.values())
+    agrees(world)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_next_coordinator_reads_the_log(release: str) -> None:
+    """When the coordinator dies, the broker that leads its partition next knows group and offsets, and members heartbeat on."""
+    world = stable(release)
+    world.step(("commit", "a", "t-0", 7))
+    world.run()
+    before = world.consumers["a"]
+    world.step(("kill", 1))
+    world.run()
+    all_do(world, "heartbeat")
+    assert [me.error for me in world.consumers.values()] == ["NONE", "NONE"]
+    heir = world.processes[2].driver.group
+    assert heir is not None and heir.groups["g"].generation == before.generation
+    assert heir.offsets["g"].committed[TopicPartition("t", 0)].value.offset == 7
+    agrees(world)
+
+
+def test_requests_while_the_log_is_read_are_put_off() -> None:
+    """Between the round trips of loading, a heartbeat is answered without an error and without a look at the group."""
+    world = stable()
+    world.step(("kill", 1))
+    while not (heir := world.processes[2].driver.group) or not heir.loading:
+        world.step(next(action for action in world.actions() if action[0] != "consumer"))
+    while ("request", 2, 2) in world.actions():
+        world.step(("request", 2, 2))  # so that consumers hear of the new leader
+    world.step(("consumer", "a", "heartbeat"))
+    while world.consumers["a"].asked:
+        world.step(("begin", 2, "coordinator"))
+    assert world.consumers["a"].error == "NONE" and heir.loading and "g" not in heir.groups
+    twin = world.fork()
+    twin.run()
+    world.run()
+    assert twin.fingerprint() == world.fingerprint()
+    agrees(world)
+
+
+def test_a_silent_member_is_removed() -> None:
+    """When the timer of a's session fires, b is told to join again and leads alone."""
+    world = stable()
+    fire(world, f"session g {world.consumers['a'].member_id}")
+    all_do(world, "heartbeat", "b")
+    assert world.consumers["b"].error == "REBALANCE_IN_PROGRESS"
+    all_do(world, "join", "b")
+    assert world.consumers["b"].leader == world.consumers["b"].member_id
+    agrees(world)
+
+
+def test_without_consumers_nothing_of_this_is_there() -> None:
+    """No broker has a coordinator's threads, no request is possible, and nothing is in the snapshot."""
+    world = World(Settings(brokers=(1,)))
+    world.step(("start", 1))
+    world.run()
+    assert "coordinator" not in world.processes[1].driver.threads and "consumers" not in world.snapshot()
+    with pytest.raises(UserError):
+        world.step(("consumer", "a", "join"))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_random_run_is_told_by_its_journal(seed: int) -> None:
+    """Whatever happens, fold and snapshot agree after every step, a fork goes the same way, and no handler throws."""
+    chance = random.Random(seed)
+    world = cluster(faults=("kill", "start", "consumer"))
+    for number in range(120):
+        offered = world.actions()
+        wanted = [action for action in offered if action[0] == "consumer"] if chance.random() < 0.3 else offered[:3]
+        world.step(chance.choice(wanted or offered))
+        if number % 20 == 0:
+            agrees(world)
+    assert [record.fields for record in world.journal.records if record.kind == "fail"] == []
+    twin = world.fork()
+    for one in (world, twin):
+        one.run()
+    assert plain(twin.snapshot()) == plain(world.snapshot())
+    agrees(world)
