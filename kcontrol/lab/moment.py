@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import beside, deleting, electing, logs, moving, parting, remembering, statistics, stored, subjects, tables
+from kcontrol.lab import (
+    beside,
+    deleting,
+    electing,
+    hosting,
+    logs,
+    moving,
+    parting,
+    remembering,
+    statistics,
+    stored,
+    subjects,
+    tables,
+)
 from kcontrol.lab.saying import Shown
 from kcontrol.lab.studying import Studies
 from kcontrol.lab.workspace import PROJECT
@@ -69,6 +82,17 @@ class Moment(Studies):
     def deletions(self) -> pd.DataFrame:
         """One row per replica of each topic that is to be deleted: the deletion manager's sets beside the replica's state."""
         return deleting.deletions(self.state)
+
+    def replicas(self) -> pd.DataFrame:
+        """One row per replica: the controller's state of it, and what its broker has been told; see `hosting.replicas`."""
+        return hosting.replicas(self.state)
+
+    def told(self, partition: str) -> pd.DataFrame:
+        """One row per place that says who leads a partition, from ZooKeeper to each broker's caches; see `hosting.told`.
+
+        Raises UserError for a partition that is not there.
+        """
+        return hosting.told(self.state, partition)
 
     def brokers(self) -> pd.DataFrame:
         """One row per broker, by id."""
