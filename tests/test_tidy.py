@@ -21,7 +21,8 @@ DECIDING = ("controller", "replica")
 # The group coordinator knows nothing of the controller and is read on a weekend of its own, so it has an aim of its own. Kafka's
 # has 4,117 lines at 2.8, without the assignors, which are the consumers'.
 GROUP, GROUP_LINES = ("group", "runtime/purgatory.py", "runtime/timing_wheel.py"), 1_400
-AROUND = ("lab", "views", "cli.py")
+CLIENTS = ("runtime/zk_kazoo/hands.py", "runtime/zk_kazoo/relay.py", "runtime/zk_kazoo/twin.py")  # of notebooks, not of brokers
+AROUND = ("lab", "views", "cli.py", *CLIENTS)
 AROUND_LINES = 4_500
 SEARCH = (
     "sim/search.py",
