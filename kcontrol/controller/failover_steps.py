@@ -46,8 +46,17 @@ def listen_to_requests(ctx: ControllerContext) -> Handler:
     """Reassignments and preferred elections are asked for through znodes."""
     paths = (REASSIGN_PARTITIONS, PREFERRED_REPLICA_ELECTION)
     for path in paths if ctx.rules.design == LISTENERS else reversed(paths):
+        yield from listen_to_data(path)(ctx)
+
+
+def listen_to_data(path: str) -> Callable[[ControllerContext], Handler]:
+    """A step that subscribes to the data of `path`. Source: ZkClient.subscribeDataChanges (0.3, 0.10)."""
+
+    def step(ctx: ControllerContext) -> Handler:
         yield Watch(path)
         yield Exists((path,), watch=True)
+
+    return step
 
 
 def delete_notifications(ctx: ControllerContext) -> Handler:
@@ -68,16 +77,6 @@ def listen_to_children(path: str) -> Callable[[ControllerContext], Handler]:
         yield Watch(path, children=True)
         yield Exists((path,), watch=True)
         yield Children((path,), watch=True)
-
-    return step
-
-
-def listen_to_data(path: str) -> Callable[[ControllerContext], Handler]:
-    """A step that subscribes to the data of `path`. Source: ZkClient.subscribeDataChanges (0.10)."""
-
-    def step(ctx: ControllerContext) -> Handler:
-        yield Watch(path)
-        yield Exists((path,), watch=True)
 
     return step
 
@@ -204,7 +203,7 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
     everything = ctx.replicas_of(ctx.assignments)
     online = [r for r in everything if ctx.is_replica_online(r.broker_id, r.topic_partition)]
     offline = [r for r in everything if not ctx.is_replica_online(r.broker_id, r.topic_partition)]
-    states = dict.fromkeys(online, ReplicaState.ONLINE) | dict.fromkeys(offline, ReplicaState.DELETION_INELIGIBLE)
+    states = dict.fromkeys(online, ReplicaState.ONLINE) | dict.fromkeys(offline, ReplicaState[ctx.rules.dead_at_startup])
     if states:
         yield Learn("replica_states", states)
     if ctx.rules.design == LISTENERS:

@@ -1,7 +1,7 @@
 """Which handler answers which event, and how a watch event becomes one: two tables for each design.
 
 Source: ControllerEventManager's process in KafkaController.scala and the ZNodeChangeHandlers at its end (2.8); the listeners of
-KafkaController.scala, PartitionStateMachine.scala and ReplicaStateMachine.scala (0.8.1).
+KafkaController.scala, PartitionStateMachine.scala and ReplicaStateMachine.scala (0.8.1), ControllerZkListener.scala (0.10.2).
 """
 
 from __future__ import annotations
@@ -101,19 +101,20 @@ LISTENER_ROWS: tuple[tuple[type[e.Event], S, bool, Callable[[ControllerContext, 
     (e.ControllerEpochChange,              S.CONTROLLER_CHANGE,                     False, election_0_8.controller_epoch_change),
     (e.NewSession,                         S.CONTROLLER_CHANGE,                     False, election_0_8.new_session),
     (e.RegisterBroker,                     S.IDLE,                                  False, election_0_8.register_broker),
-    (e.BrokerChange,                       S.BROKER_CHANGE,                         False, listeners.broker_change),
-    (e.TopicChange,                        S.TOPIC_CHANGE,                          False, listeners.topic_change),
-    (e.PartitionModifications,             S.TOPIC_CHANGE,                          False, listeners.partition_modifications),
-    (e.TopicDeletion,                      S.TOPIC_DELETION,                        False, deletion_0_8.topic_deletion),
+    (e.BrokerChange,                       S.BROKER_CHANGE,                         True,  listeners.broker_change),
+    (e.TopicChange,                        S.TOPIC_CHANGE,                          True,  listeners.topic_change),
+    (e.PartitionModifications,             S.TOPIC_CHANGE,                          True,  listeners.partition_modifications),
+    (e.TopicDeletion,                      S.TOPIC_DELETION,                        True,  deletion_0_8.topic_deletion),
     (e.DeletionsResumed,                   S.TOPIC_DELETION,                        False, deletion_0_8.deletions_resumed),
     (e.TopicDeletionStopReplicaResponseReceived,
                                            S.TOPIC_DELETION,                        False, deletion.stop_replica_response_received),
+    (e.IsrChangeNotification,              S.ISR_CHANGE,                            True,  listeners.isr_change_notification),
     (e.ControlledShutdown,                 S.CONTROLLED_SHUTDOWN,                   False, listeners.controlled_shutdown),
-    (e.ReplicaLeaderElection,              S.MANUAL_LEADER_BALANCE,                 False, preferred.replica_leader_election),
+    (e.ReplicaLeaderElection,              S.MANUAL_LEADER_BALANCE,                 True,  preferred.replica_leader_election),
     (e.AutoPreferredReplicaLeaderElection, S.AUTO_LEADER_BALANCE,                   False,
                                                                         preferred.auto_preferred_replica_leader_election),
-    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          False, moves_0_8.zk_partition_reassignment),
-    (e.PartitionReassignmentIsrChange,     S.ALTER_PARTITION_REASSIGNMENT,          False,
+    (e.ZkPartitionReassignment,            S.ALTER_PARTITION_REASSIGNMENT,          True,  moves_0_8.zk_partition_reassignment),
+    (e.PartitionReassignmentIsrChange,     S.ALTER_PARTITION_REASSIGNMENT,          True,
                                                                         moves_0_8.partition_reassignment_isr_change),
 )
 
@@ -149,6 +150,7 @@ LISTENED: tuple[tuple[str, str, Callable[..., e.Event]], ...] = (
     ("data",      r"/admin/reassign_partitions",         e.ZkPartitionReassignment),
     ("data",      STATE_OF_PARTITION,                    e.PartitionReassignmentIsrChange),
     ("data",      r"/admin/preferred_replica_election",  e.ReplicaLeaderElection),
+    ("children",  r"/isr_change_notification",           e.IsrChangeNotification),
 )
 LISTENS_FOR: dict[str, tuple[str, ...]] = {
     # a listener to the   is called after
@@ -218,7 +220,7 @@ def handle(ctx: ControllerContext, event: e.Event) -> Handler:
     row = DESIGNS[ctx.rules.design].get(type(event))
     if row is None:
         raise NotImplementedError(f"{event.name} has no handler here yet; docs/omissions.md says so")
-    if row.only_if_active and not ctx.is_active:
+    if row.only_if_active and ctx.rules.listens_in_office and not ctx.is_active:
         if correlation_id := getattr(event, "correlation_id", None):
             yield Respond(correlation_id, not_controller(event))
         return

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import delete_all, refresh_leadership
-from kcontrol.controller.reassignment import maybe_complete_those
+from kcontrol.controller.reassignment import maybe_complete_those, require_channels
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
 from kcontrol.effects import Children, Handler, Learn, Op, Read, Respond, Result, Writes
@@ -104,14 +104,16 @@ def isr_change_notification(ctx: ControllerContext, event: IsrChangeNotification
 def take_notes(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
     """Look at what the notes name, tell everybody, and delete the notes, even on an error."""
     if paths:
-        yield from afterwards(_take_note(ctx, paths), delete_all(paths))
+        yield from afterwards(take_note(ctx, paths), delete_all(paths))
 
 
-def _take_note(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+def take_note(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+    """Read what these name, remember what the state znodes say of it, and tell everybody."""
     znodes = yield Read(paths)
     named = dict.fromkeys(tp for znode in znodes if znode for tp in _named(znode.data))
     if named:
         yield from refresh_leadership(ctx, named)
+        yield from require_channels(ctx)
         yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, named)
         if ctx.rules.notes_complete_moves:
             yield from maybe_complete_those(ctx, named)

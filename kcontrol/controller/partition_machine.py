@@ -87,7 +87,7 @@ def _choose(ctx: ControllerContext, tp: TopicPartition, question: Question, stor
             stored.isr,
             live=tuple(b for b in dict.fromkeys((*assignment.replicas, *stored.isr)) if ctx.is_replica_online(b, tp)),
             leaving=tuple(sorted(ctx.shutting_down_broker_ids)),
-            target=assignment.target,
+            target=ctx.target(tp),
             unclean=question.unclean,
             order=ctx.rules.shutdown_order if question.strategy == "controlled_shutdown" else ctx.rules.offline_order,
         )
@@ -169,6 +169,8 @@ def _reread(partitions: list[TopicPartition]) -> Generator[Effect, Any, None]:
 
 def _row(ctx: ControllerContext, source: PartitionState, target: PartitionState) -> Transition | None:
     row = PARTITION_TRANSITIONS.find(source, target)
+    if source is target is OFFLINE and not ctx.rules.offline_again:
+        return None
     mine = ctx.replace.get(f"partition.({source}, {target})") if row and ctx.replace else None
     return row._replace(action=mine) if row and mine else row
 
@@ -264,7 +266,7 @@ def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tup
     assignment = ctx.assignments[tp]
     return {
         "online replicas": lambda: ctx.online_replicas(tp),
-        "target replicas": lambda: assignment.target,
+        "target replicas": lambda: ctx.target(tp),
         "all replicas": lambda: assignment.replicas,
         "online or leaving replicas": lambda: ctx.online_replicas(tp, include_shutting_down=True),
     }[STRATEGIES[strategy].recipients]()

@@ -52,6 +52,11 @@ class Member:
     awaiting_sync: str | None = None
     is_new: bool = False
 
+    def plain(self) -> dict[str, Any]:
+        """What a journal says of it: bytes as hex, so that they can be read back."""
+        said = {name: getattr(self, name) for name in Member.__slots__}
+        return said | {"protocols": {p.name: p.metadata.hex() for p in self.protocols}, "assignment": self.assignment.hex()}
+
     @property
     def is_parked(self) -> bool:
         return self.awaiting_join is not None or self.awaiting_sync is not None

@@ -14,6 +14,7 @@ from kcontrol.lab import (
     beside,
     deleting,
     electing,
+    grouping,
     hosting,
     logs,
     moving,
@@ -122,6 +123,14 @@ class Moment(Studies):
         """One row per request of a controller to a broker, in the order of sending."""
         return tables.requests(self.records, self.state)
 
+    def members(self) -> pd.DataFrame:
+        """One row per member of a consumer group, as its coordinator believes."""
+        return grouping.members(self.state)
+
+    def offsets(self) -> pd.DataFrame:
+        """One row per offset that a group has committed."""
+        return grouping.offsets(self.state)
+
     def log(self, partition: str) -> pd.DataFrame:
         """One row per replica of a partition, dead brokers included, one column per offset, with the values of the records.
 
@@ -200,23 +209,24 @@ class Moment(Studies):
         return diagrams.why(self.records, subjects.record(self.records, what).id)
 
     def diagram(self, machine: str = "partition") -> graphviz.Digraph:
-        """The transition table of a machine, "partition" or "replica", with how many are in each state at the controller.
+        """The transition table of a machine, "partition", "replica" or "group", with how many are in each state.
 
-        Or a picture of the election: one of `pictures.PICTURES`. Raises UserError, listing them all, for anything else.
+        Partitions and replicas are counted at the controller, groups at their coordinators. Or a picture of the election: one
+        of `pictures.PICTURES`. Raises UserError, listing them all, for anything else.
         """
         from kcontrol.lab import pictures
         from kcontrol.views import diagrams
 
         if machine in pictures.PICTURES:
             return pictures.PICTURES[machine](self.records, self.state)
-        return diagrams.machine(
-            self._table(machine), counts=Counter(tables.states_at_the_controller(self.state, machine).values())
-        )
+        found = grouping.states(self.state) if machine == "group" else tables.states_at_the_controller(self.state, machine)
+        return diagrams.machine(self._table(machine), counts=Counter(found.values()))
 
     def _table(self, machine: str) -> TransitionTable:
         from kcontrol.controller import partition_machine, replica_machine
 
         found = {"partition": partition_machine.PARTITION_TRANSITIONS, "replica": replica_machine.REPLICA_TRANSITIONS}
+        found["group"] = grouping.table(self.records[0].fields["release"])
         if machine not in found:
             from kcontrol.lab.pictures import PICTURES
 

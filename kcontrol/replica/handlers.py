@@ -51,23 +51,24 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
     errors: dict[TopicPartition, str] = {}
     if error == "NONE":
         yield from _obey(ctx, event)
-        errors = {tp: why for tp, told in event.partitions.items() if (why := _rejects(ctx, tp, told))}
+        errors = {tp: why for tp, told in event.partitions.items() if (why := _rejects(ctx, tp, told)) is not None}
         if len(errors) < len(event.partitions):
             taken = tuple(tp for tp in event.partitions if tp not in errors)
             yield Adopt("hosted", taken if errors else None)
             if ctx.shutdown_attempts and not ctx.rules.fetches_to_the_end:
                 yield Learn("unfetched", taken, context="broker")
             yield from _forget_refusals(ctx)
-    yield Respond(event.correlation_id, {"error": error, "errors": errors})
+    yield Respond(event.correlation_id, {"error": error, "errors": {tp: why for tp, why in errors.items() if why}})
 
 
 def _rejects(ctx: BrokerContext, tp: TopicPartition, told: Any) -> str | None:
+    """The error with which a partition is not taken over, empty where there is none; None if it is taken over."""
     if tp in ctx.offline_partitions:
         return "KAFKA_STORAGE_ERROR"
     held = ctx.hosted.get(tp)
     if held is not None and told.leader_epoch <= held.value.leader_epoch:
         return ctx.rules.old_leader_epoch
-    return None if ctx.broker_id in told.replicas else "UNKNOWN_TOPIC_OR_PARTITION"
+    return None if ctx.broker_id in told.replicas or ctx.rules.strangers_obey else "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> Handler:
@@ -97,7 +98,7 @@ def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handle
         if stopped:
             yield Learn("hosted", remove=stopped, context="broker")
         for tp, told in event.partitions.items():
-            if told.delete and tp in ctx.logs and tp not in errors:
+            if told.delete and tp in ctx.logs and tp not in errors and ctx.rules.deletes_logs:
                 yield from data.delete(ctx, tp)
     yield Respond(event.correlation_id, {"error": error, "errors": errors})
 

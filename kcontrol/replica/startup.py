@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from kcontrol.effects import Enqueue, Handler, Op, Read, Result, Transaction
 from kcontrol.events import BrokerStartup, Startup
-from kcontrol.registration import ensure, ensure_if_missing, register
+from kcontrol.registration import ensure, ensure_if_missing, name_cluster, register
 from kcontrol.replica.context import BrokerContext
 from kcontrol.znodes import (
-    CLUSTER_ID,
     PRODUCER_ID_BLOCK,
     BrokerEndpoint,
     decode_producer_id_block_end,
-    encode_cluster_id,
     encode_producer_id_block,
 )
 
@@ -30,7 +28,7 @@ def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
     """
     for path in ctx.rules.root_paths:
         yield from (ensure if ctx.rules.pipelined else ensure_if_missing)(path)
-    yield from _cluster_id(event.cluster_id)
+    yield from name_cluster(event.cluster_id)
     if ctx.rules.registers_first:
         yield from _register(ctx, event)
     yield Enqueue(Startup())
@@ -42,13 +40,6 @@ def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
 
 def _register(ctx: BrokerContext, event: BrokerStartup) -> Handler:
     yield from register(ctx.rules, ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms)
-
-
-def _cluster_id(cluster_id: str) -> Handler:
-    """The first broker of a cluster names it."""
-    (znode,) = yield Read((CLUSTER_ID,))
-    if znode is None:
-        yield from ensure(CLUSTER_ID, encode_cluster_id(cluster_id))
 
 
 def _producer_id_block(broker_id: int) -> Handler:

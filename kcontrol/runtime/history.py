@@ -12,7 +12,8 @@ from kcontrol.runtime.journal import Record
 State = dict[str, Any]
 
 EVERY = 256
-DEEP = {"znodes": 1, "nodes": 4, "channels": 2, "questions": 2, "logs": 3, "acknowledged": 2}
+DEEP = {"znodes": 1, "nodes": 4, "channels": 2, "questions": 2, "logs": 3, "acknowledged": 2,
+        "consumers": 1, "offsets_logs": 2}  # fmt: skip
 """How deep the containers of a part are changed in place (a node: broker, room, field); what lies below is only ever replaced."""
 
 

@@ -19,6 +19,7 @@ from tests.core.support import T0, TOPICS, U0, cluster, stored
 NEW = ("create_topic", "v", ((1, 2, 3), (3, 2), (2, 1)))
 MOVED = {U0: (2, 3), T0: (3, 2)}
 MOST_STEPS = 20_000
+STUCK = ("0.8.1", "0.8.2", "0.9", "0.10.2")  # where a deletion may be begun too late to be ended
 
 
 def failover(world: World) -> int:
@@ -132,7 +133,7 @@ def test_the_controller_may_die_at_any_round_trip(release: str, story: Callable[
     assert points >= 5
 
 
-@pytest.mark.parametrize("release", PLAYED)
+@pytest.mark.parametrize("release", PLAYED[1:])
 def test_the_controller_may_die_at_any_round_trip_of_a_deletion(release: str) -> None:
     """Wherever it dies, once it is back the topic is gone with all its znodes, and the other topic is led.
 

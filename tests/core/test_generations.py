@@ -17,6 +17,16 @@ CHANGED = {
     # rule                   last release before, value    first release after, value
     "offline_order":         ("0.8.1", "isr",              "0.8.2", "ar"),
     "unclean_default":       ("0.10.2", True,              "0.11.0", False),
+    "follows_epoch":         ("0.8.1", True,               "0.8.2", False),
+    "looks_before_electing": ("0.8.1", False,              "0.8.2", True),
+    "resigns_when_replaced": ("0.8.2", False,              "0.9.0", True),
+    "own_znode":             ("0.8.2", "waited out",       "0.9.0", "fails"),
+    "told_of_newcomer":      ("0.8.2", "newcomer",         "0.9.0", "everybody"),
+    "rereads_assignment":    ("0.8.2", True,               "0.9.0", False),
+    "shutdown_order":        ("0.9.0", "isr",              "0.10.0", "ar"),
+    "refuses_dead_targets":  ("0.10.0", True,              "0.10.1", False),
+    "skips_own_session":     ("0.10.1", False,             "0.10.2", True),
+    "listens_in_office":     ("0.10.1", False,             "0.10.2", True),
     "fenced_writes":         ("2.0", False,                "2.1", True),
     "pipelined":             ("1.0", False,                "1.1", True),
     "offline_at_startup":    ("2.2", False,                "2.3", True),
@@ -27,8 +37,9 @@ CHANGED = {
     "elects_with_epoch":     ("2.0", False,                "2.1", True),
     "registers_with_version": ("2.1", False,               "2.2", True),
     "leaderless":            ("0.11.0", "led by the dead", "1.0", "led by nobody online"),
-    "refuses_dead_targets":  ("0.10.0", True,              "0.10.1", False),
-    "reassignment":          ("2.3", "twelve steps",       "2.4", "phases"),
+    "reassigns_on_request":  ("2.3", False,                "2.4", True),
+    "replica_table":         ("0.8.0", "0.8.0",            "0.8.1", "0.8.1"),
+    "strangers_obey":        ("0.8.0", True,               "0.8.1", False),
     "deleted_together":      ("2.4", False,                "2.5", True),
     "metadata_answers":      ("2.4", False,                "2.5", True),
     "rebalances_in_sync_alone": ("2.5", False,             "2.6", True),
@@ -62,7 +73,7 @@ def test_a_preferred_leader_that_leads_changed_twice() -> None:
 
 def test_stops_were_grouped_for_a_while() -> None:
     """From 0.10.2 to 1.0 replicas that stay on disk are stopped by one request for each broker, before and after one by one."""
-    found = [rules(release).stops_are_grouped for release in ("0.10.1", "0.10.2", "1.0", "1.1")]
+    found = [rules(release).groups_stop_replica for release in ("0.10.1", "0.10.2", "1.0", "1.1")]
     assert found == [False, True, True, False]
 
 
@@ -119,8 +130,8 @@ def test_what_is_no_release_is_refused(release: str) -> None:
 
 def test_a_world_refuses_a_release_that_it_does_not_play() -> None:
     """The rules of a release may be known before it is played: a world of it is refused with the list of those that are."""
-    with pytest.raises(UserError, match=r"Kafka 0\.8\.2 is not played here yet; there is "):
-        World(Settings(release="0.8.2"))
+    with pytest.raises(UserError, match=r"Kafka 2\.0 is not played here yet; there is "):
+        World(Settings(release="2.0"))
     assert World(Settings(release="2.8.2")).settings.rules().fenced_writes
 
 

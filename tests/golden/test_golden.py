@@ -23,7 +23,7 @@ from tests.golden.compare import Compare, Difference
 
 HERE = Path(__file__).resolve().parent
 RECORDINGS = HERE / "recordings"
-RELEASES = ("0.8.1.1", "0.11.0.3", "1.0.2", "1.1.1", "2.4.1", "2.8.2", "3.9.1")
+RELEASES = ("0.8.0", "0.8.1.1", "0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1", "2.4.1", "2.8.2", "3.9.1")
 USUAL = "2.8.2"  # the release of a world for which none is named
 FOLDERS = (*RELEASES, *(f"more/{release}" for release in RELEASES))  # those in `more` are our own, of official brokers
 RECORDED = sorted(f"{folder}/{path.stem}" for folder in FOLDERS for path in (RECORDINGS / folder).glob("*.json"))

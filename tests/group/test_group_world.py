@@ -8,6 +8,7 @@ import pytest
 
 from kcontrol.errors import UserError
 from kcontrol.group.placement import OFFSETS_TOPIC
+from kcontrol.lab.lab import Lab
 from kcontrol.model import TopicPartition
 from kcontrol.runtime.fold import fold
 from kcontrol.runtime.journal import plain
@@ -127,6 +128,20 @@ def test_a_silent_member_is_removed() -> None:
     all_do(world, "join", "b")
     assert world.consumers["b"].leader == world.consumers["b"].member_id
     agrees(world)
+
+
+def test_a_lab_shows_groups() -> None:
+    """Members with what they were assigned, offsets, and the machine with the number of groups in each state."""
+    with Lab(brokers=2, consumers={"a": "g"}, topics={"t": [[1], [2]], OFFSETS_TOPIC: [[1, 2]]}, runs=None) as lab:
+        lab.consumer("a", "join").run().consumer("a", "join").run()
+        lab.fire(1, "join g").run()
+        lab.consumer("a", "sync").run().commit("a", "t-1", 3).run()
+        (member,) = lab.members().to_dict("records")
+        assert (member["state"], member["leads"], member["partitions"]) == ("Stable", True, ["t-0", "t-1"])
+        assert lab.offsets()[["partition", "offset"]].values.tolist() == [["t-1", 3]]
+        assert "Stable 1" in lab.diagram("group").outline()
+        with pytest.raises(UserError):
+            lab.consumer("nobody", "join")
 
 
 def test_without_consumers_nothing_of_this_is_there() -> None:
