@@ -98,9 +98,9 @@ def test_what_kafka_promises_holds_in_many_orders(release: str, choices: list[in
 
 @pytest.mark.parametrize("release", PLAYED)
 def test_the_runs_meet_what_matters(release: str) -> None:
-    """Sixty runs of this kind, of each release, meet failovers, elections, ISR changes, lost sessions and resent requests."""
+    """A hundred runs of this kind, of each release, meet failovers, elections, ISR changes, lost sessions and resent requests."""
     seen: set[str] = set()
-    for seed in range(60):
+    for seed in range(100):
         world, rng = QUIET[release].fork(), random.Random(seed)
         before = len(world.journal.records)
         run(world, [rng.randrange(100_000) for _ in range(60)])
