@@ -23,7 +23,8 @@ DECIDING = ("controller", "replica")
 GROUP, GROUP_LINES = ("group", "runtime/purgatory.py", "runtime/timing_wheel.py", "sim/groups.py"), 1_400
 # What only earlier releases did is read beside 2.8, a story at a time, and bears the release up to which it held in its name.
 EARLIER, EARLIER_LINES = re.compile(r"_\d+_\d+\.py$"), 700
-AROUND = ("lab", "views", "cli.py")
+CLIENTS = ("runtime/zk_kazoo/hands.py", "runtime/zk_kazoo/relay.py", "runtime/zk_kazoo/twin.py")  # of notebooks, not of brokers
+AROUND = ("lab", "views", "cli.py", *CLIENTS)
 AROUND_LINES = 4_500
 SEARCH = (
     "sim/search.py",

@@ -13,6 +13,7 @@ from kcontrol.controller.handlers import DESIGNS
 from kcontrol.errors import UserError
 from kcontrol.generations import rules
 from kcontrol.lab import by_release, hearing
+from kcontrol.sim.settings import PLAYED
 from tests.lab.support import refusal
 
 Opened = Callable[..., Lab]
@@ -24,6 +25,9 @@ CLASSES = {
     "0.8.1": {"LeaderChangeListener", "ControllerEpochListener", "BrokerChangeListener", "TopicChangeListener",
               "AddPartitionsListener", "DeleteTopicsListener", "PartitionsReassignedListener",
               "ReassignedPartitionsIsrChangeListener", "PreferredReplicaElectionListener"},
+    "1.0": {"ControllerChangeListener", "BrokerChangeListener", "TopicChangeListener", "PartitionModificationsListener",
+            "TopicDeletionListener", "PartitionReassignmentListener", "PartitionReassignmentIsrChangeListener",
+            "PreferredReplicaElectionListener", "IsrChangeNotificationListener", "LogDirEventNotificationListener"},
     "2.8": {"ControllerChangeHandler", "BrokerChangeHandler", "BrokerModificationsHandler", "TopicChangeHandler",
             "PartitionModificationsHandler", "TopicDeletionHandler", "PartitionReassignmentHandler",
             "PartitionReassignmentIsrChangeHandler", "PreferredReplicaElectionHandler", "IsrChangeNotificationHandler",
@@ -57,7 +61,7 @@ def test_a_class_has_its_name_of_the_time(event: str, release: str, name: str | 
 
 def test_only_controller_znodes_are_everybody_s(opened: Opened) -> None:
     """Before anybody rules, and without ruling, a broker watches the paths that the table gives to every broker, no others."""
-    for release in ("0.8.1", "1.1", "2.8"):
+    for release in PLAYED:
         lab = opened(2, release=release, topics={"t": [[1, 2]]})
         table = lab.handlers()
         assert set(table[table.who == "every broker"].index) == set(lab.watches().query("broker == 2").path)
@@ -69,7 +73,7 @@ def test_states_came_with_the_event_thread(opened: Opened) -> None:
     assert opened(1).handlers().state.notna().all()
 
 
-@pytest.mark.parametrize("release", ["0.8.1", "1.1", "2.4", "2.8"])
+@pytest.mark.parametrize("release", PLAYED)
 @pytest.mark.parametrize("seed", range(3))
 def test_what_was_heard_agrees_with_the_queues(opened: Opened, release: str, seed: int) -> None:
     """After random steps, session ends included, what waits and how long others waited is what the queues themselves say."""
@@ -86,6 +90,13 @@ def test_what_was_heard_agrees_with_the_queues(opened: Opened, release: str, see
             times = thread.queue.queue_times_ms  # after five idle minutes a queue forgets them
             if len(here) and name == "controller":
                 assert here.waited_ms.dropna().tolist()[-len(times) or 10_000 :] == times
+
+
+def test_what_zkclient_passes_on_goes_back_to_the_news(opened: Opened) -> None:
+    """Under 1.0 the same news is heard twice: by ZkClient's thread, and by the event thread that decides about it."""
+    heard = opened(3, release="1.0", topics=TOPIC).heard(1).query("heard == 'NodeChildrenChanged /brokers/topics'")
+    assert heard.thread.tolist() == ["zk-events", "controller"] and heard.event.tolist() == ["PathChanged", "TopicChange"]
+    assert heard.handler.tolist() == ["", "TopicChangeListener"]
 
 
 def test_what_becomes_of_events(opened: Opened) -> None:
@@ -120,11 +131,13 @@ def test_the_map_lights_what_was_heard(opened: Opened) -> None:
 
 
 def test_threads_are_drawn_as_the_release_has_them(opened: Opened) -> None:
-    """Under 0.8.1 six threads lead to one lock, under 2.8 one thread leads to the context; who is at work is named."""
+    """0.8.1: six threads and one lock; 1.0: two threads, of which one decides; 2.8: one thread. Who is at work is named."""
     old = opened(2, release="0.8.1").diagram("threads").outline()
     assert old.count("-> controllerLock") == 6 and "controllerLock -> ControllerContext" in old
     lab = opened(2)
     assert lab.diagram("threads").outline().count("-> controller\n") == 7
+    between = opened(2, release="1.0").diagram("threads").outline()
+    assert "news of a znode -> zk-events" in between and "zk-events -> controller" in between and "Lock" not in between
     lab.kill(2).run(until="BrokerChange")
     assert "controller handles BrokerChange" in lab.diagram("threads").outline().splitlines()
 
