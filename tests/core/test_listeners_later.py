@@ -11,6 +11,7 @@ from kcontrol.controller.context import apply_learn
 from kcontrol.effects import Learn
 from kcontrol.events import ControlledShutdown
 from kcontrol.sim import acts
+from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
 from kcontrol.znodes import (
     CONTROLLER,
@@ -268,3 +269,24 @@ def test_a_doomed_replica_without_a_state_is_passed_over(release: str, said: boo
     refused = [r.fields["reason"] for r in of_kind(world, "refuse", before) if "state znode" in r.fields["reason"]]
     assert bool(refused) is said
     assert topic_path("t") in world.zk.tree()
+
+
+def test_a_session_that_ends_while_a_broker_starts_may_leave_nobody() -> None:
+    """Up to 0.10.2 a new session is met with a look at `/controller` and a resignation, between which the broker may be elected.
+
+    Then it resigns, finds itself named, and nobody works. Source: SessionExpirationListener.handleNewSession (0.10.2.2), which
+    looks before it takes the lock.
+    """
+    world = World(Settings("0.10.2", (1,)))
+    world.step(("start", 1))
+    world.step(("expire", 1))
+    world.step(("renew", 1))
+    driver = world.processes[1].driver
+    world.step(("begin", 1, EVENTS))
+    world.step(("advance", 1, EVENTS))
+    world.step(("begin", 1, "main"))
+    while driver.threads["main"].handler is not None and not driver.controller.scheduler_runs:
+        world.step(("advance", 1, "main"))
+    world.run()
+    assert world.zk.tree()[CONTROLLER].stat.ephemeral_owner == driver.client.session_id
+    assert not driver.controller.is_active
