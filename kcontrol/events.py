@@ -16,6 +16,9 @@ from kcontrol.model import EpochEnd, LeaderAndIsr, LogRecord, TopicPartition
 IN_THE_REQUEST = {"journal": False}
 """Marks a field that the journal leaves out, because the record of the request holds it."""
 
+IF_TOLD = {"journal": "if told"}
+"""Marks a field that the journal leaves out where it has its default: what only the events of some releases carry."""
+
 
 class ControllerState(Enum):
     """What the controller's event thread is busy with. Source: ControllerState.scala (2.8)."""
@@ -59,12 +62,14 @@ class Startup(Event):
 
 @dataclass(frozen=True, slots=True)
 class ControllerChange(Event):
-    """`/controller` was created, or its data changed."""
+    """`/controller` was created, or its data changed; where a listener has read it, `controller_id` is who it names."""
+
+    controller_id: int | None = field(default=None, metadata=IF_TOLD)
 
 
 @dataclass(frozen=True, slots=True)
 class Reelect(Event):
-    """`/controller` was deleted."""
+    """`/controller` was deleted; where a listener has said so, or that there is a new session."""
 
     timestamp_ms: int = 0
 
@@ -105,11 +110,20 @@ class NewSession(Event):
 
 @dataclass(frozen=True, slots=True)
 class RegisterBroker(Event):
-    """The same, as the broker's `SessionExpireListener` hears it: the broker listens where it did. Source: 0.8.1."""
+    """The same, as the broker's `SessionExpireListener` hears it: the broker listens where it did. Source: 0.8.1 to 1.0."""
 
     host: str
     port: int
     timestamp_ms: int = 0
+    session: int = field(default=0, metadata=IF_TOLD)
+
+
+@dataclass(frozen=True, slots=True)
+class PathChanged(Event):
+    """ZkClient's thread is to look again at a path, or at its `children`, and to call who listens. Source: ZkClient (0.10)."""
+
+    path: str
+    children: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +140,9 @@ class BrokerModifications(Event):
 
 @dataclass(frozen=True, slots=True)
 class TopicChange(Event):
-    """The children of `/brokers/topics` changed."""
+    """The children of `/brokers/topics` changed; where a listener has read them, `topics` are what it found."""
+
+    topics: tuple[str, ...] | None = field(default=None, metadata=IF_TOLD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +154,9 @@ class PartitionModifications(Event):
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletion(Event):
-    """The children of `/admin/delete_topics` changed."""
+    """The children of `/admin/delete_topics` changed; where a listener has read them, `topics` are what it found."""
+
+    topics: tuple[str, ...] | None = field(default=None, metadata=IF_TOLD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +246,9 @@ class ControlledShutdown(Event):
 
 @dataclass(frozen=True, slots=True)
 class IsrChangeNotification(Event):
-    """The children of `/isr_change_notification` changed."""
+    """The children of `/isr_change_notification` changed; where a listener has read them, these are their names."""
+
+    sequence_numbers: tuple[str, ...] | None = field(default=None, metadata=IF_TOLD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +258,9 @@ class PropagateIsrChanges(Event):
 
 @dataclass(frozen=True, slots=True)
 class LogDirEventNotification(Event):
-    """The children of `/log_dir_event_notification` changed."""
+    """The children of `/log_dir_event_notification` changed; where a listener has read them, these are their names."""
+
+    sequence_numbers: tuple[str, ...] | None = field(default=None, metadata=IF_TOLD)
 
 
 @dataclass(frozen=True, slots=True)

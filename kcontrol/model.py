@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 NO_LEADER = -1
 LEADER_DURING_DELETE = -2
@@ -76,11 +77,15 @@ class ReplicaState(Enum):
         return self.value
 
 
+RECOVERED, RECOVERING = 0, 1
+
+
 class LeaderAndIsr(NamedTuple):
     """Who leads a partition and who is in sync.
 
     `zk_version` is the version of the state znode that this was read from or written as; `controller_epoch` is that of the
-    controller that decided it. Source: LeaderAndIsr and LeaderIsrAndControllerEpoch (2.8).
+    controller that decided it; `leader_recovery_state` is 1, recovering, from an unclean election until the leader changes the
+    ISR, where releases note that. Source: LeaderAndIsr and LeaderIsrAndControllerEpoch (2.8), LeaderRecoveryState (3.2).
     """
 
     leader: int
@@ -88,10 +93,21 @@ class LeaderAndIsr(NamedTuple):
     leader_epoch: int = 0
     zk_version: int = -1
     controller_epoch: int = 0
+    leader_recovery_state: int = RECOVERED
 
     def decided(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
         """A controller's next decision: one leader epoch on, to be written over the version that was read."""
-        return LeaderAndIsr(leader, isr, self.leader_epoch + 1, self.zk_version, self.controller_epoch)
+        return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
+
+    def plain(self) -> dict[str, Any]:
+        """In JSON's own types; who has recovered is not said."""
+        said = zip(self._fields, (self.leader, list(self.isr), *self[2:]), strict=True)
+        return {name: value for name, value in said if name != "leader_recovery_state" or value != RECOVERED}
+
+    @classmethod
+    def of_plain(cls, said: Mapping[str, Any]) -> LeaderAndIsr:
+        """The value that `plain` has told."""
+        return cls(**{**said, "isr": tuple(said["isr"])})
 
 
 class LogRecord(NamedTuple):

@@ -1,13 +1,13 @@
 """How a broker makes itself known in ZooKeeper.
 
-Source: KafkaZkClient.registerBroker and CheckedEphemeral (2.8); ZkUtils.registerBrokerInZk (0.8.1).
+Source: KafkaZkClient.registerBroker and CheckedEphemeral (2.8); ZkUtils.registerBrokerInZk (0.8.1), ZKCheckedEphemeral (0.9.0).
 """
 
 from __future__ import annotations
 
 from kcontrol.effects import Exists, Handler, Learn, Op, Read, Result, Sleep, Transaction
 from kcontrol.generations import Rules
-from kcontrol.znodes import BrokerEndpoint, broker_path, decode_broker, encode_broker, parent
+from kcontrol.znodes import CLUSTER_ID, BrokerEndpoint, broker_path, decode_broker, encode_broker, encode_cluster_id, parent
 
 
 class WriteFailed(Exception):
@@ -23,6 +23,20 @@ def ensure(path: str, data: bytes = b"") -> Handler:
     if result.code not in ("OK", "NodeExists"):
         raise WriteFailed(f"creating {path} failed with {result.code}")
     return result.is_ok
+
+
+def name_cluster(cluster_id: str) -> Handler:
+    """The first broker of a cluster names it. Source: KafkaServer.getOrGenerateClusterId (0.10.1, 2.8)."""
+    (znode,) = yield Read((CLUSTER_ID,))
+    if znode is None:
+        yield from ensure(CLUSTER_ID, encode_cluster_id(cluster_id))
+
+
+def ensure_if_missing(path: str) -> Handler:
+    """The same after a look whether it is there. Source: ZkUtils.makeSurePersistentPathExists (0.8.1 to 1.0)."""
+    (stat,) = yield Exists((path,))
+    if stat is None:
+        yield from ensure(path)
 
 
 def register(rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0) -> Handler:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcontrol.kafka_json import Fields, Int32, MalformedZnode, NotJson, decode, encode, in_hash_order, java_int
-from kcontrol.model import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kcontrol.model import RECOVERED, LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 __all__ = ["MalformedZnode", "encode"]
 
@@ -75,8 +75,10 @@ def parent(path: str) -> str:
 # ---------------------------------------------------------------- /controller and /controller_epoch
 
 
-def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
-    return encode({"version": 1, "brokerid": broker_id, "timestamp": str(timestamp_ms)})
+def encode_controller(broker_id: int, timestamp_ms: int, version: int = 1) -> bytes:
+    """Version 2 also names the epoch of a KRaft controller, which is none (KIP-866). Source: ControllerZNode.encode (3.4)."""
+    value = {"version": version, "brokerid": broker_id, "timestamp": str(timestamp_ms)}
+    return encode(value | {"kraftControllerEpoch": -1} if version > 1 else value)
 
 
 def decode_controller(data: bytes) -> int:
@@ -101,8 +103,9 @@ def decode_controller_epoch(data: bytes) -> int:
 
 def encode_state(value: LeaderAndIsr) -> bytes:
     isr = ",".join(map(str, value.isr))
+    recovery = f'"leader_recovery_state":{value.leader_recovery_state},' if value.leader_recovery_state != RECOVERED else ""
     return (
-        f'{{"controller_epoch":{value.controller_epoch},"leader":{value.leader},"version":1,'
+        f'{{"controller_epoch":{value.controller_epoch},"leader":{value.leader},"version":1,{recovery}'
         f'"leader_epoch":{value.leader_epoch},"isr":[{isr}]}}'
     ).encode()
 
@@ -112,6 +115,7 @@ class _State(msgspec.Struct):
     leader_epoch: Int32
     isr: tuple[Int32, ...]
     controller_epoch: Int32
+    leader_recovery_state: Int32 = RECOVERED
 
 
 _decode_state = msgspec.json.Decoder(_State).decode
@@ -123,7 +127,8 @@ def decode_state(data: bytes, zk_version: int = -1) -> LeaderAndIsr:
         state = _decode_state(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         state = decode(data, "a state znode").all(_State)
-    return LeaderAndIsr(state.leader, state.isr, state.leader_epoch, zk_version, state.controller_epoch)
+    leader, isr, leader_epoch, controller_epoch = state.leader, state.isr, state.leader_epoch, state.controller_epoch
+    return LeaderAndIsr(leader, isr, leader_epoch, zk_version, controller_epoch, state.leader_recovery_state)
 
 
 # ---------------------------------------------------------------- topics
@@ -281,8 +286,8 @@ def encode_cluster_id(cluster_id: str) -> bytes:
     return encode({"version": "1", "id": cluster_id})
 
 
-def encode_feature(status: int) -> bytes:
-    return encode({"features": {}, "version": 1, "status": status})
+def encode_feature(status: int, version: int = 1) -> bytes:
+    return encode({"features": {}, "version": version, "status": status})
 
 
 def encode_producer_id_block(broker_id: int, start: int, end: int) -> bytes:

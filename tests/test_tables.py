@@ -106,7 +106,7 @@ def test_each_strategy_of_election_has_its_row() -> None:
 
 EVENTS = {name: cls for name, cls in vars(events).items() if inspect.isclass(cls) and issubclass(cls, Event)}
 CONCRETE = {name for name, cls in EVENTS.items() if cls not in (Event, BrokerRequest)}
-HANDLED = {cls.__name__ for cls in (*controller.HANDLERS, *controller.LISTENER_HANDLERS, *replica.HANDLERS)}
+HANDLED = {cls.__name__ for handlers in (*controller.DESIGNS.values(), replica.HANDLERS) for cls in handlers}
 STUBS = {cls.__name__ for cls, row in controller.HANDLERS.items() if row.handler.__qualname__.startswith("listen_again")}
 
 

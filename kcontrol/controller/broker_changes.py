@@ -23,6 +23,7 @@ from kcontrol.events import (
     LogDirEventNotification,
     UpdateMetadataResponseReceived,
 )
+from kcontrol.generations import EVENT_THREAD
 from kcontrol.model import PartitionReplica, PartitionState, ReplicaState
 from kcontrol.znodes import LOG_DIR_EVENT_NOTIFICATION, BrokerEndpoint, broker_path, decode_broker, decode_log_dir_event
 
@@ -30,14 +31,22 @@ Brokers = tuple[int, ...]
 
 
 def broker_change(ctx: ControllerContext, event: BrokerChange) -> Handler:
-    """Compare who is registered with who is known: the new first, then the bounced, then the dead."""
+    """Compare who is registered with who is known: the new first, then the bounced, then the dead.
+
+    Before brokers had epochs nobody was seen to have bounced, and all that is known was replaced before anything else.
+    """
     registered, epochs = yield from read_brokers(ctx)
     known = ctx.live_broker_epochs
     new = tuple(b for b in epochs if b not in known)
     bounced = tuple(b for b in epochs if b in known and epochs[b] > known[b])
     dead = tuple(b for b in sorted(known) if b not in epochs)
+    at_once = not ctx.rules.broker_epochs
+    if at_once and (new or dead or registered != ctx.live_brokers):
+        yield Learn("live_brokers", registered, clear=True)
+        yield Learn("live_broker_epochs", epochs, clear=True)
     if new:
-        yield from _add(registered, epochs, new)
+        if not at_once:
+            yield from _add(registered, epochs, new)
         yield from on_broker_startup(ctx, new)
     if bounced:
         yield from _remove(bounced)
@@ -45,7 +54,8 @@ def broker_change(ctx: ControllerContext, event: BrokerChange) -> Handler:
         yield from _add(registered, epochs, bounced)
         yield from on_broker_startup(ctx, bounced)
     if dead:
-        yield from _remove(dead)
+        if not at_once:
+            yield from _remove(dead)
         yield from on_broker_failure(ctx, dead)
 
 
@@ -73,7 +83,8 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     yield from bring_online(ctx)
     yield from resume_on(ctx, brokers)
     yield from deletion.resume(ctx, (r.topic for r in replicas))
-    yield from listen_to_modifications(brokers)
+    if ctx.rules.design == EVENT_THREAD:
+        yield from listen_to_modifications(brokers)
 
 
 def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
@@ -82,24 +93,28 @@ def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
         yield Learn("offline_dirs", remove=brokers)
     if ctx.shutting_down_broker_ids:
         yield Learn("shutting_down_broker_ids", remove=brokers)
-    yield from on_replicas_become_offline(ctx, ctx.replicas_on(brokers))
+    yield from on_replicas_become_offline(ctx, ctx.replicas_on(brokers), brokers)
     for broker_id in brokers:
         yield Unwatch(broker_path(broker_id))
 
 
-def on_replicas_become_offline(ctx: ControllerContext, replicas: Iterable[PartitionReplica]) -> Handler:
+def on_replicas_become_offline(ctx: ControllerContext, replicas: Iterable[PartitionReplica], dead: Brokers = ()) -> Handler:
     """Leaderless partitions first go Offline and then look for a leader; after that the replicas leave their ISRs.
 
-    Those of topics that are being deleted have failed to be.
+    Those of topics that are being deleted have failed to be. Before 1.0 only what one of the `dead` led counts as leaderless.
+    Brokers hear of it at last if they have not before; up to 3.0 that is taken for granted wherever a partition was leaderless.
     """
     replicas = tuple(replicas)
     leaderless = ctx.partitions_with_offline_leader()
+    if ctx.rules.leaderless == "led by the dead":
+        leaderless = tuple(tp for tp in leaderless if ctx.leadership[tp].leader in dead)
     yield from partition_machine.move(ctx, leaderless, PartitionState.OFFLINE)
-    yield from bring_online(ctx)
+    elected = yield from bring_online(ctx)
     staying = [r for r in replicas if not ctx.is_queued_for_deletion(r.topic)]
     yield from replica_machine.move(ctx, staying, ReplicaState.OFFLINE)
     yield from deletion.fail_replica_deletion(ctx, replicas)
-    if not leaderless:
+    is_said = leaderless if ctx.rules.untold_death == "nothing was leaderless" else staying or elected
+    if not is_said:
         yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids)
 
 
@@ -132,12 +147,16 @@ def leader_and_isr_response_received(ctx: ControllerContext, event: LeaderAndIsr
 
 
 def log_dir_event_notification(ctx: ControllerContext, event: LogDirEventNotification) -> Handler:
-    """A broker has lost a log directory: it is told again who leads, so that its answer says which replicas are gone.
+    """A broker has lost a log directory, and left a note of it.
 
     Source: KafkaController.processLogDirEventNotification (2.8).
     """
     (names,) = yield Children((LOG_DIR_EVENT_NOTIFICATION,), watch=True)
-    paths = tuple(f"{LOG_DIR_EVENT_NOTIFICATION}/{name}" for name in names or ())
+    yield from ask_again(ctx, tuple(f"{LOG_DIR_EVENT_NOTIFICATION}/{name}" for name in names or ()))
+
+
+def ask_again(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+    """Who has left these notes is told again who leads: its answer says which replicas are gone. The notes are deleted."""
     if paths:
         yield from afterwards(_ask_again(ctx, paths), delete_all(paths))
 

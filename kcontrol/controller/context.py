@@ -75,6 +75,7 @@ class ControllerContext:
     topics_ineligible_for_deletion: AbstractSet[str] = field(default_factory=set)
     deletion_thread: str = ""  # "waiting" or "signalled" where topics are deleted on a thread of their own and it runs
     partitions_being_reassigned: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)  # and where they move to
+    scheduler_runs: bool = False  # of the automatic rebalance, where listeners share one lock
     has_channels: bool = False  # where listeners share one lock, whoever has a channel manager is active
     machines_started: bool = False
     preferred_elections: AbstractSet[TopicPartition] = field(default_factory=set)  # under way, where listeners share one lock
@@ -115,6 +116,10 @@ class ControllerContext:
     def replicas(self, tp: TopicPartition) -> tuple[int, ...]:
         found = self.assignments.get(tp)
         return found.replicas if found else ()
+
+    def target(self, tp: TopicPartition) -> tuple[int, ...]:
+        """Where a partition moves to; the replicas of one that is not being reassigned."""
+        return self.partitions_being_reassigned.get(tp) or self.assignments[tp].target
 
     def online_replicas(self, tp: TopicPartition, *, include_shutting_down: bool = False) -> tuple[int, ...]:
         """The assigned replicas that are online, in the order of the assignment."""

@@ -136,9 +136,10 @@ def _register(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     if stored is None:
         raise ControllerMoved
     controller_epoch, zk_version = stored[0] + 1, stored[1]
+    data = encode_controller(ctx.broker_id, timestamp_ms, ctx.rules.controller_znode)
     result: Result = yield Transaction(
         (
-            Op("create", CONTROLLER, encode_controller(ctx.broker_id, timestamp_ms), ephemeral=True),
+            Op("create", CONTROLLER, data, ephemeral=True),
             Op("set", CONTROLLER_EPOCH, encode_controller_epoch(controller_epoch), zk_version),
         )
     )

@@ -46,8 +46,17 @@ def listen_to_requests(ctx: ControllerContext) -> Handler:
     """Reassignments and preferred elections are asked for through znodes."""
     paths = (REASSIGN_PARTITIONS, PREFERRED_REPLICA_ELECTION)
     for path in paths if ctx.rules.design == LISTENERS else reversed(paths):
+        yield from listen_to_data(path)(ctx)
+
+
+def listen_to_data(path: str) -> Callable[[ControllerContext], Handler]:
+    """A step that subscribes to the data of `path`. Source: ZkClient.subscribeDataChanges (0.3, 0.10)."""
+
+    def step(ctx: ControllerContext) -> Handler:
         yield Watch(path)
         yield Exists((path,), watch=True)
+
+    return step
 
 
 def delete_notifications(ctx: ControllerContext) -> Handler:
@@ -72,6 +81,17 @@ def listen_to_children(path: str) -> Callable[[ControllerContext], Handler]:
     return step
 
 
+def delete_log_dir_events(ctx: ControllerContext) -> Handler:
+    """What brokers have announced of lost directories is deleted unread. Source: LogDirUtils.deleteLogDirEvents (1.0)."""
+    if ctx.rules.outlives_log_dir:
+        yield from delete_children(LOG_DIR_EVENT_NOTIFICATION)
+
+
+def listen_to_log_dirs(ctx: ControllerContext) -> Handler:
+    if ctx.rules.outlives_log_dir:
+        yield from listen_to_children(LOG_DIR_EVENT_NOTIFICATION)(ctx)
+
+
 def delete_children(path: str) -> Handler:
     """Delete what has been announced below `path`, unread, and listen for more."""
     (names,) = yield Children((path,), watch=True)
@@ -90,7 +110,7 @@ def enable_features(ctx: ControllerContext) -> Handler:
         return
     (znode,) = yield Read((FEATURE,))
     if znode is None:
-        yield Transaction((Op("create", FEATURE, encode_feature(status=1)),))
+        yield Transaction((Op("create", FEATURE, encode_feature(1, ctx.rules.feature_znode)),))
         yield Read((FEATURE,))
 
 
@@ -183,7 +203,7 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
     everything = ctx.replicas_of(ctx.assignments)
     online = [r for r in everything if ctx.is_replica_online(r.broker_id, r.topic_partition)]
     offline = [r for r in everything if not ctx.is_replica_online(r.broker_id, r.topic_partition)]
-    states = dict.fromkeys(online, ReplicaState.ONLINE) | dict.fromkeys(offline, ReplicaState.DELETION_INELIGIBLE)
+    states = dict.fromkeys(online, ReplicaState.ONLINE) | dict.fromkeys(offline, ReplicaState[ctx.rules.dead_at_startup])
     if states:
         yield Learn("replica_states", states)
     if ctx.rules.design == LISTENERS:
@@ -208,10 +228,11 @@ def _first_state(ctx: ControllerContext, tp: TopicPartition) -> PartitionState:
 
 
 def bring_online(ctx: ControllerContext, topic: str | None = None) -> Handler:
-    """Try every partition, or every one of a topic, that has no leader, unless its topic is being deleted.
+    """Try every partition, or every one of a topic, that has no leader, unless its topic is being deleted. Return who leads now.
 
     Source: PartitionStateMachine.triggerOnlinePartitionStateChange (2.8).
     """
     waiting = ctx.partitions_in(PartitionState.OFFLINE, PartitionState.NEW)
     alive = [tp for tp in waiting if topic in (None, tp.topic) and not ctx.is_queued_for_deletion(tp.topic)]
-    yield from partition_machine.move(ctx, alive, PartitionState.ONLINE, "offline")
+    moved = yield from partition_machine.move(ctx, alive, PartitionState.ONLINE, "offline")
+    return moved.elected

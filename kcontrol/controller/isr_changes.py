@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import delete_all, refresh_leadership
-from kcontrol.controller.reassignment import maybe_complete_those
+from kcontrol.controller.reassignment import maybe_complete_those, require_channels
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
 from kcontrol.effects import Children, Handler, Learn, Op, Read, Respond, Result, Writes
@@ -35,7 +35,8 @@ def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handl
 def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
     """Return the answer for each partition."""
     answers: Answers = {}
-    wanted = {tp: value for tp, value in event.partitions if not _settled(ctx, tp, value, answers)}
+    settled = _settled_since_3_3 if ctx.rules.isr_of_the_living else _settled
+    wanted = {tp: value for tp, value in event.partitions if not settled(ctx, tp, value, answers)}
     if wanted:
         yield from _write(ctx, event.broker_id, wanted, answers)
     yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, [tp for tp, _ in event.partitions])
@@ -51,6 +52,29 @@ def _settled(ctx: ControllerContext, tp: TopicPartition, value: LeaderAndIsr, an
         answers[tp] = "FENCED_LEADER_EPOCH"
     elif (value.leader, value.leader_epoch, value.isr) == (cached.leader, cached.leader_epoch, cached.isr):
         answers[tp] = cached
+    else:
+        return False
+    return True
+
+
+def _settled_since_3_3(ctx: ControllerContext, tp: TopicPartition, value: LeaderAndIsr, answers: Answers) -> bool:
+    """The same, also for whoever knows more than this controller, or less, and for an ISR with brokers that do not live.
+
+    Source: KafkaController.tryProcessAlterPartition (3.9).
+    """
+    cached = ctx.leadership.get(tp)
+    if cached is None:
+        answers[tp] = "UNKNOWN_TOPIC_OR_PARTITION"
+    elif value.zk_version > cached.zk_version or value.leader_epoch > cached.leader_epoch:
+        answers[tp] = "NOT_CONTROLLER"
+    elif value.leader_epoch < cached.leader_epoch:
+        answers[tp] = "FENCED_LEADER_EPOCH"
+    elif value._replace(zk_version=-1, controller_epoch=0) == cached._replace(zk_version=-1, controller_epoch=0):
+        answers[tp] = cached
+    elif value.zk_version < cached.zk_version:
+        answers[tp] = "INVALID_UPDATE_VERSION"
+    elif not set(value.isr) <= set(ctx.live_broker_ids):
+        answers[tp] = "INELIGIBLE_REPLICA"
     else:
         return False
     return True
@@ -72,21 +96,24 @@ def _write(ctx: ControllerContext, leader: int, wanted: dict[TopicPartition, Lea
 
 
 def isr_change_notification(ctx: ControllerContext, event: IsrChangeNotification) -> Handler:
-    """Leaders have written ISRs themselves: look at what they name, tell everybody, and delete the notes, even on an error.
-
-    Source: KafkaController.processIsrChangeNotification (2.8).
-    """
+    """Leaders have written ISRs themselves, and left notes of it. Source: KafkaController.processIsrChangeNotification (2.8)."""
     (names,) = yield Children((ISR_CHANGE_NOTIFICATION,), watch=True)
-    paths = tuple(f"{ISR_CHANGE_NOTIFICATION}/{name}" for name in names or ())
+    yield from take_notes(ctx, tuple(f"{ISR_CHANGE_NOTIFICATION}/{name}" for name in names or ()))
+
+
+def take_notes(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+    """Look at what the notes name, tell everybody, and delete the notes, even on an error."""
     if paths:
-        yield from afterwards(_take_note(ctx, paths), delete_all(paths))
+        yield from afterwards(take_note(ctx, paths), delete_all(paths))
 
 
-def _take_note(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+def take_note(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+    """Read what these name, remember what the state znodes say of it, and tell everybody."""
     znodes = yield Read(paths)
     named = dict.fromkeys(tp for znode in znodes if znode for tp in _named(znode.data))
     if named:
         yield from refresh_leadership(ctx, named)
+        yield from require_channels(ctx)
         yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, named)
         if ctx.rules.notes_complete_moves:
             yield from maybe_complete_those(ctx, named)

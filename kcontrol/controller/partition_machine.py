@@ -13,7 +13,7 @@ from kcontrol.controller.election import STRATEGIES, Candidates, Elected
 from kcontrol.controller.requests import RequestBatch
 from kcontrol.effects import Commit, Committed, Effect, Learn, Op, Read, Refusal, StateChange, Writes, Znode
 from kcontrol.generations import LISTENERS
-from kcontrol.model import LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
+from kcontrol.model import RECOVERING, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
 from kcontrol.transitions import Transition, TransitionTable
 from kcontrol.znodes import (
     decode_state,
@@ -73,7 +73,9 @@ def elect(ctx: ControllerContext, tp: TopicPartition, question: Question) -> Lea
     if chosen is None:
         thrown = "" if ctx.rules.pipelined else f"{STRATEGIES[question.strategy].error}: "
         return f"{thrown}no leader can be elected by strategy {question.strategy}"
-    return stored.decided(chosen.leader, chosen.isr)._replace(controller_epoch=ctx.controller_epoch)
+    value = stored.decided(chosen.leader, chosen.isr)._replace(controller_epoch=ctx.controller_epoch)
+    recovers = ctx.rules.leader_recovery and chosen.leader not in stored.isr
+    return value._replace(leader_recovery_state=RECOVERING) if recovers else value
 
 
 def _choose(ctx: ControllerContext, tp: TopicPartition, question: Question, stored: LeaderAndIsr) -> Elected | None:
@@ -85,7 +87,7 @@ def _choose(ctx: ControllerContext, tp: TopicPartition, question: Question, stor
             stored.isr,
             live=tuple(b for b in dict.fromkeys((*assignment.replicas, *stored.isr)) if ctx.is_replica_online(b, tp)),
             leaving=tuple(sorted(ctx.shutting_down_broker_ids)),
-            target=assignment.target,
+            target=ctx.target(tp),
             unclean=question.unclean,
             order=ctx.rules.shutdown_order if question.strategy == "controlled_shutdown" else ctx.rules.offline_order,
         )
@@ -167,6 +169,8 @@ def _reread(partitions: list[TopicPartition]) -> Generator[Effect, Any, None]:
 
 def _row(ctx: ControllerContext, source: PartitionState, target: PartitionState) -> Transition | None:
     row = PARTITION_TRANSITIONS.find(source, target)
+    if source is target is OFFLINE and not ctx.rules.offline_again:
+        return None
     mine = ctx.replace.get(f"partition.({source}, {target})") if row and ctx.replace else None
     return row._replace(action=mine) if row and mine else row
 
@@ -186,7 +190,8 @@ def _decide(
     ctx: ControllerContext, tp: TopicPartition, target: PartitionState, question: Question, write: Any
 ) -> StateChange | Refusal:
     source = ctx.partition_state(tp)
-    if question.strategy == "preferred" and ctx.rules.design == LISTENERS and _is_led_as_preferred(ctx, tp, question.stored):
+    not_needed = question.strategy == "preferred" and ctx.rules.leads_already == "not needed"
+    if not_needed and _is_led_as_preferred(ctx, tp, question.stored):
         return StateChange(tp, source, target, rule="not needed")
     row = _row(ctx, source, target)
     assert row is not None, "the phases hold legal moves only"
@@ -261,7 +266,7 @@ def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tup
     assignment = ctx.assignments[tp]
     return {
         "online replicas": lambda: ctx.online_replicas(tp),
-        "target replicas": lambda: assignment.target,
+        "target replicas": lambda: ctx.target(tp),
         "all replicas": lambda: assignment.replicas,
         "online or leaving replicas": lambda: ctx.online_replicas(tp, include_shutting_down=True),
     }[STRATEGIES[strategy].recipients]()
@@ -279,10 +284,15 @@ def _unclean(
     hopeless = [tp for tp, value in stored.items() if not any(ctx.is_replica_online(b, tp) for b in value.isr)]
     if not hopeless or question.unclean or ctx.rules.unclean == "always":
         return frozenset(hopeless)
-    topics = tuple(dict.fromkeys(tp.topic for tp in hopeless))
-    znodes: tuple[Znode | None, ...] = yield Read(tuple(map(topic_config_path, topics)))
-    allowed = {topic: _allows_unclean(ctx, znode) for topic, znode in zip(topics, znodes, strict=True)}
+    allowed = yield from unclean_allowed(ctx, (tp.topic for tp in hopeless))
     return frozenset(tp for tp in hopeless if allowed[tp.topic])
+
+
+def unclean_allowed(ctx: ControllerContext, topics: Iterable[str]) -> Generator[Effect, Any, dict[str, bool]]:
+    """Whether each of these topics, or the broker's default, allows unclean elections, as ZooKeeper says now."""
+    topics = tuple(dict.fromkeys(topics))
+    znodes: tuple[Znode | None, ...] = yield Read(tuple(map(topic_config_path, topics)))
+    return {topic: _allows_unclean(ctx, znode) for topic, znode in zip(topics, znodes, strict=True)}
 
 
 def _allows_unclean(ctx: ControllerContext, znode: Znode | None) -> bool:

@@ -14,10 +14,11 @@ from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.requests import RequestBatch, update_metadata
-from kcontrol.effects import Enqueue, Exists, Handler, Learn, Op, Read, Result, Unwatch, Watch, Writes
+from kcontrol.effects import Enqueue, Exists, Handler, Learn, Op, Read, Result, Transaction, Unwatch, Watch, Writes
 from kcontrol.events import PartitionReassignmentIsrChange, ZkPartitionReassignment
 from kcontrol.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaAssignment, ReplicaState, TopicPartition
 from kcontrol.znodes import (
+    CONTROLLER,
     REASSIGN_PARTITIONS,
     MalformedZnode,
     TopicZnode,
@@ -159,17 +160,24 @@ def bump_and_tell(ctx: ControllerContext, tp: TopicPartition, assignment: Replic
     value = yield from _bump_leader_epoch(ctx, tp)
     if ctx.rules.bumped_epoch_is_cached:
         yield Learn("leadership", {tp: value})
-    require_channels(ctx)
+    yield from require_channels(ctx)
     batch = RequestBatch()
     batch.add_leader_and_isr(ctx, told or assignment.origin, tp, value, assignment, is_new=False)
     batch.add_leader_and_isr(ctx, assignment.adding, tp, value, assignment, is_new=ctx.rules.added_replica_is_new)
     yield from batch.send(ctx)
 
 
-def require_channels(ctx: ControllerContext) -> None:
-    """Raise NullPointerException where there is no channel manager to send through: only in 0.8 does it come to that."""
-    if not ctx.is_active:
-        raise NullPointerException("this broker has resigned and sends nothing")
+def require_channels(ctx: ControllerContext) -> Handler:
+    """Raise NullPointerException where there is no channel manager to send through: only listeners come to that.
+
+    Since 0.9 the broker then gives up `/controller`, whoever it names. Source: KafkaController.sendUpdateMetadataRequest (0.9.0).
+    """
+    if ctx.is_active:
+        return
+    if ctx.rules.mute_send == "deletes /controller":
+        yield Learn("active_controller_id", -1)
+        yield Transaction((Op("delete", CONTROLLER),))
+    raise NullPointerException("this broker has resigned and sends nothing")
 
 
 def _bump_leader_epoch(ctx: ControllerContext, tp: TopicPartition) -> Handler:

@@ -5,11 +5,12 @@ Source: ReplicaStateMachine.scala (2.8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Any
 
 from kcontrol.controller.broker_order import BROKER_ORDERS
 from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.partition_machine import unclean_allowed
 from kcontrol.controller.requests import RequestBatch
 from kcontrol.effects import Commit, Committed, Effect, Learn, Read, Refusal, StateChange, Znode
 from kcontrol.generations import LISTENERS, Rules
@@ -97,7 +98,9 @@ def retire(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, targ
     yield from _leave_isr(ctx, batch, led, target)
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
     if unled and ctx.rules.unled_replica == "stays":
-        yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in unled))
+        told = [r for r in unled if not _is_passed_over(ctx, r)]
+        if told:
+            yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in told))
         return
     for replica in unled:
         batch.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (replica.topic_partition,))
@@ -121,6 +124,25 @@ def forget(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, targ
     yield _commit(ctx, replicas, target)
 
 
+def leave(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """A replica is offline: it leaves the ISR, if it is known to be there, and the leader is told. Source: 0.8.0."""
+    unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
+    if unled:
+        yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in unled))
+    led = [r for r in replicas if r not in unled]
+    members = [r for r in led if r.broker_id in ctx.leadership[r.topic_partition].isr]
+    yield from _leave_isr(ctx, batch, members, target)
+    if others := [r for r in led if r not in members]:
+        yield _commit(ctx, others, target)
+
+
+def discard(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
+    """The broker is told to delete the replica, and the assignment no longer names it. Source: NonExistentReplica (0.8.0)."""
+    for replica in replicas:
+        batch.add_stop_replica(ctx, (replica.broker_id,), replica.topic_partition, delete=True)
+    yield from forget(ctx, batch, replicas, target)
+
+
 # fmt: off
 REPLICA_TRANSITIONS = TransitionTable("replica", ReplicaState, "ReplicaStateMachine.scala (2.8)", [
     # source       target        phase     action     what it means
@@ -139,6 +161,17 @@ REPLICA_TRANSITIONS = TransitionTable("replica", ReplicaState, "ReplicaStateMach
     (OFFLINE,      INELIGIBLE,   "broker", mark,      "its broker is dead: it cannot be deleted now; illegal before 2.3"),
     (SUCCESSFUL,   NON_EXISTENT, "broker", forget,    "nothing is left of it"),
 ])
+REPLICA_TRANSITIONS_0_8_0 = TransitionTable("replica", ReplicaState, "ReplicaStateMachine.scala (0.8.0)", [
+    # source       target        phase     action     what it means
+    (NON_EXISTENT, NEW,          "broker", introduce, "assigned; told about the leader if there is one"),
+    (NEW,          ONLINE,       "broker", settle,    "in use"),
+    (ONLINE,       ONLINE,       "broker", resume,    "told again who leads"),
+    (OFFLINE,      ONLINE,       "broker", resume,    "its broker is back"),
+    (NEW,          OFFLINE,      "broker", leave,     "its broker died before it was in use"),
+    (ONLINE,       OFFLINE,      "broker", leave,     "its broker is gone: it leaves the ISR"),
+    (OFFLINE,      NON_EXISTENT, "broker", discard,   "its broker is told to delete it, and nobody waits"),
+])
+TABLES = {"0.8.0": REPLICA_TRANSITIONS_0_8_0, "0.8.1": REPLICA_TRANSITIONS}
 # fmt: on
 
 
@@ -170,14 +203,14 @@ def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: R
 
 def is_legal(rules: Rules, source: ReplicaState, target: ReplicaState) -> bool:
     """Whether the table has the move, and the release has it too."""
-    is_known = REPLICA_TRANSITIONS.find(source, target) is not None
+    is_known = TABLES[rules.replica_table].find(source, target) is not None
     return is_known and (rules.dead_replica_fails or (source, target) != (OFFLINE, INELIGIBLE))
 
 
 def _by_action(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) -> dict[Callable[..., Steps] | None, Replicas]:
     actions: dict[ReplicaState, Callable[..., Steps] | None] = {}
     for source in ReplicaState:
-        row = REPLICA_TRANSITIONS.find(source, target) if is_legal(ctx.rules, source, target) else None
+        row = TABLES[ctx.rules.replica_table].find(source, target) if is_legal(ctx.rules, source, target) else None
         actions[source] = ctx.replace.get(f"replica.({source}, {target})", row.action) if row else None
     groups: dict[Callable[..., Steps] | None, Replicas] = {}
     for replica, source in zip(replicas, _sources(ctx, replicas), strict=True):
@@ -193,7 +226,8 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
     todo = replicas
     while todo:
         znodes: tuple[Znode | None, ...] = yield Read(tuple(state_path(r.topic_partition) for r in todo))
-        plan = [_without(ctx, r, target, znode) for r, znode in zip(todo, znodes, strict=True)]
+        losing = yield from _may_lose_isr(ctx, todo, znodes)
+        plan = [_without(ctx, r, target, znode, r.topic in losing) for r, znode in zip(todo, znodes, strict=True)]
         answer: Committed = yield Commit(tuple(p for p in plan if p))
         for change in answer.done:
             replica, value = change.subject, change.value
@@ -206,14 +240,34 @@ def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, 
         todo = [r for r in answer.lost if isinstance(r, PartitionReplica)]
 
 
+def _is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
+    """Whether nothing is said of a replica that stays what it is because there is no leadership to take it out of."""
+    return ctx.rules.unled_doomed_replica != "fails" and ctx.is_queued_for_deletion(replica.topic)
+
+
+def _may_lose_isr(
+    ctx: ControllerContext, replicas: Replicas, znodes: tuple[Znode | None, ...]
+) -> Generator[Effect, Any, Collection[str]]:
+    """The topics whose last ISR member may go: before 0.8.2 all, then those with unclean elections, since 1.1 none.
+
+    Source: KafkaController.removeReplicaFromIsr (0.8.2), removeReplicasFromIsr (1.1).
+    """
+    if ctx.rules.last_isr_member != "stays if clean":
+        return () if ctx.rules.last_isr_member == "stays" else {r.topic for r in replicas}
+    stored = {r: decode_state(z.data, z.stat.version) for r, z in zip(replicas, znodes, strict=True) if z}
+    ours = {r: value for r, value in stored.items() if value.controller_epoch <= ctx.controller_epoch}
+    last = [r.topic for r, value in ours.items() if value.isr == (r.broker_id,)]
+    allowed = (yield from unclean_allowed(ctx, last)) if last else {}
+    return frozenset(topic for topic, is_allowed in allowed.items() if is_allowed)
+
+
 def _without(
-    ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState, znode: Znode | None
+    ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState, znode: Znode | None, may_lose_isr: bool
 ) -> StateChange | Refusal | None:
-    """The partition's ISR without this replica; a leader that goes leaves -1 behind, and a last member stays, since 1.1."""
+    """The partition's ISR without this replica; a leader that goes leaves -1 behind, and a last member may have to stay."""
     source = ctx.replica_state(replica)
     if znode is None:
-        queued = ctx.is_queued_for_deletion(replica.topic)
-        return None if queued else Refusal(replica, source, target, "the partition has no state znode")
+        return None if _is_passed_over(ctx, replica) else Refusal(replica, source, target, "the partition has no state znode")
     stored = decode_state(znode.data, znode.stat.version)
     if stored.controller_epoch > ctx.controller_epoch:
         return Refusal(replica, source, target, f"controller epoch {stored.controller_epoch} has written the state znode")
@@ -221,6 +275,6 @@ def _without(
     if replica.broker_id not in stored.isr:
         return StateChange(replica, source, target, value, None, "not in the ISR")
     leader = NO_LEADER if stored.leader == replica.broker_id else stored.leader
-    stays = len(stored.isr) == 1 and ctx.rules.last_isr_member != "leaves"
+    stays = len(stored.isr) == 1 and not may_lose_isr
     isr = stored.isr if stays else tuple(b for b in stored.isr if b != replica.broker_id)
     return StateChange(replica, source, target, value.decided(leader, isr), "set", "leaves the ISR")

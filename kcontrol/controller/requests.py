@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kcontrol.controller.context import ControllerContext
 from kcontrol.effects import Effect, Send
-from kcontrol.generations import LISTENERS
+from kcontrol.generations import EVENT_THREAD
 from kcontrol.model import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_EPOCH, LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 
@@ -103,14 +103,18 @@ class Requests:
         for kind in others:
             yield replace(self, leader_and_isr={}, update_metadata_to=(), update_metadata={}, stop_replica=kind)
 
-    def one_stop_each(self, *, empty_first: bool) -> Iterator[Requests]:
-        """The same without StopReplica, then a StopReplica for each replica, for each broker after an empty one or not."""
+    def one_stop_each(self, *, common_first: bool, grouped: bool) -> Iterator[Requests]:
+        """The same without StopReplica, then a StopReplica for each replica, for each broker after a common one or not.
+
+        The common one is empty, unless it is `grouped`: then it has all replicas that stay on disk, if there are any.
+        """
         yield replace(self, stop_replica={})
         alone = replace(self, leader_and_isr={}, update_metadata_to=(), update_metadata={})
         for broker, stopped in self.stop_replica.items():
-            if empty_first:
-                yield replace(alone, stop_replica={broker: {}})
-            yield from (replace(alone, stop_replica={broker: {tp: entry}}) for tp, entry in stopped.items())
+            common = {tp: entry for tp, entry in stopped.items() if grouped and not entry.delete}
+            if common_first:
+                yield replace(alone, stop_replica={broker: common})
+            yield from (replace(alone, stop_replica={broker: {tp: entry}}) for tp, entry in stopped.items() if tp not in common)
 
     def queued(self) -> list[tuple[str, int]]:
         """Each request as (api, broker), in the order of sending."""
@@ -165,8 +169,8 @@ class RequestBatch:
             value = ctx.leadership.get(tp)
             if value is None:
                 continue
-            # A topic whose znode was deleted by hand is led and has no replicas: in 0.8 whoever tells brokers of it fails.
-            replicas = ctx.assignments[tp].replicas if ctx.rules.design == LISTENERS else ctx.replicas(tp)
+            # A topic whose znode was deleted by hand is led and has no replicas: before 1.1 whoever tells brokers of it fails.
+            replicas = ctx.replicas(tp) if ctx.rules.design == EVENT_THREAD else ctx.assignments[tp].replicas
             gone = tuple(b for b in replicas if not ctx.is_replica_online(b, tp))
             if tp.topic in ctx.topics_to_be_deleted:
                 value = LeaderAndIsr(LEADER_DURING_DELETE, value.isr, 0, 0, value.controller_epoch)
@@ -207,7 +211,8 @@ class RequestBatch:
         requests = self.fold(ctx)
         self.leader_and_isr, self.update_metadata_to, self.update_metadata, self.stop_replica = {}, set(), {}, {}
         if not ctx.rules.stop_replica_batched:
-            messages = requests.one_stop_each(empty_first=ctx.rules.empty_stop_replica)
+            rules = ctx.rules
+            messages = requests.one_stop_each(common_first=rules.empty_stop_replica, grouped=rules.stops_are_grouped)
         else:
             messages = iter((requests,)) if ctx.rules.stop_replica_by_partition else requests.one_kind_of_stop_each()
         for message in messages:

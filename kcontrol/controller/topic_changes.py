@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover_steps import learn_topics
+from kcontrol.controller.failover_steps import learn_topics, listen_to_topics
 from kcontrol.effects import Children, Handler, Learn, Op, Read, Unwatch, Writes
 from kcontrol.events import PartitionModifications, TopicChange
 from kcontrol.model import PartitionState, ReplicaState, TopicPartition
@@ -30,6 +30,22 @@ def topic_change(ctx: ControllerContext, event: TopicChange) -> Handler:
         yield from remove_topics(ctx, gone)
     partitions = yield from learn_topics(ctx, new)
     if new:
+        yield from on_new_partition_creation(ctx, partitions)
+
+
+def meet_topics(ctx: ControllerContext, now: tuple[str, ...]) -> Handler:
+    """The same where there are listeners: of vanished topics the assignments are forgotten, and nothing else.
+
+    Source: PartitionStateMachine.TopicChangeListener (0.8.1), KafkaController.TopicChange and onNewTopicCreation (0.11, 1.0).
+    """
+    new = tuple(t for t in now if t not in ctx.all_topics)
+    gone = tuple(t for t in sorted(ctx.all_topics) if t not in now)
+    yield Learn("all_topics", now, clear=True)
+    partitions = yield from learn_topics(ctx, new)
+    if gone:
+        yield Learn("assignments", remove=tuple(tp for tp in ctx.assignments if tp.topic in gone))
+    if new:
+        yield from listen_to_topics(ctx, new)
         yield from on_new_partition_creation(ctx, partitions)
 
 

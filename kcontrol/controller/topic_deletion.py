@@ -33,12 +33,17 @@ Replicas = list[PartitionReplica]
 
 
 def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
-    """Queue what `/admin/delete_topics` names; a name that is no topic is taken out, and so is every one where none may go.
+    """Queue what `/admin/delete_topics` names."""
+    (names,) = yield Children((DELETE_TOPICS,), watch=True)
+    yield from asked_for(ctx, names or ())
+
+
+def asked_for(ctx: ControllerContext, names: Iterable[str]) -> Handler:
+    """Queue these; a name that is no topic is taken out of the request, and so is every one where none may go.
 
     What is being reassigned is marked before it is queued, which comes to nothing, as in Kafka.
     """
-    (names,) = yield Children((DELETE_TOPICS,), watch=True)
-    known = yield from drop_unknown(ctx, names or ())
+    known = yield from drop_unknown(ctx, names)
     if not known:
         return
     if ctx.deletes_topics:

@@ -7,26 +7,40 @@ KafkaController.initializeTopicDeletion (0.8.1.1).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kcontrol.controller import replica_machine
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.failover_steps import delete_all
 from kcontrol.controller.listeners_0_8 import children_of
 from kcontrol.effects import Children, Enqueue, Handler, Learn
 from kcontrol.events import DeletionsResumed, TopicDeletion
 from kcontrol.model import ReplicaState
-from kcontrol.znodes import DELETE_TOPICS
+from kcontrol.znodes import DELETE_TOPICS, delete_topic_path
 
 
 def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
-    """Queue what is asked for, and hold up what is in an election or a reassignment.
+    """Queue what is asked for. What is in an election or a reassignment is held up if it is queued by then, in 0.8.1 alone it is.
 
     Nobody looks whether this broker still is controller: one that has resigned drops requests for topics that it never knew.
     """
     names = yield from children_of(DELETE_TOPICS)
     known = yield from deletion.drop_unknown(ctx, names)
-    if known:
-        yield from deletion.enqueue(ctx, known)
-        yield from deletion.halt(ctx, topics_in_transition(ctx))
+    if not known:
+        return
+    if not ctx.deletes_topics:
+        yield from clear_requests(ctx, known)
+        return
+    steps = (deletion.enqueue(ctx, known), deletion.halt(ctx, topics_in_transition(ctx)))
+    for step in steps if ctx.rules.halts_what_is_asked else reversed(steps):
+        yield from step
+
+
+def clear_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
+    """Nothing may be deleted: whoever is listened to has asked in vain. Source: DeleteTopicsListener (0.10.2)."""
+    for name in names:
+        yield from delete_all((delete_topic_path(name),))
 
 
 def topics_in_transition(ctx: ControllerContext) -> frozenset[str]:
@@ -37,9 +51,13 @@ def topics_in_transition(ctx: ControllerContext) -> frozenset[str]:
 def learn_deletions(ctx: ControllerContext) -> Handler:
     """At failover: what is asked for, and what of it has to wait.
 
-    The requests are taken in even where no topic may be deleted; then brokers are told that those topics go, and they stay.
+    Where no topic may be deleted the requests are taken in all the same: brokers are told that those topics go, and they stay.
+    Since 0.10.2 such requests are deleted.
     """
     (names,) = yield Children((DELETE_TOPICS,))
+    if not ctx.deletes_topics and ctx.rules.forbidden_deletion == "is cleared":
+        yield from clear_requests(ctx, names or ())
+        names = ()
     ineligible = deletion.with_dead_replicas(ctx) | topics_in_transition(ctx)
     yield from deletion.queue_at_failover(ctx, names or (), ineligible)
 

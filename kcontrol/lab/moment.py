@@ -15,6 +15,7 @@ from kcontrol.lab import (
     deleting,
     electing,
     grouping,
+    hosting,
     logs,
     moving,
     parting,
@@ -82,6 +83,17 @@ class Moment(Studies):
     def deletions(self) -> pd.DataFrame:
         """One row per replica of each topic that is to be deleted: the deletion manager's sets beside the replica's state."""
         return deleting.deletions(self.state)
+
+    def replicas(self) -> pd.DataFrame:
+        """One row per replica: the controller's state of it, and what its broker has been told; see `hosting.replicas`."""
+        return hosting.replicas(self.state)
+
+    def told(self, partition: str) -> pd.DataFrame:
+        """One row per place that says who leads a partition, from ZooKeeper to each broker's caches; see `hosting.told`.
+
+        Raises UserError for a partition that is not there.
+        """
+        return hosting.told(self.state, partition)
 
     def brokers(self) -> pd.DataFrame:
         """One row per broker, by id."""

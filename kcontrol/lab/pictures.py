@@ -8,6 +8,7 @@ from typing import Any
 
 from kcontrol import events
 from kcontrol.controller import handlers
+from kcontrol.lab import hearing, hearing_pictures
 from kcontrol.runtime.journal import Record, RecordId
 from kcontrol.views import watching
 from kcontrol.views.diagrams import Diagram
@@ -73,11 +74,11 @@ def listeners(records: Sequence[Record], state: State) -> Diagram:
     everybody = {path for path, _, who in watching.ONE_CONTROLLER if who == watching.ALL}
     paths, happened, known = dict[str, Box](), dict[str, Box](), list[Arrow]()
     for said, pattern, event in handlers.WATCH_EVENTS:
-        path = _readable(pattern)
+        path = hearing.readable(pattern)
         paths.setdefault(path, Box(path, (path,), "full" if path in everybody else ""))
         handled = _handled(event)
         happened.setdefault(event.__name__, Box(event.__name__, (event.__name__, handled)))
-        known.append(Arrow(path, event.__name__, SHORT[said]))
+        known.append(Arrow(path, event.__name__, hearing.SHORT[said]))
     # Graphviz puts what comes first at the bottom, where parts of a picture are not connected.
     return graph("listeners", [*reversed(paths.values()), *reversed(happened.values())], reversed(known))
 
@@ -86,15 +87,6 @@ def _handled(event: Any) -> str:
     """The name of the function that handles an event."""
     row = handlers.HANDLERS.get(event)
     return f"{row.handler.__qualname__.partition('.')[0]}()" if row else "no handler here yet"
-
-
-SHORT = {"NodeCreated": "created", "NodeDeleted": "deleted", "NodeDataChanged": "data", "NodeChildrenChanged": "children"}
-
-
-def _readable(pattern: str) -> str:
-    r"""`/brokers/ids/(?P<broker_id>\d+)` as `/brokers/ids/<broker>`."""
-    head, group, rest = pattern.partition("(?P<")
-    return f"{head}<{rest.partition('>')[0].removesuffix('_id')}>" if group else head
 
 
 # ---------------------------------------------------------------- what triggers an election
@@ -218,5 +210,7 @@ PICTURES: Mapping[str, Callable[[Sequence[Record], State], Diagram]] = {
     "listeners": listeners,
     "triggers": triggers,
     "elect": flow,
+    "heard": hearing_pictures.heard,
+    "threads": hearing_pictures.threads,
 }
 """By the name that `lab.diagram` knows them under."""

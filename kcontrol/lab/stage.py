@@ -81,12 +81,12 @@ def open_stage(settings: Settings, world: str, zookeeper: str | None, otherwise:
 
 def _on_real_zookeeper(settings: Settings, address: str | None) -> Stage:
     with ExitStack() as closing:
-        ensemble = _ensemble(settings.seed, address, closing)
-        world = World(settings, zookeeper=ensemble, clock=lambda: time.time_ns() // 1_000_000)
-        return Stage(world, closing.pop_all(), f"{ensemble.hosts}{ensemble.chroot}")
+        found = ensemble(settings.seed, address, closing)
+        world = World(settings, zookeeper=found, clock=lambda: time.time_ns() // 1_000_000)
+        return Stage(world, closing.pop_all(), f"{found.hosts}{found.chroot}")
 
 
-def _ensemble(seed: int, address: str | None, closing: ExitStack) -> KazooZooKeeper:
+def ensemble(seed: int, address: str | None, closing: ExitStack) -> KazooZooKeeper:
     from kcontrol.runtime.zk_kazoo import KazooZooKeeper
 
     if address is None:

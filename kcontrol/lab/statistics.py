@@ -14,6 +14,7 @@ import pandas as pd
 from kcontrol.controller.handlers import DESIGNS
 from kcontrol.errors import UserError
 from kcontrol.events import ControllerState as S
+from kcontrol.generations import LISTENERS, rules
 from kcontrol.lab import tables
 from kcontrol.releases import is_since
 from kcontrol.runtime.event_queue import QUEUE_TIME_TIMEOUT_MS
@@ -151,7 +152,7 @@ def statistics(records: Sequence[Record]) -> list[Statistic]:
     for record in records:
         fold.add(record)
         if record.kind == "start":
-            brokers[record.fields["broker"]] = _Broker(record.at_ms)
+            brokers[record.fields["broker"]] = _Broker(record.at_ms, rules(release).design)
         elif record.kind == "stop":
             del brokers[record.fields["broker"]]
         elif (broker := brokers.get(record.id.node)) is not None:
@@ -165,8 +166,8 @@ def statistics(records: Sequence[Record]) -> list[Statistic]:
 class _Broker:
     """What one process of a broker has counted since its start."""
 
-    def __init__(self, since_ms: int) -> None:
-        self.since_ms, self.idle_since_ms = since_ms, since_ms
+    def __init__(self, since_ms: int, design: str) -> None:
+        self.since_ms, self.idle_since_ms, self.design = since_ms, since_ms, design
         self.gauges: dict[str, int] = {}
         self.times: dict[S, list[int]] = {}
         self.unclean: list[int] = []
@@ -200,7 +201,7 @@ class _Broker:
             return
         self.idle_since_ms = r.at_ms
         self.times.setdefault(state, []).append(r.at_ms - begun_ms)
-        self.gauges = _counts(r.id.node, memory)
+        self.gauges = _counts(r.id.node, memory, self.design)
 
     def numbers(self, n: int, node: Mapping[str, Any], release: str, now_ms: int) -> Iterator[Statistic]:
         memory, age_ms = node["controller"], now_ms - self.since_ms
@@ -209,8 +210,10 @@ class _Broker:
             return Statistic(n, kind, name, "gauge", (value,), age_ms)
 
         yield gauge("", "activeControllerId", memory.get("active_controller_id", -1))
-        yield gauge("KafkaController", "ActiveControllerCount", int(_rules(n, memory)))
-        gauges = self.gauges if is_since("1.0", release) else _counts(n, memory)  # once they were counted when somebody looked
+        yield gauge("KafkaController", "ActiveControllerCount", int(_rules(n, memory, self.design)))
+        gauges = (
+            self.gauges if is_since("1.0", release) else _counts(n, memory, self.design)
+        )  # once they were counted when somebody looked
         for row in GAUGES:
             if is_since(row.since, release):
                 counts_leaders = row.name == "OfflinePartitionsCount" and not is_since("1.1", release)
@@ -232,15 +235,19 @@ BEFORE_STATES = "OfflinePartitionsCount of 1.0"
 """Until 1.0 those partitions counted whose leader is not registered. Known are 0.8.2, 1.0 and 2.8: its end is taken to be 1.1."""
 
 
-def _counts(n: int, memory: Memory) -> dict[str, int]:
+def _counts(n: int, memory: Memory, design: str) -> dict[str, int]:
     """The counts as this broker would refresh them now; nothing where it is not controller."""
-    if not _rules(n, memory):
+    if not _rules(n, memory, design):
         return {}
     return {gauge.name: gauge.count(memory) for gauge in GAUGES} | {BEFORE_STATES: _without_a_live_leader(memory)}
 
 
-def _rules(n: int, memory: Memory) -> bool:
-    return bool(memory.get("active_controller_id", -1) == n)
+def _rules(n: int, memory: Memory, design: str) -> bool:
+    """Whether Kafka takes this broker for the controller: once whoever had channels to brokers, later whoever's id it remembers.
+
+    Source: KafkaController.isActive (0.8.1, 2.8).
+    """
+    return bool(memory.get("has_channels", False) if design == LISTENERS else memory.get("active_controller_id", -1) == n)
 
 
 # ---------------------------------------------------------------- as a table, and for Prometheus

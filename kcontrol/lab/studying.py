@@ -14,7 +14,7 @@ import pandas as pd
 from kcontrol import controller
 from kcontrol.errors import UserError
 from kcontrol.generations import Rules, rules
-from kcontrol.lab import electing, outages, tables, trials
+from kcontrol.lab import by_release, electing, hearing, outages, tables, trials
 from kcontrol.lab.saying import Shown
 from kcontrol.runtime.journal import Record
 from kcontrol.views import text
@@ -70,6 +70,25 @@ class Studies:
             {"id": str(r.id), "at": r.at_ms, "kind": r.kind, "what": text.say(r)} for r in story if memory or r.kind != "learn"
         )
         return tables.Wide(tables.table(rows, HANDLED, "id"))
+
+    def handlers(self) -> pd.DataFrame:
+        """One row per znode and event: what has to happen, Kafka's handler, the event, the controller's state, who listens."""
+        return hearing.handlers(self._rules())
+
+    def heard(self, broker: int | None = None) -> pd.DataFrame:
+        """One row per event that a controller module has got: where it came from, how long it waited, and what became of it.
+
+        Raises UserError for a recording of real brokers, which says nothing of what they heard.
+        """
+        return hearing.heard(self.records, broker)
+
+    @staticmethod
+    def generations(*rules: str) -> pd.DataFrame:
+        """One row per rule that differs between releases, one column per release in which one of these changed.
+
+        Raises UserError, listing the rules, for one that does not exist, and where none is named.
+        """
+        return by_release.generations(rules)
 
     @staticmethod
     def elections() -> pd.DataFrame:

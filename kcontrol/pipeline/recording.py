@@ -35,6 +35,7 @@ FIELDS_SINCE = {
     "zk_version": "0.10.2", "is_new": "1.0", "offline_replicas": "1.0", "adding_replicas": "2.4", "removing_replicas": "2.4",
 }  # fmt: skip
 TYPE_SINCE, DELETE_PER_PARTITION_SINCE = "2.8", "2.6"
+SOURCES_LOGGED_SINCE = (0, 8, 1)  # the state in which a transition began
 
 MASKS = (
     (re.compile(r'"timestamp":"\d+"'), '"timestamp":"<ms>"'),
@@ -179,6 +180,17 @@ def long(machine: str, state: str | None) -> str:
     return {"NotExists": "NonExistent"}.get(state, state) + machine.capitalize()
 
 
+def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str, Any]:
+    """The same with what 0.8.0 says of where it began: of replicas nothing, of partitions what usually is so.
+
+    Source: stateChangeLogger in ReplicaStateMachine.handleStateChange and PartitionStateMachine.handleStateChange (0.8.0).
+    """
+    if move["machine"] == "replica":
+        return {**move, "from": None}
+    said = {"New": "NotExists", "Online": "Online", "Offline": "Online", "NonExistent": "Offline"}
+    return move if failed else {**move, "from": said[move["to"]]}
+
+
 def state_key(path: str) -> str | None:
     """`t-0` for the path of its state znode, None for any other path."""
     found = re.fullmatch(r"/brokers/topics/([^/]+)/partitions/(\d+)/state", path)
@@ -239,8 +251,9 @@ class _Reader:
                 continue
             elif record.kind in ("change", "refuse"):
                 move = {"by": node, "epoch": self.epochs[node], "machine": f["machine"], "subject": f["subject"]}
+                move |= {"from": short(f["source"]), "to": short(f["target"])}
                 failed = {"failed": True} if record.kind == "refuse" else {}
-                yield move | {"from": short(f["source"]), "to": short(f["target"])} | failed
+                yield (move if since(self.release) >= SOURCES_LOGGED_SINCE else as_logged_by_0_8_0(move, failed)) | failed
 
     def _requests(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
         """Every request in the order in which its receiver was done with it."""
@@ -277,7 +290,7 @@ def writes(record: Record) -> Iterator[dict[str, Any]]:
         yield {"by": by, "op": "rejected", "codes": f["codes"]}
     elif record.kind == "change" and f["write"]:
         v, tp = f["value"], TopicPartition.parse(f["subject"].partition("@")[0])
-        value = LeaderAndIsr(v["leader"], tuple(v["isr"]), v["leader_epoch"], v["zk_version"], v["controller_epoch"])
+        value = LeaderAndIsr.of_plain(v)
         yield from _write(by, f["fence"], f["write"], state_path(tp), encode_state(value).decode(), value.zk_version, False)
 
 

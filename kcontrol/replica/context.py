@@ -32,7 +32,10 @@ class HostedPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext:
-    """One broker beside its controller module; the driver alone writes it. Only where it `keeps_logs` has it a data side."""
+    """One broker beside its controller module; the driver alone writes it. Only where it `keeps_logs` has it a data side.
+
+    `unfetched` are the partitions whose leaders it was told only when it was stopping already.
+    """
 
     broker_id: int
     rules: Rules
@@ -48,12 +51,28 @@ class BrokerContext:
     live_brokers: AbstractSet[int] = field(default_factory=set)
     metadata: Mapping[TopicPartition, Any] = field(default_factory=dict)
     hosted: Mapping[TopicPartition, HostedPartition] = field(default_factory=dict)
+    unfetched: AbstractSet[TopicPartition] = field(default_factory=set)
+    refused: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)  # followers, as INELIGIBLE_REPLICA
     offline_partitions: AbstractSet[TopicPartition] = field(default_factory=set)
     logs: Mapping[TopicPartition, ReplicaLog] = field(default_factory=dict)
 
     def leads(self, tp: TopicPartition) -> bool:
         held = self.hosted.get(tp)
         return held is not None and held.value.leader == self.broker_id
+
+    def fetches(self, tp: TopicPartition) -> bool:
+        held = self.hosted.get(tp)
+        return held is not None and held.value.leader != self.broker_id and tp not in self.unfetched
+
+    def takes_in(self, tp: TopicPartition, replica_id: int) -> bool:
+        """Whether a leader may want this follower in sync: since 3.3 only one that it takes for alive.
+
+        Nor does it want one that it was refused before it has heard of something else: in Kafka it asks with each fetch, in vain.
+        Source: Partition.isReplicaIsrEligible (3.9).
+        """
+        return not self.rules.isr_of_the_living or (
+            replica_id in self.live_brokers and replica_id not in self.refused.get(tp, ())
+        )
 
     def copy(self) -> BrokerContext:
         """An independent twin; the values inside are shared, since they are immutable."""

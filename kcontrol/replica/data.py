@@ -55,8 +55,10 @@ def note_fetch(ctx: BrokerContext, event: FollowerFetch) -> Handler:
         yield WriteLog(event.partition, NoteFollower(event.replica_id, event.offset))
 
 
-def may_join(ctx: BrokerContext, tp: TopicPartition, offset: int) -> bool:
+def may_join(ctx: BrokerContext, tp: TopicPartition, replica_id: int, offset: int) -> bool:
     """Whether a follower with this log end offset may enter the ISR. Source: Partition.isFollowerInSync (2.8)."""
+    if not ctx.takes_in(tp, replica_id):
+        return False
     log = ctx.logs[tp]
     begins = log.epochs[-1].start_offset if log.latest_epoch == log.leader_epoch else log.end_offset
     return offset >= log.high_watermark and (ctx.rules.rejoins_at == "high_watermark" or offset >= begins)

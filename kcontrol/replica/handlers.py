@@ -33,27 +33,42 @@ def _obey(ctx: BrokerContext, event: Any) -> Handler:
         yield Learn("controller_id", event.controller_id, context="broker")
     if ctx.controller_epoch != event.controller_epoch:
         yield Learn("controller_epoch", event.controller_epoch, context="broker")
+        yield from _forget_refusals(ctx)
+
+
+def _forget_refusals(ctx: BrokerContext) -> Handler:
+    """What was refused may be granted now."""
+    if ctx.refused:
+        yield Learn("refused", clear=True, context="broker")
 
 
 def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Handler:
-    """Become leader or follower of the partitions whose leader epoch is new."""
+    """Become leader or follower of the partitions whose leader epoch is new; who is stopping fetches none of them.
+
+    Source: ReplicaManager.makeFollowers (2.8; since 0.8.1).
+    """
     error = _refused(ctx, event)
     errors: dict[TopicPartition, str] = {}
     if error == "NONE":
         yield from _obey(ctx, event)
-        errors = {tp: why for tp, told in event.partitions.items() if (why := _rejects(ctx, tp, told))}
+        errors = {tp: why for tp, told in event.partitions.items() if (why := _rejects(ctx, tp, told)) is not None}
         if len(errors) < len(event.partitions):
-            yield Adopt("hosted", tuple(tp for tp in event.partitions if tp not in errors) if errors else None)
-    yield Respond(event.correlation_id, {"error": error, "errors": errors})
+            taken = tuple(tp for tp in event.partitions if tp not in errors)
+            yield Adopt("hosted", taken if errors else None)
+            if ctx.shutdown_attempts and not ctx.rules.fetches_to_the_end:
+                yield Learn("unfetched", taken, context="broker")
+            yield from _forget_refusals(ctx)
+    yield Respond(event.correlation_id, {"error": error, "errors": {tp: why for tp, why in errors.items() if why}})
 
 
 def _rejects(ctx: BrokerContext, tp: TopicPartition, told: Any) -> str | None:
+    """The error with which a partition is not taken over, empty where there is none; None if it is taken over."""
     if tp in ctx.offline_partitions:
         return "KAFKA_STORAGE_ERROR"
     held = ctx.hosted.get(tp)
     if held is not None and told.leader_epoch <= held.value.leader_epoch:
         return ctx.rules.old_leader_epoch
-    return None if ctx.broker_id in told.replicas else "UNKNOWN_TOPIC_OR_PARTITION"
+    return None if ctx.broker_id in told.replicas or ctx.rules.strangers_obey else "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> Handler:
@@ -63,6 +78,7 @@ def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> 
         yield from _obey(ctx, event)
         if ctx.live_brokers != set(event.live_brokers):
             yield Learn("live_brokers", event.live_brokers, clear=True, context="broker")
+            yield from _forget_refusals(ctx)
         gone = tuple(tp for tp, told in event.partitions.items() if told.leader == LEADER_DURING_DELETE)
         if gone:
             yield Learn("metadata", remove=gone, context="broker")
@@ -82,7 +98,7 @@ def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handle
         if stopped:
             yield Learn("hosted", remove=stopped, context="broker")
         for tp, told in event.partitions.items():
-            if told.delete and tp in ctx.logs and tp not in errors:
+            if told.delete and tp in ctx.logs and tp not in errors and ctx.rules.deletes_logs:
                 yield from data.delete(ctx, tp)
     yield Respond(event.correlation_id, {"error": error, "errors": errors})
 
@@ -103,14 +119,19 @@ def _keeps(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> str | N
 def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Handler:
     """A leader asks for the larger ISR, unless it waits for an answer already."""
     held = ctx.hosted.get(event.partition)
-    if held and ctx.leads(event.partition) and event.replica_id not in held.value.isr:
+    if (
+        held
+        and ctx.leads(event.partition)
+        and event.replica_id not in held.value.isr
+        and ctx.takes_in(event.partition, event.replica_id)
+    ):
         yield from _ask_for(ctx, event.partition, held, (*held.value.isr, event.replica_id))
 
 
 def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
     """A leader that keeps a log notes how far its follower is, which may now be far enough for the ISR."""
     yield from data.note_fetch(ctx, event)
-    if ctx.leads(event.partition) and data.may_join(ctx, event.partition, event.offset):
+    if ctx.leads(event.partition) and data.may_join(ctx, event.partition, event.replica_id, event.offset):
         yield from replica_caught_up(ctx, events.ReplicaCaughtUp(event.partition, event.replica_id))
 
 
@@ -149,11 +170,28 @@ def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Ha
     """Take over what the controller has written; after a refusal the old ISR stands until a newer LeaderAndIsr.
 
     So it does after an error that Kafka would ask about again: the question counts as under way while its answer is being heard,
-    so a second one is refused. Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8).
+    so a second one is refused. Since 3.3 a leader that knows more than whoever answers asks again, and one that has wanted a
+    broker that does not live has its old ISR back at once.
+    Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8), Partition.handleAlterPartitionError (3.9).
     """
+    refused = {
+        tp: _refused_with(ctx, tp) for tp, answer in event.partitions if answer == "INELIGIBLE_REPLICA" and tp in ctx.hosted
+    }
+    if refused:
+        yield Learn("refused", refused, context="broker")
     settled = {tp: after for tp, answer in event.partitions if (after := _settle(ctx, tp, answer))}
     if settled:
         yield Learn("hosted", settled, context="broker")
+    for tp, answer in event.partitions:
+        held = ctx.hosted.get(tp)
+        if answer == "NOT_CONTROLLER" and held and held.pending_isr:
+            yield Ask("AlterIsr", {tp: held.value._replace(isr=held.pending_isr)})
+
+
+def _refused_with(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, ...]:
+    """The followers of a partition that have been refused, with those of the wish that is refused now."""
+    held = ctx.hosted[tp]
+    return tuple(sorted({*ctx.refused.get(tp, ()), *held.pending_isr} - set(held.value.isr)))
 
 
 def _settle(ctx: BrokerContext, tp: TopicPartition, answer: Any) -> HostedPartition | None:
@@ -162,7 +200,7 @@ def _settle(ctx: BrokerContext, tp: TopicPartition, answer: Any) -> HostedPartit
         return None
     if isinstance(answer, LeaderAndIsr) and answer.leader_epoch == held.value.leader_epoch:
         return held._replace(value=answer, pending_isr=())
-    return None
+    return held._replace(pending_isr=()) if answer == "INELIGIBLE_REPLICA" else None
 
 
 # fmt: off

@@ -293,7 +293,8 @@ class Driver:
 
     def _look_behind(self, changed: Mapping[Any, HostedPartition | None]) -> None:
         for tp, held in changed.items():
-            if held and held.value.leader == self.node and not held.pending_isr and len(held.value.isr) < len(held.replicas):
+            leads = held is not None and held.value.leader == self.node and not held.pending_isr
+            if held and leads and (len(held.value.isr) < len(held.replicas) or self.broker.rules.strangers_obey):
                 self.behind[tp] = held
             else:
                 self.behind.pop(tp, None)

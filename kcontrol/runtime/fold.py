@@ -183,7 +183,7 @@ class Fold:
         controller.setdefault("leadership", {})[partition] = f["value"]
         if f["write"]:
             v = f["value"]
-            value = LeaderAndIsr(v["leader"], tuple(v["isr"]), v["leader_epoch"], v["zk_version"], v["controller_epoch"])
+            value = LeaderAndIsr.of_plain(v)
             self.state["znodes"][state_path(TopicPartition.parse(partition))] = [
                 encode_state(value).decode(),
                 v["zk_version"],

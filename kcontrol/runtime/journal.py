@@ -6,8 +6,8 @@ A journal in a file is JSON lines; the first record is of kind `run` and holds t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import Field, is_dataclass
 from dataclasses import fields as dataclass_fields
-from dataclasses import is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -193,12 +193,18 @@ def _plain_structure(value: Any) -> Any:
     if hasattr(value, "plain"):
         return value.plain()
     if is_dataclass(value):
-        kept = (f.name for f in dataclass_fields(value) if f.metadata.get("journal", True))
+        kept = (f.name for f in dataclass_fields(value) if _is_said(f, value))
         named = {"event": value.name} if isinstance(value, Event) else {}
         return named | {name: plain(getattr(value, name)) for name in kept}
     if hasattr(value, "_fields"):
         return {name: plain(item) for name, item in zip(value._fields, value, strict=True)}
     return [plain(item) for item in value]
+
+
+def _is_said(f: Field[Any], event: Any) -> bool:
+    """Whether the journal has this field of this event."""
+    how = f.metadata.get("journal", True)
+    return bool(how) and (how != "if told" or getattr(event, f.name) != f.default)
 
 
 def to_line(record: Record) -> bytes:

@@ -103,7 +103,7 @@ def can_fetch(world: World, follower: int, partition: str) -> bool:
 def _fetch(world: World, n: int, tp: TopicPartition) -> Fetch | None:
     """The next fetch of a follower whose leader can be spoken to, believes that it leads and, since 2.1, under the same epoch."""
     held, has_log = world.processes[n].driver.broker.hosted.get(tp), tp in world.processes[n].driver.broker.logs
-    if held is None or not has_log or held.value.leader == n or not hears(world, held.value.leader):
+    if held is None or not has_log or not world.processes[n].driver.broker.fetches(tp) or not hears(world, held.value.leader):
         return None
     broker = world.processes[held.value.leader].driver.broker
     agreed = broker.leads(tp) and (
@@ -127,7 +127,7 @@ def _changes_something(world: World, n: int, fetch: Fetch) -> bool:
         return True
     mine, leader = world.processes[n].driver.broker.logs[tp], world.processes[fetch.leader].driver.broker
     held = leader.hosted[tp]
-    joins = n not in held.value.isr and not held.pending_isr and replica.may_join(leader, tp, offset)
+    joins = n not in held.value.isr and not held.pending_isr and replica.may_join(leader, tp, n, offset)
     learns = min(offset, answer.high_watermark) != mine.high_watermark
     return joins or learns or leader.logs[tp].end_of(n) != offset
 

@@ -179,15 +179,28 @@ def fetch(world: World, follower: int, partition: str) -> None:
 
 
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
-    """Followers outside the ISR that agree with a living leader about who leads and, where fetches name it, since when."""
+    """Followers outside the ISR that agree with a living leader about who leads and, where fetches name it, since when.
+
+    In 0.8.0 a leader takes in whoever fetches, one of its replicas or not (KAFKA-1097).
+    """
     for n, p in sorted(world.processes.items()):
-        is_free = not p.driver.broker.rules.fetch_names_epoch
+        broker = p.driver.broker
+        is_free = not broker.rules.fetch_names_epoch
         for tp, held in p.driver.behind.items() if not p.frozen else ():
-            for follower in held.replicas:
+            strangers = (
+                [b for b in sorted(world.processes) if b not in held.replicas] if p.driver.broker.rules.strangers_obey else []
+            )
+            for follower in (*held.replicas, *strangers):
                 other = world.processes.get(follower)
-                if follower == n or follower in held.value.isr or other is None or other.frozen:
+                if (
+                    follower == n
+                    or follower in held.value.isr
+                    or other is None
+                    or other.frozen
+                    or not broker.takes_in(tp, follower)
+                ):
                     continue
-                mine = other.driver.broker.hosted.get(tp)
+                mine = other.driver.broker.hosted.get(tp) if other.driver.broker.fetches(tp) else None
                 if mine and mine.value.leader == n and (is_free or mine.value.leader_epoch == held.value.leader_epoch):
                     yield follower, tp
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 def lacks_topic(world: World, topic: str) -> bool:
     """Whether the topic could be created: some broker has made the place for it, and it is not there."""
     path, config = znodes.topic_path(topic), znodes.topic_config_path(topic)
+    if not world.settings.rules().topic_configs:
+        return world.have(znodes.BROKER_IDS, path) == [True, False]
     return world.have(znodes.parent(path), znodes.parent(config), path) == [True, True, False]
 
 
@@ -34,14 +36,15 @@ def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
 
 
 def create_topic(world: World, topic: str, assignment: Any) -> None:
-    """What the topic tool writes: the configuration, then the topic with its replicas, with an id since 2.8."""
+    """What the topic tool writes: the configuration, if there are any, then the topic with its replicas, with an id since 2.8."""
     rules = world.settings.rules()
     topic_id = topic_ids.of(topic) if rules.topic_ids else None
     data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id), rules.topic_znode)
     path, config = znodes.topic_config_path(topic), znodes.encode_topic_config({})
-    (left_behind,) = world.have(path)
-    act = ["create_topic", topic, assignment]
-    world.write([(Op("set" if left_behind else "create", path, config),), (Op("create", znodes.topic_path(topic), data),)], act)
+    left_behind, has_place = world.have(path, znodes.TOPICS)
+    first = Op("set" if left_behind else "create", path, config) if rules.topic_configs else Op("create", znodes.TOPICS)
+    ops = [*([first] if rules.topic_configs or not has_place else []), Op("create", znodes.topic_path(topic), data)]
+    world.write([(op,) for op in ops], ["create_topic", topic, assignment])
 
 
 def topics(world: World) -> tuple[str, ...]:
@@ -82,8 +85,11 @@ def set_data(world: World, path: str, text: str) -> None:
 
 
 def create(world: World, path: str, text: str) -> None:
-    """An outside hand creates a persistent znode."""
-    world.write([(Op("create", path, text.encode()),)], ["create", path, text])
+    """An outside hand creates a persistent znode; for a request also `/admin`, which no broker of 0.8.0 creates."""
+    above = znodes.parent(path)
+    missing = above == znodes.parent(znodes.REASSIGN_PARTITIONS) and world.have(above) == [False]
+    ops = [*([Op("create", above)] if missing else []), Op("create", path, text.encode())]
+    world.write([(op,) for op in ops], ["create", path, text])
 
 
 def is_step(world: World, number: Any, do: Any) -> bool:

@@ -29,7 +29,7 @@ def note_fetches(world: World, driver: Driver, correlation_id: str, received: Re
 
 
 def _followed(driver: Driver) -> set[int]:
-    return {held.value.leader for held in driver.broker.hosted.values()} - {driver.node}
+    return {held.value.leader for tp, held in driver.broker.hosted.items() if driver.broker.fetches(tp)}
 
 
 def holds_back(world: World, driver: Driver, correlation_id: str, body: Any) -> bool:

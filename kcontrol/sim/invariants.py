@@ -307,7 +307,7 @@ INVARIANTS: tuple[Invariant, ...] = (
               "0.8.0", STEP, _WRITING, _STATE, leader_in_isr,
               "Election.scala, and ReplicaStateMachine.removeReplicasFromIsr, which leaves leader -1 behind (2.8)"),
     Invariant("ISR in assignment", "Every member of an ISR is an assigned replica.",
-              "0.8.0", STEP, _WRITING, _STATE, isr_in_assignment,
+              "0.8.1", STEP, _WRITING, _STATE, isr_in_assignment,
               "PartitionStateMachine.initializeLeaderAndIsrForPartitions, Partition.expandIsr (2.8)"),
     Invariant("ISR never empty", "An ISR keeps its last member, whatever becomes of it.",
               "1.1", STEP, _WRITING, _STATE, isr_not_empty,

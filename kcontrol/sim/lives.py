@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kcontrol.controller.handlers import every_event
 from kcontrol.events import BrokerStartup, Expire, LogDirFailure, NewSession, RegisterBroker, RegisterBrokerAndReelect, Shutdown
-from kcontrol.generations import LISTENERS
+from kcontrol.generations import EVENT_THREAD
 from kcontrol.model import TopicPartition
 from kcontrol.runtime import logs
 from kcontrol.runtime.driver import Driver
@@ -55,8 +55,12 @@ def kill(world: World, n: int) -> None:
 
 
 def _stop(world: World, n: int, cause: RecordId | None, exit_code: int | None) -> RecordId:
-    """The record of a process's end. What it has sent to a frozen broker lies there in a socket, and will be read."""
-    unread = world.network.unread(n, [b for b, p in world.processes.items() if p.frozen and b != n])
+    """The record of a process's end. What it has sent to a frozen broker lies there in a socket, and will be read.
+
+    From 0.9 to 0.10.1 a broker drops what comes through a socket that is closed. Source: Selector.close (0.9.0.1, 0.10.2.2).
+    """
+    frozen = [b for b, p in world.processes.items() if p.frozen and b != n]
+    unread = world.network.unread(n, frozen) if world.settings.rules().reads_from_the_dead else []
     left = world.network.left_by_dead(n, {b: p.driver.incarnation for b, p in world.processes.items()})
     world.network.forget(n, unread, left)
     said = {name: brokers for name, brokers in (("unread", unread), ("left", left)) if brokers}
@@ -134,16 +138,18 @@ def leave(world: World, n: int) -> None:
 def renew(world: World, n: int) -> None:
     """The client library of a living broker learns that its session is gone.
 
-    Where there is an event thread it hears of that before anything else. ZkClient says nothing, opens another session at once,
-    and then calls every listener there is.
+    Where there is an event thread alone it hears of that before anything else. ZkClient says nothing, opens another session at
+    once, and then calls every listener there is.
     """
     p = world.processes[n]
     p.lost = record = p.driver.log("renew", p.lost)
-    if p.driver.controller.rules.design == LISTENERS:
+    design = p.driver.controller.rules.design
+    if design != EVENT_THREAD:
         record = _open(world, n)
+        session = p.driver.client.session_id if p.driver.controller.rules.own_znode == "fails" else 0
         p.driver.enqueue(NewSession(), record)
-        p.driver.enqueue(RegisterBroker(p.host, p.port), record)
-        for event in every_event(p.driver.watched):
+        p.driver.enqueue(RegisterBroker(p.host, p.port, session=session), record)
+        for event in every_event(p.driver.watched, design):
             p.driver.enqueue(event, record)
         return
     p.session = "expiring"

@@ -162,6 +162,8 @@ class Network:
 def response_event(parcel: Parcel, receiver: int, body: Any, controller: ControllerContext) -> events.Event | None:
     """What the controller hears when a broker has answered; of StopReplica, what concerns the deletion of topics alone."""
     if parcel.api == "LeaderAndIsr":
+        if not controller.rules.outlives_log_dir:
+            return None
         errors = tuple(body["errors"].items())
         return events.LeaderAndIsrResponseReceived(receiver, body["error"], errors, parcel.requests.leader_and_isr[receiver])
     if parcel.api == "UpdateMetadata":

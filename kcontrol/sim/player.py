@@ -42,6 +42,7 @@ class Player:
         self.winner: int | None = None
         self.recorded: Mapping[str, Any] = {}
         self.all_hear = True
+        self.slow: int | None = None
 
     def play(self) -> World:
         """Do all steps, letting the cluster come to rest after each. Raises UserError for a step that cannot be done."""
@@ -75,11 +76,19 @@ class Player:
 
         A controller of 0.8 that hears of it too late does not resign; where the recording shows that, the winner is alone first.
         """
+        prompt = [action for action in routine if not self._waits(action)]
+        self.slow = self.slow if prompt else None
+        routine = prompt or routine
         bids = [action for action in routine if self._is_bid(action)] if self.all_hear else []
-        if bids and (hearing := [action for action in routine if action[0] in LOCAL and action not in bids]):
+        if bids and (hearing := [a for a in routine if a[0] in LOCAL and a not in bids and a[2:] != ("main",)]):
             return hearing[0]
         mine = [action for action in routine if action[0] in LOCAL and action[1] == self.winner]
         return (mine or bids or routine)[0]
+
+    def _waits(self, action: Any) -> bool:
+        """Whether this has to wait until a slow broker has fetched once more: that it hears of requests or ends, or a timer."""
+        late = action == ("exit", self.slow) or (action[0], action[-1]) == ("request", self.slow)
+        return self.slow is not None and (late or action[0] == "fire")
 
     def _somebody_else_rules_on(self, number: int) -> bool:
         """Whether a later step of the recording has a transition by a broker that is not the winner, and has not won again."""
@@ -155,9 +164,23 @@ class Player:
             self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown), version).decode()))
 
     def term(self, brokers: Any) -> None:
+        """In good order. A broker that fetches once more before it hears that it is to stop enters an ISR again, as recorded."""
         for broker in _list(brokers):
+            self.slow = broker if self._is_in_sync_again(broker) else None
             self.world.step(("term", broker))
             self._settle()
+        self.slow = None
+
+    def _is_in_sync_again(self, broker: int) -> bool:
+        """Whether, in the recording, somebody writes a partition's ISR without this broker, and then one with it."""
+        left: set[str] = set()
+        for w in self.recorded.get("writes", ()):
+            isr = w["data"]["isr"] if w.get("path", "").endswith("/state") and w["op"] == "set" else None
+            if isr is not None and broker not in isr:
+                left.add(w["path"])
+            elif isr is not None and w["path"] in left:
+                return True
+        return False
 
     def prefer(self, partitions: list[str]) -> None:
         text = encode_partition_list(tuple(map(TopicPartition.parse, partitions))).decode()

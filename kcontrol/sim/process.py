@@ -11,7 +11,7 @@ from kcontrol import events
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.handlers import handle as handle_controller_event
 from kcontrol.effects import WatchEvent
-from kcontrol.generations import EVENT_THREAD, LISTENERS, Rules
+from kcontrol.generations import EVENT_THREAD, LISTENERS, QUEUE, Rules
 from kcontrol.group.context import GroupContext
 from kcontrol.group.handlers import REQUESTS, SCHEDULER
 from kcontrol.group.handlers import THREADS as GROUP_THREADS
@@ -38,6 +38,10 @@ THREADS: dict[str, tuple[tuple[str, str, str | None], ...]] = {
                    ("delete-topics",       "controller", LOCK),
                    ("send",                "controller", LOCK),
                    ("requests",            "broker",     None)),
+    QUEUE:        (("zk-events",           "controller", None),
+                   ("controller",          "controller", None),
+                   ("main",                "broker",     None),
+                   ("requests",            "broker",     None)),
     EVENT_THREAD: (("main",                "broker",     None),
                    ("controller",          "controller", None),
                    ("requests",            "broker",     None)),
@@ -48,6 +52,7 @@ ROUTES: dict[str, tuple[str, dict[type[events.Event], str]]] = {
                                   events.AutoPreferredReplicaLeaderElection: "scheduler",
                                   events.DeletionsResumed: "delete-topics",
                                   events.TopicDeletionStopReplicaResponseReceived: "send"}),
+    QUEUE:        ("controller", dict.fromkeys((events.PathChanged, events.NewSession, events.RegisterBroker), "zk-events")),
     EVENT_THREAD: ("controller", {}),
 }
 # fmt: on

@@ -10,7 +10,7 @@ from kcontrol.config import BrokerConfig
 from kcontrol.errors import UserError
 from kcontrol.generations import Rules, rules
 
-PLAYED = ("0.8.1", "1.1", "2.4", "2.8")
+PLAYED = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9")
 """The release lines whose handlers are here whole; of others there are single rules, for `rule_changes`."""
 
 FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "shrink", "lose", "duplicate", "delete_controller", "produce",

@@ -29,6 +29,7 @@ STYLE = """<style>
 
 SHAPE = {"shape": "box", "style": "rounded,filled", "fillcolor": "#f1f3f5", "fontname": "Helvetica,sans-serif", "fontsize": "12"}
 WRAP = 64
+WIDEST = 4
 
 
 class Diagram(graphviz.Digraph):  # type: ignore[misc]
@@ -81,7 +82,10 @@ def machine(table: TransitionTable, current: Enum | str | None = None, counts: M
 
     `current` is lit. An edge bears the name of the function that decides it, so that a learner's own rule is seen.
     """
-    diagram = _diagram(table.name, rankdir="LR", label=_literal([table.source]), fontname="Helvetica,sans-serif", fontsize="10")
+    towards = "LR" if len(table.states) <= WIDEST else "TB"  # seven states side by side are wider than a page
+    diagram = _diagram(
+        table.name, rankdir=towards, label=_literal([table.source]), fontname="Helvetica,sans-serif", fontsize="10"
+    )
     numbers = {str(state): count for state, count in (counts or {}).items()}
     for state in table.states:
         name, count = str(state), numbers.get(str(state))

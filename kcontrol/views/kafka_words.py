@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kcontrol.model import ReplicaAssignment
+from kcontrol.model import RECOVERED, ReplicaAssignment
 from kcontrol.runtime.journal import Record
 from kcontrol.views.text import clean
 from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_topic, delete_topic_path, topic_path
@@ -126,7 +126,8 @@ class KafkaWords:
         row = picked(kind, self.release)
         states = ", ".join(f"BrokerState(brokerId={b}, brokerEpoch=-1)" for b in value["isr"])
         isr = {"isr": ", ".join(map(str, value["isr"])), "joined": _joined(value["isr"]), "states": states}
-        return row[-1].format(**value | isr) if row else ""
+        recovery = "RECOVERING" if value.get("leader_recovery_state", RECOVERED) else "RECOVERED"
+        return row[-1].format(**value | isr, recovery=recovery) if row else ""
 
     # ---------------------------------------------------------------- requests
 

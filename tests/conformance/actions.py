@@ -8,7 +8,7 @@ from typing import Any
 
 from kcontrol import events, znodes
 from kcontrol.effects import Op
-from kcontrol.generations import LISTENERS
+from kcontrol.generations import EVENT_THREAD, LISTENERS
 from kcontrol.model import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kcontrol.sim import topic_ids
 from kcontrol.sim.process import Process
@@ -102,7 +102,7 @@ def session_callbacks(stage: Stage, broker: int) -> None:
     if broker in stage.cut_off:
         stage.cut_off.discard(broker)
         stage.step(("renew", broker))
-    elif stage.rules.design == LISTENERS:
+    elif stage.rules.design != EVENT_THREAD:
         driver.enqueue(events.NewSession(), None)
     else:
         driver.clear(THREAD, None)

@@ -19,6 +19,7 @@ from kcontrol.events import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from kcontrol.lab import answers, exercises
 from kcontrol.model import LeaderAndIsr, TopicPartition
 from kcontrol.replica.context import HostedPartition
 from kcontrol.replica.handlers import handle
@@ -91,6 +92,24 @@ def test_a_request_for_an_earlier_life_is_refused(kind: type, more: dict[str, An
     broker = Broker()
     answers = [broker.request(kind, {}, broker_epoch=epoch, **more)["error"] for epoch in (49, 50, 51, -1)]
     assert answers == ["STALE_BROKER_EPOCH", "NONE", "NONE", "NONE"]
+
+
+@pytest.mark.parametrize("broker_epoch", [49, 50, 51, -1])
+@pytest.mark.parametrize("controller_epoch", [1, 2, 3])
+@pytest.mark.parametrize("leader_epoch", [3, 4, 5])
+def test_the_exercise_refuses_as_the_broker_does(broker_epoch: int, controller_epoch: int, leader_epoch: int) -> None:
+    """The solution of `the-epoch-check` and the handler agree for epochs below, at and above those that the broker knows."""
+    check = answers.shipped(exercises.registry()["the-epoch-check"], "solution")
+    broker = Broker()
+    entry = {T0: broker.told(2, leader_epoch)}
+    body = broker.request(LeaderAndIsrRequest, entry, broker_epoch=broker_epoch, controller_epoch=controller_epoch)
+    whole = {
+        "STALE_BROKER_EPOCH": "broker",
+        "STALE_CONTROLLER_EPOCH": "controller",
+        "NONE": "leader" if body["errors"] else "obey",
+    }
+    told = {"broker": broker_epoch, "controller": controller_epoch, "leader": leader_epoch}
+    assert check(told, {"broker": 50, "controller": 2, "leader": 4}) == whole[body["error"]]
 
 
 def test_a_leader_epoch_must_be_newer() -> None:

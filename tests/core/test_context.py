@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcontrol.controller.context import ControllerContext, apply_change, apply_learn
-from kcontrol.controller.failover_and_resignation import FORGOTTEN_AT_RESIGNATION
+from kcontrol.controller.resignation_steps import FORGOTTEN_AT_RESIGNATION
 from kcontrol.effects import Learn, StateChange
 from kcontrol.generations import KAFKA_2_8
 from kcontrol.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaAssignment, ReplicaState, TopicPartition
@@ -188,7 +188,7 @@ def test_a_resigned_controller_remembers_nothing() -> None:
     """
     learnt = {f.name for f in fields(ControllerContext)} - set(GIVEN)
     numbers = {"controller_epoch", "controller_epoch_zk_version", "offline_partition_count", "preferred_replica_imbalance_count"}
-    of_listeners = {"has_channels", "machines_started", "preferred_elections", "deletion_thread"}
+    of_listeners = {"scheduler_runs", "has_channels", "machines_started", "preferred_elections", "deletion_thread"}
     assert learnt - set(FORGOTTEN_AT_RESIGNATION) - numbers - of_listeners == {"active_controller_id"}
 
 

@@ -19,6 +19,7 @@ from tests.core.support import T0, TOPICS, U0, cluster, stored
 NEW = ("create_topic", "v", ((1, 2, 3), (3, 2), (2, 1)))
 MOVED = {U0: (2, 3), T0: (3, 2)}
 MOST_STEPS = 20_000
+STUCK = ("0.8.1", "0.8.2", "0.9", "0.10.2")  # where a deletion may be begun too late to be ended
 
 
 def failover(world: World) -> int:
@@ -132,16 +133,16 @@ def test_the_controller_may_die_at_any_round_trip(release: str, story: Callable[
     assert points >= 5
 
 
-@pytest.mark.parametrize("release", PLAYED)
+@pytest.mark.parametrize("release", PLAYED[1:])
 def test_the_controller_may_die_at_any_round_trip_of_a_deletion(release: str) -> None:
     """Wherever it dies, once it is back the topic is gone with all its znodes, and the other topic is led.
 
-    Of old that is so until the first state znode has gone: then nobody can bring the partition's replicas Offline any more, and
-    the request stays. Source: ReplicaStateMachine.handleStateChange, leaderAndIsrIsEmpty (0.8.1.1).
+    Up to 1.0 that is so until the first state znode has gone: then nobody can bring the partition's replicas Offline any more,
+    and the request stays. Source: ReplicaStateMachine.handleStateChange, leaderAndIsrIsEmpty (0.8.1.1, 1.0.2).
     """
     world = cluster(release=release, config=BrokerConfig.of(release).but("delete.topic.enable", True))
     victim = deletion(world)
-    stuck = []
+    stuck, may_stick = [], world.settings.rules().unled_replica == "stays"
     for point, crashed in enumerate(crashes(world, victim), 1):
         goes_on(crashed)
         assert leaderless(crashed) == [], report(crashed, f"point {point}")
@@ -150,7 +151,7 @@ def test_the_controller_may_die_at_any_round_trip_of_a_deletion(release: str) ->
         goes_on(crashed)
         left = [path for path in crashed.zk.tree() if path.endswith("/t") or "/t/" in path]
         stuck += [point] if left else []
-        assert bool(left) is (lost and release == "0.8.1"), report(crashed, f"point {point}: {left}")
+        assert bool(left) is (lost and may_stick), report(crashed, f"point {point}: {left}")
         assert {name for name, (leader, _) in stored(crashed).items() if leader in crashed.processes} == {"u-0"}
     print(f"{release} deletion: {point} points, {len(stuck)} of them stuck")
-    assert point >= 20 and bool(stuck) is (release == "0.8.1")
+    assert point >= 20 and bool(stuck) is may_stick

@@ -17,6 +17,16 @@ CHANGED = {
     # rule                   last release before, value    first release after, value
     "offline_order":         ("0.8.1", "isr",              "0.8.2", "ar"),
     "unclean_default":       ("0.10.2", True,              "0.11.0", False),
+    "follows_epoch":         ("0.8.1", True,               "0.8.2", False),
+    "looks_before_electing": ("0.8.1", False,              "0.8.2", True),
+    "resigns_when_replaced": ("0.8.2", False,              "0.9.0", True),
+    "own_znode":             ("0.8.2", "waited out",       "0.9.0", "fails"),
+    "told_of_newcomer":      ("0.8.2", "newcomer",         "0.9.0", "everybody"),
+    "rereads_assignment":    ("0.8.2", True,               "0.9.0", False),
+    "shutdown_order":        ("0.9.0", "isr",              "0.10.0", "ar"),
+    "refuses_dead_targets":  ("0.10.0", True,              "0.10.1", False),
+    "skips_own_session":     ("0.10.1", False,             "0.10.2", True),
+    "listens_in_office":     ("0.10.1", False,             "0.10.2", True),
     "fenced_writes":         ("2.0", False,                "2.1", True),
     "pipelined":             ("1.0", False,                "1.1", True),
     "offline_at_startup":    ("2.2", False,                "2.3", True),
@@ -26,8 +36,10 @@ CHANGED = {
     "lost_epoch":            ("1.0", "is logged",          "1.1", "ends it"),
     "elects_with_epoch":     ("2.0", False,                "2.1", True),
     "registers_with_version": ("2.1", False,               "2.2", True),
-    "leads_already":         ("2.1", "elected again",      "2.2", "left alone"),
-    "reassignment":          ("2.3", "twelve steps",       "2.4", "phases"),
+    "leaderless":            ("0.11.0", "led by the dead", "1.0", "led by nobody online"),
+    "reassigns_on_request":  ("2.3", False,                "2.4", True),
+    "replica_table":         ("0.8.0", "0.8.0",            "0.8.1", "0.8.1"),
+    "strangers_obey":        ("0.8.0", True,               "0.8.1", False),
     "deleted_together":      ("2.4", False,                "2.5", True),
     "metadata_answers":      ("2.4", False,                "2.5", True),
     "rebalances_in_sync_alone": ("2.5", False,             "2.6", True),
@@ -35,6 +47,11 @@ CHANGED = {
     "added_replica_is_new":  ("2.6", False,                "2.7", True),
     "alter_isr":             ("2.6", False,                "2.7", True),
     "topic_ids":             ("2.7", False,                "2.8", True),
+    "untold_death":          ("3.0", "nothing was leaderless", "3.1", "nothing was said"),
+    "leader_recovery":       ("3.1", False,                "3.2", True),
+    "isr_of_the_living":     ("3.2", False,                "3.3", True),
+    "feature_znode":         ("3.2", 1,                    "3.3", 2),
+    "controller_znode":      ("3.3", 1,                    "3.4", 2),
     "features":              ("2.6", False,                "2.7", True),
 }  # fmt: skip
 
@@ -46,6 +63,24 @@ def test_a_rule_changes_in_one_release(rule: str) -> None:
     found = {release: getattr(rules(release), rule) for release in RELEASES}
     assert RELEASES.index(after) == RELEASES.index(before) + 1
     assert found == {release: old if RELEASES.index(release) <= RELEASES.index(before) else new for release in RELEASES}
+
+
+def test_a_preferred_leader_that_leads_changed_twice() -> None:
+    """Nothing to do before 1.1, another election up to 2.1, left alone since 2.2 (KIP-183)."""
+    found = [rules(release).leads_already for release in ("0.8.1", "1.0", "1.1", "2.1", "2.2", "3.9")]
+    assert found == ["not needed", "not needed", "elected again", "elected again", "left alone", "left alone"]
+
+
+def test_stops_were_grouped_for_a_while() -> None:
+    """From 0.10.2 to 1.0 replicas that stay on disk are stopped by one request for each broker, before and after one by one."""
+    found = [rules(release).groups_stop_replica for release in ("0.10.1", "0.10.2", "1.0", "1.1")]
+    assert found == [False, True, True, False]
+
+
+def test_producer_ids_were_taken_at_the_start_for_a_while() -> None:
+    """None before 0.11; then a broker takes its first ones when it starts, and since 3.0 when a producer needs some (KIP-730)."""
+    found = [rules(release).takes_producer_ids for release in ("0.10.2", "0.11.0", "2.8", "3.0", "3.9")]
+    assert found == [False, True, True, False, False]
 
 
 def test_truncation_changed_twice() -> None:
@@ -95,8 +130,8 @@ def test_what_is_no_release_is_refused(release: str) -> None:
 
 def test_a_world_refuses_a_release_that_it_does_not_play() -> None:
     """The rules of a release may be known before it is played: a world of it is refused with the list of those that are."""
-    with pytest.raises(UserError, match=r"Kafka 0\.8\.2 is not played here yet; there is "):
-        World(Settings(release="0.8.2"))
+    with pytest.raises(UserError, match=r"Kafka 2\.0 is not played here yet; there is "):
+        World(Settings(release="2.0"))
     assert World(Settings(release="2.8.2")).settings.rules().fenced_writes
 
 

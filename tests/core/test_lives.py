@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kcontrol.effects import Transaction
 from kcontrol.events import AlterIsrReceived, AutoPreferredReplicaLeaderElection, BrokerChange, TopicChange
+from kcontrol.sim import acts
 from kcontrol.sim.world import World
 from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH
 from tests.core.support import T0, alone, cluster, of_kind, stored, until, waits_for
@@ -94,6 +97,24 @@ def test_a_leader_under_a_new_session_may_ask_for_an_isr() -> None:
         world.step((kind, 2))
         world.run()
     assert stored(world)["t-0"] == (3, (3, 2))
+
+
+@pytest.mark.parametrize("release", ["0.8.1", "2.8"])
+def test_who_stops_follows_no_new_leader(release: str) -> None:
+    """A broker that gave its leadership up and has to ask once more does not get into the ISR again meanwhile.
+
+    Source: ReplicaManager.makeFollowers (0.8.1 and 2.8); recording all-terms of 2.8.2.
+    """
+    world = cluster({"t": ((2, 3), (2, 4))}, brokers=(1, 2, 3, 4), release=release)
+    world.step(("kill", 4))
+    world.run()
+    world.step(("term", 2))
+    while not world.processes[2].driver.timers.get("controlled-shutdown-retry"):
+        world.step(next(acts.routine(world)))
+    while following := next((act for act in acts.routine(world) if act[0] != "fire"), None):
+        world.step(following)
+    assert world.processes[2].driver.broker.shutdown_attempts == 1
+    assert stored(world)["t-0"] == (3, (3,))
 
 
 def test_a_broker_under_a_new_session_has_a_later_epoch() -> None:

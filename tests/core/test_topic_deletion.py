@@ -30,7 +30,7 @@ from kcontrol.znodes import DELETE_TOPICS, PREFERRED_REPLICA_ELECTION, encode_pa
 from tests.core.support import T0, T1, TOPICS, U0, alone, choose, cluster, differences, of_kind, until, waits_for
 
 REQUEST = f"{DELETE_TOPICS}/t"
-BOTH = pytest.mark.parametrize("release", PLAYED)
+BOTH = pytest.mark.parametrize("release", PLAYED[1:])  # all but 0.8.0, which deletes no topics
 TWO = {"t": ((2, 3), (3, 2)), "u": ((3, 2),)}
 FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "create_topic", "delete_topic")
 
@@ -304,7 +304,7 @@ def test_a_disk_that_fails_holds_it_up(release: str) -> None:
     world.run()
     assert controller(world).topics_ineligible_for_deletion == {"t"}
     errors = [event.fields["body"]["errors"] for event in of_kind(world, "respond") if event.id.node == 3]
-    assert ({T0: "KAFKA_STORAGE_ERROR"} in errors) is (release != "0.8.1")
+    assert ({T0: "KAFKA_STORAGE_ERROR"} in errors) is controller(world).rules.outlives_log_dir
     assert REQUEST in world.zk.tree()
 
 

@@ -40,6 +40,17 @@ ALSO_RIGHT = {
         r"acts = .*\[3, 2\]\}\)\]  # who of the target is preferred is free",
         r"acts = .*, \('reassign', .*, \('reassign', .*  # the same request once more changes nothing",
     ],
+    "lock-without-herd": [
+        r"before = .* in reversed.*  # the order of names is nothing to `max`",
+        r"return max\(before, key=lambda name: name\[-(9|11):\], default=None\)  # the dash before it, or a leading zero less",
+    ],
+    "longest-wait": [r"begun = .*\['waited_ms', 'waited_ms'\]\)  # the same column, named twice"],
+    "what-preemption-answers": [
+        r".* in reversed\(list\(run.records\)\) .*  # the order of records is nothing to a set, nor to `all`",
+        r"thrown_out = {r.id for r in run.records}  # an answer without a body comes of nothing else",
+        r"return all.* if r.kind == 'respond'( or r.cause in thrown_out)?\)\)  # nor does it here",
+        r"return all.* if r.cause in thrown_out\)\)  # what is thrown out causes nothing but its answer",
+    ],
     "what-a-crash-leaves": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
     "resume-or-wait": [r"if all.* in reversed.*  # the order of replicas is nothing to `all`"],
     "bounded-end": [r"for .* in (reversed|sorted)\(list\(replicas.items\(\)\)\):  # with whom one begins is free"],

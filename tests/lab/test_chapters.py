@@ -1,4 +1,4 @@
-"""What the questions of chapters 5 and 8 to 11 say will happen does happen; and every chapter asks what it has."""
+"""What the questions of chapters 3 and 5 to 11 say will happen does happen; and every chapter asks what it has."""
 
 from __future__ import annotations
 
@@ -146,6 +146,67 @@ def test_a_request_of_a_replaced_controller_is_refused(opened: Opened) -> None:
     assert list(refused.receiver) == [2]
 
 
+# ---------------------------------------------------------------- chapter 3
+
+NAMED = '{"version":1,"brokerid":3,"timestamp":"0"}'
+HEARING = {"t": [[2, 3, 1], [1, 2, 3]]}
+
+
+def three_wait(opened: Opened, release: str = "2.8") -> Lab:
+    """A death, a client's move and a deletion wait in the queue of controller 1."""
+    lab = opened(3, release=release, topics=HEARING).kill(3).expire(3).step(("deliver", 1)).step(("deliver", 1))
+    return lab.reassign({"t-0": [2, 1]}).delete("/controller").step(("deliver", 1))
+
+
+def test_two_deaths_are_one_event(opened: Opened) -> None:
+    """Chapter 3: the second end of a session finds no watch, and the controller knows of both all the same."""
+    lab = opened(5, topics={"t": [[4, 5, 1], [5, 4, 2]]})
+    before = len(lab.heard(1))
+    lab.kill(4).expire(4).kill(5).expire(5).run()
+    assert (lab.heard(1)[before:].event == "BrokerChange").sum() == 1
+    assert lab.partitions().leader.tolist() == [1, 2]
+
+
+def test_the_winner_knows_before_the_watch_tells(opened: Opened) -> None:
+    """Chapter 3: the event about one's own `/controller` is begun after the takeover is over, and writes nothing."""
+    lab = opened(2, start=False).start(1).run()
+    assert lab.heard(1).event.tolist()[:3] == ["Startup", "ReplicaLeaderElection", "ControllerChange"]
+    assert set(lab.handled("ControllerChange", 1).kind) == {"read"}
+
+
+@pytest.mark.parametrize(("release", "active", "leader"), [("0.8.1", 1, 3), ("1.0", 3, 2), ("2.8", 3, 2)])
+def test_a_forged_name(opened: Opened, release: str, active: int, leader: int) -> None:
+    """Chapter 3: one broker counts itself as active in either design; under 0.8.1 it works, later it does not."""
+    lab = opened(3, release=release, topics=HEARING).set("/controller", NAMED).run().kill(2).run()
+    counts = lab.statistics().xs("Value", level="attribute")[[1, 3]].loc["ActiveControllerCount"]
+    assert counts.to_dict() == {1: float(active == 1), 3: float(active == 3)}
+    assert lab.partitions().leader["t-0"] == leader
+
+
+def test_the_end_waits_in_line(opened: Opened) -> None:
+    """Chapter 3: death, move, deletion are handled in the order in which they came."""
+    lab = three_wait(opened)
+    ids = lab.heard(1).index[-3:]
+    begun = [record.cause for record in lab.run().records if record.kind == "begin"]
+    at = [begun.index(record.id) for record in lab.records if str(record.id) in set(ids)]
+    assert at == sorted(at) and lab.heard(1).loc[ids].event.tolist() == ["BrokerChange", "ApiPartitionReassignment", "Reelect"]
+
+
+@pytest.mark.parametrize(("release", "error"), [("2.8", "NOT_CONTROLLER"), ("2.4", None)])
+def test_who_is_told_that_he_was_thrown_out(opened: Opened, release: str, error: str | None) -> None:
+    """Chapter 3: all three are preempted; the client is told under 2.8 and not under 2.4."""
+    lab = three_wait(opened, release).expire(1).step(("renew", 1))
+    assert lab.heard(1).became.tolist()[-4:] == ["preempted"] * 3 + ["waits"]
+    body = next(record.fields["body"] for record in reversed(lab.records) if record.kind == "respond")
+    assert (body and body["error"]) == error
+
+
+@pytest.mark.parametrize(("release", "leader"), [("0.8.1", 2), ("2.8", 1)])
+def test_an_expired_session_moves_leaders_in_the_old_design(opened: Opened, release: str, leader: int) -> None:
+    """Chapter 3: whoever takes over before it is registered gives away what it leads itself."""
+    assert opened(3, release=release, topics=HEARING).expire(1).run().partitions().leader["t-1"] == leader
+
+
 # ---------------------------------------------------------------- chapter 10
 
 MOVE = {"t-0": [4, 5, 6]}
@@ -280,3 +341,102 @@ def test_the_rule_of_the_exercise_is_that_of_the_controller(opened: Opened, halt
     found = (lab if halt[0] == "freeze" else lab.run()).delete_topic("t").run().deletions()
     states = found.state.str.removeprefix("ReplicaDeletion").str.removesuffix("Replica").tolist()
     assert len(states) == 2 and due(states, bool(found.ineligible.all())) == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "before", "gone"),
+    [
+        ([1, 2, 3], (), ("kill", 3)),
+        ([1, 2, 3], (("kill", 2),), ("kill", 3)),
+        ([3, 2], (("kill", 2),), ("kill", 3)),
+        ([3], (), ("kill", 3)),
+        ([1, 2, 3], (("kill", 3), ("start", 3)), ("term", 3)),
+    ],
+)
+def test_the_exercise_retires_as_the_controller_does(
+    opened: Opened, topic: list[int], before: tuple[tuple[Any, ...], ...], gone: tuple[Any, ...]
+) -> None:
+    """Chapter 7: leader, ISR and receivers after a move to Offline are those of the solution of `off-the-isr`."""
+    retire = answers.shipped(exercises.registry()["off-the-isr"], "solution")
+    lab = opened([5, 1, 2, 3], topics={"t": [topic]})
+    for act in before:
+        lab.step(act).run()
+    stored, sent, made = lab.partitions().loc["t-0"], len(lab.requests()), len(lab.journal("change"))
+    lab.step(gone).run()
+    moves = lab.journal("change").iloc[made:].query("subject == 't-0@3' and target == 'OfflineReplica'")
+    leader, isr, told = retire(3, topic, stored.leader, stored.isr)
+    value = moves.value.iloc[0]
+    assert (value["leader"], list(value["isr"])) == (leader, isr)
+    orders = lab.requests().iloc[sent:].query("api == 'LeaderAndIsr'")
+    assert set(orders.receiver) == set(lab.brokers().query("alive").index) & set(told)
+
+
+def test_what_was_erased_is_told_to_lead_again(opened: Opened) -> None:
+    """Chapter 7: after a failover a broker that has deleted its copy hears LeaderAndIsr, and has to delete it again."""
+    lab = opened([5, 1, 2, 3], topics={"t": [[1, 2, 3]]}).freeze(3).delete_topic("t").run()
+    assert lab.replicas().state["t-0@2"] == "ReplicaDeletionSuccessful"
+    lab.kill(5).run()
+    heard = lab.requests().query("receiver == 2 and sender == 1")
+    assert heard.api.tolist() == ["UpdateMetadata", "LeaderAndIsr", *["UpdateMetadata"] * 2, *["StopReplica"] * 2]
+    assert lab.replicas().state["t-0@2"] == "ReplicaDeletionSuccessful"
+
+
+def test_online_is_not_alive(opened: Opened) -> None:
+    """Chapter 7: the replica of a topic that is created while its broker is dead is Online, and nobody leads it."""
+    lab = opened(3).kill(3).run().create_topic("u", [[3]]).run()
+    assert lab.replicas().loc["u-0@3", ["state", "alive"]].tolist() == ["OnlineReplica", False]
+    lab.start(3).run()
+    assert lab.journal("change").query("subject == 'u-0@3'").rule.tolist()[-1] == "nobody leads it"
+
+
+def test_a_broker_that_leaves_refuses_to_stop(opened: Opened) -> None:
+    """Chapter 7: in 2.8 both orders carry the leader epoch that the broker has. Source: ReplicaManager.stopReplicas (2.8)."""
+    found = opened([5, 1, 2, 3], topics={"t": [[1, 2, 3]]}).term(3).run().requests().query("api == 'StopReplica'")
+    assert found.outcome.tolist() == ["FENCED_LEADER_EPOCH"] * 2
+
+
+TWO = {"t": [[1, 2, 3], [2, 3, 1]]}
+ORDER = "LeaderAndIsrRequest"
+
+
+def told_3(lab: Lab) -> list[str]:
+    """What broker 3 has answered to the two requests of the first batch after the death of broker 2."""
+    found: list[str] = lab.requests().query("sender == 4 and receiver == 3").outcome.tolist()[-4:-2]
+    return found
+
+
+def test_a_decision_that_nobody_was_told_is_told_by_the_next(opened: Opened) -> None:
+    """Chapter 6: a controller dies between write and send; the next one tells what is written, and decides nothing again."""
+    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=lambda lab: lab.partitions().leader["t-1"] == 3).kill(4)
+    assert lab.told("t-1").leader.to_dict() == {"ZooKeeper": 3, "1 hosts": 2, "1 metadata": 2, "3 hosts": 2, "3 metadata": 2}
+    found = lab.run().told("t-1")
+    assert set(found.leader) == {3} and set(found.leader_epoch) == {1} and found.controller_epoch["ZooKeeper"] == 1
+
+
+def test_an_order_that_is_heard_twice(opened: Opened) -> None:
+    """Chapter 6: the second time the leader epoch is no newer, and the broker has obeyed the first."""
+    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).duplicate(4, 3).run()
+    assert told_3(lab) == ["STALE_CONTROLLER_EPOCH", "NONE"]
+    assert lab.told("t-1").leader["3 hosts"] == 3
+
+
+def test_an_order_of_a_controller_that_was_replaced(opened: Opened) -> None:
+    """Chapter 6: refused as a whole, once the receiver has heard of the next controller epoch."""
+    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).freeze(4).expire(4).run().thaw(4).run()
+    assert told_3(lab) == ["STALE_CONTROLLER_EPOCH", "STALE_CONTROLLER_EPOCH"]
+
+
+@pytest.mark.parametrize(("release", "answer"), [("1.1", "NONE"), ("2.8", "STALE_BROKER_EPOCH")])
+def test_an_order_for_an_earlier_life(opened: Opened, release: str, answer: str) -> None:
+    """Chapter 6: since 2.2 a request names the registration that it is meant for. Source: KafkaApis.isBrokerEpochStale (2.8)."""
+    lab = opened([4, 1, 2, 3], topics=TWO, release=release).kill(2).run(until=ORDER).kill(3).expire(3).start(3)
+    while own := [a for a in lab.actions() if a[0] in ("advance", "begin", "deliver") and a[1] == 3]:
+        lab.step(own[0])
+    assert told_3(lab.step(("request", 4, 3)))[0] == answer
+
+
+def test_a_new_broker_is_told_what_is_outdated_and_nobody_decides_by_it(opened: Opened) -> None:
+    """Chapter 6: in 0.8.1 the controller's ISR is old, what it tells is old, and the election reads the znode."""
+    lab = opened([4, 1, 2, 3], topics=TWO, release="0.8.1").freeze(3).shrink("t-0", 3).run().start(5).run()
+    assert lab.told("t-0").isr[["ZooKeeper", "4 controls", "5 metadata"]].tolist() == [[1, 2], [1, 2, 3], [1, 2, 3]]
+    assert lab.kill(1).run().told("t-0").isr[["ZooKeeper", "4 controls", "5 metadata"]].tolist() == [[2]] * 3

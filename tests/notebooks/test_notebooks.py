@@ -136,18 +136,19 @@ def test_both_worlds_show_the_same(on_a_real_zookeeper: NotebookNode) -> None:
     assert outputs(on_a_real_zookeeper) == outputs(opened())
 
 
-CHAPTER_2 = next(path for path in NOTEBOOKS if path.name.startswith("02-"))
+ON_A_REAL_ZOOKEEPER = [path for path in NOTEBOOKS if path.name[:2] in ("01", "02")]
 
 
 @pytest.mark.slow
 @pytest.mark.zookeeper
-def test_chapter_2_has_a_simulated_twin() -> None:
-    """Kept from a real ZooKeeper, every cell of chapter 2 shows the same in the simulated world, by the written rule."""
-    twin = opened(CHAPTER_2)
+@pytest.mark.parametrize("path", ON_A_REAL_ZOOKEEPER, ids=lambda path: path.stem)
+def test_a_chapter_on_a_real_zookeeper_has_a_simulated_twin(path: Path) -> None:
+    """Kept from a real ZooKeeper, every cell of chapters 1 and 2 shows the same in the simulated world, by the written rule."""
+    twin = opened(path)
     (cell,) = (cell for cell in twin.cells if "parameters" in cell.metadata.get("tags", ()))
     assert 'WORLD = "zookeeper"' in cell.source
     cell.source = cell.source.replace('"zookeeper"', '"simulated"')
-    assert outputs(regen.execute(twin)) == outputs(opened(CHAPTER_2))
+    assert outputs(regen.execute(twin)) == outputs(opened(path))
 
 
 HIDES = """

@@ -90,13 +90,14 @@ class Player:
     def new(self, *settings: str) -> None:
         """`new release=2.8 brokers=3,2,1`, and settings of brokers under Kafka's names: a cluster that has not started."""
         given = dict(item.split("=") for item in settings)
-        config = BrokerConfig()
+        release = given.pop("release", "2.8")
+        config = BrokerConfig.of(release)
         for key in [key for key in given if "." in key]:
             text = given.pop(key)
             config = config.but(key, {"true": True, "false": False}.get(text, text))
         brokers = tuple(map(int, given.pop("brokers", "1,2,3").split(",")))
-        changes = {key: value == "true" for key, value in given.items() if key != "release"}
-        self.world = self.stage(Settings(given.get("release", "2.8"), brokers, config=config, rule_changes=changes))
+        changes = {key: value == "true" for key, value in given.items()}
+        self.world = self.stage(Settings(release, brokers, config=config, rule_changes=changes))
 
     def up(self) -> None:
         """Start every broker, one after the other has come to rest."""

@@ -35,6 +35,13 @@ def test_nodes_and_edges_are_the_table(table: TransitionTable) -> None:
     assert diagram.outline().splitlines() == said
 
 
+@pytest.mark.parametrize("table", [PARTITION_TRANSITIONS, REPLICA_TRANSITIONS], ids=lambda table: table.name)
+def test_a_machine_is_no_wider_than_a_page(table: TransitionTable) -> None:
+    """A notebook's cell shows about 800 points of a picture: seven states stand one below the other."""
+    width = ElementTree.fromstring(diagrams.machine(table).svg()).get("width", "")
+    assert width.endswith("pt") and 0 < float(width.removesuffix("pt")) < 800
+
+
 def test_counts_and_the_lit_state() -> None:
     """How many are in a state stands in its box, and the current state is marked by more than colour."""
     diagram = diagrams.machine(PARTITION_TRANSITIONS, PartitionState.ONLINE, {PartitionState.ONLINE: 7, PartitionState.NEW: 0})

@@ -7,6 +7,9 @@ What kazoo does of its own accord, and what is made of it here:
   own verdict is seen, and with it the zxid in the reply's header.
 * On a lost connection it forgets the watches. Here they are set again with SetWatches, as Java's client does.
 * After expiry it would go on with a new session. Here that is the end of the client; a new session comes from `connect` alone.
+
+In a learner's hands kazoo is as it is: `hands` puts a line that can be cut around its own client, `twin` is the like of it on the
+ZooKeeper in memory, for `lab.playground`.
 """
 
 from kcontrol.runtime.zk_kazoo.ensemble import KazooZooKeeper

@@ -55,7 +55,8 @@ export function statePath(partition) {
 }
 
 function stateText(v) {
-  return `{"controller_epoch":${v.controller_epoch},"leader":${v.leader},"version":1,"leader_epoch":${v.leader_epoch},"isr":[${v.isr.join(",")}]}`;
+  const recovery = v.leader_recovery_state ? `"leader_recovery_state":${v.leader_recovery_state},` : "";
+  return `{"controller_epoch":${v.controller_epoch},"leader":${v.leader},"version":1,${recovery}"leader_epoch":${v.leader_epoch},"isr":[${v.isr.join(",")}]}`;
 }
 
 export function partitionOf(change) {

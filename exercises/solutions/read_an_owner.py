@@ -1,0 +1,3 @@
+"""Solution: what says that it is there, and that it rules."""
+
+paths = ["/brokers/ids/2", "/controller"]

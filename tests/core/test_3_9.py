@@ -1,0 +1,144 @@
+"""3.9 in ZooKeeper mode: what leaders and controllers say to each other about an ISR, and what is told of deaths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcontrol.events import AlterIsrReceived, AlterIsrResponse, ReplicaCaughtUp
+from kcontrol.model import RECOVERED, RECOVERING, LeaderAndIsr
+from kcontrol.sim import acts
+from kcontrol.sim.world import World
+from tests.core.support import T0, cluster, of_kind, states, until
+from tests.core.test_broker import Broker
+
+NEW: dict[str, Any] = {"release": "3.9"}
+
+
+def told_of(world: World, **changes: Any) -> LeaderAndIsr:
+    """What the controller knows of t-0, changed."""
+    return world.processes[1].driver.controller.leadership[T0]._replace(**changes)
+
+
+def alter(world: World, leader: int, value: LeaderAndIsr) -> Any:
+    """A leader asks for an ISR; returns the answer for t-0."""
+    epoch = world.processes[leader].driver.broker.broker_epoch
+    world.processes[1].driver.enqueue(AlterIsrReceived("a-1", leader, epoch, ((T0, value),)), None)
+    world.run()
+    return next(r.fields["body"]["partitions"][T0] for r in of_kind(world, "respond") if r.fields["correlation_id"] == "a-1")
+
+
+@pytest.mark.parametrize(("release", "marks"), [("2.8", [RECOVERED] * 3), ("3.9", [RECOVERING, RECOVERING, RECOVERED])])
+def test_a_leader_that_was_elected_uncleanly_is_marked_until_it_changes_the_isr(release: str, marks: list[int]) -> None:
+    """The mark is set by the unclean election, outlives clean ones, and goes when the leader takes somebody in (KIP-704).
+
+    The other party: golden unclean-allowed of 3.9.1. Source: Election.leaderForOffline, LeaderAndIsr.newLeaderAndIsr (3.9).
+    """
+    world = cluster({"t": ((2, 3),)}, release=release)
+    world.step(("set", "/config/topics/t", '{"version":1,"config":{"unclean.leader.election.enable":"true"}}'))
+    seen = []
+    for act, broker in (("kill", 3), ("kill", 2), ("start", 3), ("kill", 3), ("start", 3), ("start", 2)):
+        world.step((act, broker))
+        world.run()
+        seen.append(dict(states(world))[T0].leader_recovery_state)
+    assert seen[2:4] + seen[-1:] == marks
+    assert seen[:2] == [RECOVERED, RECOVERED]
+
+
+@pytest.mark.parametrize(("release", "live"), [("2.8", {1, 2}), ("3.9", {1})])
+def test_a_death_is_told_though_a_partition_has_no_leader(release: str, live: set[int]) -> None:
+    """Since 3.1 what counts is whether anything was said to brokers, and not whether anything had to be decided (KAFKA-13225).
+
+    Source: KafkaController.onReplicasBecomeOffline (2.8, 3.9).
+    """
+    world = cluster({"t": ((3,),)}, release=release)
+    for broker in (3, 2):
+        world.step(("kill", broker))
+        world.run()
+    assert world.processes[1].driver.broker.live_brokers == live
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({"leader_epoch": 1}, "NOT_CONTROLLER"),
+        ({"zk_version": 9}, "NOT_CONTROLLER"),
+        ({"zk_version": -1, "isr": (1, 2)}, "INVALID_UPDATE_VERSION"),
+        ({"isr": (1, 2, 9)}, "INELIGIBLE_REPLICA"),
+        ({"leader_epoch": -1}, "FENCED_LEADER_EPOCH"),
+    ],
+)
+def test_what_a_leader_cannot_have_is_said_without_a_write(changes: dict[str, Any], answer: str) -> None:
+    """Whoever knows more than the controller, or less, or wants a broker that does not live, is told so, and nothing is written.
+
+    Source: KafkaController.tryProcessAlterPartition (3.9).
+    """
+    world = cluster({"t": ((1, 2, 3),)}, **NEW)
+    before = dict(states(world))[T0]
+    assert alter(world, 1, told_of(world, **changes)) == answer
+    assert dict(states(world))[T0] == before
+
+
+def test_what_is_so_already_is_answered_to_whoever_knows_an_older_version() -> None:
+    """A leader whose wish has been written before is told the present value, though it names the version before that.
+
+    Source: LeaderAndIsr.equalsAllowStalePartitionEpoch (3.9).
+    """
+    world = cluster({"t": ((1, 2, 3),)}, **NEW)
+    now = told_of(world)
+    assert alter(world, 1, now._replace(zk_version=now.zk_version - 1)) == now
+
+
+@pytest.mark.parametrize(("release", "takes_in"), [("2.8", True), ("3.9", False)])
+def test_a_follower_that_its_leader_takes_for_dead_stays_out(release: str, takes_in: bool) -> None:
+    """A broker that is back has to wait until its leader has heard that it lives; in 2.8 it could enter the ISR before (KIP-841).
+
+    Source: Partition.isReplicaIsrEligible (3.9).
+    """
+    world = cluster({"t": ((2, 3),)}, release=release)
+    world.step(("kill", 3))
+    world.run()
+    assert world.processes[2].driver.broker.live_brokers == {1, 2}
+    world.step(("start", 3))
+    until(world, lambda w: (1, 3) in w.network.channels)
+    while (1, 3) in world.network.channels:
+        world.step(("request", 1, 3))
+    fetch = ("fetch", 3, "t-0")
+    assert (fetch in acts.routine(world)) is takes_in
+    while (1, 2) in world.network.channels:
+        world.step(("request", 1, 2))
+    assert fetch in acts.routine(world)
+
+
+@pytest.mark.parametrize(("answer", "pending", "asks"), [("INELIGIBLE_REPLICA", (), 1), ("NOT_CONTROLLER", (1, 2, 3), 2),
+                                                        ("INVALID_UPDATE_VERSION", (1, 2, 3), 1)])  # fmt: skip
+def test_a_leader_gives_up_asks_again_or_waits(answer: str, pending: tuple[int, ...], asks: int) -> None:
+    """Refused for a broker that does not live it has its old ISR back, refused by a controller that knows less it asks again.
+
+    Source: Partition.handleAlterPartitionError (3.9).
+    """
+    broker = Broker()
+    broker.hear(ReplicaCaughtUp(T0, 3))
+    broker.hear(AlterIsrResponse("NONE", ((T0, answer),)))
+    assert broker.driver.broker.hosted[T0].pending_isr == pending
+    assert len(broker.records("ask")) == asks
+
+
+@pytest.mark.parametrize(("release", "leader", "asked"), [("2.8", 3, 1), ("3.9", -1, 1)])
+def test_a_leader_that_says_goodbye_can_take_nobody_in(release: str, leader: int, asked: int) -> None:
+    """The ISR that it asks for names itself, and whoever is shutting down is not live: it ends with nobody to hand over to.
+
+    It asks once, though its follower fetches on. Source: KafkaController.tryProcessAlterPartition, liveBrokerIds (3.9).
+    """
+    world = cluster({"t": ((2, 3),)}, release=release)
+    world.step(("kill", 3))
+    world.run()
+    world.step(("term", 2))
+    until(world, lambda w: 2 in w.processes[1].driver.controller.shutting_down_broker_ids)
+    world.step(("start", 3))
+    before = len(world.journal.records)
+    world.run()
+    assert len([r for r in of_kind(world, "ask", before) if r.fields["api"] == "AlterIsr"]) == asked
+    assert 2 not in world.processes
+    assert dict(states(world))[T0].leader == leader

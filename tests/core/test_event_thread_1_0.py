@@ -1,0 +1,217 @@
+"""0.11 and 1.0: listeners read for an event thread, nothing is fenced, and one partition is seen to after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcontrol.effects import Transaction
+from kcontrol.sim.world import World
+from kcontrol.znodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    LOG_DIR_EVENT_NOTIFICATION,
+    PREFERRED_REPLICA_ELECTION,
+    REASSIGN_PARTITIONS,
+    encode_controller,
+    encode_partition_list,
+    encode_reassignment,
+)
+from tests.core.support import T0, U0, alone, cluster, of_kind, stored, until, waits_for
+
+QUEUE: dict[str, Any] = {"release": "1.0"}
+EVENTS = "zk-events"
+
+
+def take(world: World, broker: int, thread: str) -> None:
+    """One event of a thread, to its end."""
+    world.run_event(broker, thread)
+
+
+def hear(world: World, broker: int) -> None:
+    """A broker is told all that ZooKeeper has to tell, and its listeners, if it has any, what ZkClient reads then."""
+    while world.processes[broker].notices:
+        world.step(("deliver", broker))
+    listening = world.processes[broker].driver.threads.get(EVENTS)
+    while listening and listening.queue:
+        take(world, broker, EVENTS)
+
+
+def test_the_event_thread_knows_what_the_listener_has_read() -> None:
+    """A topic that comes after the listener has read is not seen by the first event, but by the next one.
+
+    Source: TopicChangeListener.handleChildChange and TopicChange.process (1.0).
+    """
+    world = cluster({}, **QUEUE)
+    for topic in ("t", "u"):
+        world.step(("create_topic", topic, ((1, 2),)))
+        hear(world, 1)
+    controller = world.processes[1].driver.controller
+    take(world, 1, "controller")
+    assert controller.all_topics == {"t"}
+    take(world, 1, "controller")
+    assert controller.all_topics == {"t", "u"}
+
+
+def test_the_registration_does_not_wait_for_the_event_thread() -> None:
+    """After an expiry ZkClient's thread registers the broker while the event thread has not begun to look who rules.
+
+    Source: KafkaHealthcheck.SessionExpireListener.handleNewSession (1.0).
+    """
+    world = cluster(**QUEUE)
+    world.step(("expire", 2))
+    world.step(("renew", 2))
+    hear(world, 2)
+    assert "/brokers/ids/2" in world.zk.tree()
+    waiting = [item.event.name for item in world.processes[2].driver.threads["controller"].queue.waiting]
+    assert waiting == ["Reelect", "ControllerChange"]
+
+
+@pytest.mark.parametrize(("release", "rules", "epoch"), [("1.0", [2], 1), ("1.1", [], 0)])
+def test_a_failover_whose_epoch_another_has_written_goes_on(release: str, rules: list[int], epoch: int) -> None:
+    """Up to 1.0 the broker only logs that it has lost, and rules under the epoch that it had read; since 1.1 it gives up.
+
+    Source: KafkaController.incrementControllerEpoch, whose catch-all takes its own ControllerMovedException (1.0).
+    """
+    world = cluster(release=release)
+    world.step(("kill", 1))
+    world.step(("expire", 1))
+
+    def is_about_to_write(w: World) -> bool:
+        thread = w.processes[2].driver.threads["controller"]
+        ops = thread.waits_for.effect.ops if waits_for(w, 2, Transaction) and thread.waits_for else ()
+        return any((op.kind, op.path) == ("set", CONTROLLER_EPOCH) for op in ops)
+
+    alone(world, 2, is_about_to_write)
+    world.step(("set", CONTROLLER_EPOCH, "7"))
+    alone(world, 2, lambda w: w.processes[2].driver.threads["controller"].handler is None)
+    controller = world.processes[2].driver.controller
+    assert [n for n, p in world.processes.items() if p.driver.controller.is_active] == rules
+    assert (controller.controller_epoch, CONTROLLER in world.zk.tree()) == (epoch, bool(rules))
+
+
+@pytest.mark.parametrize(("release", "greeted_with"), [("1.0", (1, 3)), ("1.1", (1, 3)), ("2.8", (1, 2, 3))])
+def test_a_dead_broker_is_forgotten_before_a_new_one_is_greeted(release: str, greeted_with: tuple[int, ...]) -> None:
+    """Where one comes and one goes between two looks, who comes hears of the living alone; since 2.2 of the dead one too.
+
+    Source: BrokerChange.process, which replaces liveBrokers first (1.0, 1.1); KafkaController.processBrokerChange (2.8).
+    """
+    world = cluster(release=release)
+    world.step(("kill", 3))
+    world.run()
+    for act in (("start", 3), ("kill", 2), ("expire", 2)):
+        alone(world, 3, lambda w: "/brokers/ids/3" in w.zk.tree()) if act[0] == "kill" else None
+        world.step(act)
+    before = len(world.journal.records)
+    alone(world, 1, lambda w: bool(of_kind(w, "send", before)))
+    sent = of_kind(world, "send", before)[0].fields["requests"]
+    assert sent.live_brokers == greeted_with
+
+
+@pytest.mark.parametrize(("release", "left"), [("1.0", False), ("1.1", True)])
+def test_notes_of_lost_directories_are_taken_by_whoever_hears_of_them(release: str, left: bool) -> None:
+    """A broker that has ceased to rule before it comes to such a note deletes it in 1.0: nobody else will read it.
+
+    Source: LogDirEventNotification.process, which does not ask whether the broker is active (1.0).
+    """
+    world = cluster(release=release)
+    note = f"{LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_0000000000"
+    world.step(("set", CONTROLLER, encode_controller(9, 0).decode()))
+    world.step(("create", note, '{"version":1,"broker":2,"event":1}'))
+    hear(world, 1)
+    alone(
+        world, 1, lambda w: all(thread.handler is None and not thread.queue for thread in w.processes[1].driver.threads.values())
+    )
+    assert not world.processes[1].driver.controller.is_active
+    assert (note in world.zk.tree()) is left
+
+
+def test_a_request_for_elections_stays_where_nobody_has_ever_led() -> None:
+    """The election of the other partitions is done, and then the look at one that was never led fails: the znode stays.
+
+    Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.0).
+    """
+    world = cluster({"t": ((1, 2),), "u": ((9,),)}, **QUEUE)
+    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0, U0)).decode()))
+    world.run()
+    assert of_kind(world, "fail")[-1].fields["error"] == "KeyError"
+    assert PREFERRED_REPLICA_ELECTION in world.zk.tree()
+
+
+def test_partitions_move_to_brokers_that_are_down() -> None:
+    """Since 0.10.1 nobody asks whether those alive could take them: the move begins, and waits.
+
+    Source: KafkaController.initiateReassignReplicasForTopicPartition (1.0).
+    """
+    world = cluster({"t": ((1, 2),)}, **QUEUE)
+    world.step(("create", REASSIGN_PARTITIONS, encode_reassignment({T0: (2, 9)}).decode()))
+    world.run()
+    controller = world.processes[1].driver.controller
+    assert (controller.replicas(T0), dict(controller.partitions_being_reassigned)) == ((2, 9, 1), {T0: (2, 9)})
+    assert REASSIGN_PARTITIONS in world.zk.tree()
+
+
+def test_who_leads_as_preferred_is_not_elected_again() -> None:
+    """Asked for all the same, the partition keeps its epoch; in 1.1 and 2.1 it would get another one.
+
+    Source: PreferredReplicaPartitionLeaderSelector, LeaderElectionNotNeededException (1.0).
+    """
+    epochs = {}
+    for release in ("1.0", "1.1"):
+        world = cluster({"t": ((1, 2),)}, release=release)
+        world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0,)).decode()))
+        world.run()
+        epochs[release] = world.processes[1].driver.controller.leadership[T0].leader_epoch
+    assert epochs == {"1.0": 0, "1.1": 1}
+
+
+@pytest.mark.parametrize(("unclean", "isr"), [(True, ()), (False, (3,))])
+def test_the_last_member_stays_unless_another_may_lead(unclean: bool, isr: tuple[int, ...]) -> None:
+    """The ISR of a partition whose last member dies keeps it, so that it can lead again, unless unclean elections are allowed.
+
+    Source: KafkaController.removeReplicaFromIsr (1.0).
+    """
+    world = cluster({"t": ((3,),)}, **QUEUE)
+    world.step(
+        ("set", "/config/topics/t", f'{{"version":1,"config":{{"unclean.leader.election.enable":"{str(unclean).lower()}"}}}}')
+    )
+    world.step(("kill", 3))
+    world.run()
+    assert stored(world)["t-0"] == (-1, isr)
+
+
+def test_a_broker_back_too_early_competes_all_the_same() -> None:
+    """Its election is under way before its registration fails; it rules until its process ends.
+
+    The other party: golden start-order-321 of 1.0.2 for the order. Source: KafkaServer.startup (1.0).
+    """
+    world = cluster({}, brokers=(1,), **QUEUE)
+    world.step(("kill", 1))
+    world.step(("start", 1))
+    until(world, lambda w: 1 not in w.processes)
+    assert [r.fields["event"] for r in of_kind(world, "fail")] == ["BrokerStartup"]
+    assert [r.fields["exit_code"] for r in of_kind(world, "stop")] == [None, 1]
+
+
+@pytest.mark.parametrize(("release", "live"), [("0.11.0", {1}), ("1.0", {1, 2}), ("2.8", {1, 2})])
+def test_a_death_goes_untold_while_a_partition_has_no_leader(release: str, live: set[int]) -> None:
+    """Since 1.0 brokers are told of a death only if no partition at all is leaderless; in 0.11 what the dead have led counts.
+
+    Source: KafkaController.onBrokerFailure (0.11), onReplicasBecomeOffline (1.0 to 3.0, KAFKA-13225).
+    """
+    world = cluster({"t": ((3,),)}, release=release)
+    for broker in (3, 2):
+        world.step(("kill", broker))
+        world.run()
+    assert world.processes[1].driver.broker.live_brokers == live
+
+
+@pytest.mark.parametrize(("release", "heard"), [("0.11.0", False), ("1.0", True)])
+def test_the_controller_hears_how_leader_and_isr_went_since_1_0(release: str, heard: bool) -> None:
+    """Before log directories could fail alone the answers to LeaderAndIsr were not looked at (KIP-112).
+
+    Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.11, 1.0).
+    """
+    world = cluster({"t": ((1, 2),)}, release=release)
+    assert ("LeaderAndIsrResponseReceived" in {r.fields["event"] for r in of_kind(world, "begin")}) is heard

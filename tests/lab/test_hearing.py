@@ -1,0 +1,157 @@
+"""What a controller hears: names as Kafka has them, and a table of events that agrees with the queues themselves."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from kcontrol import Lab
+from kcontrol.controller.handlers import DESIGNS
+from kcontrol.errors import UserError
+from kcontrol.generations import rules
+from kcontrol.lab import by_release, hearing
+from kcontrol.sim.settings import PLAYED
+from tests.lab.support import refusal
+
+Opened = Callable[..., Lab]
+TOPIC = {"t": [[2, 3, 1], [1, 2, 3]]}
+
+# The classes that Kafka's own source of these releases defines in controller/ and in ZookeeperLeaderElector.scala, but for those
+# that listen to sessions.
+CLASSES = {
+    "0.8.1": {"LeaderChangeListener", "ControllerEpochListener", "BrokerChangeListener", "TopicChangeListener",
+              "AddPartitionsListener", "DeleteTopicsListener", "PartitionsReassignedListener",
+              "ReassignedPartitionsIsrChangeListener", "PreferredReplicaElectionListener"},
+    "1.0": {"ControllerChangeListener", "BrokerChangeListener", "TopicChangeListener", "PartitionModificationsListener",
+            "TopicDeletionListener", "PartitionReassignmentListener", "PartitionReassignmentIsrChangeListener",
+            "PreferredReplicaElectionListener", "IsrChangeNotificationListener", "LogDirEventNotificationListener"},
+    "2.8": {"ControllerChangeHandler", "BrokerChangeHandler", "BrokerModificationsHandler", "TopicChangeHandler",
+            "PartitionModificationsHandler", "TopicDeletionHandler", "PartitionReassignmentHandler",
+            "PartitionReassignmentIsrChangeHandler", "PreferredReplicaElectionHandler", "IsrChangeNotificationHandler",
+            "LogDirEventNotificationHandler"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("release", CLASSES)
+def test_handlers_bear_kafka_s_names(opened: Opened, release: str) -> None:
+    """The table of a release names every class that Kafka has there for znodes, and no other."""
+    assert set(opened(1, release=release).handlers().handler) == CLASSES[release]
+
+
+@pytest.mark.parametrize(
+    ("event", "release", "name"),
+    [
+        ("PartitionModifications", "0.9.0.1", "AddPartitionsListener"),
+        ("PartitionModifications", "0.10.0.1", "PartitionModificationsListener"),
+        ("ControllerChange", "1.0.2", "ControllerChangeListener"),
+        ("IsrChangeNotification", "0.8.2", None),
+        ("LogDirEventNotification", "1.0.2", "LogDirEventNotificationListener"),
+        ("BrokerModifications", "1.0.2", None),
+        ("TopicDeletion", "0.8.0", None),
+        ("ControllerEpochChange", "0.8.2.2", None),
+    ],
+)
+def test_a_class_has_its_name_of_the_time(event: str, release: str, name: str | None) -> None:
+    """Names have changed with releases, and some classes came later: as Kafka's source of that release has it."""
+    assert hearing.hearer(event, release) == name
+
+
+def test_only_controller_znodes_are_everybody_s(opened: Opened) -> None:
+    """Before anybody rules, and without ruling, a broker watches the paths that the table gives to every broker, no others."""
+    for release in PLAYED:
+        lab = opened(2, release=release, topics={"t": [[1, 2]]})
+        table = lab.handlers()
+        assert set(table[table.who == "every broker"].index) == set(lab.watches().query("broker == 2").path)
+
+
+def test_states_came_with_the_event_thread(opened: Opened) -> None:
+    """A controller of 0.8.1 has no states, one of 2.8 has one for each event."""
+    assert opened(1, release="0.8.1").handlers().state.isna().all()
+    assert opened(1).handlers().state.notna().all()
+
+
+@pytest.mark.parametrize("release", PLAYED)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_was_heard_agrees_with_the_queues(opened: Opened, release: str, seed: int) -> None:
+    """After random steps, session ends included, what waits and how long others waited is what the queues themselves say."""
+    lab, chance = opened(3, release=release, seed=seed, topics=TOPIC), random.Random(seed)
+    for _ in range(150):
+        lab.step(chance.choice([a for a in lab.actions() if a[0] not in ("kill", "freeze", "shrink", "produce")][:6]))
+    names = {event.__name__ for event in DESIGNS[rules(release).design]}
+    heard = lab.heard()
+    for broker, process in lab._world.processes.items():
+        for name, thread in process.driver.threads.items():
+            here = heard[(heard.broker == broker) & (heard.thread == name) & (heard.became != hearing.DIED)]
+            waiting = [item.event.name for item in thread.queue.waiting if item.event.name in names]
+            assert here[here.became == hearing.WAITS].event.tolist() == waiting
+            times = thread.queue.queue_times_ms  # after five idle minutes a queue forgets them
+            if len(here) and name == "controller":
+                assert here.waited_ms.dropna().tolist()[-len(times) or 10_000 :] == times
+
+
+def test_what_zkclient_passes_on_goes_back_to_the_news(opened: Opened) -> None:
+    """Under 1.0 the same news is heard twice: by ZkClient's thread, and by the event thread that decides about it."""
+    heard = opened(3, release="1.0", topics=TOPIC).heard(1).query("heard == 'NodeChildrenChanged /brokers/topics'")
+    assert heard.thread.tolist() == ["zk-events", "controller"] and heard.event.tolist() == ["PathChanged", "TopicChange"]
+    assert heard.handler.tolist() == ["", "TopicChangeListener"]
+
+
+def test_what_becomes_of_events(opened: Opened) -> None:
+    """An event waits, is under way, is handled, is thrown out of the queue, or dies with its broker."""
+    lab = opened(3, topics=TOPIC).kill(3).expire(3).step(("deliver", 1)).step(("deliver", 1))
+    last = [lab.heard(1).became.iloc[-1]]
+    thrown = lab.fork().expire(1).step(("renew", 1)).heard(1).became.tolist()
+    dead = lab.fork().kill(1).heard(1).became.iloc[-1]
+    lab.step(("begin", 1, "controller"))
+    last.append(lab.heard(1).became.iloc[-1])
+    lab.run_event(1)
+    last.append(lab.heard(1).query("event == 'BrokerChange'").became.iloc[-1])
+    assert last == ["waits", "under way", "handled"]
+    assert thrown[-2:] == ["preempted", "waits"] and dead == "died with its broker"
+
+
+def test_a_recording_says_nothing_of_what_was_heard() -> None:
+    """Brokers' writes are recorded and their queues are not, and one is told so."""
+    with pytest.raises(UserError) as problem:
+        Lab.open("2.8.2/session-expired").heard()
+    assert "play it" in refusal(problem)
+
+
+def test_the_map_lights_what_was_heard(opened: Opened) -> None:
+    """The picture says how often each event was heard, as the table has it."""
+    lab = opened(3, topics=TOPIC)
+    lines = lab.diagram("heard").outline().splitlines()
+    heard = Counter(lab.heard().query("handler != ''").event)
+    assert heard["BrokerChange"] == 2 and "BrokerChangeHandler puts BrokerChange heard 2 times" in lines
+    assert heard["TopicChange"] == 1 and "TopicChangeHandler puts TopicChange heard once" in lines
+    assert heard["Reelect"] == 0 and "ControllerChangeHandler puts Reelect" in lines
+
+
+def test_threads_are_drawn_as_the_release_has_them(opened: Opened) -> None:
+    """0.8.1: six threads and one lock; 1.0: two threads, of which one decides; 2.8: one thread. Who is at work is named."""
+    old = opened(2, release="0.8.1").diagram("threads").outline()
+    assert old.count("-> controllerLock") == 6 and "controllerLock -> ControllerContext" in old
+    lab = opened(2)
+    assert lab.diagram("threads").outline().count("-> controller\n") == 7
+    between = opened(2, release="1.0").diagram("threads").outline()
+    assert "news of a znode -> zk-events" in between and "zk-events -> controller" in between and "Lock" not in between
+    lab.kill(2).run(until="BrokerChange")
+    assert "controller handles BrokerChange" in lab.diagram("threads").outline().splitlines()
+
+
+def test_rules_by_release() -> None:
+    """A rule stands in the column of each release that changed it, and nowhere else."""
+    table = Lab.generations("offline_order", "fenced_writes")
+    assert table.columns.tolist() == ["0.8.0", "0.8.2", "2.1.0"]
+    assert table.loc["fenced_writes"].tolist() == ["no", "", "yes"]
+
+
+@pytest.mark.parametrize("names", [(), ("nothing_like_it",), ("design", "nothing_like_it")])
+def test_an_unknown_rule_lists_those_there_are(names: tuple[str, ...]) -> None:
+    """A name that is no rule, and no name at all, are answered with the names that there are."""
+    with pytest.raises(UserError) as problem:
+        by_release.generations(names)
+    assert "fenced_writes" in refusal(problem) and "broker_znode" in refusal(problem)
