@@ -333,7 +333,9 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
 # ---------------------------------------------------------------- actions
 
 # What goes on by itself. `expire` and `fire` do so for some subjects only: see `scene.is_left_behind` and `scene.is_periodic`.
-ROUTINE = frozenset({"advance", "begin", "deliver", "renew", "reconnect", "request", "ask", "exit", "fetch", "checkpoint"})
+ROUTINE = frozenset(
+    {"advance", "begin", "deliver", "renew", "reconnect", "request", "give", "ask", "exit", "fetch", "checkpoint"}
+)
 
 LABELS: dict[str, str] = {
     "advance": "broker {0} goes on",
