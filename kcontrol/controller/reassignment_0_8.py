@@ -150,11 +150,11 @@ def partition_reassignment_isr_change(ctx: ControllerContext, event: PartitionRe
 
 def on_partition_reassignment(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
     """As many steps as can be done now. Raises whatever goes wrong on the way."""
-    steps = _six_steps if ctx.rules.reassignment == "six steps" else _twelve_steps
+    steps = six_steps if ctx.rules.reassignment == "six steps" else twelve_steps
     yield from steps(ctx, tp, target)
 
 
-def _six_steps(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
+def six_steps(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
     """1 and 2 while somebody of RAR is not in sync, 3 to 6 once everybody is: until then the topic znode is left alone.
 
     Source: KafkaController.onPartitionReassignment (0.8.0).
@@ -183,8 +183,11 @@ def _start_new_replicas(ctx: ControllerContext, tp: TopicPartition, target: Brok
             yield from replica_machine.move(ctx, (PartitionReplica(tp, broker_id),), ReplicaState.NEW)
 
 
-def _twelve_steps(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
-    """Steps 1 to 3 while somebody of RAR is not in sync, 5 to 12 once everybody is. Raises whatever goes wrong on the way."""
+def twelve_steps(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
+    """Steps 1 to 3 while somebody of RAR is not in sync, 5 to 12 once everybody is.
+
+    Source: KafkaController.onPartitionReassignment (0.8.1).
+    """
     before = ctx.assignments[tp].replicas
     if not (yield from is_in_sync(ctx, tp, target)):
         both = in_set_order((*target, *before))

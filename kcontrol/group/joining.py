@@ -11,6 +11,7 @@ from dataclasses import replace
 from kcontrol.effects import Arm, Cancel, Handler, Park, Respond
 from kcontrol.group import events as e
 from kcontrol.group.context import GroupContext, keep
+from kcontrol.group.errors import translated
 from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, IllegalStateError, new_group
 from kcontrol.group.model import NO_MEMBER_ID, Group, Member
 from kcontrol.group.rebalance import (
@@ -197,5 +198,6 @@ def static_member_stored(context: GroupContext, event: e.StaticMemberStored) -> 
         yield keep(renamed(group, event.member_id, old))
         yield Cancel(session_timer(event.group_id, event.member_id))
         yield touch(event.group_id, old)
-        answer = e.JoinResult(event.error, NO_MEMBER_ID, group.generation, group.protocol or "", event.leader or "")
+        error = translated("group", event.error, context.rules.append_errors)
+        answer = e.JoinResult(error, NO_MEMBER_ID, group.generation, group.protocol or "", event.leader or "")
     yield Respond(event.correlation_id, answer)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kcontrol.effects import Cancel, Handler, Park, Respond
+from kcontrol.effects import Handler, Park, Respond
 from kcontrol.group import events as e
 from kcontrol.group.context import GroupContext, keep
 from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, IllegalStateError
 from kcontrol.group.model import NO_MEMBER_ID, Group
-from kcontrol.group.rebalance import forget_pending, remove_member, session_timer, store, sync_arrived, touch
+from kcontrol.group.rebalance import forget_pending, remove_member, store, sync_arrived, touch
 
 # ---------------------------------------------------------------- SyncGroup
 
@@ -32,8 +32,6 @@ def sync_group(context: GroupContext, event: e.SyncGroup) -> Handler:
         return
     yield Park(event.correlation_id, f"sync {event.group_id}")
     yield keep(group.with_member(replace(member, awaiting_sync=event.correlation_id)))
-    if not context.rules.sync_timeout:
-        yield Cancel(session_timer(event.group_id, event.member_id))
     yield from sync_arrived(context, event.group_id, event.member_id)
     if group.leader == event.member_id:
         assignment = dict.fromkeys(group.members, b"") | dict(event.assignment)

@@ -105,19 +105,13 @@ def _fits(context: GroupContext, metadata: str) -> bool:
 
 def offsets_stored(context: GroupContext, event: e.OffsetsStored) -> Handler:
     """The log has them, or never will: answer, and let go of what was pending."""
-    group = context.groups.get(event.group_id)
-    is_ours = context.partition_of(event.group_id) in context.owned
-    is_there = group is not None and group.state is not DEAD if context.rules.offsets_need_group else is_ours
-    if is_there:
-        held = context.offsets_of(event.group_id)
-        if context.rules.offsets_need_group:
-            after = _settle(held, event) if event.producer is None else _settle_in_transaction(held, event, event.producer)
-        elif event.error == "NONE":
-            after = held.committing({tp: Stored(value, event.base_offset) for tp, value in event.offsets.items()})
-        else:
-            after = held
-        if after != held:
-            yield keep_offsets(event.group_id, after)
+    held = after = context.offsets_of(event.group_id)
+    if context.rules.offsets_need_group:
+        after = _settle(held, event) if event.producer is None else _settle_in_transaction(held, event, event.producer)
+    elif event.error == "NONE" and context.partition_of(event.group_id) in context.owned:
+        after = held.committing({tp: Stored(value, event.base_offset) for tp, value in event.offsets.items()})
+    if after != held:
+        yield keep_offsets(event.group_id, after)
     error = "NONE" if event.error == "NONE" else translated("offsets", event.error, context.rules.append_errors)
     codes = dict.fromkeys(event.offsets, error) | dict.fromkeys(event.refused, "OFFSET_METADATA_TOO_LARGE")
     yield Respond(event.correlation_id, e.ErrorsResult(codes))

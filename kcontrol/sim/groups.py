@@ -167,10 +167,8 @@ def note_answer(world: World, correlation_id: str, body: Any, record: RecordId) 
     """An answer reaches its consumer; return False for the answers to others."""
     if not correlation_id.startswith("consumer "):
         return False
-    _, name, number = correlation_id.split(" ")
-    me = world.consumers[name]
-    if me.requests == int(number):
-        _note(world, name, heard(me, body), record)
+    name = correlation_id.split(" ")[1]
+    _note(world, name, heard(world.consumers[name], body), record)
     return True
 
 

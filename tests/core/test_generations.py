@@ -73,7 +73,7 @@ def test_a_preferred_leader_that_leads_changed_twice() -> None:
 
 def test_stops_were_grouped_for_a_while() -> None:
     """From 0.10.2 to 1.0 replicas that stay on disk are stopped by one request for each broker, before and after one by one."""
-    found = [rules(release).groups_stop_replica for release in ("0.10.1", "0.10.2", "1.0", "1.1")]
+    found = [rules(release).stops_are_grouped for release in ("0.10.1", "0.10.2", "1.0", "1.1")]
     assert found == [False, True, True, False]
 
 

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from kcontrol.errors import UserError
+from kcontrol.group.events import JoinTimedOut
 from kcontrol.group.placement import OFFSETS_TOPIC
 from kcontrol.lab.lab import Lab
 from kcontrol.model import TopicPartition
@@ -117,6 +118,32 @@ def test_requests_while_the_log_is_read_are_put_off() -> None:
     world.run()
     assert twin.fingerprint() == world.fingerprint()
     agrees(world)
+
+
+def test_a_coordinator_that_was_succeeded_cannot_write() -> None:
+    """A broker that was frozen while another took over, and has not heard of it, refuses a commit."""
+    world = stable()
+    world.step(("freeze", 1))
+    world.step(("expire", 1))
+    world.run()
+    world.step(("thaw", 1))
+    before = world.offsets_logs[T]
+    world.step(("commit", "a", "t-0", 9))
+    world.step(("begin", 1, "coordinator"))
+    assert world.consumers["a"].error == "NOT_COORDINATOR" and world.offsets_logs[T] == before
+    world.run()
+    agrees(world)
+
+
+def test_a_stale_timer_means_nothing() -> None:
+    """The end of a join phase that was queued before that phase ended does not end the next one."""
+    world = stable()
+    group = world.processes[1].driver.group
+    assert group is not None
+    world.step(("consumer", "a", "join"))
+    world.processes[1].driver.enqueue(JoinTimedOut("g", group.groups["g"].generation - 1), None)
+    world.run()
+    assert group.groups["g"].state.value == "PreparingRebalance"
 
 
 def test_a_silent_member_is_removed() -> None:

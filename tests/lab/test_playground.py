@@ -160,4 +160,7 @@ def test_nothing_is_left_running() -> None:
     ground.kazoo("bert")
     ground.cut("anna").close()
     ground.close()
-    assert [thread for thread in threading.enumerate() if thread not in before and thread.is_alive()] == []
+    left = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in left:
+        thread.join(10)
+    assert [thread for thread in left if thread.is_alive()] == []
