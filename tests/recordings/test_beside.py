@@ -201,7 +201,7 @@ def test_a_run_without_steps_is_refused(folder: Path) -> None:
         ({"brokers": [1], "steps": [{"start": 1}, {"create": ["t"]}]}, "'create'"),
         ({"brokers": [1], "release": "nine", "steps": [{"start": 1}]}, "'nine'"),
         ({"brokers": "all", "steps": [{"start": 1}]}, "'all'"),
-        ({"brokers": [1], "release": "1.0.2", "steps": [{"start": 1}]}, "1.0"),
+        ({"brokers": [1], "release": "2.0.1", "steps": [{"start": 1}]}, "2.0"),
     ],
 )
 def test_what_cannot_be_played_is_refused(scenario: dict[str, Any], words: str) -> None:
