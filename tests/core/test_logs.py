@@ -271,10 +271,10 @@ def test_from_where_on_a_follower_may_join(rule: str, from_offset: int) -> None:
     """
     leader = apply(led(0, 0, by=1), MoveHighWatermark(1))
     ctx = BrokerContext(1, KAFKA_2_8.but(rejoins_at=rule), keeps_logs=True, logs={T0: leader})
-    assert [offset for offset in range(3) if may_join(ctx, T0, offset)] == list(range(from_offset, 3))
+    assert [offset for offset in range(3) if may_join(ctx, T0, 2, offset)] == list(range(from_offset, 3))
     beyond = apply(apply(leader, Append((LogRecord(2, 1, "x"), LogRecord(3, 1, "y")))), MoveHighWatermark(3))
     ctx = BrokerContext(1, KAFKA_2_8.but(rejoins_at=rule), keeps_logs=True, logs={T0: beyond})
-    assert [offset for offset in range(5) if may_join(ctx, T0, offset)] == [3, 4]
+    assert [offset for offset in range(5) if may_join(ctx, T0, 2, offset)] == [3, 4]
 
 
 # ---------------------------------------------------------------- roles

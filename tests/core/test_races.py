@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kcontrol.effects import (
-    Append,
     Commit,
     ControllerMoved,
     Exists,
@@ -365,14 +364,12 @@ def test_an_exception_ends_the_event_and_nothing_else() -> None:
         Writes(((Op("create", "/a"),),), fence=-2),
         Exists(("no slash",)),
         Transaction((Op("create", "/a", "text"),)),
-        Append(T0, ()),
     ],  # type: ignore[arg-type]
-    ids=["a fence below -1", "no path", "no bytes", "no log"],
+    ids=["a fence below -1", "no path", "no bytes"],
 )
 def test_nothing_leaves_the_driver(effect: Any) -> None:
     """A round trip that cannot be performed at all is thrown into the handler, and fails the event if it is not caught."""
     bench = Bench()
-    bench.post.append = _no_log  # type: ignore[method-assign]
     caught: list[BaseException] = []
 
     def asks(ctx: Any) -> Handler:
@@ -386,10 +383,6 @@ def test_nothing_leaves_the_driver(effect: Any) -> None:
     bench.go()
     assert (len(caught), len(bench.records("fail")), bench.driver.threads["controller"].handler) == (1, 1, None)
     assert len(bench.do(Read(("/a",)))) == 1
-
-
-def _no_log(*_: Any) -> Any:
-    raise NotImplementedError("no log here")
 
 
 def test_an_effect_that_the_driver_does_not_know_fails_the_event() -> None:
