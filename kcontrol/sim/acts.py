@@ -168,7 +168,8 @@ def find(world: World, action: Action) -> Callable[..., None]:
 def routine(world: World) -> Iterator[Action]:
     """What goes on by itself: threads, watch events, requests, questions, fetches, sessions left behind, timers."""
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
-    senders = {by for by, to in world.network.channels if exchange.hears(world, to)}  # they hear later that a session expired
+    expired = [n for n, p in living if p.session == "expired"]  # who has something to send hears of it later
+    senders = {by for by, to in world.network.channels if exchange.hears(world, to)} if expired else set()
     for n, p in living:
         yield from ((kind, n, name) for kind, name in p.driver.ready())
     for n, p in living:
@@ -182,9 +183,7 @@ def routine(world: World) -> Iterator[Action]:
         if exchange.travels(world, sender, receiver):
             yield ("request", sender, receiver)
     yield from (("give", broker) for broker, _ in held_answers.free(world))
-    for n, p in living:
-        if p.session == "expired" and n in senders:
-            yield ("renew", n)
+    yield from (("renew", n) for n in expired if n in senders)
     for n, _ in living:
         if exchange.may_ask(world, n):
             yield ("ask", n)

@@ -43,6 +43,7 @@ class Settings:
     group_config: Mapping[str, int] = field(default_factory=dict)
     rule_changes: Mapping[str, Any] = field(default_factory=dict)
     replace: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    _rules: Rules | None = field(default=None, init=False, repr=False, compare=False)  # asked for at every step of a search
 
     def __post_init__(self) -> None:
         if self.config is UNSAID:
@@ -50,6 +51,12 @@ class Settings:
 
     def rules(self) -> Rules:
         """The rules of the release with this run's changes. Raises UserError for a release that is not played here."""
+        if self._rules is None:
+            object.__setattr__(self, "_rules", self._chosen())
+        assert self._rules is not None
+        return self._rules
+
+    def _chosen(self) -> Rules:
         chosen = rules(self.release)
         if not any(self.release == line or self.release.startswith(f"{line}.") for line in PLAYED):
             raise UserError(f"Kafka {self.release} is not played here yet; there is {', '.join(PLAYED)}.")
