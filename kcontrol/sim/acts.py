@@ -168,22 +168,26 @@ def find(world: World, action: Action) -> Callable[..., None]:
 def routine(world: World) -> Iterator[Action]:
     """What goes on by itself: threads, watch events, requests, questions, fetches, sessions left behind, timers."""
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
-    expired = [n for n, p in living if p.session == "expired"]  # who has something to send hears of it later
-    senders = {by for by, to in world.network.channels if exchange.hears(world, to)} if expired else set()
+    late = []  # who has something to send, and hears later that its session has expired
     for n, p in living:
         yield from ((kind, n, name) for kind, name in p.driver.ready())
     for n, p in living:
         if p.notices:
             yield ("deliver", n)
-        if p.session == "expired" and n not in senders:
-            yield ("renew", n)
+        if p.session == "expired":
+            if any(by == n and exchange.hears(world, to) for by, to in world.network.channels):
+                late.append(n)
+            else:
+                yield ("renew", n)
         elif p.session == "expiring" and lives.expire_has_begun(p.driver):
             yield ("reconnect", n)
     for sender, receiver in world.network.deliverable():
         if exchange.travels(world, sender, receiver):
             yield ("request", sender, receiver)
-    yield from (("give", broker) for broker, _ in held_answers.free(world))
-    yield from (("renew", n) for n in expired if n in senders)
+    if world.network.held:
+        yield from (("give", broker) for broker, _ in held_answers.free(world))
+    for n in late:
+        yield ("renew", n)
     for n, _ in living:
         if exchange.may_ask(world, n):
             yield ("ask", n)
