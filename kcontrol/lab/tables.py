@@ -228,16 +228,17 @@ def _config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
 def journal(records: Iterable[Record], say: Callable[[Record], str], kind: str | None = None) -> pd.DataFrame:
     """One row per record, in the order in which they were made, `what` being the record as a sentence.
 
-    With a `kind`, the records of that kind alone, and a column for each of their fields instead of the sentence.
+    With a `kind`, the records of that kind alone, and a column for each of their fields instead of the sentence. A field that has
+    the name of another column gets the kind in front: `start_incarnation`.
     """
     if kind is None:
         return table((_journal_row(record) | {"what": say(record.plain())} for record in records), JOURNAL, "id")
     chosen = [record.plain() for record in records if record.kind == kind]
     head = {name: dtype for name, dtype in JOURNAL.items() if name not in ("what", "kind")}
     fields = {name: [record.fields.get(name) for record in chosen] for name in dict.fromkeys(n for r in chosen for n in r.fields)}
-    assert not head.keys() & fields.keys(), "no kind of record has a field of these names"
     narrow = table(map(_journal_row, chosen), head, "id")
-    return narrow.assign(**{name: pd.Series(values, narrow.index, _dtype_of(values)) for name, values in fields.items()})
+    columns = {f"{kind}_{name}" if name in head else name: values for name, values in fields.items()}
+    return narrow.assign(**{name: pd.Series(values, narrow.index, _dtype_of(values)) for name, values in columns.items()})
 
 
 def logged(records: Sequence[Record], kind: str | None = None) -> pd.Series[str]:

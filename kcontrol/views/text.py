@@ -216,6 +216,24 @@ def _records(records: Iterable[Fields]) -> str:
     return listed(f"{record['value']!r} at offset {record['offset']}" for record in records)
 
 
+def _group_records(f: Fields) -> str:
+    """Return what a coordinator's records hold, from the event that follows the write; without an event, how many there are."""
+    then, values = f["then"], [value for _, value in f["records"]]
+    if then is None:
+        removed = all(value is None for value in values)
+        return _counted(len(values), "tombstone") if removed else _counted(len(values), "record") + " of a group without members"
+    if then["event"] == "OffsetsStored":
+        offsets = listed(f"{tp} {value['offset']}" for tp, value in then["offsets"].items())
+        return f"the offsets {offsets} of group {then['group_id']}" if offsets else f"no offset of group {then['group_id']}"
+    if then["event"] == "StaticMemberStored":
+        return f"the new id of a static member of group {then['group_id']}"
+    return f"the assignment of group {then['group_id']} in generation {then['generation']}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def _log_role(who: str, f: Fields) -> str:
     if f["leads"]:
         return f"{who} leads {f['partition']}."
@@ -311,8 +329,8 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "thrown": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",
     "fail": lambda who, f: f"{f['event']} fails on {who.lower()}: {f['error']}: {f['message']}.",
     "consumer": lambda who, f: _consumer(f),
-    "offsets_append": lambda who, f: f"{f['partition']} has what {who.lower()} has written.",
-    "append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
+    "offsets_append": lambda who, f: f"The log of {f['partition']} has the records of {who.lower()}.",
+    "append": lambda who, f: f"{who} appends {_group_records(f)} to {f['partition']}.",
     "read_log": lambda who, f: f"{who} reads {f['partition']} from offset {f['offset']} on.",
     "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
     "log_truncate": _cut,

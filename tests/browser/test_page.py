@@ -17,7 +17,7 @@ from kcontrol.views.meanings import MEANINGS
 from kcontrol.views.text import short
 from kcontrol.views.twin import write_html
 from kcontrol.views.viewer import Viewer
-from tests.views.support import NASTY, cluster, random_run, story
+from tests.views.support import NASTY, cluster, group_story, random_run, story
 
 pytestmark = [pytest.mark.chromium, pytest.mark.serial]
 
@@ -280,3 +280,16 @@ def test_a_picture_that_was_taken_out_and_put_back(open_page: Open) -> None:
         parent.append(picture);
     }""")
     page.wait_for_function(in_sight)
+
+
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_a_run_with_consumers_is_drawn_to_its_end(open_page: Open, release: str) -> None:
+    """After the first record of a group, in the middle and at the end the page draws the partitions and says no error."""
+    records = group_story(release).journal.records
+    page = open_page(records)
+    first = next(index for index, record in enumerate(records) if record.kind == "group")
+    for at in (first, (first + len(records)) // 2, len(records) - 1):
+        go(page, at)
+        drawn = page.evaluate(DRAWN)
+        assert drawn["error"] == ""
+        assert drawn["sentence"] and drawn["partitions"] == expected(records, at)["partitions"]

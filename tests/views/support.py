@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from kcontrol.group.placement import OFFSETS_TOPIC
 from kcontrol.lab.doctor import find_chromium
 from kcontrol.runtime.journal import Record
 from kcontrol.sim.settings import FAULTS, Settings
@@ -85,6 +86,58 @@ def random_run(seed: int, steps: int = 250, topic: str = "t") -> World:
     for _ in range(steps):
         rare = list(_from_outside(world))
         world.step(choose.choice(rare) if choose.random() < 0.04 else choose.choice(world.actions() or rare))
+    return world
+
+
+# ---------------------------------------------------------------- consumer groups
+
+
+def with_consumers(release: str, **settings: Any) -> World:
+    """Return three brokers with a topic, the offsets topic led by broker 1, and two consumers that have not joined yet."""
+    groups = {"consumers": {"anna": "billing", "bert": "billing"}, "group_config": {"initial_delay_ms": 0}}
+    world = cluster(release=release, **groups, **settings)
+    world.step(("create_topic", OFFSETS_TOPIC, ((1, 2, 3),)))
+    world.run()
+    return world
+
+
+def _request(world: World, consumer: str, request: str) -> None:
+    """Send a consumer's request, and send it again where the coordinator asks for a member id first (KIP-394)."""
+    for _ in range(2):
+        world.step(("consumer", consumer, request))
+        world.run()
+        if world.consumers[consumer].error != "MEMBER_ID_REQUIRED":
+            return
+
+
+def group_story(release: str) -> World:
+    """Play a group's life: it becomes Stable, commits, loses its coordinator, and both members leave."""
+    world = with_consumers(release)
+    _request(world, "anna", "join")
+    if "join billing" in world.processes[1].driver.timers:
+        world.step(("fire", 1, "join billing"))
+        world.run()
+    _request(world, "bert", "join")
+    if world.consumers["bert"].asked:
+        _request(world, "anna", "join")
+    for consumer in ("anna", "bert"):
+        _request(world, consumer, "sync")
+    world.step(("commit", "anna", "orders-0", 7))
+    world.run()
+    world.step(("kill", 1))
+    world.run()
+    for consumer in ("bert", "anna"):
+        _request(world, consumer, "leave")
+    return world
+
+
+def random_group_run(seed: int, release: str, steps: int = 250) -> World:
+    """Play random steps in which brokers die and consumers ask whatever they can."""
+    choose, world = random.Random(seed), with_consumers(release, seed=seed, faults=("kill", "start", "consumer"))
+    for _ in range(steps):
+        offered = world.actions()
+        asked = [action for action in offered if action[0] == "consumer"]
+        world.step(choose.choice((choose.random() < 0.3 and asked) or offered))
     return world
 
 

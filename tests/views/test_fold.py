@@ -16,12 +16,16 @@ from kcontrol.runtime.history import DEEP, History, _entries
 from kcontrol.runtime.journal import Record, RecordId, plain
 from kcontrol.views.rows import rows
 from tests.core.logs import lost_by_unclean_election
-from tests.views.support import Ask, cluster, random_run, story
+from tests.views.support import Ask, cluster, group_story, random_group_run, random_run, story
 
 STATES = """
     const timeline = viewer.timelineOf({ get: () => given.rows });
     return given.at.map((index) => JSON.parse(JSON.stringify(timeline.at(index).state)));
 """
+
+
+GROUPS = {"group", "consumer", "append", "offsets_append", "read_log"}
+"""The kinds of records that only a run with consumers has."""
 
 
 CHECKPOINTS = """
@@ -207,4 +211,23 @@ def test_a_run_that_loses_records(ask: Ask) -> None:
     world.run()
     records = list(world.journal.records)
     at = [*range(0, len(records), 5), len(records) - 1]
+    assert ask(STATES, {"rows": rows(records), "at": at}) == folded(records, at)
+
+
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_a_run_with_consumers(ask: Ask, release: str) -> None:
+    """A group's life is folded alike: members, consumers and the log of the offsets topic, from a coordinator to the next."""
+    records = list(group_story(release).journal.records)
+    at = [index for index, record in enumerate(records) if record.kind in GROUPS] + [len(records) - 1]
+    assert {records[index].kind for index in at} >= GROUPS
+    assert ask(STATES, {"rows": rows(records), "at": at}) == folded(records, at)
+
+
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_random_run_with_consumers(ask: Ask, release: str, seed: int) -> None:
+    """After every fifth record of a random run with consumers both folds hold the same, jumps between checkpoints included."""
+    records = list(random_group_run(seed, release).journal.records)
+    at = list(range(seed, len(records), 5))
+    random.Random(seed).shuffle(at)
     assert ask(STATES, {"rows": rows(records), "at": at}) == folded(records, at)

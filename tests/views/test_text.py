@@ -14,7 +14,7 @@ from kcontrol.sim.acts import ACTIONS
 from kcontrol.views import text
 from kcontrol.views.picture import svg
 from tests.core.logs import lost_by_unclean_election
-from tests.views.support import NASTY, cluster, random_run, story
+from tests.views.support import NASTY, cluster, group_story, random_run, story
 
 PACKAGE = Path(kcontrol.__file__).parent
 LOGGED = re.compile(r'\.log\(\s*"(\w+)"|\bSpelled\(\s*"(\w+)"')
@@ -41,11 +41,12 @@ def test_sentences_of_random_runs(seed: int) -> None:
 
 def test_a_record_is_said_alike_before_and_after_it_was_a_file(tmp_path: Path) -> None:
     """A sentence and a weight do not depend on whether the fields are values of the package or plain JSON."""
-    records = random_run(11).journal.records
-    write(records, tmp_path / "journal")
-    again = read(tmp_path / "journal")
-    assert text.lines(again) == text.lines(records)
-    assert list(map(text.weight, again)) == list(map(text.weight, records))
+    for world in (random_run(11), group_story("2.8")):
+        records = world.journal.records
+        write(records, tmp_path / "journal")
+        again = read(tmp_path / "journal")
+        assert text.lines(again) == text.lines(records)
+        assert list(map(text.weight, again)) == list(map(text.weight, records))
 
 
 def test_the_story_in_words() -> None:
@@ -81,6 +82,20 @@ def test_a_loss_in_words() -> None:
         assert sentence in said
     assert all(re.fullmatch(r"[A-Z].*[.…]", line) for line in said)
     assert [text.weight(record) for record in records if record.kind == "record_lost"] == [2]
+
+
+def test_a_group_in_words() -> None:
+    """The sentences of a coordinator's writes name the group, and the assignment, the offsets or the number of tombstones."""
+    said = {release: [text.say(record) for record in group_story(release).journal.records] for release in ("0.9", "2.8")}
+    for sentence in (
+        "Broker 1 takes group billing from CompletingRebalance to Stable: the assignment is stored.",
+        "Broker 1 appends the assignment of group billing in generation 2 to __consumer_offsets-0.",
+        "Broker 1 appends the offsets orders-0 7 of group billing to __consumer_offsets-0.",
+    ):
+        assert sentence in said["0.9"] and sentence in said["2.8"]
+    assert "Broker 2 appends 1 tombstone to __consumer_offsets-0." in said["0.9"]
+    assert "Broker 2 appends 1 record of a group without members to __consumer_offsets-0." in said["2.8"]
+    assert all(re.fullmatch(r"[A-Z].*[.…]", line) for lines in said.values() for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ export function emptyState() {
   return { znodes: map(), nodes: map(), channels: map(), questions: map() };
 }
 
-function emptyNode() {
-  return { controller: map(), broker: map(), queues: map(), handling: map(), timers: map(), parked: map(), notices: [], frozen: false };
+function emptyNode(s) {
+  const node = { controller: map(), broker: map(), queues: map(), handling: map(), timers: map(), parked: map(), notices: [], frozen: false };
+  return s.consumers ? { ...node, group: map() } : node;
 }
 
 const GONE = new Set(["NonExistentPartition", "NonExistentReplica"]);
@@ -23,7 +24,7 @@ export function copy(value, depth) {
   return twin;
 }
 
-const DEEP = { znodes: 1, nodes: 4, channels: 2, questions: 2, logs: 3, acknowledged: 2 }; // how deep a part is changed in place
+const DEEP = { znodes: 1, nodes: 4, channels: 2, questions: 2, logs: 3, acknowledged: 2, consumers: 1, offsets_logs: 2 }; // how deep a part is changed in place
 
 export function copyState(s) {
   return Object.fromEntries(Object.entries(s).map(([name, part]) => [name, copy(part, DEEP[name])]));
@@ -76,7 +77,7 @@ function emptyLog() {
 
 // ---------------------------------------------------------------- one function for each kind: state, the record's node, fields, record
 
-const start = (s, n, f) => { s.nodes[f.broker] = emptyNode(); };
+const start = (s, n, f) => { s.nodes[f.broker] = emptyNode(s); };
 
 function stop(s, n, f) {
   delete s.nodes[f.broker];
@@ -95,7 +96,10 @@ function stop(s, n, f) {
   }
 }
 
-const run = (s, n, f) => { if (f.data) Object.assign(s, { logs: map(), acknowledged: map() }); };
+function run(s, n, f) {
+  if (f.data) Object.assign(s, { logs: map(), acknowledged: map() });
+  if (Object.keys(f.consumers ?? {}).length) Object.assign(s, { consumers: map(f.consumers), offsets_logs: map() });
+}
 
 function log(s, n, f, r) {
   const held = ((s.logs[f.broker ?? r.id[0]] ??= map())[f.partition] ??= emptyLog());
@@ -145,7 +149,7 @@ function change(s, n, f) {
 }
 
 function learn(s, n, f) {
-  const context = n[f.context];
+  const context = (n[f.context] ??= map());
   if (f.of === "value") {
     context[f.field] = f.put;
   } else if (f.of === "map") {
@@ -158,6 +162,16 @@ function learn(s, n, f) {
     context[f.field] = [...new Set([...kept, ...(f.put ?? [])])].sort(compare);
   }
 }
+
+function group(s, n, f) {
+  const groups = (n.group.groups ??= map());
+  if (f.value === null) delete groups[f.group];
+  else groups[f.group] = f.value;
+}
+
+const consumer = (s, n, f) => { s.consumers[f.name] = f.now; };
+
+const offsetsAppend = (s, n, f) => { (s.offsets_logs[f.partition] ??= []).push(f.batch); };
 
 function adopt(s, n, f, r, sent) {
   const requests = sent(f.request);
@@ -208,6 +222,7 @@ const disarm = (s, n, f) => { delete n.timers[f.timer]; };
 
 const CHANGES = {
   run, start, stop, close, notify, enqueue, begin, write, change, learn, adopt, send, answered, duplicate, ask, told, arm,
+  group, consumer, offsets_append: offsetsAppend,
   session_lost: (s, n) => { n.notices.length = 0; },
   freeze: (s, n, f) => { s.nodes[f.broker].frozen = true; },
   thaw: (s, n, f) => { s.nodes[f.broker].frozen = false; },

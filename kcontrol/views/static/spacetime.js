@@ -29,9 +29,11 @@ const LOOKS = { // kind: shape, colour
 const ON_ZOOKEEPER = new Set(["run", "act", "close", "notify", "write"]);
 
 // The lane of a record: that of its broker, or, for what the world itself records, of the broker that it is about; 0 is ZooKeeper.
+// A consumer has no lane: it is drawn at the coordinator that it asks, or that has answered it.
 function laneOf(record) {
   const f = record.fields;
   if (record.id[0]) return record.id[0];
+  if (record.kind === "consumer") return f.now.asked?.[0] ?? record.cause?.[0] ?? 0;
   return ON_ZOOKEEPER.has(record.kind) ? 0 : f.broker ?? f.sender ?? f.leader ?? (f.channel ? +f.channel.split(">")[0] : 0);
 }
 
