@@ -28,6 +28,13 @@ NOTEBOOKS = {
         f"from kcontrol import Lab\nlab = Lab(3, topics={{{NASTY!r}: [[1, 2, 3], [2, 3, 1]]}}, runs=None)",
         "viewer = lab.viewer\nviewer",
     ],
+    "many.ipynb": [
+        "from kcontrol import Lab\nlabs = [Lab(5, topics={'t': [[1, 2, 3]] * 9}, runs=None) for _ in range(6)]",
+        *(f"labs[{n}].viewer" for n in range(6)),
+        "for lab in labs: lab.kill(1).run()",
+        "for lab in labs: lab.viewer.held = 'Answer first.'",
+        "for lab in labs: lab.viewer.held = ''",
+    ],
     "late.ipynb": [PREPARE, "world.step(('kill', 1))\nviewer.refresh()\nviewer.click_run()\nviewer", "viewer"],
 }
 

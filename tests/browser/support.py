@@ -61,6 +61,17 @@ def jupyterlab(source: Path, folder: Path) -> Iterator[str]:
         server.wait()
 
 
+# Brings a viewer into view and counts the lines of its journal that are empty though there is a record for them.
+GAPS = """async (kc) => {
+    kc.scrollIntoView({ block: 'center' });
+    for (let frame = 0; frame < 4; frame++) await new Promise(requestAnimationFrame);
+    const box = kc.querySelector('.kc-journal'), { top } = box.getBoundingClientRect(), line = 21;
+    const wanted = Math.min(Math.floor(box.clientHeight / line), Math.round(box.firstChild.offsetHeight / line));
+    const middles = [...box.querySelectorAll('.kc-line')].map((row) => row.getBoundingClientRect().top + line / 2 - top);
+    return wanted - middles.filter((y) => y > 0 && y < box.clientHeight).length;
+}"""
+
+
 class Desk:
     """A page with a notebook open, and what went on behind it: requests, dialogs and errors."""
 
@@ -82,13 +93,19 @@ class Desk:
         """Addresses outside this machine that the page wanted something of."""
         return [url for url in self.requests if not re.match(r"https?://127\.0\.0\.1[:/]|data:|blob:", url)]
 
-    def run_all(self) -> None:
-        """Runs all cells, once the kernel is there, and waits for a viewer that is not an earlier one."""
-        self.page.wait_for_function("() => document.querySelector('#jp-main-statusbar').innerText.includes('(ipykernel) | Idle')")
+    def run_all(self, *, hidden: bool = False) -> None:
+        """Runs all cells, once the kernel is there, and waits for a viewer that is not an earlier one.
+
+        `hidden` runs them while another tab is in front.
+        """
+        if not hidden:
+            self.page.wait_for_function(
+                "() => document.querySelector('#jp-main-statusbar').innerText.includes('(ipykernel) | Idle')"
+            )
         self.page.evaluate("() => document.querySelectorAll('.kc').forEach((old) => old.classList.add('earlier'))")
-        self.command("notebook:run-all-cells", {})
+        self.command("notebook:run-all-cells", {"activate": not hidden})
         self.page.wait_for_selector(".kc.earlier", state="detached")
-        self.page.wait_for_selector(".kc[data-at]")
+        self.page.wait_for_selector(".kc[data-at]", state="attached" if hidden else "visible")
 
     def reload(self) -> None:
         """Saves the notebook and loads the page anew; the kernel goes on."""
@@ -96,7 +113,7 @@ class Desk:
         self.page.reload()
         self.page.wait_for_selector(".kc[data-at]")
 
-    def command(self, name: str, arguments: dict[str, str]) -> None:
+    def command(self, name: str, arguments: dict[str, str | bool]) -> None:
         """Asks JupyterLab to do what one of its menus does; what takes long is not waited for."""
         self.page.evaluate("([name, given]) => { window.jupyterapp.commands.execute(name, given); }", [name, arguments])
 
@@ -117,6 +134,20 @@ class Desk:
     @property
     def cells(self) -> int:
         return self.page.locator(".jp-Notebook .jp-Cell").count()
+
+    def finish(self) -> None:
+        """Waits until the last cell has been run and the kernel is at rest."""
+        self.page.wait_for_function(
+            """() => {
+                const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
+                const codes = [...panel.content.model.cells].filter((cell) => cell.type === 'code');
+                return codes.at(-1).executionCount !== null && panel.sessionContext.session.kernel.status === 'idle';
+            }"""
+        )
+
+    def gaps(self) -> list[int]:
+        """How many lines of each viewer's journal are empty though there is a record for them, as one scrolls to it."""
+        return [viewer.evaluate(GAPS) for viewer in self.page.locator(".kc").all()]
 
     def at(self) -> int:
         """The record that the first viewer shows."""

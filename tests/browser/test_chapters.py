@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.chromium, pytest.mark.serial, pytest.mark.slow, pytest
 
 CHAPTERS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 THEMES = ("JupyterLab Light", "JupyterLab Dark")
+WIDTHS = (1360, 1024, 800)
 WRONG = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]'
 
 
@@ -27,25 +28,23 @@ def workbook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def chapter(workbook: str, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Desk]:
-    """A chapter, open, on a page as wide as a laptop's."""
-    context = browser.new_context(viewport={"width": 1300, "height": 1500})
+    """A chapter, open, on a page as large as a laptop's."""
+    context = browser.new_context(viewport={"width": 1360, "height": 900})
     desk = Desk(context, workbook, request.param)
     yield desk
     desk.command("notebook:shutdown-kernel", {})
     context.close()
 
 
-def to_the_end(desk: Desk) -> None:
-    """Runs all cells, and waits until the last one has been run and the kernel is at rest."""
-    desk.run_all()
-    desk.page.wait_for_function(
-        """() => {
-            const cells = window.jupyterapp.shell.currentWidget.content.model.cells;
-            const codes = [...cells].filter((cell) => cell.type === 'code');
-            return codes.at(-1).executionCount !== null
-                && document.querySelector('#jp-main-statusbar').innerText.includes('| Idle');
-        }"""
-    )
+def gaps(desk: Desk) -> dict[int, list[int]]:
+    """Lines that are missing in the journals of the chapter's viewers, at each of three widths, where there are any."""
+    before, found = desk.page.viewport_size, {}
+    for width in WIDTHS:
+        desk.page.set_viewport_size({"width": width, "height": 900})
+        found[width] = desk.gaps()
+    assert before
+    desk.page.set_viewport_size(before)
+    return {width: missing for width, missing in found.items() if any(missing)}
 
 
 def look_at_all(page: Page, name: str) -> None:
@@ -81,12 +80,15 @@ def step_through(page: Page) -> None:
 
 @pytest.mark.parametrize("chapter", CHAPTERS, indirect=True, ids=[Path(name).stem[:2] for name in CHAPTERS])
 def test_a_chapter_from_its_first_cell_to_its_last(chapter: Desk, request: pytest.FixtureRequest) -> None:
-    """Run All ends without an error, a viewer steps by key and by mouse, and no stranger is asked."""
+    """Run All ends without an error, every journal is whole, a viewer steps by key and by mouse, and no stranger is asked."""
     page, name = chapter.page, request.node.callspec.id
-    to_the_end(chapter)
+    chapter.run_all()
+    chapter.finish()
+    assert gaps(chapter) == {}
     assert page.locator(WRONG).all_inner_texts() == []
     step_through(page)
     for theme in THEMES:
         chapter.use_theme(theme)
+        assert gaps(chapter) == {}, theme
         look_at_all(page, f"chapter-{name}-{theme.split()[-1].lower()}")
     assert (chapter.errors, chapter.dialogs, chapter.strangers) == ([], [], [])

@@ -15,7 +15,7 @@ export function journalPanel(ask, setDetails) {
   details.addEventListener("change", () => setDetails(details.checked));
   const node = panel("kc-journal-panel", "Journal: click to ask why", box);
   node.firstChild.append(el("label", "kc-details", details, "every record"));
-  let scene = null, top = 0, height = 0; // what is in sight
+  let scene = null, top = 0; // `top` is where the box last stood, since a box that is taken out of the page loses it
 
   function make(index) {
     const record = scene.timeline.records[index];
@@ -27,8 +27,10 @@ export function journalPanel(ask, setDetails) {
     return line;
   }
 
+  // Draws the rows in sight, from where the box really stands and how high it really is.
   function drawLines() {
-    const first = Math.max(0, Math.floor(top / HIGH) - 2), count = Math.ceil(height / HIGH) + 4;
+    top = box.scrollTop;
+    const first = Math.max(0, Math.floor(top / HIGH) - 2), count = Math.ceil(box.clientHeight / HIGH) + 4;
     const rows = scene.columns.slice(first, first + count).map((index, i) => ({ index, y: (first + i) * HIGH }));
     keyed(sheet, rows, (row) => row.index, (row) => make(row.index), (line, { index, y }) => {
       const weight = scene.timeline.records[index].weight;
@@ -37,15 +39,9 @@ export function journalPanel(ask, setDetails) {
       if (line.y !== y) line.style.transform = `translateY(${(line.y = y)}px)`;
     });
   }
-  box.addEventListener("scroll", () => {
-    top = box.scrollTop;
-    if (scene) drawLines();
-  });
-  // A widget is drawn before it is on the page: only then is it known how many lines are in sight.
-  new ResizeObserver(([entry]) => {
-    height = entry.contentRect.height;
-    if (scene) settle();
-  }).observe(box);
+  box.addEventListener("scroll", () => scene && drawLines());
+  // A widget is drawn before it is on the page, and in a hidden tab: only later is it known how many lines are in sight.
+  new ResizeObserver(() => scene && settle(true)).observe(box);
 
   function draw(next) {
     if (scene?.columns !== next.columns) {
@@ -57,13 +53,13 @@ export function journalPanel(ask, setDetails) {
     sheet.style.height = `${scene.columns.length * HIGH}px`;
   }
 
+  // Keeps the present record in sight. A box that has no height yet has no lines in sight, and cannot be scrolled either.
   function settle(again) {
+    const height = box.clientHeight;
+    if (!height) return;
     if (again) box.scrollTop = top;
     const at = Math.max(0, lastNotAbove(scene.columns, scene.index)) * HIGH;
-    if (at < top + HIGH || at > top + height - 2 * HIGH) {
-      top = Math.max(0, Math.min(at - 3 * HIGH, scene.columns.length * HIGH - height));
-      box.scrollTop = top;
-    }
+    if (at < box.scrollTop + HIGH || at > box.scrollTop + height - 2 * HIGH) box.scrollTop = at - 3 * HIGH;
     drawLines();
   }
   return { node, draw, settle };
