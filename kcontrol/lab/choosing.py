@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from kcontrol.config import BrokerConfig
@@ -53,3 +54,20 @@ def played(scenario: Mapping[str, Any], release: str | None, seed: int, replace:
     return settings(
         scenario.get("brokers"), player.line_of(release) if release else player.release_of(scenario), seed, config, replace
     )
+
+
+def changed(settings: Settings) -> dict[str, str]:
+    """Return the settings, rules and functions of a run that are not those of its release, in words, by name."""
+    usual = BrokerConfig.of(settings.release)
+    found = {
+        f.name: f"{f.name.replace('_', '.')}={_spelt(getattr(settings.config, f.name))}"
+        for f in fields(usual)
+        if getattr(settings.config, f.name) != getattr(usual, f.name)
+    }
+    found |= {name: f"{name}={_spelt(value)}" for name, value in settings.rule_changes.items()}
+    return found | {name: f"own {name}" for name in settings.replace}
+
+
+def _spelt(value: Any) -> str:
+    """Return a value as Kafka's property files spell it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -278,6 +278,10 @@ class Lab(Acts):
             raise UserError(f"There is no branch {run!r}; the branches are {text.listed(self._family, 30)}.")
         return (run, self._family[run]) if isinstance(run, str) else super()._named(run)
 
+    @property
+    def changed_settings(self) -> dict[str, str]:
+        return choosing.changed(self._world.settings)
+
     def _play_again(self, at: int) -> World:
         """The same steps in the simulated world, up to the one that made record number `at`."""
         world = World(self._world.settings)

@@ -179,7 +179,7 @@ class Moment(Studies):
         return Moment(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._past.at(at))
 
     def compare(self, one: Moment | str, other: Moment | str | None = None) -> parting.Parting | beside.Beside:
-        """The first record at which two runs part, and what differs between them in the end, side by side.
+        """Return the first decision about a partition, and the first record, in which two runs differ, and both ends.
 
         `compare(other)` takes this run and another one, `compare(one, other)` any two; a branch may be named by its name. If one
         of them is a recording of real brokers, it is the first difference by the rule of the recordings. Raises UserError for
@@ -188,10 +188,15 @@ class Moment(Studies):
         (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
         if beside.is_recorded(here.records) or beside.is_recorded(there.records):
             return beside.beside((a, b), here.records, there.records)
-        return parting.parting((a, b), here.records, there.records)
+        return parting.parting(parting.labels((a, b), (here, there)), here.records, there.records)
+
+    @property
+    def changed_settings(self) -> dict[str, str]:
+        """The settings that differ from the release's defaults, in words, by name; a journal alone does not hold them."""
+        return {}
 
     def _named(self, run: object) -> tuple[str, Moment]:
-        """A run with what it is called."""
+        """Return a run with its name."""
         if isinstance(run, Moment):
             return run.name, run
         raise UserError(f"{run!r} is no run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")

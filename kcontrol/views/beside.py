@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -11,7 +11,9 @@ from kcontrol.views import scene, text
 from kcontrol.views.scene import Partition, State
 
 FIELDS = ("replicas", "leader", "isr", "leader_epoch", "controller_epoch", "zk_version")
-MOST = 30
+MARKED = "background:rgba(255, 179, 0, 0.3); color:inherit; border-radius:2px"
+SHORT = 40  # characters of a row's head that stay on one line
+WRAPPED = "text-align:left; white-space:normal; overflow-wrap:anywhere"
 _TIMESTAMP = re.compile(r'"timestamp":"\d+"')
 
 
@@ -61,8 +63,8 @@ def differences(one: State, other: State) -> dict[str, Any]:
 
 
 def _cell(words: str, differs: bool) -> str:
-    shown = escape(text.clean(words))
-    return f"<mark>{shown}</mark>" if differs and shown else shown
+    shown = escape(_whole(words))
+    return f'<mark style="{MARKED}">{shown}</mark>' if differs and shown else shown
 
 
 def _said(p: Partition | None, differing: Sequence[str]) -> str:
@@ -83,8 +85,8 @@ def _said(p: Partition | None, differing: Sequence[str]) -> str:
 
 def _row(name: str, cells: Sequence[str], differs: bool) -> str:
     sign = "\u2260" if differs else ""
-    inside = "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells)
-    return f'<tr><td>{sign}</td><th style="text-align:left">{escape(text.clean(name))}</th>{inside}</tr>'
+    inside = "".join(f'<td style="{WRAPPED}">{cell}</td>' for cell in cells)
+    return f"<tr><td>{sign}</td>{_head(name)}{inside}</tr>"
 
 
 def _znode_cell(state: State, path: str) -> str:
@@ -92,18 +94,55 @@ def _znode_cell(state: State, path: str) -> str:
     return _cell(f"{found[0]} (v{found[1]})" if found else "not there", True)
 
 
-def _rows(pair: Sequence[State]) -> Iterator[str]:
+def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
+    """The rows of brokers and partitions, each with whether its two cells differ."""
     for broker, said in _brokers(pair):
-        yield _row(f"broker {broker}", [_cell(words, said[0] != said[1]) for words in said], said[0] != said[1])
+        differs = said[0] != said[1]
+        yield _row(f"broker {broker}", [_cell(words, differs) for words in said], differs), differs
     for name, both, differing in _partitions(pair):
-        yield _row(name, [_said(p, differing) for p in both], bool(differing))
-    for path in differences(*pair)["znodes"]:
-        yield _row(path, [_znode_cell(state, path) for state in pair], True)
+        yield _row(name, [_said(p, differing) for p in both], bool(differing)), bool(differing)
 
 
 def html(names: Sequence[str], states: Sequence[State]) -> str:
-    """A table with a column for each state: brokers, partitions, and the znodes that differ; a sign and a mark where they do."""
-    rows = list(_rows(states))
-    head = "".join(f'<th style="text-align:left">{escape(text.clean(name))}</th>' for name in names)
-    more = f"<tr><td></td><td>and {len(rows) - MOST} more</td></tr>" if len(rows) > MOST else ""
-    return f"<table><thead><tr><td></td><td></td>{head}</tr></thead><tbody>{''.join(rows[:MOST])}{more}</tbody></table>"
+    """Return a table with a column for each state: the brokers and partitions that differ, with a sign and a mark.
+
+    Two folded parts follow: brokers and partitions that are equal, and the znodes that differ.
+    """
+    rows, paths = list(_rows(states)), differences(states[0], states[1])["znodes"]
+    differing, equal = ([row for row, differs in rows if differs == wanted] for wanted in (True, False))
+    znodes = [_row(path, [_znode_cell(state, path) for state in states], True) for path in paths]
+    shown = _table(names, differing) if differing else "<p>At the end no broker and no partition differs.</p>"
+    return (
+        shown
+        + (fold_out(f"Brokers and partitions that are equal: {len(equal)}", _table(names, equal)) if equal else "")
+        + (fold_out(f"Znodes that differ: {len(znodes)}", _table(names, znodes)) if znodes else "")
+    )
+
+
+def _table(names: Sequence[str], rows: Sequence[str]) -> str:
+    head = "".join(map(_head, names))
+    return f"<table><thead><tr><td></td><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def fold_out(summary: str, content: str) -> str:
+    """Return HTML that shows its content after a click on the summary."""
+    return f"<details><summary>{escape(summary)}</summary>{content}</details>"
+
+
+def plain_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of text as HTML: the first cell of a row is its head; cells wrap, and no cell is cut."""
+    body = "".join(f"<tr>{_head(head)}{''.join(_text(cell) for cell in cells)}</tr>" for head, *cells in rows)
+    return f"<table><thead><tr>{''.join(map(_head, heads))}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _head(words: str) -> str:
+    space = "nowrap" if len(words) <= SHORT else "normal"
+    return f'<th style="text-align:left; white-space:{space}; overflow-wrap:anywhere">{escape(_whole(words))}</th>'
+
+
+def _text(words: str) -> str:
+    return f'<td style="{WRAPPED}">{escape(_whole(words))}</td>'
+
+
+def _whole(words: str) -> str:
+    return text.clean(words, max(len(words), 1))

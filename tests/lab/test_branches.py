@@ -49,7 +49,7 @@ def test_compare_by_name(lab: Lab) -> None:
         "3": ["alive", "dead"],
     }
     assert found.differences["partitions"]["t-1"] == ["leader", "isr", "leader_epoch", "controller_epoch", "zk_version"]
-    assert "<mark>controller, epoch 2</mark>" in found._repr_html_()
+    assert ">controller, epoch 2</mark>" in found._repr_html_()
 
 
 def test_compare_with_a_name_that_none_has(lab: Lab) -> None:

@@ -83,7 +83,7 @@ def test_the_table_marks_what_differs() -> None:
     world.run()
     drawn = beside.html((NASTY, "b"), (before, fold(world.journal.records)))
     found = Elements(drawn)
-    assert found.tags <= {"table", "thead", "tbody", "tr", "td", "th", "mark"}
+    assert found.tags <= {"table", "thead", "tbody", "tr", "td", "th", "mark", "details", "summary"}
     assert {"leader 2", "leader 3", "alive", "dead", "ISR [2, 3, 1]", "ISR [3, 1]"} <= set(found.marked)
     assert not {"leader 1", "controller, epoch 1", "controller epoch 1"} & set(found.marked)
     assert drawn.count("\u2260") == 1 + 3 + 4

@@ -1,0 +1,102 @@
+"""Decisions about partitions in a journal, and the first decision that differs between two journals.
+
+A decision is a new content of a partition's state znode (leader, ISR and leader epoch), or an election that finds no leader. The
+controller makes most decisions; up to 2.6 a partition's leader also writes its ISR itself. Two releases make equal decisions by
+different reads and writes, so this module compares decisions and leaves out everything else. It leaves out the controller epoch
+and the znode's version too, because they count attempts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from kcontrol.lab import subjects
+from kcontrol.model import PartitionState
+from kcontrol.runtime.journal import Record, RecordId, why
+from kcontrol.views import meanings, text
+
+NO_LEADER = ("no leader elected",)
+
+
+class Decision(NamedTuple):
+    """One decision: the outcome that counts, the record that holds it, and the outside acts before it: how many, and the last."""
+
+    outcome: tuple[Any, ...]
+    record: Record
+    acts: int
+    act: Record | None
+
+
+class Differing(NamedTuple):
+    """The first decisions about `partition` that differ, one per run; None where a run has no further decision about it."""
+
+    partition: str
+    decisions: tuple[Decision | None, Decision | None]
+
+
+def decisions(records: Sequence[Record]) -> dict[str, list[Decision]]:
+    """Return each partition's decisions in the order of the journal; a repeated outcome counts once."""
+    found: dict[str, list[Decision]] = defaultdict(list)
+    acts, act = 0, None
+    for record in records:
+        if record.kind in text.ACTS:
+            acts, act = acts + 1, record
+        for partition, outcome in _outcomes(record):
+            if not found[partition] or found[partition][-1].outcome != outcome:
+                found[partition].append(Decision(outcome, record, acts, act))
+    return dict(found)
+
+
+def _outcomes(record: Record) -> list[tuple[str, tuple[Any, ...]]]:
+    written = subjects.written(record)
+    if not written and _is_failed_election(record):
+        return [(str(record.fields["subject"]), NO_LEADER)]
+    return [(name, (stored["leader"], *stored["isr"], stored.get("leader_epoch"))) for name, stored in written.items()]
+
+
+def _is_failed_election(record: Record) -> bool:
+    """Return whether the partition machine refused to go Online because no replica can lead."""
+    fields = record.fields
+    return record.kind == "refuse" and fields["target"] == PartitionState.ONLINE and not fields["illegal"]
+
+
+def first_difference(one: Sequence[Record], other: Sequence[Record]) -> Differing | None:
+    """Return the first decision about any partition that differs, by the number of acts before it; None where all are equal."""
+    left, right = decisions(one), decisions(other)
+    found = []
+    for partition in sorted({*left, *right}):
+        for pair in zip_longest(left.get(partition, []), right.get(partition, [])):
+            if pair[0] is None or pair[1] is None or pair[0].outcome != pair[1].outcome:
+                found.append((partition, pair))
+                break
+    return Differing(*min(found, key=lambda item: _place(item[1]))) if found else None
+
+
+def _place(pair: tuple[Decision | None, Decision | None]) -> tuple[int, RecordId]:
+    return min((decision.acts, decision.record.id) for decision in pair if decision is not None)
+
+
+def say(decision: Decision | None, partition: str) -> str:
+    """Return the decision as a sentence."""
+    return text.say(decision.record) if decision else f"No further decision about {partition}."
+
+
+def rule(decision: Decision | None, records: Sequence[Record], release: str) -> tuple[str, str]:
+    """Return the rule behind a decision, and Kafka's source of it; two empty texts where there is no decision.
+
+    A leader that writes its ISR follows no row of a table; the rule is then that of the event which it handled.
+    """
+    if decision is None:
+        return "", ""
+    if decision.outcome == NO_LEADER:
+        refused = decision.record.plain()
+        row = (refused.fields[name] for name in ("machine", "source", "target"))
+        return meanings.note(*row), meanings.kafka_source(refused, release)
+    for record in (decision.record, *why(records, decision.record.id)):
+        said = meanings.rule(record.plain())
+        if said:
+            return said, meanings.kafka_source(record.plain(), release)
+    return "", ""
