@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from kcontrol.effects import Op
 from kcontrol.errors import UserError
 from kcontrol.lab.saying import say
 from kcontrol.sim.settings import Settings
@@ -40,11 +39,13 @@ class _OwnServer:
     def root(self, seed: int) -> Iterator[tuple[str, str]]:
         """Where the server is, and a root of its own for one lab."""
         from kcontrol.runtime.embedded import EmbeddedZooKeeper, is_serving
+        from kcontrol.runtime.zk_safety import mark_server
 
         if not self._users or not is_serving(self._port):
             self._server.close()
             server = self._server.enter_context(EmbeddedZooKeeper())
             self._hosts, self._port = server.hosts, server.port
+            mark_server(self._hosts, seed)
         self._users += 1
         self._roots[seed] += 1
         try:
@@ -91,22 +92,8 @@ def ensemble(seed: int, address: str | None, closing: ExitStack) -> KazooZooKeep
 
     if address is None:
         return closing.enter_context(KazooZooKeeper(*closing.enter_context(_own.root(seed))))
-    from kcontrol.runtime.zk_safety import open_zookeeper
+    from kcontrol.runtime.zk_safety import make_empty, open_zookeeper
 
     ensemble = closing.enter_context(open_zookeeper(address, seed))
-    _make_empty(ensemble)
+    make_empty(ensemble, seed)
     return ensemble
-
-
-def _make_empty(ensemble: KazooZooKeeper) -> None:
-    """Delete what an earlier run has left below a root that is marked as ours, unless somebody still uses it."""
-    left = ensemble.tree()
-    if any(znode.stat.ephemeral_owner for znode in left.values()):
-        raise UserError(
-            f"Another lab works on ZooKeeper {ensemble.hosts}{ensemble.chroot}, or did until a moment ago: close it and wait for "
-            "its sessions to expire, or give this lab another seed or chroot."
-        )
-    client = ensemble.connect()
-    for path in sorted(left, reverse=True):
-        client.write([(Op("delete", path),)])
-    ensemble.end(client)

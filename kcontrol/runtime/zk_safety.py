@@ -1,28 +1,37 @@
-"""Somebody else's ZooKeeper, as `--zookeeper host:port[/chroot]` names it: where we may write on it and where we may not.
+"""A ZooKeeper that is not ours, as `--zookeeper host:port/chroot` names it: where kcontrol writes on it, and what it deletes.
 
-We write only below a root that bears our marker, a znode `/.kcontrol` that says which tool, version and seed it was made by. A
-new root gets the marker in the same transaction as itself. An empty root is taken; one that holds anything without our marker is
-refused, and then nothing at all is written. Where no chroot was chosen, a Kafka cluster at the top of that ZooKeeper is refused
-too: whoever wants to work beside it says so by naming a chroot.
+kcontrol writes only below a root that bears the marker, a znode `/.kcontrol`. The marker says which tool, version and seed it was
+made by, and has the root's owner: a random name. A root gets the marker if it is new, or has neither data nor children. Any
+other root without the marker is refused, `/` is always refused, and then nothing at all is written. Where no chroot was chosen, a
+Kafka cluster at the top of that ZooKeeper is refused too: whoever wants to work beside it says so by naming a chroot.
+
+The ACL of every znode that kcontrol creates below a root has an entry with the root's owner, so the ACL shows which znodes are
+ours, even after a process was killed. Only these znodes are deleted, and only if there is no other znode below the root.
+
+One lab at a time works below a root: its client holds the ephemeral znode `/.kcontrol/in-use`.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import secrets
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NamedTuple, Protocol
 
 from kcontrol.effects import Op, Znode
 from kcontrol.errors import UserError
-from kcontrol.runtime.zk_kazoo import KazooSession, KazooZooKeeper
+from kcontrol.runtime.zk_kazoo import KazooSession, KazooZooKeeper, RootInUse
 from kcontrol.runtime.zk_rules import is_legal
 from kcontrol.runtime.zookeeper import MARKER
 
 TOOL = "kcontrol"
 LEGAL_FORM = "host:port[,host:port...][/chroot]"
 LARGEST_PORT = 65_535
+LARGEST_TRANSACTION = 500  # deletions; with the longest paths still below the 1 MB that a server takes at once
+SERVER = "server"  # what the marker at the top of a server of our own names as its owner
 
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
@@ -53,6 +62,18 @@ def parse_address(text: str) -> Address:
     return Address(hosts, chroot or None)
 
 
+class _Root(NamedTuple):
+    """A root that somebody wants to work below, and the chroot that a refusal names as an example."""
+
+    hosts: str
+    path: str
+    free: str
+
+    @property
+    def advice(self) -> str:
+        return f"choose another chroot, for example {self.hosts}{self.free}."
+
+
 def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
     """Open a ZooKeeper that is not our own, under the rules above. Without a chroot the root is `/kcontrol-<seed>`.
 
@@ -62,58 +83,129 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
     hosts, chroot = parse_address(address)
     with KazooZooKeeper(hosts) as ensemble:
         client = ensemble.connect()
-        own_choice = f"/{TOOL}-{seed}"
+        root = _Root(hosts, f"/{TOOL}-{seed}" if chroot is None else chroot, _free_chroot(client, seed))
         if chroot is None:
-            _require_no_foreign_cluster(client, hosts, "/", own_choice)
-        _claim(client, hosts, own_choice if chroot is None else chroot, seed)
-    return KazooZooKeeper(hosts, own_choice if chroot is None else chroot)
+            _require_no_foreign_cluster(client, root._replace(path="/"))
+        owner = _claim(client, root, seed)
+    try:
+        return KazooZooKeeper(hosts, root.path, owner=owner)
+    except RootInUse:
+        raise UserError(_in_use(root)) from None
 
 
-def _claim(client: KazooSession, hosts: str, root: str, seed: int) -> None:
-    """Make sure that the root bears our marker, or raise `UserError` with nothing written."""
-    if root == "/zookeeper" or root.startswith("/zookeeper/"):
-        raise UserError(f"The chroot {root} is ZooKeeper's own part of {hosts}: choose another chroot.")
-    if is_ours(client, root):
-        return
-    _require_no_foreign_cluster(client, hosts, root, f"/{TOOL}-{seed}")
-    names = client.children([root], watch=False)[0]
-    if names is not None and set(names) - {"zookeeper"}:
-        raise UserError(
-            f"The root {root} of ZooKeeper {hosts} holds data that is not {TOOL}'s: choose a chroot that is empty or new."
-        )
-    marker = json.dumps({"tool": TOOL, "version": version(TOOL), "seed": seed})
-    steps = [root[: slash.start()] for slash in re.finditer("/", root) if slash.start()] + [root]
-    missing = [path for path, stat in zip(steps, client.exists(steps, watch=False), strict=True) if stat is None]
-    ops = [*(Op("create", path) for path in missing), Op("create", _below(root, MARKER), marker.encode())]
+def mark_server(hosts: str, seed: int) -> None:
+    """Mark a server that a lab has started: a cluster at `/kcontrol-...` on this server is a lab's, even without a marker."""
+    with KazooZooKeeper(hosts) as ensemble:
+        ensemble.connect().write([(Op("create", MARKER, _marker(seed, SERVER)),)])
+
+
+def make_empty(ensemble: KazooZooKeeper, seed: int) -> None:
+    """Delete what an earlier run has left below a root of ours, in transactions that fail if any of it has changed since.
+
+    ZooKeeper has no condition on a czxid: a znode that replaces one of ours between the look and the transaction, with an equal
+    data version, is deleted.
+
+    Raises:
+        UserError: below the root is a znode that kcontrol has not created, or an ephemeral one; then nothing is deleted.
+    """
+    left = ensemble.tree()
+    foreign = [path for path, is_ours in zip(left, ensemble.are_ours(list(left)), strict=True) if not is_ours]
+    if foreign:
+        raise UserError(_not_created_by_us(_root_of(ensemble, seed), foreign))
+    if any(znode.stat.ephemeral_owner for znode in left.values()):
+        raise UserError(_in_use(_root_of(ensemble, seed)))
+    client = ensemble.connect()
+    deletions = [Op("delete", path, version=left[path].stat.version) for path in sorted(left, reverse=True)]
+    for start in range(0, len(deletions), LARGEST_TRANSACTION):
+        if client.write([tuple(deletions[start : start + LARGEST_TRANSACTION])])[0].error:
+            root = _root_of(ensemble, seed)
+            raise UserError(f"Another client writes below {root.path} of ZooKeeper {root.hosts}: stop it, or {root.advice}")
+    ensemble.end(client)
+
+
+def _root_of(ensemble: KazooZooKeeper, seed: int) -> _Root:
+    with KazooZooKeeper(ensemble.hosts) as whole:
+        return _Root(ensemble.hosts, ensemble.chroot, _free_chroot(whole.connect(), seed))
+
+
+def _not_created_by_us(root: _Root, foreign: Sequence[str]) -> str:
+    more = len(foreign) - 1
+    what = f"{root.path + foreign[0]!r:.200}" + (f" and {more} more were" if more else " was")
+    return (
+        f"{what} not created by {TOOL}, so nothing was deleted on ZooKeeper {root.hosts}: "
+        f"delete {'them' if more else 'it'} yourself, or {root.advice}"
+    )
+
+
+def _in_use(root: _Root) -> str:
+    return (
+        f"Another lab works on ZooKeeper {root.hosts}{root.path}, or did until a moment ago: close it and wait for its sessions "
+        f"to expire, or {root.advice}"
+    )
+
+
+def _free_chroot(client: Reader, seed: int) -> str:
+    """Return the first of `/kcontrol-<seed>`, `/kcontrol-<seed>-2` and so on that does not exist."""
+    names = (f"/{TOOL}-{seed}" + (f"-{number}" if number > 1 else "") for number in itertools.count(1))
+    return next(name for name in names if client.read([name], watch=False) == [None])
+
+
+def _claim(client: KazooSession, root: _Root, seed: int) -> str:
+    """Make sure that the root bears our marker and return its owner, or raise `UserError` with nothing written."""
+    hosts, path, _ = root
+    if path == "/" or path == "/zookeeper" or path.startswith("/zookeeper/"):
+        whose = "holds everybody's znodes" if path == "/" else "is ZooKeeper's own part"
+        raise UserError(f"The root {path} of ZooKeeper {hosts} {whose}: {root.advice}")
+    if owner := owner_of(client, path):
+        return owner
+    _require_no_foreign_cluster(client, root)
+    (names,), (znode,) = client.children([path], watch=False), client.read([path], watch=False)
+    if names or (znode and znode.data):
+        raise UserError(f"The root {path} of ZooKeeper {hosts} holds data that is not {TOOL}'s: {root.advice}")
+    steps = [path[: slash.start()] for slash in re.finditer("/", path) if slash.start()] + [path]
+    missing = [step for step, stat in zip(steps, client.exists(steps, watch=False), strict=True) if stat is None]
+    unchanged = [Op("check", path, version=znode.stat.version)] if znode else []
+    owner = secrets.token_hex(16)
+    ops = [*unchanged, *(Op("create", step) for step in missing), Op("create", path + MARKER, _marker(seed, owner))]
     error = client.write([tuple(ops)])[0].error
-    if error is not None and not is_ours(client, root):
-        raise UserError(
-            f"The root {root} of ZooKeeper {hosts} cannot be marked as ours ({error}): choose a chroot with full rights."
-        )
+    if error is None:
+        return owner
+    if found := owner_of(client, path):  # another lab was faster
+        return found
+    raise UserError(f"The root {path} of ZooKeeper {hosts} cannot be marked as ours ({error}): choose a chroot with full rights.")
+
+
+def _marker(seed: int, owner: str) -> bytes:
+    return json.dumps({"tool": TOOL, "version": version(TOOL), "seed": seed, "owner": owner}).encode()
 
 
 def is_ours(client: Reader, root: str) -> bool:
     """Tell whether a root bears our marker."""
+    return bool(owner_of(client, root))
+
+
+def owner_of(client: Reader, root: str) -> str:
+    """Return the owner that the marker of a root names, "" where there is no marker of ours."""
     marker = client.read([_below(root, MARKER)], watch=False)[0]
-    if marker is None:
-        return False
     try:
-        content = json.loads(marker.data)
+        content = json.loads(marker.data) if marker else None
     except ValueError:
-        return False
-    return isinstance(content, dict) and content.get("tool") == TOOL
+        return ""
+    return str(content.get("owner", "")) if isinstance(content, dict) and content.get("tool") == TOOL else ""
 
 
-def _require_no_foreign_cluster(client: KazooSession, hosts: str, root: str, suggestion: str) -> None:
+def _require_no_foreign_cluster(client: KazooSession, root: _Root) -> None:
     """Raise `UserError` if a root without our marker holds what a Kafka cluster keeps in ZooKeeper."""
-    if is_ours(client, root):
+    if is_ours(client, root.path):
         return
-    paths = [_below(root, path) for path in ("/controller", "/brokers/ids")]
+    paths = [_below(root.path, path) for path in ("/controller", "/brokers/ids")]
     found = [path for path, stat in zip(paths, client.exists(paths, watch=False), strict=True) if stat]
+    if found and root.path.startswith(f"/{TOOL}-") and owner_of(client, "/") == SERVER:
+        raise UserError(_in_use(root))
     if found:
         raise UserError(
-            f"ZooKeeper {hosts} holds a Kafka cluster that is not {TOOL}'s ({' and '.join(found)}), so nothing was written: "
-            f"choose another chroot, for example {hosts}{suggestion}."
+            f"ZooKeeper {root.hosts} holds a Kafka cluster that is not {TOOL}'s ({' and '.join(found)}), so nothing was written: "
+            f"{root.advice}"
         )
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from kcontrol.effects import Op, Stat, WatchEvent, Znode
 
 MARKER = "/.kcontrol"  # the znode by which a root on somebody's ZooKeeper is known to be ours (see `zk_safety`)
+IN_USE = f"{MARKER}/in-use"  # the ephemeral znode of the lab that works below a root of ours
 NOT_OURS = ("/zookeeper", MARKER)  # what `tree` leaves out, with all below: ZooKeeper's own part and the marker
 
 

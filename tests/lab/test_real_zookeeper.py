@@ -10,7 +10,10 @@ import psutil
 import pytest
 
 from kcontrol import Lab
+from kcontrol.effects import Op
+from kcontrol.errors import UserError
 from kcontrol.runtime.embedded import EmbeddedZooKeeper
+from kcontrol.runtime.zk_kazoo import KazooZooKeeper
 from kcontrol.runtime.zk_read import read_znode
 from tests.notebooks.sanitizing import sanitized
 
@@ -125,3 +128,36 @@ def test_another_zookeeper(opened: Callable[..., Lab]) -> None:
         assert read_znode(f"{server.hosts}/my/own", "/controller_epoch").data == b"1"
         named.close()
         lab.close()
+
+
+def test_a_lab_deletes_nothing_that_another_client_created(opened: Callable[..., Lab]) -> None:
+    """A root where an earlier lab and another client have created znodes is refused, and every znode is still there."""
+    with EmbeddedZooKeeper() as server:
+        opened(1, zookeeper=f"{server.hosts}/mine").close()
+        with KazooZooKeeper(server.hosts, "/mine") as other:
+            other.connect().write([(Op("create", path, b"theirs"),) for path in ("/prod", "/prod/data", "/brokers/topics/t")])
+            before = other.tree()
+            with pytest.raises(UserError, match=r"^'/mine/brokers/topics/t' and 2 more were not created by kcontrol, so nothing"):
+                opened(1, zookeeper=f"{server.hosts}/mine")
+            assert other.tree() == before
+
+
+def test_a_lab_starts_anew_where_an_earlier_one_was(opened: Callable[..., Lab]) -> None:
+    """A second lab on the root of an earlier one deletes the earlier topics, and `/` and the root of an open lab are refused."""
+    with EmbeddedZooKeeper() as server:
+        opened(1, zookeeper=server.hosts, topics={"t": [[1]]}).close()
+        second = opened(1, zookeeper=server.hosts)
+        assert second.partitions().empty
+        with pytest.raises(UserError, match=r"^Another lab works on ZooKeeper .*, for example 127\.0\.0\.1:\d+/kcontrol-7-2\.$"):
+            opened(1, zookeeper=server.hosts)
+        with pytest.raises(UserError, match=r"^The root / of ZooKeeper "):
+            opened(1, zookeeper=f"{server.hosts}/")
+
+
+def test_the_root_of_an_open_lab_is_refused_with_another_chroot_as_the_example(opened: Callable[..., Lab]) -> None:
+    """The address of a lab on a server of its own is refused as another lab's, and the example is a chroot that is free."""
+    first = opened(1, world="zookeeper")
+    with pytest.raises(
+        UserError, match=r"^Another lab works on ZooKeeper (\S+)/kcontrol-7\S*, .*, for example \1/kcontrol-7-\d+\.$"
+    ):
+        opened(1, zookeeper=first.zookeeper)

@@ -14,8 +14,8 @@ from kcontrol.effects import Op
 from kcontrol.errors import UserError
 from kcontrol.runtime.embedded import EmbeddedZooKeeper
 from kcontrol.runtime.zk_kazoo import KazooZooKeeper
-from kcontrol.runtime.zk_safety import Address, open_zookeeper, parse_address
-from tests.zookeeper.support import create, delete, node, stat
+from kcontrol.runtime.zk_safety import Address, make_empty, mark_server, open_zookeeper, parse_address
+from tests.zookeeper.support import create, delete, node, put, stat
 
 LEGAL_FORM = "host:port[,host:port...][/chroot]"
 
@@ -104,14 +104,14 @@ def test_illegal_addresses_are_told_the_legal_form(text: str) -> None:
 
 @pytest.mark.zookeeper
 def test_without_a_chroot_the_seed_names_it(clean: EmbeddedZooKeeper, everything: KazooZooKeeper) -> None:
-    """On an empty ZooKeeper the root is `/kcontrol-<seed>`, and the marker says tool, version and seed."""
+    """On an empty ZooKeeper the root is `/kcontrol-<seed>`, and the marker says tool, version, seed and the root's owner."""
     with open_zookeeper(clean.hosts, seed=7) as ours:
         create(ours.connect(), "/brokers")
     assert sorted(mzxids(everything).keys() - {"/"} - {path for path in mzxids(everything) if path.startswith("/zookeeper")}) == [
         "/kcontrol-7", "/kcontrol-7/.kcontrol", "/kcontrol-7/brokers",
     ]  # fmt: skip
     marker = json.loads(node(everything.connect(), "/kcontrol-7/.kcontrol").data)
-    assert marker.keys() == {"tool", "version", "seed"}
+    assert marker.keys() == {"tool", "version", "seed", "owner"}
     assert (marker["tool"], marker["seed"]) == ("kcontrol", 7)
 
 
@@ -130,16 +130,6 @@ def test_an_empty_chroot_is_marked(clean: EmbeddedZooKeeper, everything: KazooZo
     create(everything.connect(), "/mine")
     open_zookeeper(f"{clean.hosts}/mine", seed=7).close()
     assert everything.connect().exists(["/mine/.kcontrol"], watch=False) != [None]
-
-
-@pytest.mark.zookeeper
-def test_the_root_itself_may_be_ours(clean: EmbeddedZooKeeper, everything: KazooZooKeeper) -> None:
-    """On an empty ZooKeeper `host:port/` takes the root itself, whose tree is then without the marker."""
-    for _ in range(2):
-        with open_zookeeper(f"{clean.hosts}/", seed=7) as ours:
-            create(ours.connect(), "/controller")
-            assert list(ours.tree()) == ["/controller"]
-    open_zookeeper(clean.hosts, seed=8).close()
 
 
 @pytest.mark.zookeeper
@@ -166,8 +156,8 @@ def plant_cluster(client: Any, root: str) -> None:
 @pytest.mark.zookeeper
 @pytest.mark.parametrize(
     ("root", "address"),
-    [("/kafka", "/kafka"), ("", "/"), ("", ""), ("/kcontrol-7", "")],
-    ids=["chroot", "root", "no chroot", "default"],
+    [("/kafka", "/kafka"), ("", ""), ("/kcontrol-7", "")],
+    ids=["chroot", "no chroot", "default"],
 )
 def test_somebody_elses_cluster_is_refused_untouched(
     clean: EmbeddedZooKeeper, everything: KazooZooKeeper, root: str, address: str
@@ -220,7 +210,10 @@ def test_other_data_is_refused_untouched(clean: EmbeddedZooKeeper, everything: K
 
 
 @pytest.mark.zookeeper
-@pytest.mark.parametrize("data", [b"", b"hello", b"\xff", b"[]", b"{}", b'{"tool": "other"}', b'"kcontrol"', b"null"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"hello", b"\xff", b"[]", b"{}", b'{"tool": "other"}', b'"kcontrol"', b"null", b'{"tool": "kcontrol", "owner": ""}'],
+)
 def test_another_marker_is_not_ours(clean: EmbeddedZooKeeper, everything: KazooZooKeeper, data: bytes) -> None:
     """A znode in the marker's place that does not say our name does not make a root ours."""
     client = everything.connect()
@@ -232,12 +225,144 @@ def test_another_marker_is_not_ours(clean: EmbeddedZooKeeper, everything: KazooZ
 
 
 @pytest.mark.zookeeper
+def test_the_root_of_all_is_refused(clean: EmbeddedZooKeeper, everything: KazooZooKeeper) -> None:
+    """`host:port/` is refused even where nothing is on that ZooKeeper, and nothing is written."""
+    before = mzxids(everything)
+    assert refused(f"{clean.hosts}/").endswith(f"choose another chroot, for example {clean.hosts}/kcontrol-7.")
+    assert mzxids(everything) == before
+
+
+@pytest.mark.zookeeper
+def test_a_znode_with_data_is_no_empty_root(clean: EmbeddedZooKeeper, everything: KazooZooKeeper) -> None:
+    """A chroot without children that holds data and no marker is refused, and nothing is written."""
+    client = everything.connect()
+    create(client, "/team")
+    create(client, "/team/data", b"theirs")
+    before = mzxids(everything)
+    assert "holds data that is not kcontrol's" in refused(f"{clean.hosts}/team/data")
+    assert mzxids(everything) == before
+
+
+@pytest.mark.zookeeper
 @pytest.mark.parametrize("chroot", ["/zookeeper", "/zookeeper/quota/x"])
 def test_zookeepers_own_part_is_refused(clean: EmbeddedZooKeeper, everything: KazooZooKeeper, chroot: str) -> None:
     """No root lies in `/zookeeper`."""
     before = mzxids(everything)
     assert "is ZooKeeper's own part" in refused(clean.hosts + chroot)
     assert mzxids(everything) == before
+
+
+# ------------------------------------------------------------ what is deleted below a root of ours
+
+
+def emptied(address: str, seed: int = 7) -> list[str]:
+    """What is left below a root that was opened and emptied."""
+    with open_zookeeper(address, seed) as ours:
+        make_empty(ours, seed)
+        return list(ours.tree())
+
+
+def leave_behind(address: str, *paths: str) -> None:
+    """Create znodes as a lab does, and go away."""
+    with open_zookeeper(address, seed=7) as ours:
+        client = ours.connect()
+        for path in paths:
+            assert create(client, path).error is None
+
+
+@pytest.mark.zookeeper
+def test_what_an_earlier_run_created_is_deleted(
+    clean: EmbeddedZooKeeper, everything: KazooZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every znode that was created through a root of ours is deleted, in as many transactions as it takes, whatever its data."""
+    monkeypatch.setattr("kcontrol.runtime.zk_safety.LARGEST_TRANSACTION", 2)
+    leave_behind(f"{clean.hosts}/mine", "/brokers", "/brokers/topics", "/brokers/topics/t", "/controller_epoch")
+    put(everything.connect(), "/mine/controller_epoch", b"rewritten by another client")
+    assert emptied(f"{clean.hosts}/mine") == []
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize(
+    "path", ["/prod", "/brokers/topics/t", "/brokers/topics/t/partitions"], ids=["elsewhere", "Kafka's path", "below ours"]
+)
+def test_what_another_client_created_is_never_deleted(clean: EmbeddedZooKeeper, everything: KazooZooKeeper, path: str) -> None:
+    """Where a root of ours holds a znode that another client created, even at a path of Kafka's, nothing is deleted at all."""
+    ours = [p for p in ("/brokers", "/brokers/topics", "/brokers/topics/t") if p != path]
+    leave_behind(f"{clean.hosts}/mine", *ours)
+    create(everything.connect(), f"/mine{path}", b"theirs")
+    before = mzxids(everything)
+    with pytest.raises(UserError) as refusal:
+        emptied(f"{clean.hosts}/mine")
+    assert str(refusal.value) == (
+        f"'/mine{path}' was not created by kcontrol, so nothing was deleted on ZooKeeper {clean.hosts}: "
+        f"delete it yourself, or choose another chroot, for example {clean.hosts}/kcontrol-7."
+    )
+    assert mzxids(everything) == before
+
+
+@pytest.mark.zookeeper
+def test_the_znodes_of_another_root_of_ours_are_not_deleted(clean: EmbeddedZooKeeper, everything: KazooZooKeeper) -> None:
+    """A root of ours below another one is not emptied with it: each root deletes what was created through itself."""
+    leave_behind(f"{clean.hosts}/mine", "/brokers")
+    leave_behind(f"{clean.hosts}/mine/deeper", "/brokers")
+    before = mzxids(everything)
+    with pytest.raises(UserError, match=r"^'/mine/deeper' and 2 more were not created by kcontrol"):
+        emptied(f"{clean.hosts}/mine")
+    assert mzxids(everything) == before
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize("change", [put, lambda client, path: create(client, f"{path}/new")], ids=["data", "child"])
+def test_what_changes_between_look_and_deletion_is_not_deleted(
+    clean: EmbeddedZooKeeper, everything: KazooZooKeeper, monkeypatch: pytest.MonkeyPatch, change: Callable[..., Any]
+) -> None:
+    """A znode that another client writes to, or below, after it was looked at fails the whole transaction of deletions."""
+    leave_behind(f"{clean.hosts}/mine", "/brokers", "/controller_epoch")
+    look = KazooZooKeeper.are_ours
+
+    def late(zookeeper: KazooZooKeeper, paths: list[str]) -> list[bool]:
+        answer = look(zookeeper, paths)
+        change(everything.connect(), "/mine/brokers")
+        return answer
+
+    monkeypatch.setattr(KazooZooKeeper, "are_ours", late)
+    with pytest.raises(UserError, match=r"^Another client writes below /mine of ZooKeeper"):
+        emptied(f"{clean.hosts}/mine")
+    assert {"/mine/brokers", "/mine/controller_epoch"} <= mzxids(everything).keys()
+
+
+@pytest.mark.zookeeper
+def test_ephemeral_znodes_are_not_deleted(clean: EmbeddedZooKeeper, everything: KazooZooKeeper) -> None:
+    """Where a session of an earlier run still lives, nothing is deleted, and the sentence says to wait."""
+    with open_zookeeper(f"{clean.hosts}/mine", seed=7) as earlier:
+        create(earlier.connect(), "/controller", ephemeral=True)
+        delete(everything.connect(), "/mine/.kcontrol/in-use")
+        with pytest.raises(UserError, match=r"^Another lab works on ZooKeeper .* wait for its sessions to expire"):
+            emptied(f"{clean.hosts}/mine")
+        assert list(earlier.tree()) == ["/controller"]
+
+
+@pytest.mark.zookeeper
+def test_two_labs_do_not_share_a_root(clean: EmbeddedZooKeeper, everything: KazooZooKeeper) -> None:
+    """A root that is open is refused, with another chroot as the example; once it is closed it can be opened."""
+    with open_zookeeper(clean.hosts, seed=7):
+        assert refused(clean.hosts) == (
+            f"Another lab works on ZooKeeper {clean.hosts}/kcontrol-7, or did until a moment ago: close it and wait for its "
+            f"sessions to expire, or choose another chroot, for example {clean.hosts}/kcontrol-7-2."
+        )
+    open_zookeeper(clean.hosts, seed=7).close()
+
+
+@pytest.mark.zookeeper
+def test_the_cluster_of_a_lab_on_its_own_server_is_a_labs(clean: EmbeddedZooKeeper, everything: KazooZooKeeper) -> None:
+    """On a server that a lab has started, a cluster without a marker is another lab's, and the example is another chroot."""
+    mark_server(clean.hosts, seed=7)
+    client = everything.connect()
+    create(client, "/kcontrol-7")
+    plant_cluster(client, "/kcontrol-7")
+    text = refused(f"{clean.hosts}/kcontrol-7")
+    assert text.startswith(f"Another lab works on ZooKeeper {clean.hosts}/kcontrol-7, ")
+    assert text.endswith(f"for example {clean.hosts}/kcontrol-7-2.")
 
 
 # ------------------------------------------------------------ rights

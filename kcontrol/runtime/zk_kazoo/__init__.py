@@ -12,7 +12,7 @@ In a learner's hands kazoo is as it is: `hands` puts a line that can be cut arou
 ZooKeeper in memory, for `lab.playground`.
 """
 
-from kcontrol.runtime.zk_kazoo.ensemble import KazooZooKeeper
+from kcontrol.runtime.zk_kazoo.ensemble import KazooZooKeeper, RootInUse
 from kcontrol.runtime.zk_kazoo.session import KazooSession
 
-__all__ = ["KazooSession", "KazooZooKeeper"]
+__all__ = ["KazooSession", "KazooZooKeeper", "RootInUse"]

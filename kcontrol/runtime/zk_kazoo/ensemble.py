@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
 from kazoo.hosts import collect_hosts
 
-from kcontrol.effects import SessionExpired, Znode
+from kcontrol.effects import Op, SessionExpired, Znode
 from kcontrol.errors import UserError
 from kcontrol.runtime.zk_kazoo.session import KazooSession
 from kcontrol.runtime.zk_kazoo.wire import close_session
-from kcontrol.runtime.zookeeper import NOT_OURS, Client, Closed, ConnectionLoss
+from kcontrol.runtime.zookeeper import IN_USE, NOT_OURS, Client, Closed, ConnectionLoss
 
 _T = TypeVar("_T")
 
 PATIENCE_S = 10.0
 OWN_SESSION_TIMEOUT_MS = 18_000
+
+
+class RootInUse(Exception):
+    """Another client has opened this root with an owner, and still has."""
 
 
 class KazooZooKeeper:
@@ -28,14 +32,17 @@ class KazooZooKeeper:
         hosts: `host:port[,host:port...]`.
         chroot: the path that is put in front of every path; created with its parents where it is missing.
         patience_s: how long to wait for a server, a reconnection or an answer.
+        owner: the name that the ACL of every znode gets which is created here; no other client opens the root meanwhile.
 
     Raises:
         UserError: nothing there answers as a ZooKeeper, or the chroot may not be created.
+        RootInUse: another client has the root open, with an owner as well.
     """
 
-    def __init__(self, hosts: str, chroot: str = "", patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, hosts: str, chroot: str = "", patience_s: float = PATIENCE_S, owner: str = "") -> None:
         self.hosts = hosts
         self.chroot = chroot.rstrip("/")
+        self._owner = owner
         self._patience_s = patience_s
         self._sessions: dict[int, KazooSession] = {}
         self._closed = False
@@ -43,6 +50,8 @@ class KazooZooKeeper:
         self._own_session = self._open(OWN_SESSION_TIMEOUT_MS)
         try:
             self._make_chroot()
+            if owner and not self._hold_root():
+                raise RootInUse
         except BaseException:
             self.close()
             raise
@@ -87,6 +96,10 @@ class KazooZooKeeper:
         """
         return _asked_twice(self._tree)
 
+    def are_ours(self, paths: Sequence[str]) -> list[bool]:
+        """Tell of each path whether the ACL of its znode has our owner; False where there is no znode."""
+        return _asked_twice(lambda: self._synced().are_ours(paths))
+
     # ------------------------------------------------------------ its own life
 
     def close(self) -> None:
@@ -103,7 +116,7 @@ class KazooZooKeeper:
         self.close()
 
     def _open(self, session_timeout_ms: int) -> KazooSession:
-        return KazooSession(self.hosts, self.chroot, session_timeout_ms, self._patience_s)
+        return KazooSession(self.hosts, self.chroot, session_timeout_ms, self._patience_s, self._owner)
 
     def _drop(self, session: KazooSession) -> None:
         session.close()
@@ -116,6 +129,8 @@ class KazooZooKeeper:
         if self._own_session.has_ended:
             self._own_session.close()
             self._own_session = self._open(OWN_SESSION_TIMEOUT_MS)
+            if self._owner and not self._hold_root():
+                raise UserError(f"Another lab works on {self.hosts}{self.chroot} by now: close this lab and open another one.")
         self._own_session.sync()
         return self._own_session
 
@@ -144,6 +159,10 @@ class KazooZooKeeper:
             found.update(level)
             parents = [path for path, node in level.items() if node.stat.num_children]
         return dict(sorted(found.items()))
+
+    def _hold_root(self) -> bool:
+        """Create the ephemeral znode that keeps other labs from this root; False if it exists already or may not be created."""
+        return self._own_session.write([(Op("create", IN_USE, ephemeral=True),)])[0].error is None
 
     def _make_chroot(self) -> None:
         if not self.chroot or self._own_session.exists(["/"], watch=False)[0]:

@@ -16,6 +16,7 @@ from kazoo.protocol.serialization import (
     Create,
     Delete,
     Exists,
+    GetACL,
     GetChildren,
     GetData,
     SetData,
@@ -24,7 +25,7 @@ from kazoo.protocol.serialization import (
 )
 from kazoo.protocol.states import Callback, KazooState
 from kazoo.retry import KazooRetry
-from kazoo.security import OPEN_ACL_UNSAFE
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
 from kcontrol.effects import Op, SessionExpired, Stat, WatchEvent, Znode
 from kcontrol.errors import UserError
@@ -58,8 +59,10 @@ class KazooSession:
         UserError: no session was granted within `patience_s`.
     """
 
-    def __init__(self, hosts: str, chroot: str, session_timeout_ms: int, patience_s: float) -> None:
+    def __init__(self, hosts: str, chroot: str, session_timeout_ms: int, patience_s: float, owner: str = "") -> None:
         self._chroot = chroot
+        self._ownership = Id("digest", f"kcontrol:{owner}")  # no password has this digest, so the entry grants nothing to anybody
+        self._acl = [*OPEN_ACL_UNSAFE, *([ACL(Permissions.READ, self._ownership)] if owner else [])]
         self._patience_s = patience_s
         self._handler = SequentialThreadingHandler()
         retry = KazooRetry(max_tries=-1, delay=RECONNECT_DELAY_S, max_delay=1.0, sleep_func=self._handler.sleep_func)
@@ -138,6 +141,11 @@ class KazooSession:
         self._handler.dispatch_callback(Callback("mark", mark.set, ()))
         return mark
 
+    def are_ours(self, paths: Sequence[str]) -> list[bool]:
+        """Tell of each path whether the ACL of its znode has our owner; False where there is no znode."""
+        answers = self._ask(lambda path, _: GetACL(path), paths, watch=False)
+        return [answer is not None and any(acl.id == self._ownership for acl in answer[0]) for answer in answers]
+
     def create_outside(self, path: str) -> str | None:
         """Create a persistent, empty znode by its full path, the chroot included; the name of the error, if any."""
         self._require_connection()
@@ -199,7 +207,7 @@ class KazooSession:
         if op.path == "/" and op.kind == "delete":
             path = "/"  # which the server refuses, as it does without a chroot
         if op.kind == "create":
-            return Create(path, op.data, OPEN_ACL_UNSAFE, op.ephemeral + 2 * op.sequential)
+            return Create(path, op.data, self._acl, op.ephemeral + 2 * op.sequential)
         if op.kind == "set":
             return SetData(path, op.data, op.version)
         return Delete(path, op.version) if op.kind == "delete" else CheckVersion(path, op.version)
