@@ -37,7 +37,7 @@ _HOST_AND_PORT = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5}
 
 
 class Reader(Protocol):
-    """Whoever can read a znode: a session, or an observer."""
+    """A session or an observer: both can read znodes."""
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]: ...
 
@@ -63,7 +63,7 @@ def parse_address(text: str) -> Address:
 
 
 class _Root(NamedTuple):
-    """A root that somebody wants to work below, and the chroot that a refusal names as an example."""
+    """The root that an address names, and the chroot that a refusal names as an example."""
 
     hosts: str
     path: str
@@ -154,7 +154,7 @@ def _claim(client: KazooSession, root: _Root, seed: int) -> str:
     """Make sure that the root bears our marker and return its owner, or raise `UserError` with nothing written."""
     hosts, path, _ = root
     if path == "/" or path == "/zookeeper" or path.startswith("/zookeeper/"):
-        whose = "holds everybody's znodes" if path == "/" else "is ZooKeeper's own part"
+        whose = "holds the znodes of all clients" if path == "/" else "is ZooKeeper's own part"
         raise UserError(f"The root {path} of ZooKeeper {hosts} {whose}: {root.advice}")
     if owner := owner_of(client, path):
         return owner
