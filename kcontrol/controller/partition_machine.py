@@ -27,6 +27,7 @@ from kcontrol.znodes import (
 )
 
 NON_EXISTENT, NEW, ONLINE, OFFLINE = PartitionState
+IN_MEMORY = ""  # the strategy of a move that elects nobody: a change that has no rule
 
 Steps = Generator[Effect, Any, "Moved"]
 
@@ -49,7 +50,7 @@ class Question(NamedTuple):
 
 
 def mark(ctx: ControllerContext, tp: TopicPartition, question: Question) -> None:
-    """Memory only: nobody else needs to know."""
+    """Return no leadership: the move changes the controller's memory alone."""
 
 
 def initialize(ctx: ControllerContext, tp: TopicPartition, question: Question) -> LeaderAndIsr | str:
@@ -153,7 +154,7 @@ def _move(
     if marked := phases.get("memory"):
         if target is NEW and ctx.rules.rereads_assignment:
             yield from _reread(marked)
-        yield Commit(tuple(StateChange(tp, ctx.partition_state(tp), target) for tp in marked))
+        yield Commit(tuple([_decide(ctx, tp, target, Question(IN_MEMORY), None) for tp in marked]))
     if new := phases.get("create"):
         yield from _create(ctx, batch, new, target, moved)
     if waiting := phases.get("elect"):

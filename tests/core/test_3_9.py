@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcontrol.events import AlterIsrReceived, AlterIsrResponse, ReplicaCaughtUp
-from kcontrol.model import RECOVERED, RECOVERING, LeaderAndIsr
+from kcontrol.model import RECOVERED, RECOVERING, LeaderAndIsr, TopicPartition
 from kcontrol.sim import acts
 from kcontrol.sim.world import World
 from tests.core.support import T0, cluster, of_kind, states, until
@@ -57,6 +57,19 @@ def test_a_death_is_told_though_a_partition_has_no_leader(release: str, live: se
         world.step(("kill", broker))
         world.run()
     assert world.processes[1].driver.broker.live_brokers == live
+
+
+def test_a_leader_that_asks_for_an_unknown_partition_is_told_so() -> None:
+    """A partition that the controller does not know is answered with UNKNOWN_TOPIC_OR_PARTITION.
+
+    Source: KafkaController.tryProcessAlterPartition (3.9).
+    """
+    world = cluster({"t": ((1, 2),)}, **NEW)
+    epoch, unknown = world.processes[2].driver.broker.broker_epoch, TopicPartition("t", 7)
+    world.processes[1].driver.enqueue(AlterIsrReceived("a-1", 2, epoch, ((unknown, told_of(world)),)), None)
+    world.run()
+    [answer] = [r.fields["body"] for r in of_kind(world, "respond") if r.fields["correlation_id"] == "a-1"]
+    assert answer == {"error": "NONE", "partitions": {unknown: "UNKNOWN_TOPIC_OR_PARTITION"}}
 
 
 @pytest.mark.parametrize(

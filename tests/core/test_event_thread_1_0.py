@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kcontrol.config import BrokerConfig
 from kcontrol.effects import Transaction
 from kcontrol.sim.world import World
 from kcontrol.znodes import (
@@ -215,3 +216,22 @@ def test_the_controller_hears_how_leader_and_isr_went_since_1_0(release: str, he
     """
     world = cluster({"t": ((1, 2),)}, release=release)
     assert ("LeaderAndIsrResponseReceived" in {r.fields["event"] for r in of_kind(world, "begin")}) is heard
+
+
+@pytest.mark.parametrize("release", ["0.11.0", "1.0"])
+def test_a_doomed_topic_is_not_elected_at_failover(release: str) -> None:
+    """A preferred election that is asked for is left out by the next controller where the topic is being deleted.
+
+    Source: KafkaController.fetchPendingPreferredReplicaElections and onPreferredReplicaElection (0.11, 1.0).
+    """
+    config = BrokerConfig.of(release).but("delete.topic.enable", True)
+    world = cluster({"t": ((2, 3, 9),)}, release=release, config=config)
+    for act in (("kill", 2), ("start", 2), ("delete_topic", "t")):
+        world.step(act)
+        world.run()
+    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0,)).decode()))
+    before = len(world.journal.records)
+    world.step(("kill", 1))
+    world.run()
+    tried = [r for r in of_kind(world, "change", before) + of_kind(world, "refuse", before) if r.fields["subject"] == T0]
+    assert (tried, PREFERRED_REPLICA_ELECTION in world.zk.tree()) == ([], False)

@@ -24,7 +24,7 @@ from kcontrol.effects import (
 )
 from kcontrol.model import LeaderAndIsr, PartitionState, TopicPartition
 from kcontrol.znodes import ISR_CHANGE_NOTIFICATION, partitions_path, state_path
-from tests.core.support import T0, T1, Bench, alone, cluster, of_kind, stored, until, waits_for
+from tests.core.support import T0, T1, Bench, Tell, alone, cluster, of_kind, stored, until, waits_for
 
 NEW, ONLINE, OFFLINE = PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE
 
@@ -212,6 +212,13 @@ def test_before_1_1_a_write_can_slip_in_between_two_paths() -> None:
     bench.outside(Op("create", "/a"), Op("create", "/b"))
     bench.driver.advance("controller")
     assert [stat is not None for stat in answer] == [False, True]
+
+
+def test_what_is_put_into_a_queue_is_known_by_its_record() -> None:
+    """`enqueue` returns the id of the record of the event, to which what follows from the event can point."""
+    bench = Bench()
+    returned = bench.driver.enqueue(Tell("nothing"), None)
+    assert returned == bench.records("enqueue")[-1].id
 
 
 # ---------------------------------------------------------------- commits

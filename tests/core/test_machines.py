@@ -20,8 +20,8 @@ P, R = PartitionState, ReplicaState
 class Machines(Bench):
     """Controller 1 under epoch 1 with brokers 1 to 3 live; t-0 and t-1 are assigned to 1, 2 and 3, and nothing else is known."""
 
-    def __init__(self, *lessons: Learn) -> None:
-        super().__init__()
+    def __init__(self, *lessons: Learn, **rule_changes: Any) -> None:
+        super().__init__(**rule_changes)
         self.learn(
             Learn("active_controller_id", 1),
             Learn("controller_epoch", 1),
@@ -255,6 +255,31 @@ def test_a_replica_of_a_partition_that_nobody_led_goes_quietly() -> None:
     [requests] = machines.move(replica_machine, (replica(3),), R.OFFLINE)
     assert (requests.leader_and_isr, requests.update_metadata_to, sorted(requests.stop_replica)) == ({}, (1, 2, 3), [3])
     assert machines.driver.controller.replica_state(replica(3)) is R.OFFLINE
+
+
+@pytest.mark.parametrize(("rule", "is_refused"), [("fails", True), ("stays unsaid", False)])
+def test_a_doomed_replica_that_nobody_led_is_passed_over(rule: str, is_refused: bool) -> None:
+    """From 0.9 to 1.0 the replica of a topic that is being deleted, and that nobody has led, stays as it is without a word.
+
+    Source: ReplicaStateMachine.handleStateChange, OfflineReplica, leaderAndIsrIsEmpty (0.8.2, 0.9.0, 1.0).
+    """
+    online, doomed = Learn("replica_states", {replica(3): R.ONLINE}), Learn("topics_to_be_deleted", ("t",))
+    machines = Machines(online, doomed, unled_replica="stays", unled_doomed_replica=rule)
+    machines.move(replica_machine, (replica(3),), R.OFFLINE)
+    assert refused(machines) == ([("t-0@3", "OnlineReplica", "OfflineReplica", False)] if is_refused else [])
+    assert machines.driver.controller.replica_state(replica(3)) is R.ONLINE
+
+
+@pytest.mark.parametrize(("isr", "is_read"), [((1, 3), False), ((3,), True)])
+def test_unclean_is_asked_before_the_last_member_leaves(isr: tuple[int, ...], is_read: bool) -> None:
+    """From 0.8.2 to 1.0 the topic's settings are read only where the replica that goes is the last one in the ISR.
+
+    Source: KafkaController.removeReplicaFromIsr, newIsr.isEmpty before fetchEntityConfig (0.8.2, 1.0).
+    """
+    machines = Machines(LED, Learn("replica_states", {replica(3): R.ONLINE}), last_isr_member="stays if clean")
+    machines.stored(T0, LeaderAndIsr(isr[0], isr, 4, -1, 1))
+    machines.move(replica_machine, (replica(3),), R.OFFLINE)
+    assert (("read", ("/config/topics/t",), False) in machines.calls) is is_read
 
 
 def test_a_deleted_replica_is_forgotten() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.election import STRATEGIES, Candidates, Elected
@@ -81,3 +83,12 @@ def test_a_fork_keeps_what_was_swapped() -> None:
     branch.step(("kill", 1))
     branch.run()
     assert stored(branch) == {"t-0": (3, (2, 3))}
+
+
+@pytest.mark.parametrize("release", ["0.8.1", "1.0", "2.8"])
+def test_a_row_that_changes_memory_alone_can_be_swapped(release: str) -> None:
+    """An action of a learner for NonExistent -> New that refuses leaves every partition NonExistent, with the action's reason."""
+    key = "partition.(NonExistentPartition, NewPartition)"
+    mine = cluster({"t": ((1, 2, 3),)}, release=release, replace={key: lambda ctx, tp, question: "not today"})
+    assert dict(mine.processes[1].driver.controller.partition_states) == {}
+    assert of_kind(mine, "refuse")[0].fields["reason"] == "not today"

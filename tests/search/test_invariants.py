@@ -14,6 +14,7 @@ from kcontrol.model import LeaderAndIsr
 from kcontrol.sim.invariants import ALWAYS, IN_THE_END, INVARIANTS, Invariant, violation
 from kcontrol.sim.reports import report
 from kcontrol.sim.world import World
+from kcontrol.znodes import delete_topic_path, topic_path
 from tests.core.support import T0, cluster
 from tests.search.support import pasted, two_brokers
 
@@ -175,6 +176,17 @@ def test_an_outside_hand_ends_a_promise() -> None:
     assert [row.name for row in ALWAYS if row.is_void(world)] == [row.name for row in ALWAYS if "brokers/topics" in row.void]
     assert [row.name for row in INVARIANTS if not row.is_void(world)] != []
     assert violation(world, INVARIANTS) is None
+
+
+def test_a_request_may_go_right_after_its_topic() -> None:
+    """The promise holds where the records of the topic's deletion and of the request's deletion follow one another."""
+    world = cluster({"t": ((1, 2),)})
+    world.step(("delete_topic", "t"))
+    for path in (topic_path("t"), delete_topic_path("t")):
+        ops = [["delete", path, b"", None, False]]
+        world.processes[1].driver.log("write", None, ops=ops, zxid=0, error=None, fence=-1)
+    assert [r.kind for r in world.last_step[-2:]] == ["write", "write"]
+    assert ROW["a request outlives its topic"].broken(world) is None
 
 
 def test_the_report_names_rule_step_and_run() -> None:

@@ -49,6 +49,20 @@ def test_equal_calls_give_equal_states() -> None:
     assert run() == run()
 
 
+def test_what_nodes_has_returned_never_changes(zookeeper: MemoryZooKeeper, client: MemoryClient) -> None:
+    """A mapping of `nodes` that somebody keeps is the same after every kind of write, and the next one has what was written."""
+    create(client, "/a")
+    put(client, "/a")
+    kept = zookeeper.nodes()
+    before = dict(kept)
+    create(client, "/b")
+    put(client, "/a")
+    delete(client, "/b")
+    put(client, "/a")
+    assert dict(kept) == before
+    assert zookeeper.nodes()["/a"].stat.version == before["/a"].stat.version + 2
+
+
 def test_watches_are_listed_by_path_kind_and_session(zookeeper: MemoryZooKeeper, client: MemoryClient) -> None:
     """`watches` is sorted, has one entry per path, kind and session, and loses it when the watch has fired."""
     other = zookeeper.connect()
