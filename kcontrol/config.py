@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
+from kcontrol import setting_values
 from kcontrol.releases import pick
 
 
@@ -117,10 +118,18 @@ class BrokerConfig:
         """The defaults of a release. Raises ValueError for what does not look like one."""
         return cls(**{f.name: default(f.name, release) for f in fields(cls)})
 
-    def but(self, key: str, value: Any) -> BrokerConfig:
-        """The same settings with one changed; `key` may be written with dots. Raises ValueError naming the legal keys."""
-        name = key.replace(".", "_")
-        legal = [f.name for f in fields(self)]
-        if name not in legal:
-            raise ValueError(f"{key!r} is no setting of a broker here; there are {', '.join(n.replace('_', '.') for n in legal)}")
-        return replace(self, **{name: value})
+    def but(self, key: str, value: Any, release: str = "2.8") -> BrokerConfig:
+        """The same settings with one changed, as Kafka's parser of that release reads it; `key` may be written with dots.
+
+        Raises ValueError, listing what is legal, for an unknown key and for a value of another type or out of range.
+        """
+        dotted = str(key).replace("_", ".")
+        if dotted in CONFIGS and not CONFIGS[dotted].is_used:
+            raise ValueError(f"{dotted} does nothing here ({CONFIGS[dotted].here.removeprefix('no: ')}): leave it out")
+        name = dotted.replace(".", "_")
+        found: Any = None if value is None and name in UNSAID else setting_values.read("broker", dotted, value, release)
+        return replace(self, **{name: found})
+
+
+UNSAID = [f.name for f in fields(BrokerConfig) if f.default is None]
+"""The settings that may be left to the release."""

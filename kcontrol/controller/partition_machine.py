@@ -299,6 +299,6 @@ def unclean_allowed(ctx: ControllerContext, topics: Iterable[str]) -> Generator[
 def _allows_unclean(ctx: ControllerContext, znode: Znode | None) -> bool:
     overrides = decode_topic_config(znode.data) if znode else {}
     if "unclean.leader.election.enable" in overrides:
-        return overrides["unclean.leader.election.enable"] == "true"
+        return overrides["unclean.leader.election.enable"].strip().lower() == "true"
     default = ctx.config.unclean_leader_election_enable
     return ctx.rules.unclean_default if default is None else default

@@ -9,7 +9,7 @@ from typing import Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
 from kcontrol.generations import rules
-from kcontrol.lab import electing, logs, moving
+from kcontrol.lab import choosing, electing, logs, moving
 from kcontrol.lab.moment import Moment
 from kcontrol.model import TopicPartition
 from kcontrol.views import scene, text
@@ -125,8 +125,11 @@ class Acts(Moment):
 
     # ---------------------------------------------------------------- an operator's hands
 
-    def create_topic(self, name: str, assignment: Assignment) -> Self:
-        """Create a topic; `assignment` lists, for each partition, its replicas, the preferred leader first."""
+    def create_topic(self, name: str, assignment: Assignment, config: Mapping[str, Any] | None = None) -> Self:
+        """Create a topic; `assignment` lists, for each partition, its replicas, the preferred leader first.
+
+        `config` holds settings of the topic under Kafka's names.
+        """
         if not _is_name(name):
             raise UserError(f"{name!r} cannot be a topic: its name is text without a slash.")
         if topic_path(name) in self.state["znodes"]:
@@ -135,7 +138,8 @@ class Acts(Moment):
             raise UserError(
                 f"{assignment!r} assigns no replicas: give each partition a list of brokers, as in [[1, 2, 3], [2, 3, 1]]."
             )
-        return self._act("create_topic", name, assignment)
+        chosen = choosing.topic_settings(self._played, config)
+        return self._act("create_topic", name, assignment, *([chosen] if chosen else []))
 
     def delete_topic(self, name: str) -> Self:
         """Ask for the deletion of a topic, as the tool does: by a znode that the controller listens for."""

@@ -8,9 +8,11 @@ from typing import Any
 
 from kcontrol.config import BrokerConfig
 from kcontrol.errors import UserError
-from kcontrol.sim import player
+from kcontrol.sim import hands, player
 from kcontrol.sim.settings import FAULTS, Settings
 from kcontrol.views import text
+
+EXAMPLE = '{"unclean.leader.election.enable": True}'
 
 
 def _ids(brokers: Any) -> tuple[int, ...]:
@@ -20,6 +22,24 @@ def _ids(brokers: Any) -> tuple[int, ...]:
     if not ids or len(set(ids)) != len(ids) or not all(isinstance(b, int) and not isinstance(b, bool) and b >= 0 for b in ids):
         raise UserError(f"{brokers!r} says nothing about brokers: say how many there are, or list their ids, as in [3, 2, 1].")
     return ids
+
+
+def _named(config: Any) -> Mapping[str, Any]:
+    if not isinstance(config, Mapping):
+        raise UserError(f"{config!r} holds no settings: name each with its value, as in {EXAMPLE}.")
+    return config
+
+
+def topic_settings(release: str, config: Any) -> dict[str, str]:
+    """Return the settings of a topic as the topic tool stores them. Raises UserError, listing what is legal, for what is not."""
+    try:
+        return hands.topic_settings(release, _named(config or {}))
+    except ValueError as problem:
+        raise _refused(problem) from None
+
+
+def _refused(problem: ValueError) -> UserError:
+    return UserError(f"{text.clean(str(problem), 900)}.")
 
 
 def settings(
@@ -34,26 +54,22 @@ def settings(
     """The settings of a run. Raises UserError, listing what is legal, for what is not."""
     try:
         chosen = BrokerConfig.of(release)
-        for key, value in config.items():
-            chosen = chosen.but(key, value)
+        for key, value in _named(config).items():
+            chosen = chosen.but(key, value, release)
         faults = (*FAULTS, "consumer") if consumers else FAULTS
         found = Settings(
             release, _ids(brokers), seed, chosen, faults=faults, replace=replace, data=data, consumers=consumers or {}
         )
         found.rules()
     except ValueError as problem:
-        raise UserError(f"{text.clean(str(problem), 600)}.") from None
+        raise _refused(problem) from None
     return found
 
 
 def played(scenario: Mapping[str, Any], release: str | None, seed: int, replace: Mapping[str, Callable[..., Any]]) -> Settings:
     """The settings of a run that plays a scenario. Raises UserError, listing what is legal, for what is not."""
-    config = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True}
-    if scenario.get("unclean") is not None:
-        config["unclean.leader.election.enable"] = scenario["unclean"]
-    return settings(
-        scenario.get("brokers"), player.line_of(release) if release else player.release_of(scenario), seed, config, replace
-    )
+    line = player.line_of(release) if release else player.release_of(scenario)
+    return settings(scenario.get("brokers"), line, seed, player.config_of(scenario, line), replace)
 
 
 def changed(settings: Settings) -> dict[str, str]:

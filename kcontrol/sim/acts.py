@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """One kind of action: whether it goes on by itself, when it is possible, what it does, and the words that follow its kind."""
+    """One kind of action: whether it goes on by itself, when it is possible, what it does, and the words that follow its kind.
+
+    Words in brackets may be left out.
+    """
 
     routine: bool
     possible: Callable[..., bool]
@@ -131,7 +134,7 @@ ACTIONS: dict[str, Kind] = {
     "commit":       Kind(False, groups.can_commit,    groups.commit,             "consumer, partition, offset"),
     "lose_tail":    Kind(False, data.has_tail,        data.lose_tail,            "broker, partition, offset"),
     "fail_log_dir": Kind(False, lives.holds,          lives.fail_log_dir,        "broker, partition"),
-    "create_topic": Kind(False, hands.can_create_topic, hands.create_topic,      "topic, assignment"),
+    "create_topic": Kind(False, hands.can_create_topic, hands.create_topic,      "topic, assignment[, config]"),
     "delete_topic": Kind(False, hands.can_delete_topic, hands.delete_topic,      "topic"),
     "delete":       Kind(False, hands.can_write,      hands.delete,              "path"),
     "set":          Kind(False, hands.can_write,      hands.set_data,            "path, text"),
@@ -154,7 +157,8 @@ def find(world: World, action: Action) -> Callable[..., None]:
     if kind is None:
         raise UserError(f"There is no action {action[:1]!r}; there are {', '.join(map(form, ACTIONS))}.")
     try:
-        if len(action) != 2 + kind.form.count(","):
+        required = kind.form.partition("[")[0]
+        if not 2 + required.count(",") <= len(action) <= 2 + kind.form.count(","):
             raise ValueError
         possible = kind.possible(world, *action[1:])
     except (AttributeError, TypeError, ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kcontrol import znodes
+from kcontrol import setting_values, znodes
 from kcontrol.effects import Op
 from kcontrol.events import ApiPartitionReassignment, ListPartitionReassignments
 from kcontrol.model import ReplicaAssignment, TopicPartition
@@ -23,8 +23,9 @@ def lacks_topic(world: World, topic: str) -> bool:
     return world.have(znodes.parent(path), znodes.parent(config), path) == [True, True, False]
 
 
-def can_create_topic(world: World, topic: str, assignment: Any) -> bool:
-    """The same, after a look at the form of the assignment. Raises ValueError or TypeError if it has another."""
+def can_create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> bool:
+    """The same, after a look at the form of the assignment and the settings. Raises ValueError or TypeError for another form."""
+    topic_settings(world.settings.release, config or {})
     if not topic or "/" in topic or not _numbered(assignment):
         raise ValueError
     return lacks_topic(world, topic)
@@ -35,16 +36,22 @@ def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
     return {int(p): ReplicaAssignment(tuple(int(b) for b in replicas)) for p, replicas in numbered}
 
 
-def create_topic(world: World, topic: str, assignment: Any) -> None:
+def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
+    """Return settings as the topic tool stores them: text in Kafka's spelling. Raises ValueError, listing what is legal."""
+    return {name: str(setting_values.read("topic", name, value, release)).lower() for name, value in config.items()}
+
+
+def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> None:
     """What the topic tool writes: the configuration, if there are any, then the topic with its replicas, with an id since 2.8."""
     rules = world.settings.rules()
     topic_id = topic_ids.of(topic) if rules.topic_ids else None
     data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id), rules.topic_znode)
-    path, config = znodes.topic_config_path(topic), znodes.encode_topic_config({})
+    chosen = topic_settings(world.settings.release, config or {})
+    path, overrides = znodes.topic_config_path(topic), znodes.encode_topic_config(chosen)
     left_behind, has_place = world.have(path, znodes.TOPICS)
-    first = Op("set" if left_behind else "create", path, config) if rules.topic_configs else Op("create", znodes.TOPICS)
+    first = Op("set" if left_behind else "create", path, overrides) if rules.topic_configs else Op("create", znodes.TOPICS)
     ops = [*([first] if rules.topic_configs or not has_place else []), Op("create", znodes.topic_path(topic), data)]
-    world.write([(op,) for op in ops], ["create_topic", topic, assignment])
+    world.write([(op,) for op in ops], ["create_topic", topic, assignment, *([chosen] if chosen else [])])
 
 
 def topics(world: World) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kcontrol import setting_values
 from kcontrol.config import BrokerConfig
 from kcontrol.effects import Transaction
 from kcontrol.errors import UserError
@@ -29,6 +30,7 @@ from kcontrol.znodes import (
     topic_path,
 )
 
+UNCLEAN = "unclean.leader.election.enable"
 LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
 ORDER_ONLY = ("patience", "sleep", "await")
 
@@ -191,7 +193,10 @@ class Player:
         for topic, assignment in topics.items():
             if self._met_earlier_ones_before(topic):
                 self._settle()
-            self.world.step(("create_topic", topic, {int(p): tuple(replicas) for p, replicas in assignment.items()}))
+            replicas = assignment.get("partitions", assignment)
+            numbered = {int(p): tuple(brokers) for p, brokers in replicas.items()}
+            config = [assignment["config"]] if assignment.get("config") else []
+            self.world.step(("create_topic", topic, numbered, *config))
 
     def _met_earlier_ones_before(self, topic: str) -> bool:
         """Whether, in the recording, a partition of another topic was Online before the first one of this topic was New."""
@@ -237,10 +242,22 @@ STEPS: dict[str, Callable[[Player, Any], None]] = {
 
 
 def settings_of(scenario: Mapping[str, Any]) -> Settings:
-    """The release, brokers and unclean election of a scenario; topics may go, and leaders are never rebalanced by a timer."""
-    unclean = scenario.get("unclean")
-    config = BrokerConfig(unclean_leader_election_enable=unclean, delete_topic_enable=True, auto_leader_rebalance_enable=False)
-    return Settings(release_of(scenario), tuple(scenario["brokers"]), config=config)
+    """The release, the brokers and their settings. Raises UserError, listing what is legal, for a setting that is not."""
+    release = release_of(scenario)
+    config = BrokerConfig.of(release)
+    try:
+        for key, value in config_of(scenario, release).items():
+            config = config.but(key, value, release)
+    except ValueError as problem:
+        raise UserError(f"{problem}.") from None
+    return Settings(release, tuple(scenario["brokers"]), config=config)
+
+
+def config_of(scenario: Mapping[str, Any], release: str) -> dict[str, Any]:
+    """Return settings that the release has: topics may be deleted, no timer rebalances leaders, `unclean` is the scenario's."""
+    said = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True, UNCLEAN: scenario.get("unclean")}
+    known = setting_values.names("broker", release)
+    return {key: value for key, value in said.items() if key in known and value is not None}
 
 
 def release_of(scenario: Mapping[str, Any]) -> str:
