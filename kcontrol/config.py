@@ -54,6 +54,9 @@ CONFIGS = {row.name: row for row in (
     Config("unclean.leader.election.enable", (("0.8.0", True), ("0.11.0", False)),
            "whether a replica that lags behind may lead when nobody in sync is alive; topics may say otherwise", True,
            "yes, by offline elections; 0.8.0 and 0.8.1 have no such switch and always allow it"),
+    Config("min.insync.replicas", (("0.8.0", None), ("0.8.2", 1)),
+           "how many replicas must be in sync before a leader accepts acks=all; topics may say otherwise", True,
+           "yes, where replicas hold records; 0.8.0 and 0.8.1 have no such setting"),
     Config("delete.topic.enable", (("0.8.0", False), ("1.0", True)),
            "whether topics may be deleted", True, "yes, by the controller"),
     Config("zookeeper.session.timeout.ms", (("0.8.0", 6_000), ("2.5", 18_000)),
@@ -73,7 +76,7 @@ CONFIGS = {row.name: row for row in (
     Config("reserved.broker.max.id", (("0.8.0", None), ("0.9.0", 1_000)),
            "the largest id that people may give", False, "no: as above"),
     Config("default.replication.factor", (("0.8.0", 1),),
-           "how many replicas a topic gets when nobody says", False, "no: topics here are created with their assignment"),
+           "how many replicas a topic gets when nobody says", False, "no: `create_topic` takes 1"),
     Config("num.partitions", (("0.8.0", 1),),
            "how many partitions a topic gets when nobody says", False, "no: as above"),
     Config("auto.create.topics.enable", (("0.8.0", True),),
@@ -105,6 +108,7 @@ class BrokerConfig:
 
     unclean_leader_election_enable: bool | None = None
     delete_topic_enable: bool | None = None
+    min_insync_replicas: int | None = _as_in_2_8("min_insync_replicas")
     zookeeper_session_timeout_ms: int = _as_in_2_8("zookeeper_session_timeout_ms")
     replica_lag_time_max_ms: int = _as_in_2_8("replica_lag_time_max_ms")
     controlled_shutdown_max_retries: int = _as_in_2_8("controlled_shutdown_max_retries")

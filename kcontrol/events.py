@@ -391,6 +391,13 @@ class Produce(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TopicConfigChange(Event):
+    """A broker hears that settings of a topic have changed."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
 class FollowerFetch(Event):
     """A follower has asked its leader for records from `offset` on, which says that it has everything before."""
 

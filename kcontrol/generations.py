@@ -136,6 +136,9 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "fenced_fetches":         (("0.8.0", False), ("2.1.0", True)),   # a fetch names its leader epoch (KIP-320)
     "untold_death":           (("0.8.0", "nothing was leaderless"),  # when brokers are told of one by a request of its own
                                ("3.1.0", "nothing was said")),       # (KAFKA-13225)
+    "min_insync_replicas":    (("0.8.0", "no setting"), ("0.8.2", "as set"),  # how many acks=all needs
+                               ("3.7.0", "at most the replicas")),   # (KAFKA-15583)
+    "config_change":          (("0.8.0", 0), ("0.9.0", 1), ("0.10.1", 2)),  # the format of a notification of changed settings
     "isr_of_the_living":      (("0.8.0", False), ("3.3.0", True)),   # nobody else is taken into an ISR (KIP-841)
     "controller_znode":       (("0.8.0", 1), ("3.4.0", 2)),          # its format (KIP-866)
 }
@@ -244,6 +247,8 @@ class Rules:
     rejoins_at: str
     fenced_fetches: bool
     untold_death: str
+    min_insync_replicas: str
+    config_change: int
     isr_of_the_living: bool
     controller_znode: int
     broker_znode: int

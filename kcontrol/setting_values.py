@@ -30,10 +30,12 @@ BLANK = "".join(map(chr, range(33)))
 # fmt: off
 TAKEN: dict[str, dict[str, Taken]] = {
     # Source: KafkaConfig.scala: getInt, getLong and getBoolean (0.8), configDef and validateValues (0.9 to 3.9). Kafka itself has
-    # a least number for replica.lag.time.max.ms alone, the default of replica.fetch.wait.max.ms; the others are ours.
+    # a least number for min.insync.replicas and for replica.lag.time.max.ms, there the default of replica.fetch.wait.max.ms; the
+    # others are ours.
     "broker": {
         "unclean.leader.election.enable":          Taken((("0.8.2", "boolean"),)),
         "delete.topic.enable":                     Taken((("0.8.1", "boolean"),)),
+        "min.insync.replicas":                     Taken((("0.8.2", "int"),), (("0.8.2", 1),)),
         "zookeeper.session.timeout.ms":            Taken((("0.8.0", "int"),), (("0.8.0", 1),)),
         "replica.lag.time.max.ms":                 Taken((("0.8.0", "long"),), (("0.8.0", 1), ("0.8.1", 500))),
         "controlled.shutdown.max.retries":         Taken((("0.8.0", "int"),), (("0.8.0", 0),)),
@@ -45,6 +47,7 @@ TAKEN: dict[str, dict[str, Taken]] = {
     # Source: LogConfig.scala: validate (0.8.2 to 2.8); LogConfig.java (3.9).
     "topic": {
         "unclean.leader.election.enable":          Taken((("0.8.2", "boolean"),)),
+        "min.insync.replicas":                     Taken((("0.8.2", "int"),), (("0.8.2", 1),)),
     },
 }
 # fmt: on

@@ -28,6 +28,7 @@ REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
 ISR_CHANGE_NOTIFICATION = "/isr_change_notification"
 LOG_DIR_EVENT_NOTIFICATION = "/log_dir_event_notification"
+CONFIG_CHANGES = "/config/changes"
 
 
 def broker_path(broker_id: int) -> str:
@@ -184,6 +185,20 @@ def _assignment(number: str, replicas: tuple[int, ...], adding: Fields, removing
 
 def encode_topic_config(overrides: dict[str, str]) -> bytes:
     return encode({"version": 1, "config": overrides})
+
+
+def encode_config_change(topic: str, version: int) -> bytes:
+    """The notification of a topic's changed settings: version 0 is the bare name (0.8.1), 1 has the type of entity, 2 its path.
+
+    Source: AdminUtils.changeTopicConfig (0.8.1), getConfigChangeZnodeData (0.9, 0.10.1),
+    ConfigEntityChangeNotificationZNode (2.8).
+    """
+    named: dict[int, Any] = {
+        0: topic,
+        1: {"version": 1, "entity_type": "topics", "entity_name": topic},
+        2: {"version": 2, "entity_path": f"topics/{topic}"},
+    }
+    return encode(named[version])
 
 
 def decode_topic_config(data: bytes) -> dict[str, str]:

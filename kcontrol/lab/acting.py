@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import index
 from typing import Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
 from kcontrol.generations import rules
-from kcontrol.lab import choosing, electing, logs, moving
+from kcontrol.lab import creating, electing, logs, moving
+from kcontrol.lab.creating import Assignment
 from kcontrol.lab.moment import Moment
 from kcontrol.model import TopicPartition
 from kcontrol.views import scene, text
@@ -22,7 +23,6 @@ from kcontrol.znodes import (
     topic_path,
 )
 
-Assignment = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
 ALL = 30  # how many legal values an error lists
 
 
@@ -125,28 +125,34 @@ class Acts(Moment):
 
     # ---------------------------------------------------------------- an operator's hands
 
-    def create_topic(self, name: str, assignment: Assignment, config: Mapping[str, Any] | None = None) -> Self:
-        """Create a topic; `assignment` lists, for each partition, its replicas, the preferred leader first.
+    def create_topic(
+        self,
+        name: str,
+        assignment: Assignment | None = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+    ) -> Self:
+        """Create a topic: with so many `partitions` and replicas of each, or with the replicas that `assignment` lists.
 
-        `config` holds settings of the topic under Kafka's names.
+        Kafka's tool places counted replicas on the registered brokers; its two random numbers come from the lab's seed and the
+        topic's name. A list has the preferred leader of each partition first. `config` has settings of the topic, such as
+        `{"min.insync.replicas": 2}`. Where one count is missing, it is 1.
         """
-        if not _is_name(name):
-            raise UserError(f"{name!r} cannot be a topic: its name is text without a slash.")
-        if topic_path(name) in self.state["znodes"]:
-            raise UserError(f"There is a topic {name} already; choose another name.")
-        if not _is_assignment(assignment):
-            raise UserError(
-                f"{assignment!r} assigns no replicas: give each partition a list of brokers, as in [[1, 2, 3], [2, 3, 1]]."
-            )
-        chosen = choosing.topic_settings(self._played, config)
-        return self._act("create_topic", name, assignment, *([chosen] if chosen else []))
+        asked = creating.Asked(self.state, self.records[0].fields)
+        return self._act(*asked.create(name, assignment, partitions, replication_factor, config))
+
+    def alter_topic(self, name: str, config: Mapping[str, Any]) -> Self:
+        """Change settings of a topic, as the tool does: a setting that is None is taken away again.
+
+        Brokers that keep logs read the settings again; they do not hear of what `set` writes below `/config/topics`.
+        """
+        return self._act("alter_topic", name, creating.altered(self.state, self._played, self._topic(name), config))
 
     def delete_topic(self, name: str) -> Self:
         """Ask for the deletion of a topic, as the tool does: by a znode that the controller listens for."""
-        if not _is_name(name) or topic_path(name) not in self.state["znodes"]:
-            names = text.listed(sorted({p.name.rpartition("-")[0] for p in scene.partitions(self.state)}), ALL)
-            raise UserError(f"There is no topic {name!r}; {f'there are {names}' if names else 'there is none yet'}.")
-        if delete_topic_path(name) in self.state["znodes"]:
+        if delete_topic_path(self._topic(name)) in self.state["znodes"]:
             raise UserError(f"The deletion of {name} has been asked for already: lab.run() lets the controller go on with it.")
         return self._act("delete_topic", name)
 
@@ -219,6 +225,12 @@ class Acts(Moment):
             raise UserError(f"Nobody leads {partition} now: let the cluster run, or start a broker that is in its ISR.")
         return found.leader
 
+    def _topic(self, name: Any) -> str:
+        if not isinstance(name, str) or not name or "/" in name or topic_path(name) not in self.state["znodes"]:
+            names = text.listed(sorted({p.name.rpartition("-")[0] for p in scene.partitions(self.state)}), ALL)
+            raise UserError(f"There is no topic {name!r}; {f'there are {names}' if names else 'there is none yet'}.")
+        return name
+
     def _partition(self, name: str) -> scene.Partition:
         found = next((p for p in scene.partitions(self.state) if p.name == name), None)
         if found is None:
@@ -237,14 +249,3 @@ class Acts(Moment):
 
 def _is_id(value: Any) -> bool:
     return isinstance(value, SupportsIndex) and not isinstance(value, bool) and index(value) >= 0  # NumPy's too, from a table
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and value != "" and "/" not in value
-
-
-def _is_assignment(value: Any) -> bool:
-    lists = list(value.values()) if isinstance(value, Mapping) else value
-    if not isinstance(lists, Sequence) or isinstance(lists, str) or not lists:
-        return False
-    return all(isinstance(r, Sequence) and r and all(isinstance(b, int) for b in r) and len(set(r)) == len(r) for r in lists)

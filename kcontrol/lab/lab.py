@@ -30,7 +30,8 @@ from kcontrol.lab import (
     tables,
     troubles,
 )
-from kcontrol.lab.acting import Acts, Assignment
+from kcontrol.lab.acting import Acts
+from kcontrol.lab.creating import Assignment
 from kcontrol.lab.moment import Moment, open_journal
 from kcontrol.lab.runs import RunFile
 from kcontrol.lab.saying import Shown, say, show_sentences

@@ -218,6 +218,7 @@ HANDLERS: dict[type[events.Event], Callable[[BrokerContext, Any], Handler]] = {
     events.ControlledShutdownResponse: controlled_shutdown_response,
     events.LogDirFailure:          log_dir_failure,
     events.Produce:                data.produce,
+    events.TopicConfigChange:      data.topic_config_change,
     events.FollowerFetch:          follower_fetch,
     events.FetchResponse:          data.fetch_response,
 }

@@ -32,6 +32,7 @@ class ReplicaLog(NamedTuple):
     """`leader` is whom this replica follows, or its own broker; `followers` is how far a leader knows each of them to be.
 
     `truncating` says that a follower has not yet found out where its log and its leader's part (Kafka's fetch state).
+    `min_insync_replicas` is the topic's setting or else the broker's, None before the broker has read the topic's settings.
     """
 
     records: tuple[LogRecord, ...] = ()
@@ -43,6 +44,7 @@ class ReplicaLog(NamedTuple):
     followers: tuple[tuple[int, int], ...] = ()
     waiting: tuple[Waiting, ...] = ()
     truncating: bool = False
+    min_insync_replicas: int | None = None
 
     @property
     def end_offset(self) -> int:
@@ -112,6 +114,12 @@ class NoteFollower(NamedTuple):
     offset: int
 
 
+class Configure(NamedTuple):
+    """The broker has read the settings of the topic."""
+
+    min_insync_replicas: int
+
+
 class Checkpoint(NamedTuple):
     """The high watermark is written to disk."""
 
@@ -120,7 +128,7 @@ class Delete(NamedTuple):
     """The log is taken from the disk, with everything in it."""
 
 
-Change = Append | Truncate | MoveHighWatermark | TakeRole | NoteFollower | Checkpoint | Delete
+Change = Append | Truncate | MoveHighWatermark | TakeRole | NoteFollower | Configure | Checkpoint | Delete
 
 
 def apply(log: ReplicaLog, change: Change) -> ReplicaLog:
@@ -177,6 +185,7 @@ CHANGES: dict[type, Callable[..., ReplicaLog]] = {
     MoveHighWatermark: _move,
     TakeRole: _take_role,
     NoteFollower: _note,
+    Configure: lambda log, change: log._replace(min_insync_replicas=change.min_insync_replicas),
     Checkpoint: lambda log, change: log._replace(checkpoint=log.high_watermark),
     Delete: lambda log, change: ReplicaLog(),
 }

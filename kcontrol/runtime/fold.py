@@ -37,8 +37,9 @@ EMPTY_LOG: dict[str, Any] = {
     "followers": [],
     "waiting": [],
     "truncating": False,
+    "min_insync_replicas": None,
 }
-IN_MEMORY = ("leader", "leader_epoch", "followers", "waiting", "truncating")
+IN_MEMORY = ("leader", "leader_epoch", "followers", "waiting", "truncating", "min_insync_replicas")
 
 
 class Fold:
@@ -319,6 +320,7 @@ CHANGES: dict[str, Callable[[Fold, Record], None]] = {
     "log_append": Fold._log,
     "log_truncate": Fold._log,
     "log_role": Fold._log,
+    "log_config": Fold._log,
     "high_watermark": Fold._log,
     "follower_end": Fold._log,
     "checkpoint": Fold._log,

@@ -47,6 +47,8 @@ def store(driver: Driver, cause: RecordId | None, tp: TopicPartition, change: lo
             driver.log("log_role", cause, partition=tp, leads=leads, now=now)
         case logs.NoteFollower(follower, offset):
             driver.log("follower_end", cause, partition=tp, follower=follower, offset=offset, now=now)
+        case logs.Configure():
+            driver.log("log_config", cause, partition=tp, now=now)
         case logs.Checkpoint():
             driver.log("checkpoint", cause, partition=tp, now=now)
 

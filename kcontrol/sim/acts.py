@@ -135,6 +135,7 @@ ACTIONS: dict[str, Kind] = {
     "lose_tail":    Kind(False, data.has_tail,        data.lose_tail,            "broker, partition, offset"),
     "fail_log_dir": Kind(False, lives.holds,          lives.fail_log_dir,        "broker, partition"),
     "create_topic": Kind(False, hands.can_create_topic, hands.create_topic,      "topic, assignment[, config]"),
+    "alter_topic":  Kind(False, hands.can_alter_topic, hands.alter_topic,        "topic, config"),
     "delete_topic": Kind(False, hands.can_delete_topic, hands.delete_topic,      "topic"),
     "delete":       Kind(False, hands.can_write,      hands.delete,              "path"),
     "set":          Kind(False, hands.can_write,      hands.set_data,            "path, text"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kcontrol import setting_values, znodes
 from kcontrol.effects import Op
-from kcontrol.events import ApiPartitionReassignment, ListPartitionReassignments
+from kcontrol.events import ApiPartitionReassignment, ListPartitionReassignments, TopicConfigChange
 from kcontrol.model import ReplicaAssignment, TopicPartition
 from kcontrol.sim import exchange, topic_ids
 
@@ -24,7 +24,11 @@ def lacks_topic(world: World, topic: str) -> bool:
 
 
 def can_create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> bool:
-    """The same, after a look at the form of the assignment and the settings. Raises ValueError or TypeError for another form."""
+    """The same, after a look at the form of the rest. Raises ValueError or TypeError if it has another.
+
+    Any text without a slash is a name here, since brokers take whatever is below `/brokers/topics`; `Lab` refuses what the tool
+    refuses.
+    """
     topic_settings(world.settings.release, config or {})
     if not topic or "/" in topic or not _numbered(assignment):
         raise ValueError
@@ -52,6 +56,31 @@ def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str,
     first = Op("set" if left_behind else "create", path, overrides) if rules.topic_configs else Op("create", znodes.TOPICS)
     ops = [*([first] if rules.topic_configs or not has_place else []), Op("create", znodes.topic_path(topic), data)]
     world.write([(op,) for op in ops], ["create_topic", topic, assignment, *([chosen] if chosen else [])])
+
+
+def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool:
+    """Whether a topic is there that has settings. Raises ValueError or AttributeError for settings of another form."""
+    topic_settings(world.settings.release, config)
+    if not topic or "/" in topic:
+        raise ValueError
+    return world.have(znodes.topic_path(topic), znodes.topic_config_path(topic), znodes.CONFIG_CHANGES) == [True, True, True]
+
+
+def alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> None:
+    """What the topic tool writes: all settings of the topic, and a notification for the brokers, which read the settings then.
+
+    Source: AdminUtils.changeTopicConfig (0.8.1), AdminZkClient.changeTopicConfig (2.8).
+    """
+    chosen = topic_settings(world.settings.release, config)
+    notice = znodes.encode_config_change(topic, world.settings.rules().config_change)
+    ops = [
+        Op("set", znodes.topic_config_path(topic), znodes.encode_topic_config(chosen)),
+        Op("create", f"{znodes.CONFIG_CHANGES}/config_change_", notice, sequential=True),
+    ]
+    cause = world.write([(op,) for op in ops], ["alter_topic", topic, chosen])
+    for n, p in sorted(world.processes.items()) if world.settings.data else ():
+        p.driver.enqueue(TopicConfigChange(topic), cause, "requests")
+        exchange.begin_if_idle(world, n)
 
 
 def topics(world: World) -> tuple[str, ...]:

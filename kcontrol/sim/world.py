@@ -258,16 +258,21 @@ class World:
         """Whether there are znodes at these paths."""
         return [stat is not None for stat in self.tool.exists(paths, False)]
 
-    def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> None:
-        """An outside hand writes. Raises UserError where ZooKeeper refuses the first transaction: then nothing has happened."""
+    def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> RecordId:
+        """An outside hand writes; return the record of the last write.
+
+        Raises UserError where ZooKeeper refuses the first transaction: then nothing has happened.
+        """
         written = self.tool.write(transactions)
         if written[0].error:
             raise UserError(f"ZooKeeper refuses that write to {transactions[0][0].path}: {written[0].error}.")
-        cause = self.log("act", None, action=act)
+        latest = cause = self.log("act", None, action=act)
         for ops, result in zip(transactions, written, strict=True):
-            versions = result.versions or (None,) * len(ops)
-            done = [[op.kind, op.path, op.data, version, op.ephemeral] for op, version in zip(ops, versions, strict=True)]
-            self.log("write", cause, ops=done, zxid=result.zxid, error=result.error, fence=-1)
+            versions, paths = result.versions or (None,) * len(ops), result.paths or [op.path for op in ops]
+            stored = zip(ops, paths, versions, strict=True)
+            done = [[op.kind, path, op.data, version, op.ephemeral] for op, path, version in stored]
+            latest = self.log("write", cause, ops=done, zxid=result.zxid, error=result.error, fence=-1)
+        return latest
 
     def _deliver_instantly(self) -> None:
         while self.settings.instant_requests and (pairs := [p for p in self.network.deliverable() if exchange.hears(self, p[1])]):

@@ -14,7 +14,7 @@ Fields = dict[str, Any]
 ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "lose", "duplicate", "fire"})
 LOSSES = frozenset({"record_lost", "tail_lost"})
 INSIDE = frozenset({"run", "open", "read", "learn", "adopt", "end", "respond", "answered"})
-UNSEEN = INSIDE | {"told", "arm", "cancel", "park", "release", "follower_end", "checkpoint", "log_role"}
+UNSEEN = INSIDE | {"told", "arm", "cancel", "park", "release", "follower_end", "checkpoint", "log_role", "log_config"}
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
@@ -336,6 +336,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "log_truncate": _cut,
     "log_delete": lambda who, f: f"{who} deletes its log of {f['partition']}, with {_records(f['removed']) or 'nothing'} in it.",
     "log_role": _log_role,
+    "log_config": lambda who, f: f"{who} takes min.insync.replicas of {f['partition']} to be {f['now']['min_insync_replicas']}.",
     "high_watermark": lambda who, f: f"The high watermark of {f['partition']} on {who.lower()} is {f['now']['high_watermark']}.",
     "follower_end": lambda who, f: f"{who} knows that broker {f['follower']} has {f['partition']} up to offset {f['offset']}.",
     "checkpoint": lambda who, f: f"{who} writes the high watermark of {f['partition']} to disk.",
@@ -383,6 +384,7 @@ LABELS: dict[str, str] = {
     "lose_tail": "the disk of broker {0} loses {1} from offset {2} on",
     "fail_log_dir": "the directory with {1} on broker {0} fails",
     "create_topic": "create topic {0}",
+    "alter_topic": "alter topic {0}: {1}",
     "delete_topic": "delete topic {0}",
     "delete": "delete {0}",
     "set": "rewrite {0}",

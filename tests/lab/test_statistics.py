@@ -233,7 +233,10 @@ def test_metrics_on_the_shell(tmp_path: Path) -> None:
 
 @pytest.mark.shared
 def test_settings_are_those_of_the_reference() -> None:
-    """Every setting of the reference's section 18 is in the table, with the defaults that it gives for 2.8 and 0.8.2."""
+    """Every setting of the reference's section 18 is in the table, with the defaults that it gives for 2.8 and 0.8.2.
+
+    The section is about the controller; min.insync.replicas is a setting of partitions' leaders.
+    """
     section = reference().split("## 18.")[1].split("Fixed numbers")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")][1:]
     named: dict[str, tuple[str, str]] = {}
@@ -244,7 +247,7 @@ def test_settings_are_those_of_the_reference() -> None:
         defaults = re.split(r", | / ", re.sub(r" \(.*?\)", "", of_2_8))
         old = defaults if of_0_8_2 == "same" else re.split(r", | / ", re.sub(r" \(.*?\)", "", of_0_8_2)) * len(full)
         named |= {name: pair for name, *pair in zip(full, defaults, old, strict=False)}  # type: ignore[misc]
-    assert set(named) == set(CONFIGS)
+    assert set(named) == set(CONFIGS) - {"min.insync.replicas"}
     words = {"\N{EN DASH}": None, "unset": None, "(gone)": None, "= session timeout": None, "latest": None, "max int": 2**31 - 1}
     for name, pair in named.items():
         for release, cell in zip(("2.8", "0.8.2"), pair, strict=True):
@@ -261,7 +264,8 @@ def test_worlds_take_their_values_from_the_table(release: str) -> None:
         row.name.replace(".", "_"): row.default(release) for row in CONFIGS.values() if row.is_used
     }
     frame = Lab(brokers=1, release=release, runs=None).config()
-    assert (frame[frame.is_used].value == frame[frame.is_used].default).all() and frame.here.str.len().min() > 2
+    used = frame[frame.is_used]
+    assert ((used.value == used.default) | (used.value.isna() & used.default.isna())).all() and frame.here.str.len().min() > 2
 
 
 def test_a_changed_row_changes_the_world(monkeypatch: pytest.MonkeyPatch) -> None:

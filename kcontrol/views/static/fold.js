@@ -71,7 +71,7 @@ function hosted(entry) {
 }
 
 function emptyLog() {
-  const inMemory = { leader: -1, leader_epoch: -1, followers: [], waiting: [], truncating: false };
+  const inMemory = { leader: -1, leader_epoch: -1, followers: [], waiting: [], truncating: false, min_insync_replicas: null };
   return { records: [], epochs: [], checkpoint: 0, high_watermark: 0, ...inMemory };
 }
 
@@ -230,7 +230,7 @@ const CHANGES = {
   end: (s, n, f) => { delete n.handling[f.thread]; },
   preempt: (s, n, f) => { n.queues[f.thread].shift(); },
   close_channels: closeChannels,
-  log_append: log, log_truncate: log, log_role: log, high_watermark: log, follower_end: log, checkpoint: log, tail_lost: log,
+  log_append: log, log_truncate: log, log_role: log, log_config: log, high_watermark: log, follower_end: log, checkpoint: log, tail_lost: log,
   acknowledged, record_lost: recordLost, record_deleted: recordLost,
   log_delete: (s, n, f, r) => {
     const logs = s.logs[r.id[0]];
