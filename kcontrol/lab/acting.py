@@ -12,6 +12,7 @@ from kcontrol.generations import rules
 from kcontrol.lab import creating, electing, logs, moving
 from kcontrol.lab.creating import Assignment
 from kcontrol.lab.moment import Moment
+from kcontrol.lab.saying import say
 from kcontrol.model import TopicPartition
 from kcontrol.views import scene, text
 from kcontrol.znodes import (
@@ -185,12 +186,16 @@ class Acts(Moment):
     def reassign(self, targets: moving.Targets, *, znode: bool = False) -> Self:
         """Ask for partitions to move: each with the brokers that it is to be on, the preferred leader first, or None to cancel.
 
-        An admin client asks the controller, whose answer is in the journal; with `znode`, and before 2.4, the tool writes
-        `/admin/reassign_partitions`. `run` lets it happen.
+        An admin client asks the controller, whose answer is in the journal; a refusal is printed. With `znode`, and before 2.4,
+        the tool writes `/admin/reassign_partitions`; there is no answer then, so what comes of brokers that are not alive is
+        printed at once. `run` lets it happen.
         """
         asked = moving.checked(self.state, targets)
         if znode or not rules(self._played).reassigns_on_request:
-            return self._act("create", REASSIGN_PARTITIONS, moving.request_text(self.state, asked))
+            written = moving.request_text(self.state, asked)
+            for sentence in moving.unanswered(self._played, self.state, asked):
+                say(sentence)
+            return self._act("create", REASSIGN_PARTITIONS, written)
         return self._act("reassign", moving.whom_to_ask(self.state), asked)
 
     def list_reassignments(self) -> Self:

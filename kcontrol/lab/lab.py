@@ -21,6 +21,7 @@ from kcontrol.lab import (
     exercises,
     expecting,
     goals,
+    moving,
     parting,
     predicting,
     promises,
@@ -147,8 +148,9 @@ class Lab(Acts):
     def run(self, until: str | Callable[[Self], object] = goals.QUIET) -> Self:
         """Go on, without faults, until nothing is left to do, or until something else is so.
 
-        `until` is "quiet", "a controller is elected", the event that a broker begins with, such as "BrokerChange", or a function
-        of the lab. Raises UserError if the cluster comes to rest before that.
+        `until` is "quiet", "a controller is elected", a sentence such as "t-0 has a leader" (`goals.SENTENCES` has them all), the
+        event that a broker begins with, such as "BrokerChange", or a function of the lab. Raises UserError if the cluster comes
+        to rest before that.
         """
         self._require_open()
         reached, step, seen = goals.goal(until), list[Record](), Counter[str]()
@@ -201,6 +203,8 @@ class Lab(Acts):
         for record in self.records[self._kept :]:
             if record.kind == "fail" and record.fields["error"] != replacing.RuleFailed.__name__:
                 say(f"{record.id}  {text.say(record)}")
+            for refusal in moving.refusals(record):
+                say(f"{record.id}  {refusal}")
         self._kept = len(self.records)
         for lab in self._family.values():
             if lab._beside is not None:

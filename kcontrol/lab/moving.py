@@ -11,10 +11,12 @@ from kcontrol.errors import UserError
 from kcontrol.generations import rules
 from kcontrol.lab import electing, tables
 from kcontrol.model import ReplicaAssignment, TopicPartition
+from kcontrol.runtime.journal import Record
 from kcontrol.views import scene
 from kcontrol.znodes import (
     REASSIGN_PARTITIONS,
     MalformedZnode,
+    broker_path,
     decode_reassignment,
     decode_topic,
     encode_reassignment,
@@ -71,6 +73,39 @@ def require_requests(release: str) -> None:
         raise UserError(
             f"Brokers of {release} answer no such request; it came with 2.4 (KIP-455). lab.reassignments() looks itself."
         )
+
+
+# ---------------------------------------------------------------- what comes of it
+
+REASONS = {
+    "INVALID_REPLICA_ASSIGNMENT": "its brokers are none, or one twice, or one that is added is not alive",
+    "NO_REASSIGNMENT_IN_PROGRESS": "there is nothing to cancel",
+    "UNKNOWN_TOPIC_OR_PARTITION": "the controller does not know the partition",
+}
+"""Why the controller refuses a partition's reassignment. Source: KafkaController.validateReplicas and its callers (2.8)."""
+
+
+def refusals(record: Record) -> Iterator[str]:
+    """What an answer to an admin client refuses, one sentence for each partition."""
+    if record.kind != "respond" or not str(record.fields["correlation_id"]).startswith("admin-"):
+        return
+    body = record.fields["body"]
+    for partition, code in (body.get("partitions") or {}).items():
+        if isinstance(code, str) and code != "NONE":
+            reason = f" ({REASONS[code]})" if code in REASONS else ""
+            yield f"The controller refuses the reassignment of {partition}: {code}{reason}."
+
+
+def unanswered(release: str, state: scene.State, targets: Mapping[str, list[int] | None]) -> Iterator[str]:
+    """What the controller will make of a request in `/admin/reassign_partitions` that names brokers that are not alive.
+
+    Up to 0.10.0 it refuses the request, which is a `fail` record of the journal.
+    Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.0 to 0.10.0), onPartitionReassignment (0.10.1 on).
+    """
+    for name, target in targets.items() if not rules(release).refuses_dead_targets else ():
+        if dead := [str(b) for b in target or () if broker_path(b) not in state["znodes"]]:
+            who = f"names brokers that are not alive ({', '.join(dead)})"
+            yield f"The reassignment of {name} {who}: Kafka {release} adds them all and waits until each is in sync."
 
 
 # ---------------------------------------------------------------- what is under way
