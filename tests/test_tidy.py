@@ -157,5 +157,5 @@ def test_every_import_is_declared() -> None:
         for node in ast.walk(AtRunTime().visit(ast.parse(path.read_text()))):
             names = [item.name for item in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            undeclared += [f"{path.relative_to(ROOT)}: {name}" for name in names if name.split(".")[0] not in allowed]
+            undeclared += [f"{path.relative_to(ROOT)}: {name}" for name in names if name.split(".")[0].lower() not in allowed]
     assert undeclared == []

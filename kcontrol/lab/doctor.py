@@ -22,7 +22,7 @@ from kcontrol.lab.workspace import PROJECT
 from kcontrol.runtime.embedded import class_path
 from kcontrol.runtime.java import find_java
 
-NEEDED = ("anywidget", "cloudpickle", "graphviz", "ipywidgets", "jupyterlab", "kazoo", "msgspec", "pandas", "pygraphviz")
+NEEDED = ("anywidget", "cloudpickle", "graphviz", "ipython", "jupyterlab", "kazoo", "msgspec", "pandas", "pygraphviz")
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ON_MACOS = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 LIGHT_MB, FULL_MB, DISK_MB = 500, 1200, 1024

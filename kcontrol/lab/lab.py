@@ -411,10 +411,18 @@ class Lab(Acts):
         return self._question.waiting if self._question else None
 
     def predict(self, id: str) -> predicting.Question:
-        """Ask a question before its answer can be seen. Raises UserError, listing the ids, for one that does not exist."""
-        self._question = predicting.question(id, self._release)
+        """Ask a question before the run that shows its outcome. Raises UserError, listing the ids, for an unknown one."""
+        self._question = predicting.ask(id, self, self._release)
         self._release()
         return self._question
+
+    @staticmethod
+    def outcome(id: str) -> None:
+        """Show the outcome of a question, right or wrong, in the output of the cell that has run what the question is about.
+
+        Raises UserError, listing the ids, for one that does not exist.
+        """
+        predicting.tell(id)
 
     def expect(self, label: str, want: object, got: object) -> None:
         """Pin a fact: print it if it is as it should be, and otherwise raise AssertionError that says so in one sentence."""

@@ -1,58 +1,125 @@
-"""Questions that are answered before the answer can be seen."""
+"""Questions that are answered before the run that shows the outcome, and the outcome in the output of that run."""
 
 from __future__ import annotations
 
+import random
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kcontrol.errors import UserError
+from kcontrol.lab import progress
 from kcontrol.lab.workspace import PROJECT
 
+if TYPE_CHECKING:
+    from kcontrol.lab.lab import Lab
+
 FILE = PROJECT / "exercises" / "predictions.toml"
+SIGN = {True: "✓", False: "✗"}
+BADGE = {True: ("#1a7f37", "✓ Right"), False: ("#b3261e", "✗ Not right")}
+
+_asked: dict[str, Question] = {}  # by id, the question as the last cell that asked it has it
 
 
 @cache
 def predictions() -> Mapping[str, Mapping[str, Any]]:
-    """Every question by its id, as the file has it."""
+    """Return every question by its id, as the file has it."""
     return tomllib.loads(FILE.read_text(encoding="utf-8"))
 
 
-def question(id: str, answered: Callable[[], None]) -> Question:
-    """The question, open; `answered` is called after its answer. Raises UserError, listing the ids, for an unknown one."""
+def entry_of(id: str) -> Mapping[str, Any]:
+    """Return one question as the file has it. Raises UserError, listing the ids, for an unknown one."""
     if id not in predictions():
         raise UserError(f"There is no question {id!r}; there are {', '.join(predictions())}.")
-    return Question(id, predictions()[id], answered)
+    return predictions()[id]
+
+
+def shuffled(id: str, options: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Return the options in an order whose seed is the question's id.
+
+    Python promises equal draws of `random()` from equal seeds in every version; of `shuffle` it does not.
+    """
+    draws = random.Random(id)
+    return sorted(options, key=lambda _: draws.random())
+
+
+def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
+    """Return whether this lab is in the state that the question speaks of."""
+    from kcontrol.lab.checks import evaluate
+
+    try:
+        return bool(evaluate(entry.get("fits", "True"), lab=lab))
+    except (KeyError, TypeError):  # there is no such topic or broker here, or no leader to compare with
+        return False
+
+
+def ask(id: str, lab: Lab, answered: Callable[[], None]) -> Question:
+    """Return the question about this lab, with the answer that the learner's folder keeps; `answered` is called after an answer.
+
+    Raises UserError, listing the ids, for an unknown one.
+    """
+    _asked[id] = Question(id, entry_of(id), answered, is_foreign=not belongs(entry_of(id), lab))
+    return _asked[id]
+
+
+def tell(id: str) -> None:
+    """Show the outcome of a question in the output of the running cell. Raises UserError, listing the ids, for an unknown one."""
+    entry = entry_of(id)
+    if id not in _asked:
+        _asked[id] = Question(id, entry, lambda: None)
+    _asked[id].tell()
 
 
 class Question:
-    """One question with its options, counted from 1; `chosen` is the reader's answer, None while it is open."""
+    """One question with its options, counted from 1 as they are shown; `chosen` is the learner's answer, None while it is open.
 
-    def __init__(self, id: str, entry: Mapping[str, Any], answered: Callable[[], None]) -> None:
-        self.id, self.chosen = id, None
-        self._entry, self._answered = entry, answered
-        self._options: list[Mapping[str, str]] = entry["options"]
-        self._form: Any = None
+    A question of another run is foreign: it is not asked, and no answer is judged.
+    """
 
     chosen: int | None
 
+    def __init__(self, id: str, entry: Mapping[str, Any], answered: Callable[[], None], *, is_foreign: bool = False) -> None:
+        self.id, self.is_foreign = id, is_foreign
+        self._entry, self._answered = entry, answered
+        self._options = shuffled(id, entry["options"])
+        self.options = [option["text"] for option in self._options]
+        self.right = self._options.index(entry["options"][entry["right"] - 1]) + 1
+        kept = progress.prediction(progress.folder(), id)
+        self.chosen = self.options.index(kept) + 1 if kept in self.options else None
+        self._form: Any = None
+        self._handle: Any = None
+        self._run_has_shown = False
+
     def answer(self, chosen: int) -> Question:
-        """Take the reader's answer. Raises UserError for one that is no option, or after another answer."""
-        if isinstance(chosen, bool) or chosen not in range(1, len(self._options) + 1):
-            raise UserError(f"{chosen!r} is none of the answers: say a number from 1 to {len(self._options)}.")
-        if self.chosen not in (None, chosen):
-            raise UserError(f"You have answered {self.chosen} already; run the cell that asks to answer anew.")
+        """Take the learner's answer; until the outcome is shown, another one takes its place.
+
+        Raises UserError for a number that is no option, for another answer after the outcome, and for a foreign question.
+        """
+        if self.is_foreign:
+            raise UserError(self._foreign())
+        if isinstance(chosen, bool) or chosen not in range(1, len(self.options) + 1):
+            raise UserError(f"{chosen!r} is none of the answers: say a number from 1 to {len(self.options)}.")
+        if self.is_told and chosen != self.chosen:
+            raise UserError(
+                "The outcome of this question is shown already: to change your answer, run the cell that asks it again."
+            )
         self.chosen = chosen
-        self._show_answer()
+        progress.note_prediction(progress.folder(), self.id, self.options[chosen - 1])
+        self._show()
         self._answered()
         return self
 
     @property
+    def is_told(self) -> bool:
+        """Whether the learner has answered, and a run has shown the outcome."""
+        return self.chosen is not None and self._run_has_shown
+
+    @property
     def is_right(self) -> bool:
-        """Whether the reader was right; False while the question is open."""
-        return bool(self.chosen == self._entry["right"])
+        """Whether the learner was right; False while the question is open."""
+        return self.chosen == self.right
 
     @property
     def misconception(self) -> str | None:
@@ -61,66 +128,114 @@ class Question:
 
     @property
     def waiting(self) -> str | None:
-        """Why a step has to wait; None once the question is answered."""
-        return None if self.chosen else f"Answer first: {self._entry['question']}"
+        """Why a step has to wait; None once the question is answered, and for a foreign question."""
+        return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
+
+    def tell(self) -> None:
+        """Show the outcome in the output of the running cell; where the question is open, it follows there after the answer."""
+        from IPython.display import display
+
+        self._run_has_shown = True
+        self._handle = cast(Any, display)(Outcome(self), display_id=True)
+        self._show()
 
     # ---------------------------------------------------------------- text
 
-    def _verdict(self) -> list[str]:
-        """What is shown after the answer: the answer, the outcome, the rule."""
+    def _foreign(self) -> str:
+        return f"The question {self.id!r} belongs to another run: it is asked of the one in chapter {self._entry['chapter']}."
+
+    @property
+    def _yours(self) -> str:
+        """The text of the learner's answer; empty while the question is open."""
+        return self.options[self.chosen - 1] if self.chosen else ""
+
+    def _said(self) -> str:
+        """What stands below the options."""
+        if not self.chosen:
+            return "Not answered yet."
+        if not self.is_told:
+            return f"Your answer: {self._yours} Run the next cells to see what happens."
+        return "Right: the run has shown it." if self.is_right else "Not right: the run has shown another outcome."
+
+    def outcome(self) -> list[str]:
+        """Return the outcome as lines: the answer and what is right, what has happened, the rule, and its place in Kafka."""
+        if self.is_foreign:
+            return [self._foreign()]
         if self.chosen is None:
-            return ["Open: choose above, or call .answer(number)."]
-        judged = "right" if self.is_right else "not so"
-        return [
-            f"Your answer, {self.chosen}, is {judged}.",
-            self._entry["outcome"],
-            f"Rule: {self._entry['rule']}",
-            f"In Kafka: {self._entry['source']}",
-        ]
+            return [f"Not answered: {self._entry['question']} The outcome is shown here as soon as you answer."]
+        correction = [] if self.is_right else [f"✓ Right is: {self.options[self.right - 1]}"]
+        return [f"{SIGN[self.is_right]} Your answer: {self._yours}", *correction, *self._facts()]
+
+    def _facts(self) -> list[str]:
+        return [self._entry["outcome"], f"Rule: {self._entry['rule']}", f"In Kafka: {self._entry['source']}"]
 
     def __repr__(self) -> str:
-        options = [f"  {number}  {option['text']}" for number, option in enumerate(self._options, 1)]
-        return "\n".join([self._entry["question"], *options, *self._verdict()])
+        if self.is_foreign:
+            return self._foreign()
+        numbers = range(1, len(self.options) + 1)
+        options = [f"{self._mark(number):1} {number}  {text}" for number, text in zip(numbers, self.options, strict=True)]
+        advice = " Choose above, or call question.answer(number)." if self.chosen is None else ""
+        return "\n".join([self._entry["question"], *options, self._said() + advice])
+
+    def _mark(self, number: int) -> str:
+        """The sign beside an option: none before the outcome, then one at the right option and one at a wrong answer."""
+        if not self.is_told or number not in (self.right, self.chosen):
+            return ""
+        return SIGN[number == self.right]
 
     def _html(self) -> str:
-        options = "".join(f"<li>{escape(option['text'])}</li>" for option in self._options)
-        return f"<p>{escape(self._entry['question'])}</p><ol>{options}</ol>{self._verdict_html()}"
+        if self.is_foreign:
+            return f"<p>{escape(self._foreign())}</p>"
+        options = "".join(f"<li>{escape(text)}</li>" for text in self.options)
+        return f"<p>{escape(self._entry['question'])}</p><ol>{options}</ol><p>{escape(self._said())}</p>"
 
-    def _verdict_html(self) -> str:
-        return "".join(f"<p>{escape(line)}</p>" for line in self._verdict())
+    def outcome_html(self) -> str:
+        """Return the outcome as HTML. While the question is open, what has happened is folded in."""
+        facts = "".join(f"<p>{escape(line)}</p>" for line in self._facts())
+        if self.is_foreign:
+            return f"<p>{escape(self._foreign())}</p>"
+        if self.chosen is None:
+            first = escape(self.outcome()[0])
+            return f"<p>{first}</p><details><summary>Show the outcome without an answer</summary>{facts}</details>"
+        colour, word = BADGE[self.is_right]
+        badge = f'<b style="background:{colour};color:#fff;border-radius:4px;padding:1px 8px">{word}</b>'
+        yours = f"Your answer: {escape(self._yours)}"
+        right = "" if self.is_right else f"<p>✓ Right is: {escape(self.options[self.right - 1])}</p>"
+        return f'<div style="border-left:4px solid {colour};padding-left:10px"><p>{badge} {yours}</p>{right}{facts}</div>'
 
     # ---------------------------------------------------------------- form
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return {**self.form._repr_mimebundle_(), "text/plain": repr(self), "text/html": self._html()}
+        shown = {} if self.is_foreign else self.form._repr_mimebundle_()[0]
+        return {**shown, "text/plain": repr(self), "text/html": self._html()}
 
     @property
     def form(self) -> Any:
         """The question as a form with one button for each option."""
         if self._form is None:
-            self._form = self._make_form()
-            self._show_answer()
+            from kcontrol.views.question import QuestionForm
+
+            self._form = QuestionForm(self._entry["question"], self.options, self.answer)
+            self._show()
         return self._form
 
-    def _make_form(self) -> Any:
-        import ipywidgets as widgets
+    def _show(self) -> None:
+        """Bring the form and the outcome that a cell shows up to date."""
+        if self._handle is not None:
+            self._handle.update(Outcome(self))
+        if self._form is not None:
+            marks = [self._mark(number) for number in range(1, len(self.options) + 1)]
+            self._form.show(chosen=self.chosen or 0, marks=marks, said=self._said())
 
-        self._said = widgets.HTML()
-        self._buttons = [self._button(number, option["text"]) for number, option in enumerate(self._options, 1)]
-        return widgets.VBox([widgets.HTML(f"<p>{escape(self._entry['question'])}</p>"), *self._buttons, self._said])
 
-    def _button(self, number: int, text: str) -> Any:
-        import ipywidgets as widgets
+class Outcome:
+    """The outcome of a question as the cell shows it that has run what it is about."""
 
-        layout = widgets.Layout(width="100%", max_width="36em")
-        button = widgets.Button(description=f"{number}  {text}", tooltip=text, layout=layout)
-        button.on_click(lambda _: self.answer(number))
-        return button
+    def __init__(self, question: Question) -> None:
+        self._question = question
 
-    def _show_answer(self) -> None:
-        if self._form is None:
-            return
-        self._said.value = self._verdict_html()
-        for number, button in enumerate(self._buttons, 1):
-            button.disabled = self.chosen is not None
-            button.button_style = "info" if number == self.chosen else ""
+    def __repr__(self) -> str:
+        return "\n".join(self._question.outcome())
+
+    def _repr_html_(self) -> str:
+        return self._question.outcome_html()

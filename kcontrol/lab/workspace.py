@@ -29,9 +29,25 @@ class Changes:
     kept: list[str] = field(default_factory=list)
 
 
+def without_outputs(content: bytes) -> bytes:
+    """Return a notebook without what earlier runs have shown, so that no output answers a question before it is asked.
+
+    What is no notebook is returned as it is.
+    """
+    try:
+        notebook = json.loads(content)
+    except ValueError:
+        return content
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+    return (json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
+
+
 def shipped(source: Path) -> dict[str, bytes]:
     """Returns the files that learners get, by relative path: everything below `source` but hidden files, caches and runs.
 
+    Notebooks are without outputs.
     The stubs in the folder `exercises` beside `source` go into a folder of that name; the solutions below it stay.
 
     Raises:
@@ -40,7 +56,7 @@ def shipped(source: Path) -> dict[str, bytes]:
     paths = (path for path in sorted(source.rglob("*")) if path.is_file())
     relative = ((path, path.relative_to(source)) for path in paths)
     files = {
-        name.as_posix(): path.read_bytes()
+        name.as_posix(): without_outputs(path.read_bytes()) if path.suffix == ".ipynb" else path.read_bytes()
         for path, name in relative
         if not any(part.startswith(".") or part in {"__pycache__", "runs"} for part in name.parts)
     }

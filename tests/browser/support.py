@@ -23,9 +23,8 @@ SERVE = """
 import sys
 from pathlib import Path
 from kcontrol.lab import server, workspace
-source = Path(sys.argv[1])
-files = [path for path in sorted(source.rglob("*")) if path.is_file() and "runs" not in path.parts]
-workspace.shipped = lambda _: {path.relative_to(source).as_posix(): path.read_bytes() for path in files}
+files = workspace.shipped(Path(sys.argv[1]))
+workspace.shipped = lambda _: files
 server.serve(Path(sys.argv[2]), browser=False)
 """
 

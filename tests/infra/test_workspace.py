@@ -1,7 +1,10 @@
 """The learner's folder is filled, updated and reset, and what the learner wrote is never lost."""
 
+import hashlib
+import json
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from kcontrol.lab.workspace import Changes, WorkspaceProblem, chapter_file, prepare, reset
@@ -37,6 +40,56 @@ def test_the_first_start_copies_what_readers_need(tmp_path: Path, source: Path) 
     assert sorted(
         p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and ".kcontrol" not in p.parts
     ) == sorted(wanted)
+
+
+def run(path: Path, text: str = "lab.run()") -> bytes:
+    """Writes a notebook with one cell that has been run; returns its bytes."""
+    cell = nbformat.v4.new_code_cell(
+        text, id="run", execution_count=3, outputs=[nbformat.v4.new_output("stream", text="the answer")]
+    )
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
+    return path.read_bytes()
+
+
+def test_a_learners_copy_has_no_outputs(tmp_path: Path, source: Path) -> None:
+    """The copy has every cell and no output and no number of a run; the notebook it is made from keeps both."""
+    before = run(source / FIRST)
+    folder = tmp_path / "new"
+    prepare(folder, source)
+    copy = nbformat.read(folder / FIRST, as_version=4)
+    nbformat.validate(copy)
+    assert [(cell.source, cell.outputs, cell.execution_count) for cell in copy.cells] == [("lab.run()", [], None)]
+    assert (source / FIRST).read_bytes() == before
+
+
+def test_reset_brings_back_a_copy_without_outputs(folder: Path, source: Path) -> None:
+    """After `reset` too the notebook has no outputs; what the learner had run is kept beside it with its outputs."""
+    run(source / FIRST)
+    mine = run(folder / FIRST)
+    path, backup = reset(folder, "0", source)
+    assert backup is not None and backup.read_bytes() == mine
+    assert nbformat.read(path, as_version=4).cells[0].outputs == []
+
+
+def test_an_untouched_copy_with_outputs_is_brought_up_to_date(folder: Path, source: Path) -> None:
+    """A copy of an earlier release, outputs and all, is replaced if it is untouched, and kept if the learner changed it."""
+    earlier = {name: run(source / name) for name in (FIRST, SECOND)}
+    for name, content in earlier.items():
+        (folder / name).write_bytes(content)
+    known = {name: hashlib.sha256(content).hexdigest() for name, content in earlier.items()}
+    (folder / ".kcontrol" / "shipped.json").write_text(json.dumps(known))
+    mine = run(folder / SECOND, "mine")
+    changes = prepare(folder, source)
+    assert (changes.updated, changes.kept) == ([FIRST], [SECOND])
+    assert b"the answer" not in (folder / FIRST).read_bytes() and (folder / SECOND).read_bytes() == mine
+
+
+def test_new_outputs_alone_are_no_update(folder: Path, source: Path) -> None:
+    """Where a release differs in its outputs only, nothing is brought up to date."""
+    run(source / FIRST)
+    prepare(folder, source)
+    (source / FIRST).write_bytes((source / FIRST).read_bytes().replace(b"the answer", b"another"))
+    assert prepare(folder, source) == Changes()
 
 
 def test_a_second_start_changes_nothing(folder: Path, source: Path) -> None:

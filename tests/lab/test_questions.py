@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +14,38 @@ import pytest
 
 from kcontrol import Lab
 from kcontrol.errors import UserError
-from kcontrol.lab import predicting
+from kcontrol.lab import predicting, progress
 from kcontrol.lab.missing import Missing
+from kcontrol.lab.workspace import STATE
 from tests.lab.support import refusal
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+ORDERS = {
+    "writes-to-t-0": "bdca",
+    "broker-1-comes-back": "dabc",
+    "two-writers-one-version": "abdc",
+    "one-watch-two-writes": "bcda",
+}
+
+
+RIGHT, WRONG = "No, broker 2 goes on accepting writes as before.", "Yes, until another broker becomes the controller."
+
+
+def asked(lab: Lab, id: str = "writes-to-t-0") -> predicting.Question:
+    return lab.predict(id)
+
+
+def number(question: predicting.Question, text: str) -> int:
+    """The number under which this option is shown."""
+    return question.options.index(text) + 1
+
+
+@pytest.fixture
+def learners_folder(folder: Path) -> Path:
+    """The folder that this process works in, as a learner's."""
+    (folder / STATE).parent.mkdir()
+    (folder / STATE).write_text("{}")
+    return folder
 
 
 def test_an_open_question_holds_the_viewers_buttons(lab: Lab) -> None:
@@ -23,7 +53,7 @@ def test_an_open_question_holds_the_viewers_buttons(lab: Lab) -> None:
     lab._repr_mimebundle_()
     shown, beside = lab._shown, lab.viewer
     assert shown is not None and shown.held == ""
-    question = lab.predict("writes-to-t-0")
+    question = asked(lab)
     assert lab.held and lab.held == shown.held == beside.held == question.waiting
     lab._repr_mimebundle_()
     shown = lab._shown
@@ -38,64 +68,218 @@ def test_an_open_question_holds_the_viewers_buttons(lab: Lab) -> None:
     assert lab.brokers().alive[1] and shown.error == ""
 
 
-def test_a_question_is_open_under_run_all(lab: Lab) -> None:
-    """Shown and not answered, it says that it is open, and lists its answers by number."""
-    shown = repr(lab.predict("writes-to-t-0"))
-    assert "Open" in shown and "  2  No, they go on as before." in shown
-    assert "Rule" not in shown
+def test_a_question_is_open_under_run_all(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shown and not answered, the question says so, and its outcome tells neither what is right nor the rule."""
+    question = asked(lab)
+    assert "Not answered yet." in repr(question) and f"  {number(question, RIGHT)}  {RIGHT}" in repr(question)
+    lab.kill(1).outcome("writes-to-t-0")
+    said = capsys.readouterr().out
+    assert said.startswith("Not answered: ") and RIGHT not in said and "Rule" not in said
+    assert "Rule" in question.outcome_html().partition("<details>")[2]
 
 
-def test_the_right_answer(lab: Lab) -> None:
-    """After it: the answer, the outcome, the rule and where Kafka has it."""
-    question = lab.predict("writes-to-t-0").answer(2)
+@pytest.mark.parametrize("text", [RIGHT, WRONG])
+def test_an_answer_alone_tells_no_outcome(lab: Lab, text: str) -> None:
+    """After an answer and before the run, form and text repeat the answer, and neither says whether it is right."""
+    question = asked(lab)
+    form = question.form
+    form.click(number(question, text))
+    shown = " ".join([repr(question), question._html(), form.said, *form.marks])
+    assert f"Your answer: {text}" in form.said and "Run the next cells" in form.said
+    assert form.chosen == number(question, text) and form.marks == ["", "", "", ""]
+    assert not any(word in shown for word in ("Rule", "They go on", "✓", "✗", "Right", "Not right"))
+
+
+def test_a_right_answer_after_the_run(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """The run's cell shows the sign, the answer, the outcome, the rule and its place in Kafka."""
+    question = asked(lab)
+    question.answer(number(question, RIGHT))
+    lab.kill(1).outcome("writes-to-t-0")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"✓ Your answer: {RIGHT}" and lines[1].startswith("They go on.")
+    assert lines[2].startswith("Rule: ") and lines[3].startswith("In Kafka: KafkaApis")
     assert question.is_right and question.misconception is None
-    shown = repr(question)
-    for words in ("Your answer, 2, is right.", "They go on.", "Rule: ", "In Kafka: KafkaApis"):
-        assert words in shown
-    assert "Open" not in shown
+    assert question.form.marks == ["✓" if text == RIGHT else "" for text in question.options]
 
 
-def test_a_wrong_answer_names_its_misconception(lab: Lab) -> None:
-    """Each wrong option stands for a misconception; the outcome and the rule are shown all the same."""
-    question = lab.predict("writes-to-t-0").answer(1)
+def test_a_wrong_answer_after_the_run(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """The run's cell marks the answer with one sign and names the right option with the other; the form marks both."""
+    question = asked(lab)
+    question.answer(number(question, WRONG))
+    lab.kill(1).outcome("writes-to-t-0")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"✗ Your answer: {WRONG}", f"✓ Right is: {RIGHT}"]
     assert not question.is_right and question.misconception == "dead-controller-stops-producers"
-    assert "not so" in repr(question) and "Rule: " in repr(question)
+    signs = {RIGHT: "✓", WRONG: "✗"}
+    assert question.form.marks == [signs.get(text, "") for text in question.options]
+
+
+def test_right_and_wrong_have_a_sign_and_a_colour(lab: Lab) -> None:
+    """The badge of a right outcome differs from that of a wrong one in its sign, its word and its colour."""
+    badges = []
+    for text in (RIGHT, WRONG):
+        question = asked(lab)
+        question.answer(number(question, text)).tell()
+        found = re.search(r"background:(#\w+);[^>]*>(.) ([^<]+)</b>", question.outcome_html())
+        assert found
+        badges.append(found.groups())
+    assert all(one != other for one, other in zip(*badges, strict=True))
+
+
+def test_an_answer_after_the_run_is_told_where_the_run_is(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answered late, after Run All, the question brings the run's output up to date."""
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, outcome: object) -> None:
+            shown.append(repr(outcome))
+
+    monkeypatch.setattr("IPython.display.display", lambda outcome, display_id: shown.append(repr(outcome)) or Handle())
+    question = asked(lab)
+    lab.kill(1).outcome("writes-to-t-0")
+    question.answer(number(question, RIGHT))
+    assert shown[0].startswith("Not answered") and shown[-1].startswith(f"✓ Your answer: {RIGHT}")
 
 
 @pytest.mark.parametrize("answer", [0, 5, "2", True, None])
 def test_an_answer_that_is_no_option(lab: Lab, answer: Any) -> None:
     """What is no option is refused with the numbers that are, and the question stays open."""
-    question = lab.predict("writes-to-t-0")
+    question = asked(lab)
     with pytest.raises(UserError) as problem:
         question.answer(answer)
     assert "from 1 to 4" in refusal(problem) and question.waiting
 
 
-def test_an_answer_stands(lab: Lab) -> None:
-    """A second answer is refused; the same one again is none."""
-    question = lab.predict("writes-to-t-0").answer(1).answer(1)
+def test_an_answer_can_be_changed_until_the_outcome_is_shown(lab: Lab) -> None:
+    """Before the run another answer takes the place of the first; after it another one is refused, and the form says why."""
+    question = asked(lab).answer(1).answer(2)
+    assert question.chosen == 2
+    lab.outcome("writes-to-t-0")
+    assert question.answer(2).chosen == 2
     with pytest.raises(UserError) as problem:
-        question.answer(2)
-    refusal(problem)
+        question.answer(3)
+    question.form.click(3)
+    assert question.chosen == 2 and question.form.said == refusal(problem)
 
 
-def test_the_form_has_a_button_for_each_option(lab: Lab) -> None:
-    """A click is an answer: the buttons go out, and the verdict is shown in the form."""
-    question = lab.predict("writes-to-t-0")
+def test_an_outcome_that_was_never_asked_for(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the cell that asks has not run, the outcome is that of an open question; an unknown id is refused."""
+    monkeypatch.setattr(predicting, "_asked", {})
+    Lab.outcome("writes-to-t-0")
+    assert capsys.readouterr().out.startswith("Not answered: ")
+    with pytest.raises(UserError) as problem:
+        Lab.outcome("writes-to-t-9")
+    assert "writes-to-t-0" in refusal(problem)
+
+
+def test_a_question_of_another_run_is_not_asked(opened: Callable[..., Lab], capsys: pytest.CaptureFixture[str]) -> None:
+    """Asked of a lab in which broker 1 has a copy of t-0, the question says in one sentence that it belongs to another run."""
+    lab = opened(3, topics={"t": [[2, 1, 3], [1, 2, 3]]})
+    question = asked(lab)
+    sentence = repr(question)
+    assert sentence.endswith("belongs to another run: it is asked of the one in chapter 0.") and "\n" not in sentence
+    assert WIDGET_VIEW not in question._repr_mimebundle_() and lab.held is None
+    with pytest.raises(UserError) as problem:
+        question.answer(1)
+    lab.outcome("writes-to-t-0")
+    assert refusal(problem) == sentence == capsys.readouterr().out.strip()
+
+
+SITUATED = [id for id, entry in predicting.predictions().items() if "fits" in entry]
+
+
+def test_a_question_that_speaks_of_a_cluster_fits_no_other(opened: Callable[..., Lab]) -> None:
+    """A cluster of other brokers, none of which runs, is that of no question that names a state."""
+    other = opened([11, 12], start=False)
+    assert len(SITUATED) > 30
+    assert [id for id in SITUATED if predicting.belongs(predicting.entry_of(id), other)] == []
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def test_an_answer_is_kept_by_its_text(lab: Lab, learners_folder: Path) -> None:
+    """In a learner's folder the answer outlives the kernel, by the text of the option and not by its place."""
+    question = asked(lab)
+    question.answer(number(question, WRONG))
+    kept = json.loads((learners_folder / progress.FILE).read_text())
+    assert kept == {"predictions": {"writes-to-t-0": WRONG}}
+    again = asked(lab)
+    assert again.chosen == number(again, WRONG) and again.waiting is None and not again.is_told
+
+
+def test_an_answer_that_no_option_is_any_more(lab: Lab, learners_folder: Path) -> None:
+    """Where the kept text is that of no option, as after an update, the question is open."""
+    progress.note_prediction(learners_folder, "writes-to-t-0", "It depends.")
+    assert asked(lab).chosen is None
+
+
+def test_answers_and_exercises_are_kept_side_by_side(lab: Lab, learners_folder: Path) -> None:
+    """An answer to a question takes nothing from what is known of exercises, and the other way round."""
+    progress.note(learners_folder, "who-leads-next", tries=2)
+    asked(lab).answer(1)
+    progress.note(learners_folder, "who-leads-next", tries=3)
+    assert progress.of(learners_folder, "who-leads-next")["tries"] == 3
+    assert progress.prediction(learners_folder, "writes-to-t-0") == asked(lab).options[0]
+
+
+# ---------------------------------------------------------------- the form
+
+
+def test_the_form_has_every_option_whole(lab: Lab) -> None:
+    """The form has each option's text and nothing chosen; a page without a kernel gets a list."""
+    question = asked(lab)
     bundle = question._repr_mimebundle_()
-    assert WIDGET_VIEW in bundle and "Open" in bundle["text/plain"] and "<ol>" in bundle["text/html"]
-    buttons = [child for child in question.form.children if type(child).__name__ == "Button"]
-    assert [button.description[0] for button in buttons] == ["1", "2", "3", "4"]
-    buttons[1].click()
+    assert WIDGET_VIEW in bundle and "Not answered" in bundle["text/plain"] and "<ol>" in bundle["text/html"]
+    assert question.form.options == question.options and question.form.chosen == 0
+    question.form._on_message(question.form, {"choose": 2}, [])
     assert question.chosen == 2 and lab.held is None
-    assert all(button.disabled for button in buttons) and "Rule" in question.form.children[-1].value
 
 
 def test_text_of_a_question_is_escaped() -> None:
-    """Markup in a question is shown as text."""
+    """Markup in a question is shown as text, also in its outcome."""
     entry = {"question": "<b>?", "options": [{"text": "<i>"}], "right": 1, "outcome": "<u>", "rule": "&", "source": "<s>"}
-    question = predicting.Question("x", entry, lambda: None).answer(1)
-    assert not any(tag in question._html() for tag in ("<b>", "<i>", "<u>", "<s>"))
+    question = predicting.Question("x", entry, lambda: None)
+    question.tell()
+    shown = question._html() + question.outcome_html()
+    shown += question.answer(1)._html() + question.outcome_html()
+    assert not any(tag in shown for tag in ("<b>?", "<i>", "<u>", "<s>"))
+
+
+# ---------------------------------------------------------------- all questions
+
+
+def lengths(id: str) -> list[int]:
+    return [len(option["text"]) for option in predicting.predictions()[id]["options"]]
+
+
+def test_the_order_of_the_options_is_drawn_from_the_id() -> None:
+    """The order is pinned, so that it is that of every version of Python and of every PYTHONHASHSEED."""
+    orders = {id: "".join(predicting.shuffled(id, "abcd")) for id in list(predicting.predictions())[:4]}  # type: ignore[arg-type]
+    assert orders == ORDERS
+
+
+def test_no_place_tells_the_right_answer() -> None:
+    """Of the 41 questions at most 40 % have the right option at any one place."""
+    questions = {id: predicting.Question(id, entry, lambda: None) for id, entry in predicting.predictions().items()}
+    assert len(questions) == 41
+    places = Counter(question.right for question in questions.values())
+    assert max(places.values()) <= 0.4 * 41
+
+
+def test_no_length_tells_the_right_answer() -> None:
+    """The right option is the longest in at most a third of the questions, the shortest in at most a third, and each in some."""
+    entries = predicting.predictions()
+    right = {id: lengths(id)[entry["right"] - 1] for id, entry in entries.items()}
+    longest = sum(right[id] == max(lengths(id)) for id in entries)
+    shortest = sum(right[id] == min(lengths(id)) for id in entries)
+    assert 0 < longest <= 41 / 3 and 0 < shortest <= 41 / 3
+
+
+@pytest.mark.parametrize("id", predicting.predictions())
+def test_the_options_of_a_question_are_equally_long(id: str) -> None:
+    """The longest option has at most a fifth more letters than the shortest."""
+    assert max(lengths(id)) <= 1.2 * min(lengths(id))
 
 
 @pytest.mark.parametrize("id", predicting.predictions())

@@ -107,11 +107,43 @@ def test_every_question_of_the_chapter_is_asked(path: Path) -> None:
     assert sorted(asked) == sorted(id for id, entry in predictions().items() if entry["chapter"] == int(path.name[:2]))
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_outcome_is_shown_by_a_run_after_the_question(path: Path) -> None:
+    """Each question has one later cell that shows its outcome; something is run in between, or there before the outcome."""
+    sources = [cell.source for cell in code(opened(path))]
+    place = {
+        (what, id): number
+        for number, source in enumerate(sources)
+        for what, id in re.findall(r'\.(predict|outcome)\("([\w-]+)"\)', source)
+    }
+    asked, shown = ({id: at for (what, id), at in place.items() if what == kind} for kind in ("predict", "outcome"))
+    assert sorted(asked) == sorted(shown) and all(asked[id] < shown[id] for id in asked)
+    assert "\n".join(sources).count(".outcome(") == len(shown)
+    alone = [id for id, at in shown.items() if sources[at].startswith("lab.outcome(")]
+    assert all(shown[id] > asked[id] + 1 for id in alone)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_question_fits_the_run_it_is_asked_of(path: Path) -> None:
+    """No question of the chapter says that it belongs to another run; each lists its options."""
+    shown = {cell.id: cell.outputs[-1]["data"]["text/plain"] for cell in code(opened(path)) if ".predict(" in cell.source}
+    assert shown and all("Not answered yet." in text and "another run" not in text for text in shown.values())
+
+
+def test_learners_get_no_outputs() -> None:
+    """Each notebook of the project is handed out with the cells that it has and without one output."""
+    files = shipped(ROOT / "notebooks")
+    for path in NOTEBOOKS:
+        copy, ours = nbformat.reads(files[path.name].decode(), as_version=4), opened(path)
+        assert [(cell.id, cell.source) for cell in copy.cells] == [(cell.id, cell.source) for cell in ours.cells]
+        assert not any(cell.outputs or cell.execution_count for cell in code(copy)) and any(cell.outputs for cell in code(ours))
+
+
 def test_journals_of_runs_are_not_handed_out(tmp_path: Path) -> None:
     """What running the notebooks in the repository leaves beside them is not copied to learners."""
     for name in ("00-x.ipynb", "runs/20260101-000000-simulated.jsonl"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("{}")
+        (tmp_path / name).write_text('{"cells": []}')
     assert list(shipped(tmp_path)) == ["00-x.ipynb"]
 
 

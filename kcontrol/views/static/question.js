@@ -1,0 +1,76 @@
+// A question with one button for each option. Traits and messages are described in kcontrol/views/question.py.
+
+const RUN_KEYS = (event) => event.key === "Enter" && (event.shiftKey || event.ctrlKey || event.altKey || event.metaKey);
+
+function element(tag, className, text = "") {
+  const node = document.createElement(tag);
+  node.className = className;
+  node.textContent = text;
+  return node;
+}
+
+// After an answer the next cell has the focus, so that Shift+Enter runs it.
+function goOn(root) {
+  const own = root.closest(".jp-Cell");
+  let next = own?.nextElementSibling;
+  while (next && !next.classList.contains("jp-Cell")) next = next.nextElementSibling;
+  (next ?? own)?.focus({ preventScroll: true });
+}
+
+// On an option the letters of JupyterLab's command mode (`d d`, `x`) do nothing. The keys that run a cell work everywhere.
+function passRunKeys(root) {
+  const pass = (event) => {
+    if (root.contains(event.target)) root.toggleAttribute("data-lm-suppress-shortcuts", !RUN_KEYS(event));
+  };
+  window.addEventListener("keydown", pass, true);
+  return () => window.removeEventListener("keydown", pass, true);
+}
+
+function render({ model, el }) {
+  const root = element("div", "kc-question");
+  const id = `kc-question-${model.get("_anywidget_id") ?? ""}-${Math.random().toString(36).slice(2)}`;
+  const asked = element("p", "kc-asked", model.get("question"));
+  asked.id = id;
+  const list = element("div", "kc-options");
+  list.setAttribute("role", "group");
+  list.setAttribute("aria-labelledby", id);
+  const said = element("p", "kc-said");
+  said.setAttribute("role", "status");
+  const buttons = model.get("options").map((text, index) => {
+    const button = element("button", "kc-option");
+    button.type = "button";
+    button.append(element("span", "kc-mark"), element("span", "kc-number", `${index + 1}`), element("span", "kc-text", text));
+    button.addEventListener("click", () => {
+      if (button.getAttribute("aria-disabled") === "true") return;
+      model.send({ choose: index + 1 });
+      goOn(root);
+    });
+    return button;
+  });
+  const show = () => {
+    const chosen = model.get("chosen"), marks = model.get("marks");
+    const told = marks.some(Boolean);
+    buttons.forEach((button, index) => {
+      const mark = marks[index] ?? "";
+      button.setAttribute("aria-pressed", String(chosen === index + 1));
+      button.setAttribute("aria-disabled", String(told));
+      button.className = `kc-option${mark === "✓" ? " kc-right" : mark === "✗" ? " kc-wrong" : ""}`;
+      button.firstChild.textContent = mark;
+      button.firstChild.title = mark === "✓" ? "right" : mark === "✗" ? "not right" : "";
+    });
+    said.textContent = model.get("said");
+  };
+  list.append(...buttons);
+  root.append(asked, list, said);
+  root.setAttribute("data-lm-suppress-shortcuts", "");
+  const stop = passRunKeys(root);
+  for (const name of ["chosen", "marks", "said"]) model.on(`change:${name}`, show);
+  show();
+  el.append(root);
+  return () => {
+    stop();
+    for (const name of ["chosen", "marks", "said"]) model.off(`change:${name}`, show);
+  };
+}
+
+export default { render };
