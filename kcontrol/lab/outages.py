@@ -11,7 +11,7 @@ from kcontrol.lab import subjects, tables
 from kcontrol.runtime.journal import Record
 
 # fmt: off
-COLUMNS = {"partition": "string", "since": "datetime64[ms]", "until": "datetime64[ms]", "steps": "Int64",
+COLUMNS = {"partition": "string", "since": tables.TIME, "until": tables.TIME, "steps": "Int64",
            "led": "Int64", "leads": "Int64"}
 # fmt: on
 
@@ -19,10 +19,12 @@ COLUMNS = {"partition": "string", "since": "datetime64[ms]", "until": "datetime6
 def outages(records: Sequence[Record]) -> pd.DataFrame:
     """One row per partition and time without a living leader, in the order in which they began.
 
-    `until` is missing while it lasts. `steps` are milliseconds, which is one step of the simulated clock each. A broker that is
+    `until` is missing while it lasts. `steps` are milliseconds, which is one step of the simulated clock each, and records in a
+    recording. A broker that is
     stopped or frozen leads nobody. `led` is who led before, and `leads` who leads after.
     """
-    return tables.table(sorted(rows(records), key=lambda row: (row["since"], row["partition"])), COLUMNS)
+    found = sorted(rows(records), key=lambda row: (row["since_ms"], row["partition"]))
+    return tables.table(found, tables.timed(COLUMNS, records))
 
 
 def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
@@ -50,4 +52,4 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
 def _row(partition: str, since: int, led: int, until: int | None = None, leads: int | None = None) -> dict[str, Any]:
     steps = until - since if until is not None else None
-    return {"partition": partition, "since": since, "until": until, "steps": steps, "led": led, "leads": leads}
+    return {"partition": partition, "since_ms": since, "until_ms": until, "steps": steps, "led": led, "leads": leads}

@@ -22,7 +22,7 @@ from kcontrol.views import text
 if TYPE_CHECKING:
     from types import ModuleType
 
-HANDLED = {"at": "datetime64[ms]", "kind": "string", "what": "string"}
+HANDLED = {"at": tables.TIME, "kind": "string", "what": "string"}
 
 
 class Studies:
@@ -67,9 +67,9 @@ class Studies:
             raise UserError(f"No broker has handled {event!r} here; handled was {names}.")
         story = next((found for found in reversed(stories) if any(r.kind not in ("read", "learn") for r in found)), stories[-1])
         rows = (
-            {"id": str(r.id), "at": r.at_ms, "kind": r.kind, "what": text.say(r)} for r in story if memory or r.kind != "learn"
+            {"id": str(r.id), "at_ms": r.at_ms, "kind": r.kind, "what": text.say(r)} for r in story if memory or r.kind != "learn"
         )
-        return tables.Wide(tables.table(rows, HANDLED, "id"))
+        return tables.Wide(tables.table(rows, tables.timed(HANDLED, self.records), "id"))
 
     def handlers(self) -> pd.DataFrame:
         """One row per znode and event: what has to happen, Kafka's handler, the event, the controller's state, who listens."""

@@ -1,7 +1,7 @@
 """What a run has made, as pandas tables, from the journal and its fold alone.
 
-Every column has a type that does not depend on the rows: nullable integers, booleans, text, or lists of broker ids. Times are in
-UTC without a zone; those of the simulated world begin at 1970-01-01.
+Every column has a type that does not depend on the rows: nullable integers, booleans, text, or lists of broker ids. The times of
+a wall clock are in UTC without a zone (`at`), virtual times are a number of ms (`at_ms`), and a recording has no times.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import pandas as pd
 
 from kcontrol.config import CONFIGS, Config
 from kcontrol.runtime.journal import Record
-from kcontrol.views import kafka_words, reigns, scene, watching
+from kcontrol.views import clock, kafka_words, reigns, scene, watching
 from kcontrol.znodes import broker_path
 
 State = dict[str, Any]
 
+TIME = "datetime64[ms]"
 # fmt: off
 PARTITIONS = {"leader": "Int64", "isr": "object", "replicas": "object", "leader_epoch": "Int64", "controller_epoch": "Int64",
               "zk_version": "Int64", "state": "string"}
@@ -26,7 +27,7 @@ BROKERS = {"alive": "bool", "frozen": "bool", "registered": "bool", "controller"
 ZNODES = {"text": "string", "version": "Int64", "owner": "Int64"}
 REQUESTS = {"batch": "string", "api": "string", "sender": "int64", "receiver": "int64", "controller_epoch": "Int64",
             "partitions": "object", "outcome": "string"}
-JOURNAL = {"at": "datetime64[ms]", "node": "int64", "incarnation": "int64", "seq": "int64", "kind": "string", "cause": "string",
+JOURNAL = {"at": TIME, "node": "int64", "incarnation": "int64", "seq": "int64", "kind": "string", "cause": "string",
            "what": "string"}
 WATCHES = {"broker": "int64", "path": "string", "kind": "string"}
 CONTROLLERS = {"broker": "Int64", "controller_epoch": "Int64", "begun_by": "string", "ended_by": "string"}
@@ -36,10 +37,23 @@ DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after":
 # fmt: on
 
 
+def timed(types: Mapping[str, str], records: Sequence[Record]) -> dict[str, str]:
+    """Return the columns with their times as the run's clock has measured these: as dates, as `..._ms`, or without any."""
+    measured = clock.of_run(records)
+    if measured == "wall":
+        return dict(types)
+    kept = {name: dtype for name, dtype in types.items() if dtype != TIME or measured == "virtual"}
+    return {f"{name}_ms" if dtype == TIME else name: "Int64" if dtype == TIME else dtype for name, dtype in kept.items()}
+
+
 def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: str | None = None) -> pd.DataFrame:
-    """The rows as a table of exactly these columns and types, however few rows; `index` names a further column, of text."""
+    """The rows as a table of exactly these columns and types, however few rows; `index` names a further column, of text.
+
+    A row has its times in ms: `at_ms` for the column `at`.
+    """
     rows = list(rows)
-    columns = {name: pd.Series([row.get(name) for row in rows], dtype="object") for name in types}
+    keys = {name: f"{name}_ms" if dtype == TIME else name for name, dtype in types.items()}
+    columns = {name: pd.Series([row.get(key) for row in rows], dtype="object") for name, key in keys.items()}
     frame = pd.DataFrame({name: _typed(values, types[name]) for name, values in columns.items()}, columns=list(types))
     if index:
         frame.index = pd.Index([row[index] for row in rows], name=index, dtype="object")
@@ -47,7 +61,7 @@ def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: st
 
 
 def _typed(values: Any, dtype: str) -> Any:
-    return pd.to_datetime(values, unit="ms").astype(dtype) if dtype.startswith("datetime") else values.astype(dtype)
+    return pd.to_datetime(values, unit="ms").astype(dtype) if dtype == TIME else values.astype(dtype)
 
 
 class Wide(pd.DataFrame):
@@ -225,16 +239,16 @@ def _config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------- the journal
 
 
-def journal(records: Iterable[Record], say: Callable[[Record], str], kind: str | None = None) -> pd.DataFrame:
+def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str | None = None) -> pd.DataFrame:
     """One row per record, in the order in which they were made, `what` being the record as a sentence.
 
     With a `kind`, the records of that kind alone, and a column for each of their fields instead of the sentence. A field that has
     the name of another column gets the kind in front: `start_incarnation`.
     """
     if kind is None:
-        return table((_journal_row(record) | {"what": say(record.plain())} for record in records), JOURNAL, "id")
+        return table((_journal_row(record) | {"what": say(record.plain())} for record in records), timed(JOURNAL, records), "id")
     chosen = [record.plain() for record in records if record.kind == kind]
-    head = {name: dtype for name, dtype in JOURNAL.items() if name not in ("what", "kind")}
+    head = {name: dtype for name, dtype in timed(JOURNAL, records).items() if name not in ("what", "kind")}
     fields = {name: [record.fields.get(name) for record in chosen] for name in dict.fromkeys(n for r in chosen for n in r.fields)}
     narrow = table(map(_journal_row, chosen), head, "id")
     columns = {f"{kind}_{name}" if name in head else name: values for name, values in fields.items()}
@@ -255,7 +269,7 @@ def _dtype_of(values: Sequence[Any]) -> str:
 def _journal_row(record: Record) -> dict[str, Any]:
     node, incarnation, seq = record.id
     return {
-        "id": str(record.id), "at": record.at_ms, "node": node, "incarnation": incarnation, "seq": seq,
+        "id": str(record.id), "at_ms": record.at_ms, "node": node, "incarnation": incarnation, "seq": seq,
         "kind": record.kind, "cause": str(record.cause) if record.cause else None,
     }  # fmt: skip
 

@@ -77,5 +77,5 @@ def counted(records: Sequence[Record]) -> Counter[str]:
     ends = records[-1].at_ms
     for row in outages.rows(records):
         found["down"] += 1
-        found["steps_down"] += (ends if row["until"] is None else row["until"]) - row["since"]
+        found["steps_down"] += (ends if row["until_ms"] is None else row["until_ms"]) - row["since_ms"]
     return found

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kcontrol.model import RECOVERED, ReplicaAssignment
 from kcontrol.runtime.journal import Record
+from kcontrol.views import clock
 from kcontrol.views.text import clean
 from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_topic, delete_topic_path, topic_path
 
@@ -35,16 +35,15 @@ def rows(kind: str) -> tuple[tuple[str, ...], ...]:
 
 
 class LogLine(NamedTuple):
-    """One line: `str()` is the whole of it as in the log's file, with the time in UTC."""
+    """One line: `str()` is the whole of it as in the log's file, begun with the time as `clock.stamp` writes it."""
 
-    at_ms: int
+    stamp: str
     level: str
     message: str
     logger: str
 
     def __str__(self) -> str:
-        at = datetime.fromtimestamp(self.at_ms / 1000, UTC)
-        return f"[{at:%Y-%m-%d %H:%M:%S},{self.at_ms % 1000:03}] {self.level} {self.message} ({self.logger})"
+        return f"{self.stamp}{self.level} {self.message} ({self.logger})"
 
 
 def numbers(release: str) -> tuple[int, ...]:
@@ -62,8 +61,8 @@ def picked(kind: str, release: str) -> tuple[str, ...] | None:
 class KafkaWords:
     """Goes through a journal from its beginning; `lines(record)` are those that Kafka logs at this record."""
 
-    def __init__(self, release: str, *, recorded: bool = False) -> None:
-        self.release, self.recorded = release, recorded
+    def __init__(self, release: str, world: str = "simulated") -> None:
+        self.release, self.clock, self.recorded = release, clock.of_world(world), world == "recorded"
         self.epochs: dict[int, int] = {}
         self.reigning: set[int] = set()
         self.assigned: dict[str, ReplicaAssignment] = {}
@@ -90,7 +89,7 @@ class KafkaWords:
             topic, _, number = facts["tp"].rpartition("-")
             facts["tp"] = f"[{topic},{number}]"
         level, logger, message = row
-        yield LogLine(r.at_ms, level, clean(message.format(**facts), 2_000), logger)
+        yield LogLine(clock.stamp(r.at_ms, self.clock), level, clean(message.format(**facts), 2_000), logger)
 
     # ---------------------------------------------------------------- the machines
 
@@ -225,7 +224,7 @@ def in_kafkas_words(records: Iterable[Record]) -> Iterator[list[LogLine]]:
     words = KafkaWords("")
     for record in records:
         if record.kind == "run":
-            words = KafkaWords(str(record.fields["release"]), recorded=record.fields.get("world") == "recorded")
+            words = KafkaWords(str(record.fields["release"]), str(record.fields.get("world", "simulated")))
         yield words.lines(record)
 
 

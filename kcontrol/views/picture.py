@@ -9,7 +9,7 @@ from typing import Any
 from kcontrol.views import scene, text
 
 WIDTH, MARGIN, ROW, SQUARE = 760, 16, 30, 24
-CARD_WIDTH, CARD_HEIGHT, PARTITIONS_AT = 236, 46, 290
+CARD_WIDTH, CARD_HEIGHT, PARTITIONS_AT = 236, 28, 290
 MOST_PARTITIONS = 14
 
 # What is dark on light paper is light on dark paper. JupyterLab shows the picture as an image, and its theme reaches it this way.
@@ -31,12 +31,13 @@ def label(x: float, y: float, words: str, css: str = "ink", size: int = 13, anch
 def _broker(broker: str, y: float, state: dict[str, Any], ruler: tuple[int, int] | None) -> list[str]:
     alive, rules = broker in state["nodes"], ruler is not None and str(ruler[0]) == broker
     css = "gone" if not alive else "rules" if rules else "card"
-    below = f"controller, epoch {ruler[1]}" if ruler and rules else "" if alive else "dead"
-    parts = [f'<rect x="{MARGIN}" y="{y}" width="{CARD_WIDTH}" height="{CARD_HEIGHT}" rx="8" class="{css}"/>']
-    if rules:
-        parts.append(label(MARGIN + 12, y + 29, "\u265b", "crown", 18))
-    parts.append(label(MARGIN + 38, y + (20 if below else 28), f"broker {broker}", "ink" if alive else "dim", 14))
-    return [*parts, label(MARGIN + 38, y + 37, below, "dim", 12)] if below else parts
+    standing = (f"controller, epoch {ruler[1]}" if alive else "dead controller") if ruler and rules else "" if alive else "dead"
+    return [
+        f'<rect x="{MARGIN}" y="{y}" width="{CARD_WIDTH}" height="{CARD_HEIGHT}" rx="8" class="{css}"/>',
+        *([label(MARGIN + 11, y + 20, "\u265b", "crown", 17)] if rules else []),
+        label(MARGIN + 34, y + 19, f"broker {broker}", "ink" if alive else "dim", 14),
+        *([label(MARGIN + CARD_WIDTH - 10, y + 19, standing, "dim", 12, "end")] if standing else []),
+    ]
 
 
 def _replica(x: float, y: float, broker: int, partition: scene.Partition, state: dict[str, Any]) -> list[str]:
@@ -59,21 +60,23 @@ def _partition(partition: scene.Partition, y: float, state: dict[str, Any]) -> l
     return [*parts, label(WIDTH - MARGIN, y + 17, words, "dim", 12, "end")]
 
 
-def svg(state: dict[str, Any], brokers: Iterable[int] = (), title: str = "") -> str:
-    """The brokers, who of them rules, and the partitions: leader filled, replicas in sync tinted, dead ones struck through."""
-    everybody = sorted({*map(str, brokers), *state["nodes"]}, key=int)
-    ruler, partitions, top = scene.controller(state), scene.partitions(state), 64
-    parts = [label(MARGIN, 26, title, "ink", 16)] if title else []
-    parts.append(label(MARGIN, 46, text.summary(state, map(int, everybody)), "dim", 13))
+def svg(state: dict[str, Any], brokers: Iterable[int] = (), title: str = "", headline: str = "") -> str:
+    """The brokers, the controller first, and the partitions: leader filled, replicas in sync tinted, dead ones struck through."""
+    ruler, partitions = scene.controller(state), scene.partitions(state)
+    everybody = sorted({*map(str, brokers), *state["nodes"]}, key=lambda n: (ruler is None or int(n) != ruler[0], int(n)))
+    heads = [(title, "ink", 16), (headline, "ink", 14), (text.summary(state, map(int, everybody)), "dim", 13)]
+    lines = [head for head in heads if head[0]]
+    parts = [label(MARGIN, 26 + 21 * place, *line) for place, line in enumerate(lines)]
+    top = 26 + 21 * len(lines)
     for place, broker in enumerate(everybody):
-        parts += _broker(broker, top + place * (CARD_HEIGHT + 8), state, ruler)
+        parts += _broker(broker, top + place * (CARD_HEIGHT + 6), state, ruler)
     for place, partition in enumerate(partitions[:MOST_PARTITIONS]):
         parts += _partition(partition, top + place * ROW, state)
     shown = min(len(partitions), MOST_PARTITIONS)
     if len(partitions) > shown:
         parts.append(label(PARTITIONS_AT, top + shown * ROW + 17, f"and {len(partitions) - shown} more", "dim"))
         shown += 1
-    height = top + max(len(everybody) * (CARD_HEIGHT + 8), shown * ROW) + MARGIN
+    height = top + max(len(everybody) * (CARD_HEIGHT + 6), shown * ROW) + MARGIN
     name = escape(text.clean(title or "the cluster"), quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '

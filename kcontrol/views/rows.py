@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from kcontrol.runtime.journal import Record
-from kcontrol.views import text
+from kcontrol.views import clock, text
+from kcontrol.views.decisions import decision
 
 
 def row(record: Record) -> dict[str, Any]:
-    """One record in JSON's own types; a session id, which may be too long for JavaScript, as ZooKeeper's shell writes it."""
+    """One record in JSON's own types; a session id, which may be too long for JavaScript, as ZooKeeper's shell writes it.
+
+    `decides` is there where the record decides something about a partition or the controller.
+    """
     found = record.plain()
     fields = found.fields
     if (session := fields.get("session")) is not None:
@@ -23,7 +27,7 @@ def row(record: Record) -> dict[str, Any]:
         "fields": fields,
         "say": text.say(found),
         "weight": text.weight(found),
-    }
+    } | ({"decides": decided} if (decided := decision(found)) else {})
 
 
 def rows(records: Iterable[Record]) -> list[dict[str, Any]]:
@@ -32,6 +36,8 @@ def rows(records: Iterable[Record]) -> list[dict[str, Any]]:
 
 
 def about_run(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """The brokers, the release and the world that the first record names; nothing where it is no record of kind `run`."""
+    """The brokers, the release, the world and its clock, as the first record names them; nothing where it is of another kind."""
     first = found[0]["fields"] if found and found[0]["kind"] == "run" else {}
-    return {"brokers": first.get("brokers", []), "release": str(first.get("release", "")), "world": str(first.get("world", ""))}
+    world = str(first.get("world", ""))
+    about = {"brokers": first.get("brokers", []), "release": str(first.get("release", "")), "world": world}
+    return about | {"clock": clock.of_world(world or "simulated")}

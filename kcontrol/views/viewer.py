@@ -5,7 +5,8 @@ Traits that travel to the browser (all plain JSON):
 * `records`: rows as `views.rows` makes them. They travel whole only when the widget is made or a page is reloaded; what comes
   later is sent as a message `{"append": rows, "from": index}`, upon which the browser goes to the last record, and `count` says
   how many there should be.
-* `brokers`, `release`, `world`, `title`: what is looked at. `live`: whether there is anything that can be stepped.
+* `brokers`, `release`, `world`, `title`: what is looked at; `clock`: what its times are, see `views.clock`. `live`: whether
+  there is anything that can be stepped.
 * `at`: the index of the record that is shown. `asked`: the id of the record whose causes are shown, or an empty list.
   `details`: whether records that show nothing of their own are listed and stepped through.
 * `actions`: what can happen next, as [action, label, "routine" or "fault"]; `held`: why nothing may be done yet, or "".
@@ -77,6 +78,7 @@ class Viewer(anywidget.AnyWidget):
     brokers: traitlets.List[int] = traitlets.List().tag(sync=True)
     release = traitlets.Unicode("").tag(sync=True)
     world = traitlets.Unicode("").tag(sync=True)
+    clock = traitlets.Unicode("virtual").tag(sync=True)
     title = traitlets.Unicode("").tag(sync=True)
     at = traitlets.Int(0).tag(sync=True, echo_update=False)
     asked: traitlets.List[int] = traitlets.List().tag(sync=True, echo_update=False)
@@ -400,9 +402,20 @@ class Viewer(anywidget.AnyWidget):
         count = len(self.records)
         return f"{text.summary(self.state(), self.brokers)}; record {min(self.at + 1, count)} of {count}"
 
+    def headline(self) -> str:
+        """The sentence of the record that is shown; of a run at rest the last decision, as in `sceneAt` in viewer.js."""
+        if not self.records:
+            return ""
+        shown = self.records[min(self.at, len(self.records) - 1)]
+        goes_on = shown is not self.records[-1] or any(sort == "routine" for _, _, sort in self.actions)
+        decided = (row["decides"] for row in reversed(self.records) if "decides" in row)
+        said: str = shown["say"]
+        return said if goes_on or shown["weight"] > 1 else next(decided, said)
+
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget, and for where none is shown a still picture and one line of text."""
         bundle = super()._repr_mimebundle_(**kwargs)
         data, metadata = bundle or ({}, {})
-        still = {"image/svg+xml": picture.svg(self.state(), self.brokers, self.title), "text/plain": self.line()}
+        svg = picture.svg(self.state(), self.brokers, self.title, self.headline())
+        still = {"image/svg+xml": svg, "text/plain": self.line()}
         return data | still, metadata

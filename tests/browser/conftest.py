@@ -25,11 +25,11 @@ NOTEBOOKS = {
         "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)\nprint('went on')",
     ],
     "branches.ipynb": [
-        f"from kcontrol import Lab\nlab = Lab(3, topics={{{NASTY!r}: [[1, 2, 3], [2, 3, 1]]}}, runs=None)",
+        "from kcontrol import Lab\nlab = Lab(3, topics={'orders': [[1, 2, 3], [2, 3, 1]]}, runs=None)",
         "viewer = lab.viewer\nviewer",
     ],
     "many.ipynb": [
-        "from kcontrol import Lab\nlabs = [Lab(5, topics={'t': [[1, 2, 3]] * 9}, runs=None) for _ in range(6)]",
+        "from kcontrol import Lab\nlabs = [Lab(7, topics={'t': [[1, 2, 3]] * 9}, runs=None) for _ in range(6)]",
         *(f"labs[{n}].viewer" for n in range(6)),
         "for lab in labs: lab.kill(1).run()",
         "for lab in labs: lab.viewer.held = 'Answer first.'",

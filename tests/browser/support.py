@@ -65,9 +65,11 @@ GAPS = """async (kc) => {
     kc.scrollIntoView({ block: 'center' });
     for (let frame = 0; frame < 4; frame++) await new Promise(requestAnimationFrame);
     const box = kc.querySelector('.kc-journal'), { top } = box.getBoundingClientRect(), line = 21;
-    const wanted = Math.min(Math.floor(box.clientHeight / line), Math.round(box.firstChild.offsetHeight / line));
-    const middles = [...box.querySelectorAll('.kc-line')].map((row) => row.getBoundingClientRect().top + line / 2 - top);
-    return wanted - middles.filter((y) => y > 0 && y < box.clientHeight).length;
+    const inSight = (middles) => middles.filter((y) => y > 0 && y < box.clientHeight).length;
+    const count = Math.round(box.firstChild.offsetHeight / line);
+    const all = Array.from({ length: count }, (_, i) => (i + 0.5) * line - box.scrollTop);
+    const drawn = [...box.querySelectorAll('.kc-line')].map((row) => row.getBoundingClientRect().top + line / 2 - top);
+    return inSight(all) - inSight(drawn);
 }"""
 
 

@@ -46,3 +46,41 @@ def test_a_journal_is_whole_when_its_tab_comes_to_the_front(many: Desk) -> None:
     many.finish()
     many.command("docmanager:open", {"path": "many.ipynb"})
     assert many.gaps() == WHOLE
+
+
+# Where things end up on the screen when the step button stands at its upper edge.
+TOGETHER = """async (kc) => {
+    kc.querySelector('.kc-actions').scrollIntoView({ block: 'start' });
+    for (let frame = 0; frame < 4; frame++) await new Promise(requestAnimationFrame);
+    const screen = kc.closest('.jp-WindowedPanel-outer').getBoundingClientRect();
+    const inSight = (part) => {
+        const { top, bottom } = part.getBoundingClientRect();
+        return bottom > top && top >= screen.top - 1 && bottom <= screen.bottom;
+    };
+    return ['.kc-actions', '.kc-sentence', '.kc-line.here'].map((part) => inSight(kc.querySelector(part)));
+}"""
+
+
+def test_step_and_what_happened_are_seen_together(many: Desk) -> None:
+    """On 900 pixels the step button, the headline and the journal's current line are on one screen, with seven brokers too."""
+    for width in WIDTHS[:2]:
+        many.page.set_viewport_size({"width": width, "height": 900})
+        for viewer in many.page.locator(".kc").all():
+            assert viewer.evaluate(TOGETHER) == [True, True, True], width
+
+
+def test_a_run_without_its_cause_comes_into_sight(sit_down: Callable[[str], Desk]) -> None:
+    """The comparison that `without this` opens above its button is scrolled to."""
+    desk = sit_down("branches.ipynb")
+    page = desk.page
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    page.locator(".kc-line").last.click()
+    page.locator('.kc button[data-do="click_without"]').click()
+    page.wait_for_selector(".kc-beside:not([hidden])")
+    page.wait_for_function(
+        """() => {
+            const at = document.querySelector('.kc-beside').getBoundingClientRect();
+            const screen = document.querySelector('.jp-WindowedPanel-outer').getBoundingClientRect();
+            return at.top >= screen.top - 1 && at.top < screen.bottom - 100;
+        }"""
+    )

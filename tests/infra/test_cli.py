@@ -1,6 +1,7 @@
 """On the shell a problem is one sentence on stderr and status 1, without a traceback."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -123,10 +124,10 @@ def test_open_tells_what_was_done() -> None:
 
 
 def test_open_prints_kafkas_own_lines() -> None:
-    """`open --log` prints nothing but lines as Kafka's release writes them to its logs."""
+    """`open --log` prints nothing but lines as Kafka's release writes them to its logs, without times."""
     lines = kcontrol("open", "--log", str(RECORDING)).stdout.splitlines()
     assert len(lines) > 20
-    assert [line for line in lines if not line.startswith("[1970-01-01 00:00:0") or not line.endswith(")")] == []
+    assert [line for line in lines if not re.match("TRACE|DEBUG|INFO|WARN|ERROR", line) or not line.endswith(")")] == []
     assert any(
         "TRACE Controller 1 epoch 1 changed partition [t,0] from NewPartition to OnlinePartition" in line for line in lines
     )

@@ -70,7 +70,7 @@ def test_outages_last_from_death_to_a_living_leader(four: Lab) -> None:
     assert len(four.outages()) == 0
     four.kill(1)
     died = four.records[-1].at_ms
-    assert four.outages().until.isna().all()
+    assert four.outages().until_ms.isna().all()
     four.run()
     elected = next(r for r in four.records if r.kind == "change" and "leader 2" in str(four.rewind(r.id).candidates("t-0")))
     (row,) = four.outages().itertuples()
@@ -80,7 +80,7 @@ def test_outages_last_from_death_to_a_living_leader(four: Lab) -> None:
 def test_a_frozen_leader_is_no_leader(four: Lab) -> None:
     """Whoever is frozen answers nobody, and leads again once it is thawed."""
     four.freeze(1)
-    assert len(four.outages()) == 1 and four.outages().until.isna().all()
+    assert len(four.outages()) == 1 and four.outages().until_ms.isna().all()
     four.thaw(1).run()
     assert list(four.outages().leads) == [1]
 
@@ -88,7 +88,7 @@ def test_a_frozen_leader_is_no_leader(four: Lab) -> None:
 def test_who_starts_again_leads_only_once_it_is_named_again(four: Lab) -> None:
     """A leader that died and is back before its death was seen leads nothing until the controller names a leader anew."""
     four.freeze(4).kill(1).expire(1).start(1).run()
-    assert four.partitions().leader["t-0"] == 1 and four.outages().until.isna().all()
+    assert four.partitions().leader["t-0"] == 1 and four.outages().until_ms.isna().all()
     four.thaw(4).run()
     assert list(four.outages().leads) == [2]
 

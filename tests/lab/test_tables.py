@@ -13,6 +13,7 @@ from kcontrol.errors import UserError
 from kcontrol.lab import tables
 from kcontrol.lab.moment import Moment
 from kcontrol.runtime.fold import fold
+from kcontrol.runtime.journal import Record
 from tests.lab.support import refusal
 
 TYPES = {
@@ -113,13 +114,27 @@ def test_a_request_to_a_broker_that_dies_is_dropped(lab: Lab) -> None:
     assert "dropped" in set(lab.requests().query("receiver == 3").outcome)
 
 
+def in_world(lab: Lab, world: str) -> list[Record]:
+    """Returns the lab's records as if its run had taken place in another world."""
+    head, *others = lab.records
+    return [head._replace(fields=head.fields | {"world": world}), *others]
+
+
+def test_times_are_those_of_the_clock(lab: Lab) -> None:
+    """A simulated run has ms of virtual time, a run on a real ZooKeeper has dates, and a recording has no times."""
+    simulated, real, recorded = (tables.journal(in_world(lab, world), str) for world in ("simulated", "zookeeper", "recorded"))
+    assert [name for name in simulated if name.startswith("at")] == ["at_ms"] and simulated.at_ms.dtype == "Int64"
+    assert [name for name in real if name.startswith("at")] == ["at"] and real["at"].dtype == "datetime64[ms]"
+    assert [name for name in recorded if name.startswith("at")] == []
+
+
 def test_journal_is_every_record_in_order(lab: Lab) -> None:
     """The journal's table has the ids, times, kinds and causes of all records, and a sentence for each."""
     found = lab.journal()
     assert list(found.index) == [str(record.id) for record in lab.records]
     assert found["kind"].tolist() == [record.kind for record in lab.records]
     assert [None if pd.isna(cause) else cause for cause in found.cause] == [r.cause and str(r.cause) for r in lab.records]
-    assert [at.value // 1_000_000 for at in found["at"]] == [record.at_ms for record in lab.records]
+    assert found["at_ms"].tolist() == [record.at_ms for record in lab.records]
     assert found.what.str.endswith(".").all()
     assert found.loc["0.0.2", "what"] == "Broker 1 starts."
 
@@ -163,7 +178,7 @@ def test_types_do_not_depend_on_rows(opened: Callable[..., Lab], name: str) -> N
     full = opened(topics={"t": [[1, 2]]}).kill(1).run()
     for lab in (empty, full):
         found = getattr(lab, name)()
-        assert {column: str(dtype) for column, dtype in found.dtypes.items()} == TYPES[name]
+        assert {column: str(dtype) for column, dtype in found.dtypes.items()} == tables.timed(TYPES[name], lab.records)
 
 
 def test_tables_survive_somebody_elses_hand(lab: Lab) -> None:
@@ -177,7 +192,8 @@ def test_tables_survive_somebody_elses_hand(lab: Lab) -> None:
 
 def test_text_from_outside_is_escaped_in_html(opened: Callable[..., Lab]) -> None:
     """A topic whose name is markup stays text wherever a notebook shows it."""
-    lab = opened(topics={"<img src=x onerror=alert(1)>": [[1, 2]]})
+    lab = opened()
+    lab.step(("create_topic", "<img src=x onerror=alert(1)>", ((1, 2),))).run()
     shown = [
         lab.partitions().to_html(),
         lab.znodes().to_html(),

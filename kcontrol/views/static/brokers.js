@@ -1,12 +1,13 @@
-// The brokers: who rules, what each thread does now, what waits, whether ZooKeeper knows them; and the requests under way.
+// The brokers: who is controller, what their threads do now and what waits, whether ZooKeeper knows them; and the requests under way.
 
 import { el, keyed, panel, plural, setClass, setText, setTitle } from "./dom.js";
 
-const MOST = 4; // chips in a queue before the rest is counted
+const MOST = 4, IN_CHANNEL = 2; // chips in a queue or a channel before the rest is counted
 
+// What is wrong with the session of a broker; nothing where the broker is alive and has one.
 function sessionOf(broker, scene) {
   const own = Object.values(scene.seen.sessions).filter((session) => session.broker === broker);
-  if (own.some((session) => session.held)) return "session open";
+  if (own.some((session) => session.held)) return "";
   if (scene.state.nodes[broker]) return "session expired";
   return own.length ? "dead, its session lives on" : "dead";
 }
@@ -20,23 +21,18 @@ function standing(broker, scene) {
   return { crown: "", text: "" };
 }
 
-const ALWAYS = ["controller", "zk-events", "requests"]; // threads that are shown though they are idle
-
-// The threads of which the journal knows: those that are always of interest, and whichever of the others has something to do.
+// The threads that have something to do, that of the controller's events first.
 function threadsOf(node) {
-  const known = Object.keys({ ...node.queues, ...node.handling }), busy = (thread) => node.handling[thread] || node.queues[thread]?.length;
-  const rank = (thread) => (ALWAYS.includes(thread) ? ALWAYS.indexOf(thread) : ALWAYS.length);
-  return known.filter((thread) => ALWAYS.includes(thread) || busy(thread)).sort((a, b) => rank(a) - rank(b));
+  const busy = Object.keys({ ...node.queues, ...node.handling }).filter((thread) => node.handling[thread] || node.queues[thread]?.length);
+  return busy.sort((a, b) => (b === "controller") - (a === "controller"));
 }
 
 // Chips of one thread: what it handles now, what waits behind it.
 function chips(node, thread) {
-  const now = node.handling[thread];
-  const waiting = node.queues[thread] ?? [];
+  const now = node.handling[thread], waiting = node.queues[thread] ?? [];
   const shown = waiting.slice(0, MOST).map((event, i) => ({ key: `w${i}`, text: event.event, className: "kc-chip" }));
   if (waiting.length > MOST) shown.push({ key: "more", text: `+${waiting.length - MOST}`, className: "kc-chip kc-dim" });
-  const working = { key: "now", text: now ? `▸ ${now.event}` : "idle", className: now ? "kc-chip now" : "kc-idle" };
-  return [working, ...shown];
+  return now ? [{ key: "now", text: `▸ ${now.event}`, className: "kc-chip now" }, ...shown] : shown;
 }
 
 function drawThread(row, { node, thread }) {
@@ -48,52 +44,50 @@ function drawThread(row, { node, thread }) {
   });
 }
 
-function makeThread({ thread }) {
-  return el("div", "kc-thread", el("span", "kc-label", thread), el("span", "kc-chips"));
-}
+const makeThread = ({ thread }) => el("span", "kc-thread", el("span", "kc-label", thread), el("span", "kc-chips"));
 
 function makeCard(broker) {
   const card = el("article", "kc-broker");
-  card.parts = {
-    crown: el("span", "kc-crown"), name: el("b", "", `broker ${broker}`), standing: el("span", "kc-standing"), session: el("span", "kc-session"),
-    threads: el("div"), extra: el("div", "kc-extra"),
-  };
-  const { crown, name, standing, session, threads, extra } = card.parts;
-  card.append(el("div", "kc-row", crown, name, session), standing, threads, extra);
+  const made = { crown: el("span", "kc-crown"), name: el("b", "", `broker ${broker}`), standing: el("span", "kc-standing"), threads: el("span", "kc-threads"), extra: el("span", "kc-extra"), session: el("span", "kc-session") };
+  card.append(...Object.values(card.parts = made));
   return card;
 }
 
-function extras(node) {
-  const found = [];
+// What else there is to know: what waits outside its threads, and whom it obeys where that is not the controller.
+function extras(node, scene) {
+  const obeys = node.broker.controller_id, epoch = scene.state.nodes[scene.crowned]?.controller.controller_epoch, found = [];
   if (node.notices.length) found.push(`✉ ${plural(node.notices.length, "watch event")} to hear`);
   const timers = Object.keys(node.timers).length, parked = Object.keys(node.parked).length;
   if (timers) found.push(plural(timers, "timer"));
   if (parked) found.push(`${plural(parked, "request")} parked`);
-  if (!found.length && node.broker.controller_id >= 0) found.push(`obeys broker ${node.broker.controller_id}, epoch ${node.broker.controller_epoch}`);
+  if (obeys >= 0 && scene.crowned !== null && (obeys !== scene.crowned || (epoch && node.broker.controller_epoch < epoch))) {
+    found.push(`obeys broker ${obeys}, epoch ${node.broker.controller_epoch}`);
+  }
   return found.join(" · ");
 }
 
 function drawCard(card, broker, scene) {
   const node = scene.state.nodes[broker], { crown, text, deposed } = standing(broker, scene), parts = card.parts;
-  const frozen = scene.seen.frozen[broker];
+  const frozen = scene.seen.frozen[broker], threads = node ? threadsOf(node) : [];
   setClass(card, `kc-broker${node ? "" : " dead"}${frozen ? " frozen" : ""}${scene.acting === broker ? " acts" : ""}${scene.crowned === broker ? " rules" : ""}`);
+  setTitle(card, node && node.broker.controller_id >= 0 ? `obeys broker ${node.broker.controller_id}, epoch ${node.broker.controller_epoch}` : "");
   setText(parts.crown, crown);
   setText(parts.standing, text);
   setClass(parts.standing, `kc-standing${deposed ? " deposed" : ""}`);
-  parts.standing.hidden = !text;
-  setText(parts.session, frozen ? `frozen, ${sessionOf(broker, scene)}` : sessionOf(broker, scene));
-  const threads = node ? threadsOf(node) : [];
   keyed(parts.threads, threads.map((thread) => ({ node, thread })), (t) => t.thread, makeThread, drawThread);
-  setText(parts.extra, node ? extras(node) : "");
+  setText(parts.extra, node ? extras(node, scene) || (threads.length ? "" : "idle") : "");
+  setText(parts.session, [frozen ? "frozen" : "", sessionOf(broker, scene)].filter(Boolean).join(", "));
 }
 
+// The controller comes first, on a line of its own.
 export function brokersPanel() {
-  const list = el("div");
+  const list = el("div", "kc-cards");
   const node = panel("kc-brokers", "Brokers", list);
-  return {
-    node,
-    draw: (scene) => keyed(list, scene.brokers, String, makeCard, (card, broker) => drawCard(card, broker, scene)),
-  };
+  function draw(scene) {
+    const brokers = [...scene.brokers].sort((a, b) => (b === scene.crowned) - (a === scene.crowned));
+    keyed(list, brokers, String, makeCard, (card, broker) => drawCard(card, broker, scene));
+  }
+  return { node, draw };
 }
 
 // ---------------------------------------------------------------- requests under way
@@ -133,7 +127,7 @@ export function channelsPanel(goTo) {
   }
 
   function fill(cell, items, className, words) {
-    const shown = items.slice(0, MOST), rest = items.length - shown.length;
+    const shown = items.slice(0, IN_CHANNEL), rest = items.length - shown.length;
     keyed(cell.firstChild, shown, (item) => item.key, makeChip, (chip, { id }) => {
       setClass(chip, `kc-chip ${className}`);
       setTitle(chip, `${words}: ${scene.timeline.records[scene.timeline.byId.get(id)].say}`);

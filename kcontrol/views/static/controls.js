@@ -1,6 +1,7 @@
 // What can be clicked above the picture: the way through the journal, and what can happen next. Every button has a Python method.
 
 import { button, el, enable, keyed, setClass, setText, setTitle, svg, titled } from "./dom.js";
+import { ruleOf } from "./journal.js";
 
 const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "▲", session_lost: "✖", lose: "◆", duplicate: "◆", fire: "◆", record_lost: "✖", tail_lost: "✖" };
 
@@ -18,6 +19,8 @@ export function walkBar(go) {
   const node = el("div", "kc-bar", title, release, world, el("span", "kc-walk", ...buttons), place);
   node.setAttribute("role", "toolbar");
   node.setAttribute("aria-label", "way through the journal");
+  // A wall clock's time is a date in UTC, virtual time a number of ms; a recording has no times.
+  const timeOf = ({ at_ms }, clock) => ({ wall: () => ` · ${new Date(at_ms).toISOString().replace("T", " ").replace("Z", " UTC")}`, virtual: () => ` · ${at_ms} ms` })[clock]?.() ?? "";
   function draw(scene) {
     setText(title, scene.title);
     title.hidden = !scene.title;
@@ -25,7 +28,7 @@ export function walkBar(go) {
     setText(world, scene.world);
     release.hidden = !scene.release;
     world.hidden = !scene.world;
-    setText(place, scene.record ? `record ${scene.index + 1} of ${scene.timeline.length} · ${scene.record.at_ms} ms` : "no records");
+    setText(place, scene.record ? `record ${scene.index + 1} of ${scene.timeline.length}${timeOf(scene.record, scene.clock)}` : "no records");
     const last = scene.timeline.length - 1;
     buttons.forEach((b, i) => enable(b, i < 2 ? scene.index > 0 : scene.index < last));
   }
@@ -69,19 +72,22 @@ export function trackBar(go) {
   return { node, draw };
 }
 
-// The sentence of the record, read aloud by screen readers.
+// The sentence of the record, or at rest the last decision with its rule; read aloud by screen readers.
 export function sentenceBar(askWhy, goTo) {
-  const text = el("span", "kc-sentence"), cause = el("button", "kc-link kc-cause"), why = button("why", "why?", "the chain of causes of this record", askWhy);
+  const text = el("span", "kc-sentence"), rule = el("span", "kc-dim"), cause = el("button", "kc-link kc-cause");
+  let shown = 0, target = 0;
+  const why = button("why", "why?", "the chain of causes of this", () => askWhy(shown));
   text.setAttribute("role", "status");
   text.setAttribute("aria-live", "polite");
   cause.type = "button";
   cause.dataset.do = "to";
-  let target = 0;
   cause.addEventListener("click", () => goTo(target));
-  const node = el("div", "kc-now", text, cause, why);
+  const node = el("div", "kc-now", text, rule, cause, why);
   function draw(scene) {
-    setText(text, scene.record?.say ?? "Nothing has happened yet.");
-    const id = scene.record?.cause?.join(".");
+    shown = scene.headline;
+    const record = scene.timeline.records[shown], decides = shown === scene.index ? "" : record.decides, id = record?.cause?.join(".");
+    setText(text, decides || (record?.say ?? "Nothing has happened yet."));
+    setText(rule, decides ? ruleOf(record) : "");
     target = id ? scene.timeline.byId.get(id) ?? 0 : 0;
     setText(cause, id ? `because of ${id}` : "");
     cause.hidden = why.hidden = !id;

@@ -31,11 +31,12 @@ export function journalPanel(ask, setDetails) {
   function drawLines() {
     top = box.scrollTop;
     const first = Math.max(0, Math.floor(top / HIGH) - 2), count = Math.ceil(box.clientHeight / HIGH) + 4;
+    const here = scene.columns[Math.max(0, lastNotAbove(scene.columns, scene.index))]; // a record without a line is shown at the one before it
     const rows = scene.columns.slice(first, first + count).map((index, i) => ({ index, y: (first + i) * HIGH }));
     keyed(sheet, rows, (row) => row.index, (row) => make(row.index), (line, { index, y }) => {
       const weight = scene.timeline.records[index].weight;
-      setClass(line, `kc-line${index === scene.index ? " here" : ""}${index > scene.index ? " later" : ""}${scene.why.has(index) ? " why" : ""}${weight > 1 ? " act" : ""}`);
-      line.setAttribute("aria-selected", String(index === scene.index));
+      setClass(line, `kc-line${index === here ? " here" : ""}${index > scene.index ? " later" : ""}${scene.why.has(index) ? " why" : ""}${weight > 1 ? " act" : ""}`);
+      line.setAttribute("aria-selected", String(index === here));
       if (line.y !== y) line.style.transform = `translateY(${(line.y = y)}px)`;
     });
   }
@@ -68,7 +69,7 @@ export function journalPanel(ask, setDetails) {
 // ---------------------------------------------------------------- why
 
 // What decided, and where Kafka does the same: as kcontrol/views/meanings.py says it.
-function ruleOf({ kind, fields: f }) {
+export function ruleOf({ kind, fields: f }) {
   if (kind === "begin") return MEANINGS.events[f.event]?.[0] ?? "";
   if (kind !== "change") return "";
   if (f.rule) return (MEANINGS.rules[f.rule] ?? [f.rule])[0];

@@ -1,9 +1,10 @@
 // Both state machines of whoever rules, drawn from their tables: how many are in each state, and the last move.
 
-import { el, panel, setClass, setText, svg, titled } from "./dom.js";
+import { el, panel, setClass, setText, setTitle, svg, titled } from "./dom.js";
 import { MEANINGS } from "./meanings.js";
+import { lastNotAbove } from "./timeline.js";
 
-const WIDE = 106, HIGH = 38, ACROSS = 146, DOWN = 78, MARGIN = 6;
+const WIDE = 98, HIGH = 38, ACROSS = 128, DOWN = 70, MARGIN = 6;
 
 // Column and row of every state. What is nearly the same in both machines is at nearly the same place.
 const PLACE = {
@@ -61,19 +62,21 @@ export function machinePanel(machine) {
   const picture = svg("svg", { viewBox: `0 0 ${2 * (MARGIN + ACROSS) + WIDE} ${height}`, class: "kc-machine", role: "img" }, svg("defs", {}, marker));
   const edges = edgesOf(table, head), boxes = new Map(states.map((state) => [state, boxOf(state)])), move = el("p", "kc-move");
   picture.append(...edges.values(), ...[...boxes.values()].map(({ box }) => box));
-  const node = panel(`kc-machine-panel kc-of-${machine}s`, `${machine} machine of the controller`, picture, move);
+  const node = panel(`kc-machine-panel kc-of-${machine}s`, `${machine} machine`, picture, move);
+  setTitle(node.firstChild, "as the controller holds it in memory");
 
   function draw(scene) {
     const held = Object.values(scene.state.nodes[scene.crowned]?.controller[`${machine}_states`] ?? {});
     const counts = Object.fromEntries(states.map((state) => [state, 0]));
     for (const state of held) counts[state]++;
-    const at = scene.seen.moves[machine] ?? -1, f = scene.timeline.records[at]?.fields, now = at === scene.index;
+    const at = scene.seen.moves[machine] ?? -1, now = at === scene.index, reign = scene.timeline.reigns[lastNotAbove(scene.timeline.reigns.map(({ from }) => from), scene.index)];
+    const f = scene.state.nodes[scene.crowned] && at > reign?.from ? scene.timeline.records[at].fields : null; // what a controller held dies with it
     for (const [state, { box, count }] of boxes) {
       setText(count, String(counts[state]));
       setClass(box, `${counts[state] ? "full" : ""}${f?.target === state ? (now ? " to now" : " to") : ""}`);
     }
     for (const [key, edge] of edges) setClass(edge, f && key === `${f.source}>${f.target}` ? `lit${now ? " now" : ""}` : "");
-    setText(move, f ? `last move: ${f.subject}, ${shortState(f.source)} → ${shortState(f.target)}` : "nothing has moved yet");
+    setText(move, f ? `last move: ${f.subject}, ${shortState(f.source)} → ${shortState(f.target)}` : scene.state.nodes[scene.crowned] ? "nothing has moved yet" : "no controller is alive");
     picture.setAttribute("aria-label", `${machine} machine: ${states.map((state) => `${counts[state]} ${shortState(state)}`).join(", ")}`);
   }
   return { node, draw };

@@ -67,7 +67,7 @@ function legend() {
 }
 
 export function partitionsPanel() {
-  const head = el("tr"), body = el("tbody"), none = el("p", "kc-dim", "no topics yet");
+  const head = el("tr"), body = el("tbody"), none = el("p", "kc-dim", "no topics");
   for (const [text, title] of HEADINGS) {
     const cell = el("th", "", text);
     cell.scope = "col";
@@ -81,7 +81,7 @@ export function partitionsPanel() {
     none.hidden = scene.partitions.length > 0;
     table.hidden = !none.hidden;
     const most = Math.max(3, ...scene.partitions.map((partition) => partition.replicas.length));
-    table.style.setProperty("--replicas", Math.min(most, 6)); // wider than that they are broken into lines
+    table.style.setProperty("--replicas", Math.min(most, 5)); // wider than that they are broken into lines
     keyed(body, scene.partitions, (p) => p.path, makeRow, (row, partition) => drawRow(row, partition, scene));
     changed = litAt !== scene.seen.litAt;
     litAt = scene.seen.litAt;

@@ -92,6 +92,7 @@ export class Timeline {
     this.all = []; // every index
     this.shown = []; // the indices of records that change or move something
     this.acts = []; // the indices of what somebody did to the cluster
+    this.decisions = []; // the indices of records that decide something
     this.links = new Map(); // index of what was told -> [indices of where it arrived]
     this.from = new Map(); // the other way round
     this.lives = []; // {broker, from, to, frozen}: stretches in which a process was there
@@ -127,6 +128,7 @@ export class Timeline {
     this.all.push(index);
     if (record.weight > 0) this.shown.push(index);
     if (record.weight > 1) this.acts.push(index);
+    if (record.decides) this.decisions.push(index);
     const cause = record.cause ? this.byId.get(keyOf(record.cause)) : undefined;
     if (cause !== undefined && this.#isArrival(record)) {
       this.from.set(index, cause);

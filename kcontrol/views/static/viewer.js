@@ -45,7 +45,8 @@ export function sceneAt(model, timeline, index, shared) {
   const named = state.znodes["/controller"];
   const brokers = new Set([...(model.get("brokers") ?? []), ...timeline.lives.map((life) => life.broker)]);
   const asked = model.get("asked")?.length ? timeline.byId.get(keyOf(model.get("asked"))) : undefined;
-  const chain = asked === undefined ? [] : timeline.why(asked);
+  const chain = asked === undefined ? [] : timeline.why(asked), actions = model.get("actions") ?? [];
+  const rests = index === timeline.length - 1 && record?.weight < 2 && !actions.some((action) => action[2] === "routine");
   const litNow = seen.litAt === index, lit = new Set(seen.lit);
   const f = record?.fields;
   return {
@@ -57,10 +58,11 @@ export function sceneAt(model, timeline, index, shared) {
     lit: (path) => (lit.has(path) ? (litNow ? "lit now" : "lit") : ""),
     details: model.get("details"),
     columns: model.get("details") ? timeline.all : timeline.shown,
-    title: model.get("title"), release: model.get("release"), world: model.get("world"),
+    title: model.get("title"), release: model.get("release"), world: model.get("world"), clock: model.get("clock"),
+    headline: rests ? timeline.decisions.at(-1) ?? index : index, // what the run has come to, once nothing goes on by itself
     branches: model.get("branches") ?? [], branch: model.get("branch") ?? "",
     other: model.get("other") ?? [], otherName: model.get("other_name") ?? "", parted: model.get("parted") ?? -1,
-    actions: model.get("actions") ?? [], live: model.get("live"), held: model.get("held") ?? "", error: model.get("error") ?? "",
+    actions, live: model.get("live"), held: model.get("held") ?? "", error: model.get("error") ?? "",
   };
 }
 
@@ -92,7 +94,7 @@ class View {
       switchTo: (name) => this.wish("switch", { name }), compare: (name) => this.compare(name),
       branch: (name) => this.wish("branch", { name, at: this.index }),
     };
-    const bars = [walkBar(go), trackBar(go), errorBar(), branchBar(branching), actionBar((action) => this.wish("step", action ? { action } : {}), () => this.wish("run")), sentenceBar(() => this.why(this.index), (i) => this.to(i))];
+    const bars = [walkBar(go), trackBar(go), errorBar(), branchBar(branching), actionBar((action) => this.wish("step", action ? { action } : {}), () => this.wish("run")), sentenceBar((i) => this.why(i), (i) => this.to(i))];
     const [brokers, partitions, znodes] = [brokersPanel(), partitionsPanel(), znodesPanel()];
     const replicas = replicasPanel(), time = spaceTimePanel((i) => this.to(i));
     const journal = journalPanel((i) => this.why(i, true), (on) => this.set({ details: on }));
@@ -100,10 +102,10 @@ class View {
     const beside = besidePanel((i) => this.to(i), () => this.compare(""), button);
     const machines = ["partition", "replica"].map(machinePanel);
     this.panels = [...bars, brokers, partitions, znodes, replicas, time, journal, why, ...machines, channels, beside];
-    const top = el("div", "kc-grid", brokers.node, el("div", "kc-middle", partitions.node, channels.node), znodes.node);
-    const drawn = el("div", "kc-machines", ...machines.map((machine) => machine.node));
-    const low = el("div", "kc-grid kc-low", el("div", "kc-words", journal.node, why.node), drawn);
-    const inside = el("div", "kc-inside", ...bars.map((bar) => bar.node), beside.node, top, replicas.node, time.node, low);
+    const middle = el("div", "kc-middle", partitions.node, channels.node), words = el("div", "kc-words", journal.node, why.node);
+    const low = el("div", "kc-low", znodes.node, el("div", "kc-machines", ...machines.map((machine) => machine.node)));
+    const grid = el("div", "kc-grid", brokers.node, words, middle, replicas.node, time.node, low);
+    const inside = el("div", "kc-inside", ...bars.map((bar) => bar.node), beside.node, grid);
     this.root = el("div", "kc", inside);
     this.root.tabIndex = 0;
     this.root.setAttribute("role", "group");
@@ -129,6 +131,8 @@ class View {
       for (const part of this.panels) part.draw(scene);
       this.shown = true;
       this.settle();
+      if (!waits && this.comparing) this.comparing.scrollIntoView({ block: "nearest" });
+      if (!waits) this.comparing = null;
     } catch (problem) {
       this.shown = false;
       console.error(problem);
@@ -210,6 +214,7 @@ class View {
 
   // Asks Python to do something; the buttons rest until it has been done.
   wish(what, more = {}) {
+    this.comparing = ["compare", "without"].includes(what) ? this.root.querySelector(".kc-beside") : null; // its result is above the button
     this.asked = Math.max(this.asked, this.model.get("done") ?? 0) + 1;
     this.tell();
     this.#send({ do: what, n: this.asked, ...more });
