@@ -1,4 +1,4 @@
-"""Kafka's own numbers about a controller, counted from a journal; times are those of the run, in ms.
+"""Kafka's own numbers about a controller and its brokers, counted from a journal; times are those of the run, in ms.
 
 Counts of partitions and topics are as they were when the controller's last event ended, for that is when Kafka refreshes them.
 Source: KafkaController.scala (gauges, ControllerStats), ControllerEventManager.scala and ControllerState.scala (2.8).
@@ -15,7 +15,7 @@ from kcontrol.controller.handlers import DESIGNS
 from kcontrol.errors import UserError
 from kcontrol.events import ControllerState as S
 from kcontrol.generations import LISTENERS, rules
-from kcontrol.lab import tables
+from kcontrol.lab import replication_statistics, tables
 from kcontrol.releases import is_since
 from kcontrol.runtime.event_queue import QUEUE_TIME_TIMEOUT_MS
 from kcontrol.runtime.fold import EMPTY_NODE, Fold
@@ -133,11 +133,12 @@ class Statistic(NamedTuple):
     kind: str
     values: tuple[int, ...]
     age_ms: int = 0
+    domain: str = "controller"
 
     @property
     def mbean(self) -> str:
         """The name by which JMX knows it; "" for a mere field."""
-        return f"kafka.controller:type={self.type},name={self.name}" if self.type else ""
+        return f"kafka.{self.domain}:type={self.type},name={self.name}" if self.type else ""
 
 
 def statistics(records: Sequence[Record]) -> list[Statistic]:
@@ -148,9 +149,10 @@ def statistics(records: Sequence[Record]) -> list[Statistic]:
     if records[0].fields.get("world") == "recorded":
         raise UserError("A recording says what brokers wrote and not what they counted: ask a run of your own for statistics.")
     release, now_ms = records[0].fields["release"], records[-1].at_ms
-    fold, brokers = Fold(), dict[int, _Broker]()
+    fold, brokers, told = Fold(), dict[int, _Broker](), replication_statistics.Told()
     for record in records:
         fold.add(record)
+        told.note(record)
         if record.kind == "start":
             brokers[record.fields["broker"]] = _Broker(record.at_ms, rules(release).design)
         elif record.kind == "stop":
@@ -160,6 +162,8 @@ def statistics(records: Sequence[Record]) -> list[Statistic]:
     found: list[Statistic] = []
     for n, broker in sorted(brokers.items()):
         found += broker.numbers(n, fold.state["nodes"].get(str(n), EMPTY_NODE), release, now_ms)
+        for name, count in replication_statistics.counts(fold.state, told, n, records[0].fields):
+            found.append(Statistic(n, "ReplicaManager", name, "gauge", (count,), now_ms - broker.since_ms, "server"))
     return found
 
 
@@ -260,6 +264,7 @@ def table(found: Sequence[Statistic]) -> pd.DataFrame:
     """One row per metric and attribute, one column per broker that runs; timers that have not run yet are left out.
 
     Attributes bear JMX's names: Value, Count, MeanRate (per second), Mean, Max, 50thPercentile and 99thPercentile (ms).
+    Counts are whole numbers, the others may be fractions.
     """
     ran = {s.name for s in found if s.values}
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -268,8 +273,10 @@ def table(found: Sequence[Statistic]) -> pd.DataFrame:
             row = rows.setdefault((s.name, attribute), {"metric": s.name, "attribute": attribute, "mbean": s.mbean})
             row |= {"field": FIELDS.get(s.name, ""), str(s.broker): value}
     brokers = sorted({s.broker for s in found})
-    types = COLUMNS | {str(n): "Float64" for n in brokers}
-    return tables.table(rows.values(), types).set_index(["metric", "attribute"]).rename(columns={str(n): n for n in brokers})
+    types = COLUMNS | {str(n): "object" for n in brokers}
+    missing = dict.fromkeys(map(str, brokers), pd.NA)
+    whole = tables.table((missing | row for row in rows.values()), types).set_index(["metric", "attribute"])
+    return whole.rename(columns={str(n): n for n in brokers})
 
 
 FIELDS = {gauge.name: gauge.field for gauge in GAUGES} | {"activeControllerId": "activeControllerId"}
@@ -304,7 +311,7 @@ def exposition(found: Sequence[Statistic], run: str) -> str:
     families: dict[str, prometheus.Family] = {}
     for s in found:
         if s.mbean:
-            name = f"kafka_controller_{s.type}_{s.name}" + ("_total" if s.kind == "meter" else "")
+            name = f"kafka_{s.domain}_{s.type}_{s.name}" + ("_total" if s.kind == "meter" else "")
             kind = {"gauge": "gauge", "meter": "counter", "times": "summary"}[s.kind]
             family = families.setdefault(name, prometheus.Family(name, kind, s.mbean, []))
             family.samples.extend(_samples(s, {"broker": str(s.broker), "run": run}))

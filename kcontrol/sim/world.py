@@ -68,6 +68,7 @@ class World:
             brokers=list(s.brokers),
             world=self.kind,
             **({"data": True} if s.data else {}),
+            **({"min_insync_replicas": least} if (least := s.config.min_insync_replicas or 1) > 1 else {}),
             **({"consumers": dict(self.consumers)} if s.consumers else {}),
         )
 

@@ -70,7 +70,7 @@ def test_gauges_are_those_of_the_reference() -> None:
 
 
 def test_a_release_has_the_metrics_of_its_time() -> None:
-    """0.8.1 has three gauges, the meter and one timer; the others came with 0.11, 1.0, 2.0 and 2.4."""
+    """0.8.1 has four gauges, the meter and one timer; the others came with 0.11, 1.0, 2.0 and 2.4."""
 
     def names(release: str) -> set[str]:
         start = Record(RecordId(0, 0, 2), "start", None, 0, {"broker": 1, "incarnation": 1})
@@ -78,11 +78,12 @@ def test_a_release_has_the_metrics_of_its_time() -> None:
 
     assert names("0.8.1") == {
         "activeControllerId", "ActiveControllerCount", "OfflinePartitionsCount", "PreferredReplicaImbalanceCount",
-        "UncleanLeaderElectionsPerSec", "LeaderElectionRateAndTimeMs",
+        "UncleanLeaderElectionsPerSec", "LeaderElectionRateAndTimeMs", "UnderReplicatedPartitions",
     }  # fmt: skip
     for name, before, since in (
         ("ControllerState", "0.10.2", "0.11.0"), ("GlobalTopicCount", "0.11.0", "1.0"), ("EventQueueTimeMs", "1.1", "2.0"),
         ("TopicsToDeleteCount", "2.3", "2.4"),
+        ("UnderMinIsrPartitionCount", "0.11.0", "1.0"), ("AtMinIsrPartitionCount", "2.3", "2.4"),
     ):  # fmt: skip
         assert name not in names(before) and name in names(since)
 
@@ -188,8 +189,8 @@ def test_prometheus_reads_what_the_table_says() -> None:
     families = {family.name: family for family in text_string_to_metric_families(lab.prometheus())}
     frame = lab.statistics()
     for (name, attribute), row in frame[frame["mbean"] != ""].iterrows():
-        kind = re.search(r"type=(\w+)", row["mbean"])
-        family = families[f"kafka_controller_{kind[1] if kind else ''}_{name}"]
+        domain, kind = re.findall(r"kafka\.(\w+):type=(\w+)", row["mbean"])[0]
+        family = families[f"kafka_{domain}_{kind}_{name}"]
         suffix = "" if attribute == "Value" else "_total" if family.type == "counter" else "_count"
         samples = {s.labels["broker"]: s.value for s in family.samples if s.name == f"{family.name}{suffix}"}
         if attribute in ("Value", "Count"):
