@@ -37,7 +37,7 @@ class Without(NamedTuple):
 
 
 def goes_on_by_itself(world: World, action: Action) -> bool:
-    """Whether nobody outside is needed for this action now."""
+    """Return whether this action goes on by itself now, without a client and without a fault."""
     if action[0] == "expire":
         return action[1] in world.ghosts
     if action[0] == "fire":
@@ -54,7 +54,7 @@ def play_without(original: World, at: int) -> Without:
     """Play the run again in the simulated world, without the action that made record number `at`.
 
     What is not possible without it is passed over; wherever the run came to rest, so does the other one, and then it goes on.
-    Raises UserError where nobody outside has made that record, or the run cannot be played again.
+    Raises UserError where that record is neither an act nor a fault, or the run cannot be played again.
     """
     whole, twin = World(original.settings), World(original.settings)
     left_out: Action | None = None
@@ -67,7 +67,7 @@ def play_without(original: World, at: int) -> Without:
         _play(whole, action)
         if before <= at < len(whole.journal):
             if by_itself:
-                raise UserError(f"Nobody outside has done that: {text.say(whole.journal.records[at])} Choose an act or a fault.")
+                raise UserError(f"This is neither an act nor a fault: {text.say(whole.journal.records[at])} Choose one of these.")
             left_out = action
         elif not _has_happened(twin, action, by_itself) and not by_itself:
             impossible.append(action)

@@ -187,7 +187,7 @@ def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
         "id": str(record.id),
         "broker": record.id.node,
         "thread": record.fields["thread"],
-        "heard": said(cause) if cause and said else text.say(cause) if cause else "somebody outside",
+        "heard": said(cause) if cause and said else text.say(cause) if cause else text.A_CLIENT.lower(),
         "noticed": cause is not None and cause.kind in ("notify", "renew", "open"),
         "event": event,
         "at_ms": record.at_ms,

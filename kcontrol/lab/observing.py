@@ -10,7 +10,7 @@ from kcontrol.effects import SessionExpired, Stat, Znode
 from kcontrol.errors import UserError
 from kcontrol.lab.moment import Moment
 from kcontrol.lab.saying import Shown
-from kcontrol.runtime.journal import JOURNAL_VERSION, Journal
+from kcontrol.runtime.journal import JOURNAL_VERSION, OUTSIDE, Journal
 from kcontrol.runtime.zookeeper import ConnectionLoss
 from kcontrol.views import text, zkcli
 from kcontrol.znodes import BROKER_IDS, parent
@@ -81,7 +81,7 @@ class Observed(Moment):
     def _begin(self, tree: Tree) -> None:
         """The head of the journal, which names the brokers that are registered at the first look."""
         settings = {"release": "unknown", "seed": 0, "brokers": sorted(_owners(tree).values()), "world": "observed"}
-        self._log(0, 0, "run", {"journal_version": JOURNAL_VERSION, **settings})
+        self._log(OUTSIDE, 0, "run", {"journal_version": JOURNAL_VERSION, **settings})
         self._take_in(tree)
 
     def _take_in(self, tree: Tree) -> None:
@@ -91,11 +91,11 @@ class Observed(Moment):
         for session, broker in owners.items():
             if session not in before:
                 self._incarnations[broker] = self._incarnations.get(broker, 0) + 1
-                self._log(0, 0, "start", {"broker": broker, "incarnation": self._incarnations[broker]})
+                self._log(OUTSIDE, 0, "start", {"broker": broker, "incarnation": self._incarnations[broker]})
                 self._log(broker, self._incarnations[broker], "open", {"session": session})
         for path in sorted(self._seen, reverse=True):
             if path not in tree or tree[path].stat.czxid != self._seen[path].stat.czxid:
-                self._write(0, [["delete", path, "", None, False]], 0)
+                self._write(OUTSIDE, [["delete", path, "", None, False]], 0)
                 del self._seen[path]
         changed = [path for path, node in tree.items() if path not in self._seen or _differs(node, self._seen[path])]
         for path in sorted(changed, key=lambda path: (self._zxid(path, tree[path].stat), path)):
@@ -109,14 +109,14 @@ class Observed(Moment):
     def _end(self, broker: int, session: int, tree: Tree) -> None:
         """A session that owned a registration is gone, and what else it owned with it."""
         gone = [path for path, node in self._seen.items() if node.stat.ephemeral_owner == session]
-        self._log(0, 0, "stop", {"broker": broker, "exit_code": 0})
-        self._log(0, 0, "close", {"broker": broker, "session": session, "deleted": gone, "zxid": 0})
+        self._log(OUTSIDE, 0, "stop", {"broker": broker, "exit_code": 0})
+        self._log(OUTSIDE, 0, "close", {"broker": broker, "session": session, "deleted": gone, "zxid": 0})
         for path in gone:
             del self._seen[path]
 
     def _put(self, path: str, node: Znode, owners: Mapping[int, int]) -> None:
         """A znode as it is now: created if it was not there, and rewritten up to its version."""
-        owner, data = owners.get(node.stat.ephemeral_owner, 0), node.data.decode("utf-8", "backslashreplace")
+        owner, data = owners.get(node.stat.ephemeral_owner, OUTSIDE), node.data.decode("utf-8", "backslashreplace")
         new = path not in self._seen
         ops: list[list[Any]] = [["create", path, data, 0, bool(node.stat.ephemeral_owner)]] if new else []
         if not new or node.stat.version:

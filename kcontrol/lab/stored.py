@@ -22,7 +22,7 @@ KINDS = ("write", "change")
 def stored(records: Sequence[Record], partition: TopicPartition) -> pd.DataFrame:
     """One row per write that changed one of the partition's two znodes, by the record's id, with what both held after it.
 
-    `by` is the broker that wrote, missing where it was an outside hand. Who leads is missing until there is a state znode.
+    `by` is the broker that wrote, missing where a client wrote. Who leads is missing until there is a state znode.
     """
     return tables.table(_rows(records, partition), COLUMNS, "id")
 
@@ -36,7 +36,7 @@ def _rows(records: Sequence[Record], partition: TopicPartition) -> Iterator[dict
         if found.items() <= held.items():
             continue
         held |= found
-        yield {"id": str(record.id), "by": record.id.node or None} | held
+        yield {"id": str(record.id), "by": record.id.broker} | held
 
 
 def _written(record: Record, partition: TopicPartition) -> dict[str, Any]:

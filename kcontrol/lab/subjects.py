@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from kcontrol.model import TopicPartition
 from kcontrol.runtime.journal import Record, RecordId
 from kcontrol.znodes import CONTROLLER, parse_state_path, state_path
 
+ID = re.compile(r"-?\d+(\.\d+)*")
 FORMS = '"leader of t-0", "isr of t-0", "controller", the path of a znode, or the id of a record, such as "2.1.58"'
 
 
@@ -38,7 +40,7 @@ def _id(to: object) -> RecordId:
 
 def record(records: Sequence[Record], what: object) -> Record:
     """The last record that made something as it is. Raises UserError where nothing has, or for what means nothing."""
-    if not isinstance(what, str) or what.replace(".", "").isdigit():
+    if not isinstance(what, str) or ID.fullmatch(what):
         return records[position(records, what)]
     field, _, partition = what.partition(" of ")
     if field in ("leader", "isr") and partition:

@@ -27,7 +27,7 @@ BROKERS = {"alive": "bool", "frozen": "bool", "registered": "bool", "controller"
 ZNODES = {"text": "string", "version": "Int64", "owner": "Int64"}
 REQUESTS = {"batch": "string", "api": "string", "sender": "int64", "receiver": "int64", "controller_epoch": "Int64",
             "partitions": "object", "outcome": "string"}
-JOURNAL = {"at": TIME, "node": "int64", "incarnation": "int64", "seq": "int64", "kind": "string", "cause": "string",
+JOURNAL = {"at": TIME, "node": "Int64", "incarnation": "int64", "seq": "int64", "kind": "string", "cause": "string",
            "what": "string"}
 WATCHES = {"broker": "int64", "path": "string", "kind": "string"}
 CONTROLLERS = {"broker": "Int64", "controller_epoch": "Int64", "begun_by": "string", "ended_by": "string"}
@@ -242,6 +242,8 @@ def _config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
 def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str | None = None) -> pd.DataFrame:
     """One row per record, in the order in which they were made, `what` being the record as a sentence.
 
+    `node` is the broker that made the record, missing where no broker has.
+
     With a `kind`, the records of that kind alone, and a column for each of their fields instead of the sentence. A field that has
     the name of another column gets the kind in front: `start_incarnation`.
     """
@@ -267,9 +269,9 @@ def _dtype_of(values: Sequence[Any]) -> str:
 
 
 def _journal_row(record: Record) -> dict[str, Any]:
-    node, incarnation, seq = record.id
+    _, incarnation, seq = record.id
     return {
-        "id": str(record.id), "at_ms": record.at_ms, "node": node, "incarnation": incarnation, "seq": seq,
+        "id": str(record.id), "at_ms": record.at_ms, "node": record.id.broker, "incarnation": incarnation, "seq": seq,
         "kind": record.kind, "cause": str(record.cause) if record.cause else None,
     }  # fmt: skip
 

@@ -278,7 +278,7 @@ READ = frozenset({"open", "close", "write", "change", "refuse", "learn", "send",
 
 def writes(record: Record) -> Iterator[dict[str, Any]]:
     """The writes of one record that happened, and the beginning or end of a session."""
-    f, by = record.fields, record.id.node if record.id.incarnation else TOOL
+    f, by = record.fields, TOOL if record.id.broker is None else record.id.broker
     if record.kind == "open":
         yield {"by": by, "op": "open"}
     elif record.kind == "close":

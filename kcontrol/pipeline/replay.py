@@ -14,10 +14,10 @@ from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
 from kcontrol.pipeline.recording import RECORDED, TOOL, Recording, Step, long, state_key, text_of
 from kcontrol.pipeline.weaving import Item, Leaderships, is_isr_change, weave
-from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
+from kcontrol.runtime.journal import JOURNAL_VERSION, OUTSIDE, Journal, Record, RecordId
 from kcontrol.znodes import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, ISR_CHANGE_NOTIFICATION, TOPICS, state_path
 
-WORLD = TOOL  # what no broker does is the world's, as in every journal: node 0 in its incarnation 0
+WORLD = TOOL  # what no broker does has the node OUTSIDE, as in every journal
 By = int | str
 """A broker's id, or TOOL."""
 
@@ -54,7 +54,7 @@ class Replay:
         self._log(WORLD, "run", None, journal_version=JOURNAL_VERSION, world=RECORDED, **known)
 
     def _log(self, by: By, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
-        node, incarnation = (by, self.incarnations.get(by, 1)) if isinstance(by, int) else (0, 0)
+        node, incarnation = (by, self.incarnations.get(by, 1)) if isinstance(by, int) else (OUTSIDE, 0)
         return self.journal.add(node, incarnation, kind, cause, len(self.journal), fields)
 
     # ---------------------------------------------------------------- steps
@@ -302,7 +302,7 @@ class Causes:
         return next((self.about[key] for key in keys if key in self.about), self.latest)
 
     def of_write(self, n: By, path: str) -> RecordId:
-        """What somebody outside, a broker that starts, a candidate or a controller writes because of."""
+        """What a client, a broker that starts, a candidate or a controller writes because of."""
         if n == WORLD:
             return self.act
         if path == CONTROLLER and path in self.deleted:

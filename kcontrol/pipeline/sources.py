@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kcontrol.errors import UserError
+from kcontrol.runtime.journal import OUTSIDE, OUTSIDE_IN_VERSION_1
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SUFFIX = ".jsonl"
+
+UPGRADED = "IF(struct({0}[0], {0}[1]) = struct({1}, {2}), array(BIGINT({3}), {0}[1], {0}[2]), {0})"
+"""An id of any version of the journal as the present version has it: see `journal.UPGRADES`."""
 
 LINE = """
     id ARRAY<BIGINT>, kind STRING, cause ARRAY<BIGINT>, at_ms BIGINT, fields STRING
@@ -31,7 +35,9 @@ def journal_lines(spark: SparkSession, path: str | Path) -> DataFrame:
     lines = spark.read.text([_literal(file) for file in files])
     name = sql.regexp_replace(sql.url_decode(sql.element_at(sql.split(sql.input_file_name(), "/"), -1)), rf"\{SUFFIX}$", "")
     record = sql.from_json("value", LINE)
-    return lines.select(name.alias("run"), record.alias("record")).where("record.id IS NOT NULL").select("run", "record.*")
+    found = lines.select(name.alias("run"), record.alias("record")).where("record.id IS NOT NULL").select("run", "record.*")
+    ids = {column: sql.expr(UPGRADED.format(column, *OUTSIDE_IN_VERSION_1, OUTSIDE)) for column in ("id", "cause")}
+    return found.withColumns(ids)
 
 
 def journal_files(path: Path) -> list[Path]:

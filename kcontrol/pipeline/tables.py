@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kcontrol.pipeline.sources import journal_lines
+from kcontrol.runtime.journal import OUTSIDE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 JOURNAL = """
     SELECT run, concat_ws('.', id) AS id, timestamp_millis(at_ms) AS at,
-           CAST(id[0] AS INT) AS node, CAST(id[1] AS INT) AS incarnation, CAST(id[2] AS INT) AS seq,
+           CAST(NULLIF(id[0], {outside}) AS INT) AS node, CAST(id[1] AS INT) AS incarnation, CAST(id[2] AS INT) AS seq,
            kind, IF(cause IS NULL, NULL, concat_ws('.', cause)) AS cause, fields
     FROM {lines}
 """
@@ -49,10 +50,12 @@ LEADERSHIPS = r"""
 def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
     """One row per record of a journal, or of every journal in a folder.
 
-    Columns: run, id, at, node, incarnation, seq, kind, cause, and fields, the rest of the record as JSON. Times are in UTC; rows
-    are in no order. Raises UserError where there is no journal.
+    Columns: run, id, at, node, incarnation, seq, kind, cause, and fields, the rest of the record as JSON. `node` is the broker
+    that made the record, NULL where no broker has. Times are in UTC; rows are in no order.
+
+    Raises UserError where there is no journal.
     """
-    return spark.sql(JOURNAL, lines=journal_lines(spark, path))
+    return spark.sql(JOURNAL, lines=journal_lines(spark, path), outside=OUTSIDE)
 
 
 def leadership_table(spark: SparkSession, journal: DataFrame) -> DataFrame:

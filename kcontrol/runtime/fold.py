@@ -167,7 +167,7 @@ class Fold:
             if kind == "delete":
                 del znodes[path]
             elif kind == "create":
-                znodes[path] = [text, 0, r.id.node if ephemeral else None]
+                znodes[path] = [text, 0, r.id.broker if ephemeral else None]
             elif kind == "set":
                 znodes[path] = [text, version, znodes[path][2]]
 

@@ -18,15 +18,26 @@ from kcontrol.errors import UserError
 from kcontrol.events import Event
 from kcontrol.model import PartitionReplica, TopicPartition
 
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2
+
+OUTSIDE = -1
+"""The node of a record that no broker makes: a client, ZooKeeper, or the world. No broker has a negative id.
+
+Source: Request.OrdinaryConsumerId (0.8.0 to 2.8), with which Kafka marks what is no broker.
+"""
 
 
 class RecordId(NamedTuple):
-    """Node 0 is the world itself; a node's incarnation grows with every start of its process."""
+    """A record's place: the node is a broker's id, or OUTSIDE; a broker's incarnation grows with every start of its process."""
 
     node: int
     incarnation: int
     seq: int
+
+    @property
+    def broker(self) -> int | None:
+        """Return the broker that made the record; None where no broker has made it."""
+        return None if self.node == OUTSIDE else self.node
 
     def __str__(self) -> str:
         return f"{self.node}.{self.incarnation}.{self.seq}"
@@ -246,6 +257,36 @@ def read(path: str | Path) -> list[Record]:
         raise UserError(f"{path} is not a journal of kcontrol: {error}.") from None
     if not found or found[0].kind != "run":
         raise UserError(f"{path} is not a journal of kcontrol: its first line should be a record of kind run.")
-    if (version := found[0].fields.get("journal_version")) != JOURNAL_VERSION:
-        raise UserError(f"{path} has journal version {version}; this kcontrol reads version {JOURNAL_VERSION}.")
-    return [Record(RecordId(*f.id), f.kind, RecordId(*f.cause) if f.cause else None, f.at_ms, f.fields) for f in found]
+    version = found[0].fields.get("journal_version")
+    if type(version) is not int or not 1 <= version <= JOURNAL_VERSION:
+        raise UserError(f"{path} has journal version {version}; this kcontrol reads versions 1 to {JOURNAL_VERSION}.")
+    records = [Record(RecordId(*f.id), f.kind, RecordId(*f.cause) if f.cause else None, f.at_ms, f.fields) for f in found]
+    return upgraded(records, version)
+
+
+# ---------------------------------------------------------------- older versions
+
+
+def upgraded(records: list[Record], version: int) -> list[Record]:
+    """Return the records of a journal of this version as the present version has them."""
+    for step in range(version, JOURNAL_VERSION):
+        records = [UPGRADES[step](record) for record in records]
+    first = records[0]
+    return [first._replace(fields=first.fields | {"journal_version": JOURNAL_VERSION}), *records[1:]]
+
+
+def _to_version_2(record: Record) -> Record:
+    """Give the outside its own node: version 1 had node 0 for it, which only the incarnation 0 told from broker 0."""
+    return record._replace(id=_outside(record.id), cause=record.cause and _outside(record.cause))
+
+
+OUTSIDE_IN_VERSION_1 = (0, 0)
+"""Node and incarnation: a broker's incarnations begin with 1."""
+
+
+def _outside(id: RecordId) -> RecordId:
+    return id._replace(node=OUTSIDE) if id[:2] == OUTSIDE_IN_VERSION_1 else id
+
+
+UPGRADES: dict[int, Callable[[Record], Record]] = {1: _to_version_2}
+"""For each older version: a record of it, as the version after it has it."""

@@ -38,7 +38,6 @@ Property = Callable[["World"], str | None]
 """A function of the world: None while it holds, and otherwise a sentence that says what is wrong."""
 
 STEP, QUIET = "after every step", "at quiet"
-OUTSIDE = 0  # the node under which the journal has what an outside hand writes
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def _decoded(decode: Callable[..., Any], data: bytes, *more: Any) -> Any:
 
 def _written(world: World) -> list[StateWrite]:
     """The state znodes that brokers have written in the last step."""
-    return [write for write in _writes(world.last_step) if write.record.id.node != OUTSIDE]
+    return [write for write in _writes(world.last_step) if write.record.id.broker is not None]
 
 
 def _earlier(world: World, than: Record) -> Iterator[StateWrite]:

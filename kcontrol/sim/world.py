@@ -12,7 +12,7 @@ from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
 from kcontrol.replica.log import ReplicaLog
 from kcontrol.runtime.driver import Driver
-from kcontrol.runtime.journal import JOURNAL_VERSION, Journal, Record, RecordId
+from kcontrol.runtime.journal import JOURNAL_VERSION, OUTSIDE, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client, ZooKeeper
 from kcontrol.sim import acts, causes, data, exchange, groups, held_answers, network, process
@@ -23,8 +23,6 @@ from kcontrol.sim.settings import Settings
 from kcontrol.sim.snapshot import snapshot
 
 Action = tuple[Any, ...]
-
-WORLD = 0
 
 
 class World:
@@ -253,7 +251,7 @@ class World:
     # ---------------------------------------------------------------- after every step
 
     def log(self, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
-        return self.journal.add(WORLD, 0, kind, cause, self.clock(), fields)
+        return self.journal.add(OUTSIDE, 0, kind, cause, self.clock(), fields)
 
     def have(self, *paths: str) -> list[bool]:
         """Whether there are znodes at these paths."""

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from kcontrol.runtime.journal import Record
+from kcontrol.views.text import A_CLIENT
 from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, MalformedZnode, decode_controller
 
-BY_HAND = "somebody outside"
+BY_HAND = A_CLIENT.lower()
 
 
 class Reign(NamedTuple):
@@ -34,7 +35,7 @@ def reigns(records: Iterable[Record]) -> list[Reign]:
             _end(found, f"the end of the session of broker {r.fields['broker']}")
         if r.kind != "write" or r.fields["error"] is not None:
             continue
-        who = f"broker {r.id.node}" if r.id.node else BY_HAND
+        who = BY_HAND if r.id.broker is None else f"broker {r.id.broker}"
         texts = {op[1]: op[2] for op in r.fields["ops"] if op[0] in ("create", "set")}
         epoch = _number(texts[CONTROLLER_EPOCH]) if CONTROLLER_EPOCH in texts else epoch
         for op in r.fields["ops"]:

@@ -12,6 +12,9 @@ LONGEST = 180
 Fields = dict[str, Any]
 
 ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "lose", "duplicate", "fire"})
+FAILURES = frozenset({"fail_log_dir", "lose_tail"})  # acts that are no client's
+A_CLIENT = "A client"
+"""The outside in sentences: an admin client, a producer, a consumer, or ZooKeeper's shell."""
 LOSSES = frozenset({"record_lost", "tail_lost"})
 INSIDE = frozenset({"run", "open", "read", "learn", "adopt", "end", "respond", "answered"})
 UNSEEN = INSIDE | {"told", "arm", "cancel", "park", "release", "follower_end", "checkpoint", "log_role", "log_config"}
@@ -57,7 +60,7 @@ def say(record: Record) -> str:
     """What a record tells, as one plain sentence; a kind that is not known is named."""
     r = record.plain()
     sentence = SENTENCES.get(r.kind)
-    who = f"Broker {r.id.node}" if r.id.node else "Somebody outside"
+    who = A_CLIENT if r.id.broker is None else f"Broker {r.id.broker}"
     return clean(sentence(who, r.fields) if sentence else f"{who}: {r.kind}.")
 
 
@@ -254,7 +257,13 @@ def _record_lost(who: str, f: Fields) -> str:
 
 
 def _act(who: str, f: Fields) -> str:
-    return f"Somebody outside acts: {label(f['action'])}."
+    kind, *subject = f["action"]
+    if kind == "consumer":
+        return f"Consumer {subject[0]} sends {subject[1]}."
+    if kind == "term":
+        return f"Broker {subject[0]} receives SIGTERM."
+    said = label(f["action"])
+    return f"{said[:1].upper()}{said[1:]}." if kind in FAILURES else f"{A_CLIENT} acts: {said}."
 
 
 def steps(do: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from kcontrol.runtime.fold import fold
-from kcontrol.runtime.journal import Record, RecordId
+from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
 from kcontrol.views import scene
 from kcontrol.views.meanings import MEANINGS
 from kcontrol.views.text import short
@@ -197,7 +198,7 @@ def test_a_journal_full_of_markup(open_page: Open) -> None:
     world.step(("kill", 1))
     world.run()
     nasty = Record(
-        RecordId(0, 0, 10**6), "act", None, 0, {"action": ["create_topic", f"</script><script>alert(2)</script>{NASTY}"]}
+        RecordId(OUTSIDE, 0, 10**6), "act", None, 0, {"action": ["create_topic", f"</script><script>alert(2)</script>{NASTY}"]}
     )
     page = open_page([*world.journal.records, nasty], title=f"</title>{NASTY}")
     assert page.title() == f"</title>{NASTY}"
@@ -367,3 +368,28 @@ def test_a_record_has_the_time_that_its_clock_measured(open_page: Open, world: s
     head = head._replace(fields=head.fields | {"world": world, "scenario": "x"})
     page = open_page([r._replace(at_ms=999 + number) for number, r in enumerate([head, *others])])
     assert page.locator(".kc-place").inner_text() == place
+
+
+def test_broker_0_is_drawn_as_any_other(open_page: Open) -> None:
+    """Lanes, crown, cards and arrows of broker 0 are those that another first broker has in the same run, id and ports aside."""
+
+    def drawn(first: int) -> list[str]:
+        world = cluster((first, 8888, 9999))
+        for action in (("kill", first), ("start", first), ("delete", "/controller")):
+            world.step(action)
+            world.run()
+        records = world.journal.records
+        page = open_page(records)
+        found = []
+        for at in range(0, len(records), len(records) // 12):
+            go(page, at)
+            found.append(page.evaluate("() => document.querySelector('.kc').outerHTML"))
+        page.close()
+        return [
+            re.sub(r"(?<!\d)7777(?!\d)", "0", re.sub(r'("port":|127\.0\.0\.1:|dataLength )\d+', r"\1*", html)) for html in found
+        ]
+
+    mine, theirs = drawn(0), drawn(7777)
+    assert len(mine) == len(theirs) >= 12
+    for one, other in zip(mine, theirs, strict=True):
+        assert re.findall(r"<[^>]*>[^<]*", one) == re.findall(r"<[^>]*>[^<]*", other)

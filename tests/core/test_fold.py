@@ -90,7 +90,7 @@ def test_the_walks_go_through_everything_that_can_happen() -> None:
 
 
 def test_a_broker_may_be_called_zero() -> None:
-    """A cluster with broker 0 folds like any other, although 0 is the world itself in the ids of records."""
+    """A cluster with broker 0 folds like any other."""
     world = cluster({"t": ((0, 1),)}, brokers=(0, 1), faults=ALL_FAULTS)
     follow(world, 3, 60)
     assert "0" in cluster({"t": ((0, 1),)}, brokers=(0, 1)).snapshot()["nodes"]

@@ -10,7 +10,7 @@ import pytest
 
 from kcontrol.effects import Commit, Handler, Learn, Op, Read, WatchEvent
 from kcontrol.events import TopicChange
-from kcontrol.runtime.journal import RecordId
+from kcontrol.runtime.journal import OUTSIDE, RecordId
 from kcontrol.sim.invariants import stored as states
 from kcontrol.sim.network import Held
 from kcontrol.sim.process import Notice, copy_driver
@@ -233,13 +233,13 @@ DIFFERENCES: dict[str, Callable[[World], Any]] = {
     "a watch": forget_a_watch,
     "a registered handler": lambda w: w.processes[1].driver.watched.pop(),
     "an undelivered watch event": lambda w: w.processes[2].notices.append(
-        Notice(WatchEvent("NodeCreated", CONTROLLER), RecordId(0, 0, 1))
+        Notice(WatchEvent("NodeCreated", CONTROLLER), RecordId(OUTSIDE, 0, 1))
     ),
     "a queue": queue_an_event,
     "a channel": drop_a_parcel,
     "a request in flight": lambda w: w.network.in_flight.update({"x": (1, 2)}),
-    "a fetch that a request finds under way": lambda w: w.network.fetching.update({"x": (RecordId(0, 0, 1), (3,))}),
-    "an answer held back": lambda w: w.network.held.update({"x": Held(2, {}, RecordId(0, 0, 1), (3,))}),
+    "a fetch that a request finds under way": lambda w: w.network.fetching.update({"x": (RecordId(OUTSIDE, 0, 1), (3,))}),
+    "an answer held back": lambda w: w.network.held.update({"x": Held(2, {}, RecordId(OUTSIDE, 0, 1), (3,))}),
     "the controller's context": lambda w: object.__setattr__(w.processes[1].driver.controller, "controller_epoch", 7),
     "the broker's context": lambda w: object.__setattr__(w.processes[2].driver.broker, "controller_epoch", 7),
     "a broker epoch": lambda w: w.processes[1].driver.controller.live_broker_epochs.update({1: 10_000}),

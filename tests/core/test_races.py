@@ -20,6 +20,7 @@ from kcontrol.effects import (
 )
 from kcontrol.model import LeaderAndIsr, TopicPartition
 from kcontrol.runtime.fencing import FenceBroken
+from kcontrol.runtime.journal import OUTSIDE
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import ConnectionLoss
 from kcontrol.sim.invariants import stored as states
@@ -428,5 +429,5 @@ def test_a_failed_failover_gives_the_crown_away() -> None:
         if op[1] == CONTROLLER
     ]
     assert failed.fields["error"] == "MalformedZnode"
-    assert written == [(0, None, "delete"), (failed.id.node, None, "create"), (failed.id.node, None, "delete")]
+    assert written == [(OUTSIDE, None, "delete"), (failed.id.node, None, "create"), (failed.id.node, None, "delete")]
     assert not world.processes[failed.id.node].driver.controller.is_active

@@ -59,7 +59,7 @@ def die(world: World, broker: int) -> None:
 
 def paths(world: World, kind: str) -> list[str]:
     """The paths that brokers have created, set or deleted, in order."""
-    written = (r for r in of_kind(world, "write") if r.fields["error"] is None and r.id.node)
+    written = (r for r in of_kind(world, "write") if r.fields["error"] is None and r.id.broker is not None)
     return [op[1] for r in written for op in r.fields["ops"] if op[0] == kind]
 
 

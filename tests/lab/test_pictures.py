@@ -157,6 +157,6 @@ def test_reigns(reigns_story: Lab, folder: Path) -> None:
     assert found.controller_epoch.tolist() == [1, 2, 3, 4, 4, 4, 5, 6, 7]
     ends = [str(end) for end in found.ended_by[:-1]]
     assert ends[0] == "the end of the session of broker 1" and ends[1] == "the end of the session of broker 2"
-    assert ends[2:6] == [f"somebody outside, who {how} it" for how in ("deleted", "rewrote", "rewrote", "deleted")]
+    assert ends[2:6] == [f"a client, who {how} it" for how in ("deleted", "rewrote", "rewrote", "deleted")]
     assert found.broker.isna().tolist() == [False] * 5 + [True] + [False] * 3
     assert ends[7] == f"broker {found.broker.iloc[7]}, who deleted it" and found.ended_by.isna().iloc[-1]

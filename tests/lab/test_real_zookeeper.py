@@ -31,7 +31,7 @@ def story(lab: Lab) -> Lab:
 
 def essence(found: pd.DataFrame) -> pd.DataFrame:
     """A table without times, zxids and sessions, and without the record that names the world."""
-    kept = found.drop(columns=[name for name in INCIDENTAL if name in found]).drop(index="0.0.1", errors="ignore")
+    kept = found.drop(columns=[name for name in INCIDENTAL if name in found]).drop(index="-1.0.1", errors="ignore")
     return kept.map(lambda value: sanitized(value) if isinstance(value, str) else value)
 
 

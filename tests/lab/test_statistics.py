@@ -20,7 +20,7 @@ from kcontrol.errors import UserError
 from kcontrol.events import ControllerState
 from kcontrol.lab.moment import Moment
 from kcontrol.lab.statistics import GAUGES, STATE_OF, STATES, Statistic, statistics
-from kcontrol.runtime.journal import Record, RecordId
+from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
 from kcontrol.sim.settings import Settings
 from kcontrol.views.prometheus import Family, Sample, text
 from tests.lab.support import refusal
@@ -73,8 +73,8 @@ def test_a_release_has_the_metrics_of_its_time() -> None:
     """0.8.1 has four gauges, the meter and one timer; the others came with 0.11, 1.0, 2.0 and 2.4."""
 
     def names(release: str) -> set[str]:
-        start = Record(RecordId(0, 0, 2), "start", None, 0, {"broker": 1, "incarnation": 1})
-        return {s.name for s in statistics([Record(RecordId(0, 0, 1), "run", None, 0, {"release": release}), start])}
+        start = Record(RecordId(OUTSIDE, 0, 2), "start", None, 0, {"broker": 1, "incarnation": 1})
+        return {s.name for s in statistics([Record(RecordId(OUTSIDE, 0, 1), "run", None, 0, {"release": release}), start])}
 
     assert names("0.8.1") == {
         "activeControllerId", "ActiveControllerCount", "OfflinePartitionsCount", "PreferredReplicaImbalanceCount",

@@ -136,7 +136,7 @@ def test_journal_is_every_record_in_order(lab: Lab) -> None:
     assert [None if pd.isna(cause) else cause for cause in found.cause] == [r.cause and str(r.cause) for r in lab.records]
     assert found["at_ms"].tolist() == [record.at_ms for record in lab.records]
     assert found.what.str.endswith(".").all()
-    assert found.loc["0.0.2", "what"] == "Broker 1 starts."
+    assert found.loc["-1.0.2", "what"] == "Broker 1 starts."
 
 
 def test_journal_of_one_kind(lab: Lab) -> None:

@@ -9,7 +9,7 @@ import pytest
 from kcontrol import Lab
 from kcontrol.errors import UserError
 from kcontrol.lab.costs import MOST, election_costs, watch_costs
-from kcontrol.runtime.journal import Record, RecordId
+from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.views import watching
 from tests.lab.support import refusal
@@ -124,5 +124,5 @@ def test_where_nothing_is_only_exists_leaves_a_watch() -> None:
     assert watching.standing(missing) == [(1, "/c", "data")]
     there = [reads(4, "read", "/a", 7), reads(5, "children", "/a", 7), reads(6, "children", "/b", 8)]
     assert len(watching.standing([*missing, *there])) == 4
-    gone = Record(RecordId(0, 0, 1), "notify", None, 0, {"to": 1, "type": "NodeDeleted", "path": "/a"})
+    gone = Record(RecordId(OUTSIDE, 0, 1), "notify", None, 0, {"to": 1, "type": "NodeDeleted", "path": "/a"})
     assert watching.standing([*missing, *there, gone]) == [(1, "/b", "children"), (1, "/c", "data")]

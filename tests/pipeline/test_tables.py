@@ -57,6 +57,18 @@ def test_one_run_is_the_same_in_spark_and_in_pandas(spark: Any, runs: Path) -> N
 
 
 @pytest.mark.spark
+def test_a_journal_of_version_1_has_the_ids_of_today(spark: Any) -> None:
+    """In a journal of version 1, ids, nodes and causes in Spark are those of `Lab.open`: broker 0 is no client."""
+    kept = Path(__file__).parents[1] / "core" / "journals" / "version-1.jsonl"
+    mine, theirs = rows(journal_table(spark, kept).toPandas()), rows(Lab.open(kept).journal().reset_index())
+    assert set(mine["node"].dropna()) == {0, 1} and mine["node"].isna().any()
+    for column in ("node", "cause"):
+        assert mine[column].astype("object").where(mine[column].notna(), None).to_dict() == {
+            id: None if pd.isna(value) else value for id, value in theirs[column].items()
+        }
+
+
+@pytest.mark.spark
 def test_a_folder_is_all_its_runs(spark: Any, runs: Path) -> None:
     """A folder's table has every record of every run, each under the name of its file."""
     counted = {row["run"]: row["count"] for row in journal_table(spark, runs).groupBy("run").count().collect()}

@@ -224,7 +224,7 @@ def test_files_that_are_neither(folder: Path) -> None:
 
 
 def test_a_broker_may_be_called_0() -> None:
-    """Broker 0 is a broker as any other, and not taken for the hand from outside."""
+    """Broker 0 is a broker as any other, and not taken for a client."""
     znode = {"data": None, "version": 0, "ephemeral_owner": None}
     made = [("open", None), ("create", "/brokers"), ("create", "/brokers/ids"), ("create", "/brokers/ids/0")]
     writes = [

@@ -93,12 +93,12 @@ def test_nobody_acts_out_of_turn(path: Path) -> None:
     stored: set[tuple[Any, ...]] = set()
     wrong, epochs = [], set()
     for r in records:
-        f, n = r.fields, r.id.node
+        f, n = r.fields, r.id.broker
         if r.kind in ("start", "stop"):
             (living.add if r.kind == "start" else living.discard)(f["broker"])
         elif r.kind in ("freeze", "thaw"):
             (frozen.add if r.kind == "freeze" else frozen.discard)(f["broker"])
-        elif n and r.kind in ("write", "change", "send") and (n not in living or n in frozen):
+        elif n is not None and r.kind in ("write", "change", "send") and (n not in living or n in frozen):
             wrong.append(text.say(r))
         for made in recording.writes(r):
             tp, value = recording.state_key(made.get("path", "")), made.get("data")
@@ -176,7 +176,7 @@ def test_a_controller_acts_on_what_it_hears(release: str) -> None:
     assert first > said.index("ZooKeeper ends the session of broker 2: /brokers/ids/2 is gone.")
     said = story(release, "leader-killed", 1)
     first = next(at for at, s in enumerate(said) if s.startswith("Broker 1 "))
-    assert first > said.index("Somebody outside creates /brokers/topics/t.")
+    assert first > said.index("A client creates /brokers/topics/t.")
     said = story(release, "leader-killed", 3)
     first = next(at for at, s in enumerate(said) if s.startswith("Broker 1 "))
     assert first > next(at for at, s in enumerate(said) if s.startswith("Broker 2 creates /brokers/ids/2"))

@@ -33,7 +33,7 @@ SHOWN = ("/controller_epoch", "/state")  # whose data a line shows
 
 
 def _write(r: Record) -> Lines:
-    f, who = r.fields, r.id.node or "tool"
+    f, who = r.fields, "tool" if r.id.broker is None else r.id.broker
     parts = []
     for kind, path, data, version, ephemeral in f["ops"]:
         shown = f" {plain(data)}" if path.endswith(SHOWN) and kind in ("create", "set") else ""

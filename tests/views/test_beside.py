@@ -92,7 +92,7 @@ def test_the_table_marks_what_differs() -> None:
 def test_where_the_other_run_stands(ask: Ask) -> None:
     """Up to the parting at the same record, then as late as this one, and at its own end when this one is at its end."""
     body = """
-        const made = (at_ms, i) => ({ id: [0, 0, i], kind: "x", at_ms, fields: {} });
+        const made = (at_ms, i) => ({ id: [-1, 0, i], kind: "x", at_ms, fields: {} });
         const of = (times) => { const records = times.map(made); return viewer.timelineOf({ get: () => records }); };
         return given.map(([one, other, parted, at]) => viewer.placeBeside(of(one), at, of(other), parted));
     """

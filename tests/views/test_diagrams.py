@@ -10,7 +10,7 @@ import pytest
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
 from kcontrol.model import PartitionState
-from kcontrol.runtime.journal import Record, RecordId
+from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
 from kcontrol.transitions import TransitionTable
 from kcontrol.views import diagrams
 from tests.views.support import NASTY, cluster, story
@@ -85,7 +85,7 @@ def test_a_record_that_is_not_there() -> None:
 @pytest.mark.parametrize("name", [NASTY, '"><svg onload=x>', "a\\nb\\N\\G", "<b>bold</b>", "&amp;"])
 def test_outside_text_stays_text(name: str) -> None:
     """A topic's name is neither markup nor an escape of Graphviz: the picture shows it letter by letter."""
-    record = Record(RecordId(0, 0, 1), "act", None, 0, {"action": ["create_topic", name]})
+    record = Record(RecordId(OUTSIDE, 0, 1), "act", None, 0, {"action": ["create_topic", name]})
     root = ElementTree.fromstring(diagrams.why([record], record.id).svg())
     shown = "".join(element.text or "" for element in root.iter(f"{SVG}text"))
     assert name.replace(" ", "") in shown.replace(" ", "").replace("\xa0", "")

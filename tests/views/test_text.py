@@ -9,7 +9,7 @@ import pytest
 
 import kcontrol
 from kcontrol.runtime.fold import fold
-from kcontrol.runtime.journal import Record, RecordId, read, write
+from kcontrol.runtime.journal import OUTSIDE, Record, RecordId, read, write
 from kcontrol.sim.acts import ACTIONS
 from kcontrol.views import text
 from kcontrol.views.picture import svg
@@ -57,7 +57,7 @@ def test_the_story_in_words() -> None:
         "ZooKeeper ends the session of broker 2: /brokers/ids/2 is gone.",
         "ZooKeeper tells broker 3 that /brokers/ids has other children.",
         "Broker 3 begins to handle BrokerChange.",
-        "Somebody outside acts: create topic orders.",
+        "A client acts: create topic orders.",
     ):
         assert sentence in said
     moves = [
@@ -73,7 +73,7 @@ def test_a_loss_in_words() -> None:
     records = lost_by_unclean_election().journal.records
     said = [text.say(record) for record in records]
     for sentence in (
-        "Somebody outside acts: produce 7 to t-0 at broker 1, acks=1.",
+        "A client acts: produce 7 to t-0 at broker 1, acks=1.",
         "Broker 1 appends '7' at offset 7 to t-0.",
         "Broker 1 acknowledges '7', record 7 of t-0 (acks=1).",
         "Broker 1 takes '7' at offset 7 out of its log of t-0.",
@@ -109,7 +109,7 @@ def test_lists(names: tuple[str, ...], shown: str) -> None:
 
 def test_what_cannot_be_printed() -> None:
     """A topic's name cannot break a line, steer a terminal or fill a page."""
-    record = Record(RecordId(0, 0, 1), "act", None, 0, {"action": ["create_topic", "a\x1b[2J\nb" + "c" * 500]})
+    record = Record(RecordId(OUTSIDE, 0, 1), "act", None, 0, {"action": ["create_topic", "a\x1b[2J\nb" + "c" * 500]})
     said = text.say(record)
     assert said.isprintable()
     assert len(said) <= text.LONGEST

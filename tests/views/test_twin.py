@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kcontrol.errors import UserError
-from kcontrol.runtime.journal import Record, RecordId
+from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
 from kcontrol.views import bundle, twin
 from kcontrol.views.meanings import STATIC
 from tests.views.support import NASTY, story
@@ -24,7 +24,7 @@ def test_it_asks_nobody_for_anything() -> None:
 def test_outside_text_cannot_leave_the_script() -> None:
     """No text of a record ends the script element or begins another one."""
     name = f"</script><script>alert(1)</script>{NASTY}\u2028<!--"
-    record = Record(RecordId(0, 0, 1), "act", None, 0, {"action": ["create_topic", name]})
+    record = Record(RecordId(OUTSIDE, 0, 1), "act", None, 0, {"action": ["create_topic", name]})
     page = twin.html_page([record], name)
     assert page.count("<script") == page.count("</script>") == 1
     assert "<img" not in page

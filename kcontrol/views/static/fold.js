@@ -12,6 +12,9 @@ function emptyNode(s) {
   return s.consumers ? { ...node, group: map() } : node;
 }
 
+// The broker that made a record, or null: what a client, ZooKeeper or the world does has a negative node.
+export const brokerOf = (record) => (record.id[0] < 0 ? null : record.id[0]);
+
 const GONE = new Set(["NonExistentPartition", "NonExistentReplica"]);
 const APIS = [["leader_and_isr", "LeaderAndIsr"], ["update_metadata", "UpdateMetadata"], ["stop_replica", "StopReplica"]];
 
@@ -133,7 +136,7 @@ function write(s, n, f, r) {
   if (f.error !== null) return;
   for (const [kind, path, text, version, ephemeral] of f.ops) {
     if (kind === "delete") delete s.znodes[path];
-    else if (kind === "create") s.znodes[path] = [text, 0, ephemeral ? r.id[0] : null];
+    else if (kind === "create") s.znodes[path] = [text, 0, ephemeral ? brokerOf(r) : null];
     else if (kind === "set") s.znodes[path] = [text, version, s.znodes[path][2]];
   }
 }

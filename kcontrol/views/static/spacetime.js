@@ -2,6 +2,7 @@
 // Everything is drawn once at its own column; stepping only slides the strip and switches classes.
 
 import { keyed, el, panel, setClass, svg, titled } from "./dom.js";
+import { brokerOf } from "./fold.js";
 import { lastNotAbove } from "./timeline.js";
 
 const STEP = 16, LEFT = 96, LANE = 27, TOP = 17;
@@ -28,16 +29,19 @@ const LOOKS = { // kind: shape, colour
 
 const ON_ZOOKEEPER = new Set(["run", "act", "close", "notify", "write"]);
 
-// The lane of a record: that of its broker, or, for what the world itself records, of the broker that it is about; 0 is ZooKeeper.
+const ZOOKEEPER = -1; // the lane above those of the brokers
+
+// The lane of a record: that of its broker, or, for what no broker records, of the broker that it is about.
 // A consumer has no lane: it is drawn at the coordinator that it asks, or that has answered it.
 function laneOf(record) {
-  const f = record.fields;
-  if (record.id[0]) return record.id[0];
-  if (record.kind === "consumer") return f.now.asked?.[0] ?? record.cause?.[0] ?? 0;
-  return ON_ZOOKEEPER.has(record.kind) ? 0 : f.broker ?? f.sender ?? f.leader ?? (f.channel ? +f.channel.split(">")[0] : 0);
+  const f = record.fields, maker = brokerOf(record);
+  if (maker !== null) return maker;
+  if (record.kind === "consumer") return f.now.asked?.[0] ?? record.cause?.[0] ?? ZOOKEEPER;
+  if (ON_ZOOKEEPER.has(record.kind)) return ZOOKEEPER;
+  return f.broker ?? f.sender ?? f.leader ?? (f.channel ? +f.channel.split(">")[0] : ZOOKEEPER);
 }
 
-const writes = (record) => record.id[0] && (record.kind === "write" || (record.kind === "change" && record.fields.write));
+const writes = (record) => brokerOf(record) !== null && (record.kind === "write" || (record.kind === "change" && record.fields.write));
 
 // A line with an open head at its end.
 function arrow(x1, y1, x2, y2, size = 4.5) {
@@ -87,9 +91,9 @@ export function spaceTimePanel(goTo) {
         group.keyed?.clear();
       }
       [laneKey, columns, cut] = [key, scene.columns, ""];
-      [0, ...scene.brokers].forEach((lane) => {
+      [ZOOKEEPER, ...scene.brokers].forEach((lane) => {
         const text = svg("text", { x: 0, y: y(lane) + 4 });
-        text.textContent = lane ? `broker ${lane}` : "ZooKeeper";
+        text.textContent = lane === ZOOKEEPER ? "ZooKeeper" : `broker ${lane}`;
         names.append(text);
       });
     }
@@ -112,10 +116,10 @@ export function spaceTimePanel(goTo) {
   function drawLanes(from, to) {
     const end = (stretch) => (stretch.to === null ? to + 1 : column(stretch.to));
     const seen = (stretch) => column(stretch.from) <= to && end(stretch) >= from;
-    const items = [{ key: "zk", lane: 0, x1: from, x2: to + 1, className: "kc-life" }];
+    const items = [{ key: "zk", lane: ZOOKEEPER, x1: from, x2: to + 1, className: "kc-life" }];
     for (const s of scene.timeline.reigns.filter(seen)) items.push({ key: `r${s.from}`, lane: s.broker, x1: column(s.from), x2: end(s), className: "kc-reign" });
     for (const s of scene.timeline.lives.filter(seen)) items.push({ key: `l${s.from}`, lane: s.broker, x1: column(s.from), x2: end(s), className: s.frozen ? "kc-life frozen" : "kc-life" });
-    keyed(lanes, items.filter((item) => item.lane === 0 || scene.brokers.includes(item.lane)), (item) => item.key, () => svg("line"), (line, item) => {
+    keyed(lanes, items.filter((item) => item.lane === ZOOKEEPER || scene.brokers.includes(item.lane)), (item) => item.key, () => svg("line"), (line, item) => {
       const left = Math.max(item.x1, from - 2) * STEP + STEP / 2, right = Math.min(item.x2, to + 1) * STEP + STEP / 2;
       line.setAttribute("x1", left);
       line.setAttribute("x2", right);
@@ -130,7 +134,7 @@ export function spaceTimePanel(goTo) {
     const group = svg("g", { class: "kc-dot" }), at = x(index);
     if (writes(record)) {
       const failed = record.fields.error ? " failed" : "";
-      group.append(svg("path", { d: arrow(at, y(lane), at, y(0) + 4), class: `kc-arrow ${colour === "amber" ? "blue" : colour}${failed}` }));
+      group.append(svg("path", { d: arrow(at, y(lane), at, y(ZOOKEEPER) + 4), class: `kc-arrow ${colour === "amber" ? "blue" : colour}${failed}` }));
     }
     const mark = svg("path", { d: SHAPES[shape], class: `kc-mark ${shape} ${colour}`, transform: `translate(${at} ${y(lane)})` });
     const hit = svg("rect", { class: "kc-hit", x: at - STEP / 2, y: y(lane) - LANE / 2, width: STEP, height: LANE });

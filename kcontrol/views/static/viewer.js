@@ -5,6 +5,7 @@ import { brokersPanel, channelsPanel } from "./brokers.js";
 import { besidePanel, differences, placeBeside } from "./beside.js";
 import { actionBar, branchBar, errorBar, sentenceBar, trackBar, walkBar } from "./controls.js";
 import { button, el } from "./dom.js";
+import { brokerOf } from "./fold.js";
 import { decidedBy, journalPanel, whyPanel } from "./journal.js";
 import { machinePanel } from "./machine.js";
 import { partitionsOf, partitionsPanel } from "./partitions.js";
@@ -53,7 +54,7 @@ export function sceneAt(model, timeline, index, shared) {
     ...shared, timeline, index, state, seen, record, chain, why: new Set(chain),
     brokers: [...brokers].sort((a, b) => a - b),
     crowned: named ? crowned(named[0]) : null,
-    acting: record && (record.id[0] || f.broker || f.to),
+    acting: record && (brokerOf(record) ?? f.broker ?? f.to ?? null),
     partitions: partitionsOf(state),
     lit: (path) => (lit.has(path) ? (litNow ? "lit now" : "lit") : ""),
     details: model.get("details"),
