@@ -158,10 +158,11 @@ def list_exercises(
     from kcontrol.lab.exercises import registry, standing
 
     chapters = sorted({str(entry["chapter"]) for entry in registry().values()}, key=lambda name: (len(name), name))
-    if chapter is not None and chapter.lstrip("0") not in [name.lstrip("0") for name in chapters]:
+    wanted = chapter and (chapter.lstrip("0") or "0")
+    if chapter is not None and wanted not in chapters:
         raise UserError(f"There are no exercises of a chapter {chapter!r}; there are some of {', '.join(chapters)}.")
     for id, entry in registry().items():
-        if chapter is None or str(entry["chapter"]).lstrip("0") == chapter.lstrip("0"):
+        if chapter is None or str(entry["chapter"]) == wanted:
             about = f"{entry['chapter']!s:>2}  {entry['verb']:9}{entry['minutes']:3} min  {standing(_own(folder), id):15}"
             typer.echo(f"{id:30}{about}{entry['title']}")
 
@@ -182,7 +183,8 @@ def check_exercise(id: Exercise, folder: Folder = None) -> None:
     from kcontrol.lab.exercises import check_file
 
     verdict = check_file(_own(folder), id)
-    typer.echo(verdict.text)
+    encoding = sys.stdout.encoding or "utf-8"
+    typer.echo(repr(verdict).encode(encoding, "replace").decode(encoding))
     if not verdict.passed:
         raise typer.Exit(1)
 

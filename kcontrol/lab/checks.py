@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kcontrol.lab import replacing
+from kcontrol.lab import printing, replacing
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
@@ -26,12 +27,18 @@ class Broken(Exception):
     """An answer that cannot be judged: the text is one sentence about it."""
 
 
-class Case(NamedTuple):
-    """One thing that was asked: what the answer came to, what is right (in JSON's own types), and what to say if they differ."""
+@dataclass(frozen=True)
+class Case:
+    """One thing that was asked: what the answer came to, what is right (in JSON's own types), and what to say if they differ.
+
+    `printed` is what the answer has printed since the case before; `drawn` describes pictures, see `verdicts.pictures`.
+    """
 
     text: str
     yours: Any
     right: Any
+    drawn: tuple[dict[str, Any], ...] = ()
+    printed: str = field(default_factory=printing.taken)
 
     @property
     def is_right(self) -> bool:
@@ -107,7 +114,8 @@ def in_words(act: Iterable[Any]) -> str:
 def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
     """What a learner's function answers. Raises Broken, whatever it raises; `about` says what it was asked."""
     try:
-        return function(*arguments)
+        with printing.heard():
+            return function(*arguments)
     except replacing.WrongAnswer as error:
         raise Broken(f"Your function gave no answer: {error}.") from None
     except MemoryError:
@@ -115,7 +123,7 @@ def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
     except RecursionError:
         raise Broken("Your function calls itself without end: look for what should stop the recursion.") from None
     except Exception as error:
-        raise Broken(f"Your function raised {replacing.described(error)}{about}.") from None
+        raise Broken(f"Your function raised {replacing.described(error)}{replacing.place(error)}{about}.") from None
 
 
 def evaluate(expression: str, **names: Any) -> Any:
@@ -126,6 +134,22 @@ def evaluate(expression: str, **names: Any) -> Any:
 def same(one: Any, other: Any) -> bool:
     """Whether two values in JSON's own types are equal, in which True is not 1."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+# fmt: off
+TYPES = ((bool, "True or False"), (int | float, "a number"), (str, "a string"), (list, "a list"), (dict, "a mapping"))
+# fmt: on
+
+
+def kind_of_value(value: Any) -> str:
+    """Return what sort of value this is, one in JSON's own types; "" for None, which is of no sort."""
+    return next((words for known, words in TYPES if isinstance(value, known)), "")
+
+
+def another_type(yours: Any, right: Any) -> str:
+    """Return a sentence on the type of a value that is not of the right one's type, with a space before it; "" for any other."""
+    given, wanted = kind_of_value(yours), kind_of_value(right)
+    return f" The check expects {wanted}; your answer is {given}." if given and wanted and given != wanted else ""
 
 
 def comparable(value: Any) -> Any:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from functools import cache
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kcontrol.errors import UserError
-from kcontrol.lab import judging, progress, workspace
+from kcontrol.lab import judging, printing, progress, replacing, workspace
 from kcontrol.lab.saying import Shown
+from kcontrol.lab.verdicts import Verdict, pictures
 
 if TYPE_CHECKING:
     from kcontrol.lab.moment import Moment
 
 FOLDER = workspace.PROJECT / "exercises"
 HERE = object()  # the folder that this process works in
+OPEN, SOLVED = "open", "solved"
+NOT_COUNTED = "This is not counted: progress is kept in a learner's folder, such as the one that ./run lab opens."
 
 
 @cache
@@ -34,11 +37,16 @@ def exercise(id: str) -> dict[str, Any]:
 
 
 def hint(id: str, folder: Any = HERE) -> Shown:
-    """The next hint, one at a time; after the last one they begin anew. Raises UserError for an unknown id."""
+    """Return the next hint; after the last hint a sentence that there are no more, and then the first hint again.
+
+    Raises UserError for an unknown id.
+    """
     hints, place = exercise(id)["hints"], progress.folder() if folder is HERE else folder
     given = progress.of(place, id)["hints"]
     progress.note(place, id, hints=given + 1)
-    return Shown(f"Hint {given % len(hints) + 1} of {len(hints)}: {hints[given % len(hints)]}")
+    if (number := given % (len(hints) + 1)) == len(hints):
+        return Shown(f"There are no more than these {len(hints)} hints; the next call gives the first one again.")
+    return Shown(f"Hint {number + 1} of {len(hints)}: {hints[number]}")
 
 
 def incident(id: str) -> Moment:
@@ -52,20 +60,6 @@ def incident(id: str) -> Moment:
         return Moment(list(lab.records), scenarios[0]["title"])
 
 
-class Verdict(NamedTuple):
-    """What became of an answer: whether it passed, in which words, and the misconception that it shows, if it is a known one."""
-
-    passed: bool
-    text: str
-    misconception: str | None = None
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        return "".join(f"<p>{escape(line)}</p>" for line in self.text.splitlines())
-
-
 def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
     """Judge an answer to an exercise; whatever the answer does, this returns. Progress is kept in the learner's `folder`.
 
@@ -74,9 +68,9 @@ def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
     said = judged(exercise(id), answer)
     place = progress.folder() if folder is HERE else folder
     known = progress.of(place, id)
-    if said.text != exercise(id)["open"]:
+    if said.signed:
         progress.note(place, id, tries=known["tries"] + 1, solved=known["solved"] or said.passed)
-    return said
+    return said._replace(text=f"{said.text}\n{NOT_COUNTED}") if said.passed and place is None else said
 
 
 def judged(entry: dict[str, Any], answer: object) -> Verdict:
@@ -89,17 +83,28 @@ def judged(entry: dict[str, Any], answer: object) -> Verdict:
 def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Verdict:
     """What the process that has judged an answer found, in words; see `judge.reports`. `hint` is the call that gives one."""
     if problem := found.get("problem"):
-        return Verdict(False, problem)
+        return Verdict(False, problem, signed=True, printed=found.get("printed", ""))
     if found.get("open"):
         return Verdict(False, entry["open"])
+    printed = "".join(case["printed"] for case in found["cases"])[: printing.MOST_CHARACTERS]
     if found["passed"]:
         count = len(entry.get("scenario", ()))
-        solved = f"Solved, in {count} scenarios." if count > 1 else "Solved."
-        return Verdict(True, f"{' '.join(filter(None, (solved, found['remark'], entry['solved'])))}\nIn Kafka: {entry['source']}")
+        where = f" in all {count} scenarios" if count > 1 else ""
+        solved = f"Solved: the check reports that your answer is right{where}."  # the report may be the answer's own work
+        said = f"{' '.join(filter(None, (solved, found['remark'], entry['solved'])))}\nIn Kafka: {entry['source']}"
+        return Verdict(True, said, signed=True, printed=printed, code=our_code(entry))
     first = next(case for case in found["cases"] if not case["is_right"])
     wrong = None if found.get("known") is None else entry["wrong"][found["known"]]
-    advice = wrong["message"] if wrong else f"A hint is in {hint}."
-    return Verdict(False, f"Not yet. {first['text']}\n{advice}", wrong["misconception"] if wrong else None)
+    said = f"Not yet. {first['text']}\n{wrong['message'] if wrong else f'A hint is in {hint}.'}"
+    drawn, heard = pictures(first["drawn"]), first["printed"] or printed
+    return Verdict(False, said, wrong["misconception"] if wrong else None, signed=True, printed=heard, pictures=drawn)
+
+
+def our_code(entry: dict[str, Any]) -> str:
+    """Return the text of our function that the answer has replaced, or of the solution where it has replaced none."""
+    if replaced := entry.get("replaces"):
+        return inspect.getsource(replacing.ours(replaced)).rstrip()
+    return Path(entry["folder"], entry["solution"]).read_text(encoding="utf-8").rstrip()
 
 
 # ---------------------------------------------------------------- the learner's files
@@ -137,5 +142,5 @@ def standing(folder: Path | None, id: str) -> str:
     """How far a learner has come with an exercise, in a few words."""
     known = progress.of(folder, id)
     if known["solved"]:
-        return "solved"
-    return f"tried {known['tries']} times" if known["tries"] > 1 else "tried once" if known["tries"] else "open"
+        return SOLVED
+    return f"tried {known['tries']} times" if known["tries"] > 1 else "tried once" if known["tries"] else OPEN

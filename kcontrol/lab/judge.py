@@ -1,28 +1,31 @@
-"""What runs in the process of its own: `python -m kcontrol.lab.judge FOLDER` (see `judging`)."""
+"""What runs in the process of its own: `python -m kcontrol.lab.judge REPORT`, a descriptor (see `judging` and `supervisor`)."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import linecache
 import math
+import os
 import pickle
 import resource
-import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from kcontrol.errors import UserError
-from kcontrol.lab import answers, judging, replacing
+from kcontrol.lab import answers, judging, printing, replacing
 from kcontrol.lab.checks import MEMORY_MB, Broken, Entry, Mark, evaluate, short
-from kcontrol.lab.judging import FILE_MB, SECONDS, SECONDS_BY_THE_CLOCK
+from kcontrol.lab.judging import SECONDS
 from kcontrol.lab.kinds import kind_of
 
 MEGABYTE = 1024 * 1024
+FILE_MB = 16
 
 
 def limit(seconds: int) -> None:
@@ -45,16 +48,16 @@ def examine(entry: Entry, answer: object, mark: Mark | None = None) -> dict[str,
         return {"open": True}
     kind = kind_of(entry)
     if not kind.accepts(answer):
-        return {"problem": f"An answer to {entry['id']!r} is {kind.wanted}; this is {short(answer)}."}
+        return {"problem": f"An answer to {entry['id']!r} is {kind.wanted}; this is {short(answer)}.", "printed": ""}
     try:
         marked = (mark or kind.prepare(entry))(answer)
     except Broken as problem:
-        return {"problem": str(problem)}
+        return {"problem": str(problem), "printed": printing.taken()}
     except Exception as error:  # what an answer is made of can raise when it is looked at
-        return {"problem": f"Your answer cannot be judged: {replacing.described(error)}."}
+        return {"problem": f"Your answer cannot be judged: {replacing.described(error)}.", "printed": printing.taken()}
     if all(case.yours is None for case in marked.cases):
         return {"open": True}
-    cases = [case._asdict() | {"is_right": case.is_right} for case in marked.cases]
+    cases = [asdict(case) | {"is_right": case.is_right} for case in marked.cases]
     return {"passed": all(case.is_right for case in marked.cases), "cases": cases, "remark": marked.remark}
 
 
@@ -72,19 +75,18 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Mark) -> in
     return None
 
 
-def reports(folder: Path) -> Iterator[dict[str, Any]]:
-    """What `examine` says; and, for a wrong answer, the same with `known`, its number among the listed ones or None."""
-    entry = json.loads((folder / "exercise.json").read_text())
+def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator[dict[str, Any]]:
+    """Yield what `examine` says; and, for a wrong answer, the same with `known`, its number among the listed ones or None."""
     mark: Mark = kind_of(entry).prepare(entry)
     limit(entry.get("seconds", SECONDS))
     sys.path.append(str(Path.cwd()))  # modules beside the notebook
     try:
-        answer = _answer(folder, entry)
+        answer = _in_file(entry, *text) if text else pickle.loads(packed)  # noqa: S301 - the learner's, in a process of its own
     except UserError as problem:
-        yield {"problem": str(problem)}
+        yield {"problem": str(problem), "printed": printing.taken()}
         return
     except Exception as error:
-        yield {"problem": judging.UNPORTABLE.format(judging.first_line(error))}
+        yield {"problem": judging.UNPORTABLE.format(judging.first_line(error)), "printed": printing.taken()}
         return
     found = examine(entry, answer, mark)
     yield found
@@ -92,27 +94,30 @@ def reports(folder: Path) -> Iterator[dict[str, Any]]:
         yield found | {"known": known(entry, answer, found, mark)}
 
 
-def _answer(folder: Path, entry: Entry) -> Any:
-    """The answer that has travelled. Raises UserError for a file that holds none, and whatever unpacking raises."""
-    if not (folder / "answer.json").exists():
-        return pickle.loads((folder / "answer").read_bytes())  # noqa: S301 - the learner's own, in a process of its own
-    text, path = json.loads((folder / "answer.json").read_text())
+def _in_file(entry: Entry, text: str, path: str) -> Any:
+    """Return the answer in a learner's file. Raises UserError for a file that holds none, or that raises."""
     try:
-        return answers.answer_in(text, path, answers.stub_slot(entry).name)
+        with printing.heard():
+            return answers.answer_in(text, path, answers.stub_slot(entry).name)
     except UserError as problem:
         raise UserError(f"{path}: {problem}") from None
     except Exception as error:
-        raise UserError(f"{path} raised {replacing.described(error)}.") from None
+        raise UserError(f"{path} raised {replacing.described(error)}{replacing.place(error)}.") from None
 
 
 def main() -> None:
-    """Judge what lies in the folder that is named on the command line."""
-    folder = Path(sys.argv[1])
-    signal.alarm(SECONDS_BY_THE_CLOCK)  # if whoever has started this is gone by then, this ends all the same
-    for found in reports(folder):
-        unfinished = folder / "report.json.part"
-        unfinished.write_text(json.dumps(found))
-        unfinished.rename(folder / "report.json")
+    """Judge the answer on standard input, and write each report as a line to the descriptor that the command line names."""
+    with os.fdopen(0, "rb", closefd=False) as letter:
+        sent, packed = json.loads(letter.readline()), letter.read()
+    for name, lines in sent["sources"].items():
+        linecache.cache[name] = (0, None, lines, name)
+    printing.begin(os.dup(1))
+    silent = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(silent, standard)
+    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as report:
+        for found in reports(sent["entry"], sent["text"], packed):
+            print(json.dumps(found), file=report, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,30 +1,52 @@
 """A learner's answer is tried in a process of its own, which may do what it likes: nothing of it reaches this one.
 
 The answer travels by cloudpickle, or as the text of a file. The process is a fresh Python with bounds on memory, files, computing
-time and time by the clock; what it finds out comes back in a file.
+time and time by the clock (`supervisor`, `judge`); what it finds out comes back through a pipe, and is data of which nothing is
+believed before it has been looked at. An answer has the rights of whoever runs it, so it can write the report of its own check: a
+verdict is for the learner, and no proof for anybody else.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import linecache
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
-from typing import Any, NamedTuple
+import time
+from typing import IO, Any, NamedTuple
 
 import cloudpickle
+import psutil
+
+from kcontrol.lab import sweeper
+from kcontrol.lab.checks import same
+from kcontrol.lab.supervisor import MOST_PROCESSES, SECONDS_BY_THE_CLOCK
+from kcontrol.lab.verdicts import pictures
 
 SECONDS = 5  # of computing
-SECONDS_BY_THE_CLOCK = 30
-FILE_MB = 16
+SPARE_SECONDS = 10  # for the supervisor to begin, and to end what an answer has left
+MARK = "KCONTROL_CHECK"
 
 ENDLESS = "Your answer does not come to an end, and was stopped: look for a loop that never ends."
+KILLED = (
+    "The process of your answer was killed by SIGKILL, and not for its time: a system ends a process so when memory runs out, "
+    "so use less memory, or check again."
+)
+CROWDED = (
+    f"Your answer has started more than {MOST_PROCESSES} processes, and all of them were ended: let it return an "
+    "answer, and start no process."
+)
 UNPORTABLE = "Your answer cannot be taken into another process ({}): use nothing in it that comes from outside."
 VANISHED = "Your function ended its process instead of returning an answer."
+SPOILT = (
+    "Your answer has written into the report of its own check, which cannot be read now: let it return an answer, and write "
+    "nothing to that process's descriptors."
+)
 
 
 class Text(NamedTuple):
@@ -34,51 +56,105 @@ class Text(NamedTuple):
     path: str
 
 
+class Ended(NamedTuple):
+    """How the process of an answer ended; see `supervisor.supervise`."""
+
+    status: int | None
+    crowded: bool
+    cpu_s: float
+    report: str
+    printed: str
+
+
 def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
-    """The last of `judge.reports`, or `problem`, a sentence about an answer that cannot be judged."""
-    with tempfile.TemporaryDirectory(prefix="kcontrol-check-") as name:
-        folder = Path(name)
-        if isinstance(answer, Text):
-            (folder / "answer.json").write_text(json.dumps(answer))
-        else:
-            try:
-                (folder / "answer").write_bytes(cloudpickle.dumps(answer))
-            except Exception as error:  # an answer can refer to anything, and anything can refuse to be pickled
-                return {"problem": UNPORTABLE.format(first_line(error))}
-        (folder / "exercise.json").write_text(json.dumps(entry))
-        status = _run(folder)
-        try:
-            report: dict[str, Any] = json.loads((folder / "report.json").read_text())
-        except (OSError, ValueError):
-            report = {"problem": _end(status)}
-        return report
+    """Return the last of `judge.reports`, or `problem`, why an answer cannot be judged, and what it `printed`."""
+    text = answer if isinstance(answer, Text) else None
+    try:
+        packed = b"" if text else cloudpickle.dumps(answer)
+    except Exception as error:  # an answer can refer to anything, and anything can refuse to be pickled
+        return {"problem": UNPORTABLE.format(first_line(error))}
+    with tempfile.TemporaryFile() as letter:
+        letter.write(json.dumps({"entry": entry, "text": text, "sources": _sources(text)}).encode() + b"\n" + packed)
+        letter.seek(0)
+        ended = _run(letter)
+    if ended is None:
+        return {"problem": VANISHED}
+    if ended.crowded:
+        return {"problem": CROWDED, "printed": ended.printed}
+    return believed(ended.report, entry) if ended.report else {"problem": _end(ended, entry), "printed": ended.printed}
 
 
-def _run(folder: Path) -> int | None:
-    """The exit status of the child; None where it had to be ended."""
-    command = [sys.executable, "-P", "-m", "kcontrol.lab.judge", str(folder)]
-    quiet = subprocess.DEVNULL
-    single = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # threads of numpy take address space, which is bounded
-    with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True, env=single) as child:
+def _sources(text: Text | None) -> dict[str, list[str]]:
+    """Return the lines of the cells of a notebook, or of a learner's file, by the names that the compiler has given them."""
+    if text:
+        return {text.path: text.text.splitlines(keepends=True)}
+    cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}
+    return {name: list(entry[2]) for name, entry in cells.items()}
+
+
+def _run(letter: IO[bytes]) -> Ended | None:
+    """Return what the supervisor reports, None if it reports nothing. No process that the answer has started is left."""
+    mark = secrets.token_hex(16)
+    command = [sys.executable, "-P", "-m", "kcontrol.lab.supervisor"]
+    env = os.environ | {MARK: mark, "OPENBLAS_NUM_THREADS": "1"}  # threads of numpy take address space, which is bounded
+    pipe, silent = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=letter, stdout=pipe, stderr=silent, start_new_session=True, env=env) as supervisor:
         try:
-            return child.wait(timeout=SECONDS_BY_THE_CLOCK)
-        except subprocess.TimeoutExpired:
+            said, _ = supervisor.communicate(timeout=SECONDS_BY_THE_CLOCK + SPARE_SECONDS)
+            ended = Ended(**json.loads(said))
+            return ended if all(isinstance(text, str) for text in (ended.report, ended.printed)) else None
+        except (subprocess.TimeoutExpired, ValueError, TypeError):
             return None
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
+            _end_all(supervisor, mark)
 
 
-def _end(status: int | None) -> str:
-    """What it means that a child has left no report."""
-    if status is None or status in (-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
+def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
+    """Kill what the supervisor could not: its descendants, and every process that bears the mark of this check."""
+    left = [psutil.Process(supervisor.pid)] if supervisor.poll() is None else []
+    with contextlib.suppress(psutil.Error):
+        left += [child for process in left for child in process.children(recursive=True)]
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    until = time.monotonic() + SPARE_SECONDS
+    while sweeper.kill_marked(mark, kill=True, variable=MARK) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def believed(report: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """Return a report that has all that a report needs and does not contradict itself; for any other one a problem."""
+    try:
+        found = json.loads(report)
+        if found.get("open") is True:
+            return {"open": True}
+        if problem := found.get("problem"):
+            return {"problem": str(problem), "printed": str(found["printed"])}
+        cases = [case | {"is_right": same(case["yours"], case["right"])} for case in found["cases"]]
+        whole = all(isinstance(case["text"], str) and isinstance(case["printed"], str) for case in cases)
+        for case in cases:
+            pictures(case["drawn"])
+        agrees = found["passed"] is all(case["is_right"] for case in cases)
+        if cases and whole and agrees and found.get("known") in (None, *range(len(entry["wrong"]))):
+            return dict(found) | {"cases": cases, "remark": str(found["remark"])}
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        pass  # the report is not ours
+    return {"problem": SPOILT}
+
+
+def _end(ended: Ended, entry: dict[str, Any]) -> str:
+    """Return what it means that a process has ended without a report."""
+    status, seconds = ended.status, entry.get("seconds", SECONDS)
+    if status in (None, -signal.SIGXCPU) or (status == -signal.SIGKILL and ended.cpu_s > seconds):
         return ENDLESS
+    if status == -signal.SIGKILL:
+        return KILLED
     if status < 0:
-        name = signal.Signals(-status).name
+        name = next((known.name for known in signal.Signals if known == -status), f"signal {-status}")
         return f"The process of your answer died ({name}): look for a recursion that never ends, or for too much memory."
     return VANISHED
 
 
 def first_line(error: BaseException) -> str:
-    """The beginning of what an error says, or its kind where it says nothing."""
+    """Return the beginning of what an error says, or its kind where it says nothing."""
     return (str(error).splitlines() or [type(error).__name__])[0][:120]

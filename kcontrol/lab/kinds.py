@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import copy
 import runpy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kcontrol.errors import UserError
+from kcontrol.errors import NotNow, UserError
 from kcontrol.lab import answers, replacing
-from kcontrol.lab.checks import Broken, Case, Entry, Kind, Mark, Marked, ask, comparable, do, evaluate, play, same, short
+from kcontrol.lab.checks import (
+    Broken,
+    Case,
+    Entry,
+    Kind,
+    Mark,
+    Marked,
+    another_type,
+    ask,
+    comparable,
+    do,
+    evaluate,
+    play,
+    same,
+    short,
+)
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
@@ -36,7 +51,11 @@ def rule(entry: Entry) -> Mark:
             where = (
                 f"{place['scenario']}: when {place['when']}, the assignment is {assignment}, the ISR {isr}, and alive are {live}."
             )
-            return Case(f"{where} You say {_leader(yours)}, Kafka says {_leader(leader)}.", yours, leader), right
+            drawn = tuple(
+                {"title": f"{who}: {_leader(says)} leads", "assignment": assignment, "isr": isr, "live": live, "leader": says}
+                for who, says in (("You", yours), ("Kafka", leader))
+            )
+            return Case(f"{where} You say {_leader(yours)}, Kafka says {_leader(leader)}.", yours, leader, drawn), right
 
         return _in_the_machine(entry, compared)
 
@@ -49,16 +68,15 @@ def _leader(broker: int | None) -> str:
 
 def row(entry: Entry) -> Mark:
     """The learner's function is the action of a row of the partition machine, and is asked with (ctx, tp, question)."""
-    from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
-
-    ours = next(r.action for r in PARTITION_TRANSITIONS if f"partition.({r.source}, {r.target})" == entry["replaces"])
+    ours = replacing.ours(entry["replaces"])
 
     def mark(function: Any) -> Marked:
         def compared(place: dict[str, str], *question: Any) -> tuple[Case, Any]:
             right, tp = ours(*question), question[1]
             yours = _decision(ask(function, *question, about=f", when asked about {tp}"))
             where = f"{place['scenario']}: when {place['when']}, {tp} is asked about."
-            return Case(f"{where} You say {short(yours)}, Kafka says {short(_decision(right))}.", yours, _decision(right)), right
+            text = f"{where} You say {short(yours)}, Kafka says {short(_decision(right))}."
+            return Case(text + another_type(yours, _decision(right)), yours, _decision(right)), right
 
         return _in_the_machine(entry, compared)
 
@@ -125,7 +143,7 @@ def _called(entry: Entry, mine: Any, solution: Any, case: Mapping[str, Any]) -> 
     where = case.get("title") or f"{answers.stub_slot(entry).name}({', '.join(map(short, given))})"
     yours = comparable(ask(mine, *copy.deepcopy(given), about=f", when asked {where}"))
     right = comparable(solution(*copy.deepcopy(given)))
-    return Case(f"{where}: you say {short(yours)}, right is {short(right)}.", yours, right)
+    return Case(f"{where}: you say {short(yours)}, right is {short(right)}.{another_type(yours, right)}", yours, right)
 
 
 def query(entry: Entry) -> Mark:
@@ -136,8 +154,10 @@ def query(entry: Entry) -> Mark:
         return Marked([asked(title, lab, mine) for title, lab in runs])
 
     def asked(title: str, lab: Lab, mine: Any) -> Case:
-        yours, right = comparable(ask(mine, _moment(lab), about=f", when asked about this run: {title}")), solution(_moment(lab))
-        return Case(f"{title}: you find {short(yours)}, the run says {short(comparable(right))}.", yours, comparable(right))
+        yours = comparable(ask(mine, _moment(lab), about=f", when asked about this run: {title}"))
+        right = comparable(solution(_moment(lab)))
+        text = f"{title}: you find {short(yours)}, the run says {short(right)}.{another_type(yours, right)}"
+        return Case(text, yours, right, (_drawn(lab, f"{title}: the end of the run"),))
 
     return mark
 
@@ -146,6 +166,11 @@ def _moment(lab: Lab) -> Moment:
     from kcontrol.lab.moment import Moment
 
     return Moment(list(lab.records), lab.name)
+
+
+def _drawn(run: Moment | Lab, title: str) -> dict[str, Any]:
+    """What `verdicts.Cluster` is made of."""
+    return {"title": title, "brokers": list(run.records[0].fields["brokers"]), "state": run.state}
 
 
 def invariant(entry: Entry) -> Mark:
@@ -177,8 +202,9 @@ def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case
             return Case(f"{title}: your invariant says nothing, neither True nor False.", None, right)
         if not answer:
             text = f"{title}: your invariant is broken by record {records[-1].id}, but nothing is wrong there."
-            return Case(text, "is broken", right)
-    return Case(f"{title}: in this run something goes wrong, and your invariant is True after every step.", "holds", right)
+            return Case(text, "is broken", right, (_drawn(moment, f"{title}: after record {records[-1].id}"),))
+    text = f"{title}: in this run something goes wrong, and your invariant is True after every step."
+    return Case(text, "holds", right, (_drawn(moment, f"{title}: the end of the run"),))
 
 
 # ---------------------------------------------------------------- values
@@ -186,19 +212,24 @@ def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case
 
 def value(entry: Entry) -> Mark:
     """The answer is what an expression, `right`, finds in the run of the scenario; with `any_of` it is one of those."""
-    right = comparable(evaluate(entry["right"], lab=play(entry["scenario"][0])))
+    lab = play(entry["scenario"][0])
+    right = comparable(evaluate(entry["right"], lab=lab))
+    drawn = (_drawn(lab, "The end of the run that is asked about"),)
 
     def mark(answer: Any) -> Marked:
         yours = comparable(answer)
         if entry.get("any_of") and any(same(yours, one) for one in right):
             return Marked([Case("", yours, yours)])
-        return Marked([Case("" if same(yours, right) else _not_that(yours, right), yours, right)])
+        text = "" if same(yours, right) else _not_that(yours, right, right[0] if entry.get("any_of") else right)
+        return Marked([Case(text, yours, right, drawn)])
 
     return mark
 
 
-def _not_that(yours: Any, right: Any) -> str:
-    """What can be said about a wrong value without giving away the right one."""
+def _not_that(yours: Any, right: Any, like: Any) -> str:
+    """What can be said about a wrong value without giving away the right one; `like` is of the type that is expected."""
+    if other := another_type(yours, like):
+        return f"You say {short(yours)}.{other}"
     if isinstance(yours, list) and isinstance(right, list) and not same(sorted(yours, key=str), sorted(right, key=str)):
         return f"You list {len(yours)}, and {sum(one in right for one in yours)} of them belong there; {len(right)} are wanted."
     if isinstance(yours, list) and isinstance(right, list):
@@ -215,23 +246,31 @@ def reach(entry: Entry) -> Mark:
 
     After each act the cluster comes to rest, unless `rest` is false. Only the kinds of acts in `allowed` count.
     """
-    (scenario,) = entry["scenario"]
 
     def mark(answer: Any) -> Marked:
         acts = [tuple(act) if isinstance(act, list | tuple) else (act,) for act in answer]
         count = _permitted(acts, entry)
-        with play(scenario) as lab:
-            for number, act in enumerate(acts, 1):
-                _played(lab, act, number)
-                if entry.get("rest", True):
-                    lab.run()
-            lab.run()
-            cases = [_goal(goal, lab, count) for goal in entry["goal"]]
+        with _after(acts, entry) as lab:
+            drawn = (_drawn(lab, f"After your {count} acts"), {**goal, "title": "The goal, reached by other acts"})
+            cases = [_goal(goal, lab, count, drawn) for goal in entry["goal"]]
         few = Case(f"You need {count} acts: {entry['at_most']} have to be enough.", count <= entry["at_most"], True)
         remark = "" if count <= entry["par"] else f"You needed {count} acts; it can be done in {entry['par']}."
         return Marked([few, *cases], remark)
 
+    with _after(answers.shipped(entry, "solution"), entry) as reached:
+        goal = _drawn(reached, "")
     return mark
+
+
+def _after(acts: Iterable[Any], entry: Entry) -> Lab:
+    """The lab of the scenario after these acts, at rest."""
+    lab = play(entry["scenario"][0])
+    for number, act in enumerate(acts, 1):
+        _played(lab, act, number, entry["allowed"])
+        if entry.get("rest", True):
+            lab.run()
+    lab.run()
+    return lab
 
 
 def _permitted(acts: list[tuple[Any, ...]], entry: Entry) -> int:
@@ -242,16 +281,20 @@ def _permitted(acts: list[tuple[Any, ...]], entry: Entry) -> int:
     return sum(act[0] != "run" for act in acts)
 
 
-def _played(lab: Lab, act: tuple[Any, ...], number: int) -> None:
+def _played(lab: Lab, act: tuple[Any, ...], number: int, allowed: list[str]) -> None:
     try:
         do(lab, act)
+    except NotNow as problem:
+        now = ", ".join(repr(other) for other in problem.possible if other[0] in allowed) or "nothing"
+        raise Broken(f"Act {number}, {short(act)}, cannot happen now; what is allowed here and can happen is {now}.") from None
     except UserError as problem:
         raise Broken(f"Act {number} cannot be done: {problem}") from None
 
 
-def _goal(goal: Mapping[str, Any], lab: Lab, count: int) -> Case:
+def _goal(goal: Mapping[str, Any], lab: Lab, count: int, drawn: tuple[dict[str, Any], ...]) -> Case:
     yours = comparable(evaluate(goal["of"], lab=lab))
-    return Case(f"After your {count} acts {goal['what']} is {short(yours)}; the goal is {goal['is']!r}.", yours, goal["is"])
+    text = f"After your {count} acts {goal['what']} is {short(yours)}; the goal is {goal['is']!r}."
+    return Case(text, yours, goal["is"], drawn)
 
 
 # ---------------------------------------------------------------- the table

@@ -33,9 +33,11 @@ from kcontrol.lab import (
 )
 from kcontrol.lab.acting import Acts
 from kcontrol.lab.creating import Assignment
+from kcontrol.lab.listing import Lists
 from kcontrol.lab.moment import Moment, open_journal
 from kcontrol.lab.runs import RunFile
 from kcontrol.lab.saying import Shown, say, show_sentences
+from kcontrol.lab.verdicts import Verdict
 from kcontrol.runtime import journal
 from kcontrol.runtime.journal import Record
 from kcontrol.sim import acts
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
 _open: weakref.WeakSet[Lab] = weakref.WeakSet()
 
 
-class Lab(Acts):
+class Lab(Acts, Lists):
     """A cluster of brokers with its controller, and its journal.
 
     `brokers` is how many there are, or their ids; they start in this order, one after the other has come to rest, unless `start`
@@ -309,7 +311,10 @@ class Lab(Acts):
 
     @staticmethod
     def open(path: str | Path) -> Moment:
-        """A run that was kept in a file, or a recording of real brokers, to look at. Raises UserError where it is neither."""
+        """A run that was kept in a file, or a recording of real brokers, to look at; `Lab.recordings()` lists the recordings.
+
+        Raises UserError where it is neither.
+        """
         return open_journal(path)
 
     @staticmethod
@@ -428,7 +433,7 @@ class Lab(Acts):
         """Pin a fact: print it if it is as it should be, and otherwise raise AssertionError that says so in one sentence."""
         expecting.expect(label, want, got)
 
-    def check(self, id: str, answer: object) -> exercises.Verdict:
+    def check(self, id: str, answer: object) -> Verdict:
         """Try an answer to an exercise in real scenarios, in a process of its own."""
         return exercises.check(id, answer)
 

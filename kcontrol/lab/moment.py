@@ -16,6 +16,7 @@ from kcontrol.lab import (
     electing,
     grouping,
     hosting,
+    listing,
     logs,
     moving,
     parting,
@@ -27,7 +28,6 @@ from kcontrol.lab import (
 )
 from kcontrol.lab.saying import Shown
 from kcontrol.lab.studying import Studies
-from kcontrol.lab.workspace import PROJECT
 from kcontrol.model import TopicPartition
 from kcontrol.pipeline import recording, replay
 from kcontrol.runtime import journal
@@ -252,16 +252,12 @@ class Moment(Studies):
         return f"{self.name}: {self.summary()}; {len(self.records)} records"
 
 
-RECORDINGS = PROJECT / "notebooks" / "recordings"
-
-
 def open_journal(path: str | Path) -> Moment:
     """A run that a file holds, ours or a recording of real brokers. Raises UserError where the file is neither.
 
     The recordings that come with the project go by release and scenario, as in "2.8.2/isr-order".
     """
-    shipped = RECORDINGS / f"{path}.json"
-    path = shipped if shipped.is_file() and not Path(path).exists() else path
+    path = listing.file_of(path)
     records = recording.load(path) if recording.is_recording(path) else None
     if records is None:
         return Moment(journal.read(path), Path(path).stem)

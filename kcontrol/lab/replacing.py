@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import inspect
 import operator
+import sysconfig
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
+import kcontrol
 from kcontrol.controller.election import STRATEGIES, Candidates, Elected
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.errors import UserError
@@ -18,12 +22,22 @@ ELECTIONS = tuple(f"election.{name}" for name in STRATEGIES)
 ROWS = tuple(f"partition.({row.source}, {row.target})" for row in PARTITION_TRANSITIONS)
 
 
+LIBRARIES = (str(Path(kcontrol.__file__).parent), sysconfig.get_path("stdlib"), sysconfig.get_path("platlib"), "<frozen")
+"""Where code is that no learner has written."""
+
+
 class WrongAnswer(TypeError):
     """A learner's function has returned something that is neither a broker's id nor None."""
 
 
 class RuleFailed(Exception):
     """A learner's function has raised: the text says which one and what."""
+
+
+def ours(name: str) -> Callable[..., Any]:
+    """Return our own function of this name, which is one of ELECTIONS and ROWS."""
+    actions = {f"partition.({row.source}, {row.target})": row.action for row in PARTITION_TRANSITIONS}
+    return actions[name] if name in actions else STRATEGIES[name.removeprefix("election.")].rule
 
 
 def checked(replace: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
@@ -44,7 +58,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*arguments)
         except Exception as error:
-            raise RuleFailed(f"your function for {name} failed: {described(error)}") from error
+            raise RuleFailed(f"your function for {name} failed: {described(error)}{place(error)}") from error
 
     return guarded
 
@@ -53,6 +67,15 @@ def described(error: BaseException) -> str:
     """An error as a part of a sentence: its kind, and what it says where it says something."""
     words = " ".join(str(error).split())[:200].rstrip(".")
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def place(error: BaseException) -> str:
+    """Return the number and the text of the line of a learner's code in which an error was raised, in brackets; "" for none."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(LIBRARIES)]
+    if not frames:
+        return ""
+    number, line = frames[-1].lineno, " ".join((frames[-1].line or "").split())[:120]
+    return f" (line {number}: {line})" if line else f" (line {number})"
 
 
 def _as_rule(function: Callable[..., Any]) -> Callable[[Candidates], Elected | None]:

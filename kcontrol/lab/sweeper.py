@@ -28,14 +28,18 @@ def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
     )
 
 
-def kill_marked(mark: str, *, kill: bool) -> bool:
-    """Tells whether a process bears the mark, and kills all that do if `kill` is set."""
+def kill_marked(mark: str, *, kill: bool, variable: str = MARK) -> bool:
+    """Return whether a process bears the mark in this variable of its environment, and kill all that do if `kill` is set.
+
+    The newest process comes first: where each process starts the next one and ends, only the newest one is still there.
+    """
     import psutil  # Not before it is needed: until then this process is to be small.
 
     found = False
-    for process in psutil.process_iter():
+    for pid in sorted(psutil.pids(), reverse=True):
         with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+            process = psutil.Process(pid)
+            if process.environ().get(variable) == mark and process.status() != psutil.STATUS_ZOMBIE:
                 found = True
                 if kill:
                     process.kill()

@@ -136,7 +136,7 @@ def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:
     for name in notebooks:
         if wanted in {name.lower(), name.lower().removesuffix(".ipynb")}:
             return name
-    if found := numbers.get(wanted.zfill(2)) or numbers.get(wanted):
+    if found := (wanted and numbers.get(wanted.zfill(2))) or numbers.get(wanted):
         return found
     raise WorkspaceProblem(f"There is no chapter {chapter!r}: choose one of {', '.join(sorted(numbers))}.")
 

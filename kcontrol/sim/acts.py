@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from kcontrol import znodes
-from kcontrol.errors import UserError
+from kcontrol.errors import NotNow, UserError
 from kcontrol.model import TopicPartition
 from kcontrol.sim import data, exchange, groups, hands, held_answers, lives
 
@@ -165,8 +165,9 @@ def find(world: World, action: Action) -> Callable[..., None]:
     except (AttributeError, TypeError, ValueError):
         raise UserError(f"{action!r} does not have the form {form(action[0])}.") from None
     if not possible:
-        now = ", ".join(map(repr, world.actions()[:12])) or "nothing"
-        raise UserError(f"{action!r} cannot happen now; what can is {now}.")
+        others = world.actions()
+        now = ", ".join(map(repr, others[:12])) or "nothing"
+        raise NotNow(f"{action!r} cannot happen now; what can is {now}.", others)
     return kind.perform
 
 

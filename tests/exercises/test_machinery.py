@@ -18,8 +18,9 @@ from kcontrol import Lab
 from kcontrol.errors import UserError
 from kcontrol.lab import exercises, progress, workspace
 from kcontrol.lab.checks import Broken, comparable
-from kcontrol.lab.exercises import FOLDER, Verdict, check, exercise, registry
+from kcontrol.lab.exercises import FOLDER, check, exercise, registry
 from kcontrol.lab.judge import examine
+from kcontrol.lab.verdicts import Verdict
 from tests.infra.test_cli import assert_one_sentence, kcontrol
 from tests.lab.support import is_one_sentence
 
@@ -192,7 +193,11 @@ def test_a_verdict_is_shown_as_text() -> None:
 @pytest.mark.parametrize(
     ("id", "answer", "words"),
     [
-        ("reach-epoch-3", [("kill", 7)], "Act 1 cannot be done"),
+        (
+            "reach-epoch-3",
+            [("kill", 7)],
+            "Act 1, ('kill', 7), cannot happen now; what is allowed here and can happen is ('kill', 1)",
+        ),
         ("reach-epoch-3", [("set", "/controller_epoch", "3")], "may not be used here; what may is kill, start"),
         ("reach-epoch-3", [()], "may not be used"),
         ("reach-epoch-3", "kill 1", "a list of acts"),
@@ -281,11 +286,13 @@ def test_progress_that_cannot_be_read_is_none(work: Path) -> None:
     assert exercises.hint(WHO).startswith("Hint 1 of 3: ") and exercises.hint(WHO).startswith("Hint 2 of 3: ")
 
 
-def test_hints_come_one_at_a_time_and_begin_anew(work: Path) -> None:
-    """From Python and on the shell it is the same row of hints, and the lab's own call is the same."""
+def test_hints_come_one_at_a_time(work: Path) -> None:
+    """Python and the shell give the same row of hints; after the last hint there is a sentence, and then the first hint again."""
     lab = Lab(brokers=1, runs=None)
-    said = [lab.hint(WHO), kcontrol("exercises", "hint", WHO, "--dir", str(work)).stdout.strip(), lab.hint(WHO), lab.hint(WHO)]
-    assert [hint[:9] for hint in said] == ["Hint 1 of", "Hint 2 of", "Hint 3 of", "Hint 1 of"]
+    on_the_shell = kcontrol("exercises", "hint", WHO, "--dir", str(work)).stdout.strip()
+    said = [on_the_shell, *(lab.hint(WHO) for _ in range(4))]
+    assert [hint[:9] for hint in said] == ["Hint 1 of", "Hint 2 of", "Hint 3 of", "There are", "Hint 1 of"]
+    assert "no more than these 3 hints" in said[3] and is_one_sentence(said[3])
     assert [hint.partition(": ")[2] for hint in said[:3]] == exercise(WHO)["hints"]
 
 
@@ -303,7 +310,9 @@ def test_an_exercise_on_the_shell(work: Path) -> None:
     file.write_text(mine)
     assert kcontrol("exercises", "start", WHO, *folder).returncode == 0 and file.read_text() == mine
     solved = kcontrol("exercises", "check", WHO, *folder)
-    assert solved.returncode == 0 and solved.stdout.startswith("Solved, in 6 scenarios.")
+    assert solved.returncode == 0 and solved.stdout.startswith(
+        "\u2713 Solved: the check reports that your answer is right in all 6 scenarios."
+    )
     line = next(line for line in kcontrol("exercises", "list", *folder).stdout.splitlines() if line.startswith(WHO))
     assert " 0  Fill " in line and "3 min" in line and "solved" in line
     brought = kcontrol("exercises", "reset", WHO, *folder)

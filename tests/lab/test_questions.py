@@ -401,8 +401,10 @@ def test_diagrams_have_the_machines_states_and_counts(lab: Lab) -> None:
 
 
 def test_hints_come_one_at_a_time(opened: Callable[..., Lab]) -> None:
-    """Each call gives the next hint, numbered; after the last they begin anew."""
+    """Each call gives the next hint, numbered; the call after the last one says that there are no more."""
     lab = opened(1)
-    given = [str(lab.hint("who-leads-next")) for _ in range(4)]
+    given = [str(lab.hint("who-leads-next")) for _ in range(5)]
+    while given[-1].startswith("Hint"):  # another test of this process may have taken hints before
+        given = [*given[1:], str(lab.hint("who-leads-next"))]
     numbers = [hint.split(":")[0] for hint in given]
-    assert sorted(numbers[:3]) == ["Hint 1 of 3", "Hint 2 of 3", "Hint 3 of 3"] and given[3] == given[0]
+    assert numbers[1:4] == ["Hint 1 of 3", "Hint 2 of 3", "Hint 3 of 3"] and given[4].startswith("There are no more")

@@ -1,0 +1,370 @@
+"""Whatever an answer does to the process that judges it, `check` returns within its limit, and no process is left.
+
+Each answer has a bound of its own: without any defence it comes to an end within seconds, by `bound` or by a count.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from kcontrol.lab import judging, sweeper
+from kcontrol.lab.exercises import FOLDER, check, exercise
+from kcontrol.lab.judging import CROWDED, ENDLESS, KILLED, MARK, SPOILT, VANISHED
+from kcontrol.lab.supervisor import SECONDS_BY_THE_CLOCK
+from tests.lab.support import is_one_sentence
+
+WHO = "who-leads-next"
+LONGEST_S = SECONDS_BY_THE_CLOCK + 2 * judging.SPARE_SECONDS
+Answer = Callable[..., Any]
+
+
+ALARM_S = 10
+GENERATIONS = 1_500
+MANY = 64
+
+
+def bound() -> None:
+    """End this process by the clock; every process that an answer starts calls this first, for a fork has no alarm."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(ALARM_S)
+
+
+class TooLong(Exception):
+    """A check has not come to its end within its limit."""
+
+
+@pytest.fixture(autouse=True)
+def within_its_limit() -> Iterator[None]:
+    """Raise TooLong where a check takes longer than its limit."""
+
+    def stop(*_: Any) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(LONGEST_S)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def by_mark() -> list[int]:
+    """Every process that bears the mark of a check."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if MARK in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+# ---------------------------------------------------------------- the report
+
+
+def reporting(data: bytes) -> Answer:
+    """An answer that writes this into the report of its check, and ends its process."""
+
+    def answer(assignment: Any, isr: Any, live: Any) -> Any:
+        left = data
+        while left:
+            left = left[os.write(int(sys.argv[1]), left) :]
+        os._exit(0)
+
+    return answer
+
+
+CASE = b'{"text": "", "yours": 1, "right": 1, "drawn": [], "printed": ""}'
+
+
+CLUSTER = b'[{"title": "", "brokers": [1], "state": []}]'
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        b"[]\n",
+        b"null\n",
+        b'{"passed": false}\n',
+        b'{"passed": true, "cases": [], "remark": ""}\n',
+        b'{"passed": false, "remark": "", "cases": [' + CASE + b"]}\n",
+        b'{"passed": true, "remark": "", "known": 77, "cases": [' + CASE + b"]}\n",
+        b'{"passed": true, "remark": "", "cases": [3]}\n',
+        b'{"passed": true, "remark": "", "cases": [' + CASE.replace(b"[]", b"[3]") + b"]}\n",
+        b'{"passed": true, "remark": "", "cases": [' + CASE.replace(b"[]", b'[{"leader": 1}]') + b"]}\n",
+        b'{"passed": true, "remark": "", "cases": ['
+        + CASE.replace(b"[]", b'[{"title": "", "brokers": [1], "state": []}]')
+        + b"]}\n",
+        b"no JSON\n",
+        b"\xff\xfe\n",
+        b"[" * 100_000 + b"\n",
+        b"9" * 10_000 + b"\n",
+    ],
+    ids=[
+        "list",
+        "null",
+        "keys-missing",
+        "no-cases",
+        "contradiction",
+        "unknown-mistake",
+        "no-case",
+        "no-picture",
+        "half-an-election",
+        "no-cluster",
+        "text",
+        "bytes",
+        "deep",
+        "number",
+    ],
+)
+def test_a_report_that_is_none_is_a_sentence(report: bytes) -> None:
+    """A report that an answer has written, and that no check writes, is refused in one sentence."""
+    found = judging.believed(report.decode(errors="replace").rstrip(), exercise(WHO))
+    assert found == {"problem": SPOILT} and is_one_sentence(SPOILT)
+
+
+def test_a_forged_report_is_a_sentence_at_the_front_door() -> None:
+    """A report that is none ends a check in one sentence, and leaves the sign of an answer that has not passed."""
+    said = check(WHO, reporting(b"[]\n"))
+    assert (said.passed, said.text, said.signed) == (False, SPOILT, True)
+
+
+def test_a_report_that_is_too_long_is_a_sentence() -> None:
+    """A report of 100 MB is cut off at a bound."""
+
+    def lengthy(assignment: Any, isr: Any, live: Any) -> Any:
+        bound()
+        for _ in range(100):
+            os.write(int(sys.argv[1]), bytes(1_000_000))
+
+    assert check(WHO, lengthy).text == SPOILT
+
+
+def test_a_report_that_is_not_ended_is_none() -> None:
+    """A report without the end of its line counts as none: its writer was killed on the way."""
+    assert check(WHO, reporting(b'{"open": true}')).text == VANISHED
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory", "link"])
+def test_the_report_in_the_place_of_something_else(kind: str, tmp_path: Path) -> None:
+    """A descriptor of the report that an answer has put something else behind keeps nobody waiting."""
+    place = tmp_path / "report"
+
+    def answer(assignment: Any, isr: Any, live: Any) -> Any:
+        if kind == "fifo":
+            os.mkfifo(place)
+        elif kind == "directory":
+            place.mkdir()
+        else:
+            place.symlink_to("/dev/zero")
+        os.dup2(os.open(place, os.O_RDONLY | os.O_NONBLOCK), int(sys.argv[1]))
+        os._exit(0)
+
+    assert check(WHO, answer).text == VANISHED
+
+
+def test_what_solved_says_is_no_more_than_what_is_known() -> None:
+    """A forged report cannot be told from an honest one, so the verdict speaks of what the check reports and of nothing else."""
+    forged = b'{"passed": true, "remark": "", "cases": [' + CASE + b"]}\n"
+    said = check(WHO, reporting(forged))
+    assert said.passed and said.text.startswith("Solved: the check reports that your answer is right in all 6 scenarios.")
+
+
+# ---------------------------------------------------------------- processes
+
+
+def left_behind(how: str) -> Answer:
+    """An answer that starts a process which is to outlive its check, and returns the right leader."""
+
+    def answer(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+        if how == "no mark":
+            command = [sys.executable, "-c", "import signal, time; signal.alarm(10); time.sleep(900)", "left-behind-by-an-answer"]
+            subprocess.Popen(command, env={}, start_new_session=True)
+        elif os.fork() == 0:
+            bound()
+            os.setsid()
+            if how == "setsid" or os.fork() == 0:
+                bound()
+                os.closerange(0, 256)
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                time.sleep(900)
+            os._exit(0)
+        return next((broker for broker in assignment if broker in isr and broker in live), None)
+
+    return answer
+
+
+def left() -> list[int]:
+    """What answers of `left_behind` have left: processes with the mark, or with the word of theirs that bear no mark."""
+    words = [p.pid for p in psutil.process_iter(["cmdline"]) if "left-behind-by-an-answer" in (p.info["cmdline"] or ())]
+    return [*by_mark(), *words]
+
+
+@pytest.mark.parametrize("how", ["setsid", "double fork", pytest.param("no mark", marks=pytest.mark.skipif(
+    sys.platform != "linux", reason="Only Linux gives a process the orphans of its descendants."))])  # fmt: skip
+def test_no_process_outlives_its_check(how: str) -> None:
+    """A child in a session of its own, with closed descriptors, an orphan, and one without the mark are gone with the check."""
+    assert check(WHO, left_behind(how)).passed
+    assert left() == []
+
+
+def test_processes_are_found_by_their_mark_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the supervisor gets no orphans, as on macOS or once it is dead, a double fork is found by its mark."""
+    killed: list[bool] = []
+    kill_marked = sweeper.kill_marked
+
+    def noting(mark: str, *, kill: bool, variable: str) -> bool:
+        killed.append(kill_marked(mark, kill=kill, variable=variable))
+        return killed[-1]
+
+    monkeypatch.setattr(sweeper, "kill_marked", noting)
+
+    def answer(assignment: Any, isr: Any, live: Any) -> Any:
+        bound()
+        os.kill(os.getppid(), signal.SIGKILL)  # the supervisor: its orphans are given to another process
+        return left_behind("double fork")(assignment, isr, live)
+
+    check(WHO, answer)
+    assert left() == [] and killed[0]
+
+
+def is_first_question() -> bool:
+    """Whether an answer is asked for the first time: it is asked often, and is to start its processes once."""
+    asked_before = "ANSWER_ASKED" in os.environ
+    os.environ["ANSWER_ASKED"] = "yes"
+    return not asked_before
+
+
+def chain(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    """Start a row of processes, each in a session of its own, each started by the one before, which ends; the last one sleeps."""
+    if is_first_question() and os.fork() == 0:
+        for _ in range(GENERATIONS):  # a fixed number, and then the alarm
+            bound()
+            os.setsid()
+            if os.fork() > 0:
+                os._exit(0)
+        bound()
+        time.sleep(ALARM_S)
+        os._exit(0)
+    return next((broker for broker in assignment if broker in isr and broker in live), None)
+
+
+def test_a_chain_of_processes_is_stopped() -> None:
+    """Processes that start each other in a row are gone with the check, though each of them lives for a moment only."""
+    assert check(WHO, chain).passed
+    assert left() == []
+
+
+def test_a_chain_without_a_supervisor_is_stopped() -> None:
+    """An answer that has killed its supervisor, and then starts processes in a row, leaves none."""
+
+    def answer(assignment: Any, isr: Any, live: Any) -> Any:
+        bound()
+        os.kill(os.getppid(), signal.SIGKILL)
+        return chain(assignment, isr, live)
+
+    assert check(WHO, answer).text == VANISHED
+    assert left() == []
+
+
+@pytest.mark.parametrize(("count", "words"), [(3, "Solved"), (MANY, CROWDED)])
+def test_a_crowd_of_processes_is_the_end_of_an_answer(count: int, words: str) -> None:
+    """An answer may start a few processes; with many at a time it is over, and all of them are ended."""
+
+    def answer(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+        bound()
+        for _ in range(count if is_first_question() else 0):
+            if os.fork() == 0:
+                bound()
+                time.sleep(ALARM_S)
+                os._exit(0)
+        if count == MANY:
+            time.sleep(ALARM_S)
+        return next((broker for broker in assignment if broker in isr and broker in live), None)
+
+    assert words in check(WHO, answer).text
+    assert left() == []
+
+
+def test_a_process_of_somebody_else_lives_on() -> None:
+    """A process that a notebook has started before, in a session of its own, outlives a check."""
+    sleeper = subprocess.Popen(
+        [sys.executable, "-c", "import signal, time; signal.alarm(60); time.sleep(60)"], start_new_session=True
+    )
+    try:
+        assert check(WHO, left_behind("double fork")).passed
+        assert sleeper.poll() is None
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_an_interrupted_check_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever interrupts the kernel during a check ends the answer's processes with it."""
+
+    class Impatient(subprocess.Popen[bytes]):
+        def communicate(self, *_: Any, **__: Any) -> Any:
+            while len(by_mark()) < 2:  # the supervisor, and the process of the answer
+                assert self.poll() is None
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("kcontrol.lab.judging.subprocess.Popen", Impatient)
+    with pytest.raises(KeyboardInterrupt):
+        check(WHO, lambda assignment, isr, live: time.sleep(10))
+    assert left() == []
+
+
+# ---------------------------------------------------------------- how a process ended
+
+
+def test_a_kill_from_outside_is_no_loop() -> None:
+    """An answer killed by SIGKILL, as by a system without memory, is not said to be a loop."""
+    said = check(WHO, lambda assignment, isr, live: os.kill(os.getpid(), signal.SIGKILL))
+    assert said.text == KILLED and is_one_sentence(said.text)
+
+
+def test_a_loop_that_does_not_hear_its_limit_is_a_loop() -> None:
+    """An answer that passes over SIGXCPU meets the hard bound, whose SIGKILL still means a loop."""
+
+    def stubborn(assignment: Any, isr: Any, live: Any) -> Any:
+        signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+        while time.process_time() < 60:
+            pass
+
+    assert check(WHO, stubborn).text == ENDLESS
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, 63])
+def test_any_signal_is_a_sentence(number: int) -> None:
+    """A process that a signal has ended is told of in one sentence, whether the signal has a name or not."""
+    said = check(WHO, lambda assignment, isr, live: os.kill(os.getpid(), number))
+    assert "died (" in said.text and is_one_sentence(said.text)
+
+
+def test_the_answer_has_no_input() -> None:
+    """An answer that reads from the keyboard is not waited for: there is nothing to read."""
+    assert "EOFError" in check(WHO, lambda assignment, isr, live: input()).text
+
+
+def test_nothing_of_an_exercise_is_lost_on_its_way() -> None:
+    """An answer of several megabytes arrives."""
+    big = bytes(8_000_000)
+    assert check(WHO, lambda assignment, isr, live: len(big)).text.startswith("Not yet.")
+
+
+def test_limits_of_this_process_stay() -> None:
+    """A check bounds its own process and not the caller's."""
+    before = [resource.getrlimit(what) for what in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_FSIZE)]
+    check(WHO, judging.Text((FOLDER / exercise(WHO)["solution"]).read_text(), "mine.py"))
+    assert before == [resource.getrlimit(what) for what in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_FSIZE)]
