@@ -89,7 +89,7 @@ def refusals(record: Record) -> Iterator[str]:
     """What an answer to an admin client refuses, one sentence for each partition."""
     if record.kind != "respond" or not str(record.fields["correlation_id"]).startswith("admin-"):
         return
-    body = record.fields["body"]
+    body = record.fields["body"] or {}  # a request that was thrown out of the controller's queue has an answer without a body
     for partition, code in (body.get("partitions") or {}).items():
         if isinstance(code, str) and code != "NONE":
             reason = f" ({REASONS[code]})" if code in REASONS else ""
