@@ -80,6 +80,12 @@ def _learn(r: Record) -> Lines:
     yield f"{r.id.node}  {f['context']}.{f['field']}{shown}"
 
 
+def _decided(r: Record) -> Lines:
+    f = r.fields
+    if f["thread"] != "requests" and not f["event"].endswith("ResponseReceived"):
+        yield f"{r.id.node}  {f['thread']}: {f['event']}"
+
+
 def asked(effect: Any) -> str:
     """An effect in one line: its kind, and the path, field or timer that it is about."""
     paths = getattr(effect, "paths", None) or (getattr(effect, "path", None),)
@@ -100,6 +106,9 @@ KINDS: dict[str, dict[str, Callable[[Record], Lines]]] = {
                  "drop": lambda r: iter([f"{r.id.node}  drops {r.fields['type']} {r.fields['path']}"]),
                  "fail": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['error']}"]),
                  "thrown": lambda r: iter([f"{r.id.node}  {r.fields['error']} is thrown"])},
+    "turns":    {"begin": _decided,  # no requests and answers, of which other traces tell
+                 "drop": lambda r: iter([f"{r.id.node}  drops {r.fields['type']} {r.fields['path']}"]),
+                 "fail": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['error']}"])},
     "reads":    {"read": _read},
     "watches":  {"notify": lambda r: iter([f"zk -> {r.fields['to']}  {r.fields['type']} {r.fields['path']}"])},
     "memory":   {"learn": _learn},
