@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kcontrol.znodes import (
+    BROKER_IDS,
     CONTROLLER,
     CONTROLLER_EPOCH,
     TOPICS,
@@ -16,6 +17,7 @@ from kcontrol.znodes import (
     decode_state,
     decode_topic,
     delete_topic_path,
+    parent,
 )
 
 State = dict[str, Any]
@@ -53,6 +55,12 @@ def controller(state: State) -> tuple[int, int] | None:
     held = node["controller"].get("controller_epoch", 0) if node else 0
     stored = state["znodes"].get(CONTROLLER_EPOCH, ["0"])[0]
     return broker, held or (int(stored) if stored.isdecimal() else 0)
+
+
+def without_session(state: State) -> list[int]:
+    """Return the brokers whose znode below /brokers/ids no session owns: it stays whether or not there is such a broker."""
+    names = {path[len(BROKER_IDS) + 1 :]: owner for path, (_, _, owner) in state["znodes"].items() if parent(path) == BROKER_IDS}
+    return sorted(int(name) for name, owner in names.items() if name.isdecimal() and owner is None)
 
 
 def partitions(state: State) -> list[Partition]:

@@ -424,6 +424,8 @@ def summary(state: dict[str, Any], brokers: Iterable[int] = ()) -> str:
     living = len(state["nodes"])
     all_of = len({*map(str, brokers), *state["nodes"]})
     count = f"{living} of {all_of} brokers" if living < all_of else f"{living} broker{'s' * (living != 1)}"
+    if lasting := scene.without_session(state):
+        count += f", {listed(f'broker {n}' for n in lasting)} registered without a session"
     controller = scene.controller(state)
     rules = f"broker {controller[0]} is controller (epoch {controller[1]})" if controller else "no controller"
     states = [scene.condition(p, state) for p in scene.partitions(state)]

@@ -99,6 +99,12 @@ def test_what_is_no_json_is_shown_as_it_is(lab: Lab) -> None:
     assert list(theirs.partitions().index) == ["t-0", "t-1"]
 
 
+def test_a_registration_without_a_session_is_in_the_summary(opened: Callable[..., Lab]) -> None:
+    """A persistent /brokers/ids/7 is named above the listing that shows it, and is not counted as a living broker."""
+    lab = opened(start=False).create("/brokers").create("/brokers/ids").create("/brokers/ids/7", '{"version":5}')
+    assert Lab.observe(lab).summary() == "0 brokers, broker 7 registered without a session, no controller, no partitions"
+
+
 # ---------------------------------------------------------------- somebody's real ZooKeeper
 
 
