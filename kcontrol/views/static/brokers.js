@@ -56,7 +56,7 @@ function makeCard(broker) {
 // What else there is to know: what waits outside its threads, and whom it obeys where that is not the controller.
 function extras(node, scene) {
   const obeys = node.broker.controller_id, epoch = scene.state.nodes[scene.crowned]?.controller.controller_epoch, found = [];
-  if (node.notices.length) found.push(`✉ ${plural(node.notices.length, "watch event")} to hear`);
+  if (node.notices.length) found.push(`✉ ${node.notices.length}`);
   const timers = Object.keys(node.timers).length, parked = Object.keys(node.parked).length;
   if (timers) found.push(plural(timers, "timer"));
   if (parked) found.push(`${plural(parked, "request")} parked`);
@@ -75,6 +75,7 @@ function drawCard(card, broker, scene) {
   setText(parts.standing, text);
   setClass(parts.standing, `kc-standing${deposed ? " deposed" : ""}`);
   keyed(parts.threads, threads.map((thread) => ({ node, thread })), (t) => t.thread, makeThread, drawThread);
+  setTitle(parts.extra, node?.notices.length ? `${plural(node.notices.length, "watch event")} not delivered yet` : "");
   setText(parts.extra, node ? extras(node, scene) || (threads.length ? "" : "idle") : "");
   setText(parts.session, [frozen ? "frozen" : "", sessionOf(broker, scene)].filter(Boolean).join(", "));
 }
