@@ -10,11 +10,14 @@ import fcntl
 import hashlib
 import json
 import os
+import re
+import select
 import shutil
 import ssl
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,16 +26,26 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "kcontrol.json"
 OWN_UV = ROOT / ".uv"
-LOCKS = {"light": ROOT / "requirements-light.lock", "full": ROOT / "requirements.lock"}
+LOCKS = {
+    "light": ROOT / "requirements-light.lock",
+    "lab": ROOT / "requirements-lab.lock",
+    "full": ROOT / "requirements.lock",
+}
+"""The locks by level, each of which holds those before it: the simulated world, Java and Spark, the tools of the tests."""
+GIGABYTES = {"light": "0.1", "lab": "0.6", "full": "0.7"}
 OLDEST_UV = (0, 11, 0)
 UV_NAMES = {
     "index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
     "cert": "SSL_CERT_FILE", "trusted-host": "UV_INSECURE_HOST", "proxy": "ALL_PROXY",
 }  # fmt: skip
+PROGRESS = re.compile(
+    r" *(?:(?P<begun>Downloading|Building)|Downloaded|Built) (?P<name>\S+)(?P<size> \(.*\))?$| [-+~] \S+==|[A-Z][a-z]+ed \d+ "
+)
+"""The lines in which uv says what it fetches, builds and installs."""
 USAGE = """usage: ./run [--light] COMMAND
 
   lab [--light] [--no-browser] [--port N] [--dir DIR]   open the workbook in JupyterLab
-  test [--all] [--require PARTS]                        run the tests
+  test [--all] [--require PARTS]                        add the tools of the tests, and run them
   doctor                                                say what is there and what is missing
   kcontrol ...                                          the command line in the environment
   python ...                                            Python in the environment
@@ -67,8 +80,15 @@ def read_stamp() -> dict[str, str]:
 
 
 def is_ready(level: str) -> bool:
-    """Tells whether the environment is complete for this level; a full one also serves where a light one is asked for."""
-    return read_stamp() in ([stamp_for("full")] if level == "full" else [stamp_for("light"), stamp_for("full")])
+    """Tells whether the environment is complete for this level; one of a higher level serves too."""
+    found = read_stamp()
+    return found == stamp_for(found.get("level", "")) and highest(level, found.get("level")) == found["level"]
+
+
+def highest(level: str, other: str | None) -> str:
+    """Returns the level that holds more; `other` counts only where it is a level."""
+    levels = list(LOCKS)
+    return max(level, other, key=levels.index) if other in levels else level
 
 
 def say(text: str) -> None:
@@ -77,13 +97,66 @@ def say(text: str) -> None:
 
 
 def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
-    """Runs a command to its end and tells whether it succeeded.
+    """Runs a command to its end and tells whether it succeeded; what it says is printed where it failed, unless it is quiet.
 
     The command inherits the lock, so that one which outlives this process still keeps others from the half-made environment.
     """
-    output = subprocess.DEVNULL if quiet else sys.stderr
-    done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, close_fds=False, check=False)
-    return done.returncode == 0
+    pipe, progress = subprocess.PIPE, Progress()
+    with subprocess.Popen(
+        command, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, close_fds=False
+    ) as process:
+        assert process.stdout is not None
+        while True:
+            if select.select([process.stdout], [], [], 1)[0]:
+                chunk = os.read(process.stdout.fileno(), 65536)
+                if not chunk:
+                    break
+                progress.said += chunk
+            progress.show()
+    progress.clear()
+    if process.returncode and not quiet:
+        print(progress.messages(), file=sys.stderr, flush=True)
+    return process.returncode == 0
+
+
+class Progress:
+    """What uv has said so far. On a terminal `show` keeps one line that says what is being fetched and built; elsewhere none."""
+
+    def __init__(self) -> None:
+        self.said, self._began, self._is_shown = b"", time.monotonic(), False
+
+    def lines(self) -> list[str]:
+        """Returns the whole lines."""
+        return self.said.decode(errors="replace").splitlines()
+
+    def messages(self) -> str:
+        """Returns the lines that are no progress: what has gone wrong."""
+        return "\n".join(line for line in self.lines() if not PROGRESS.match(line))
+
+    def pending(self) -> list[str]:
+        """Returns the packages that are being fetched or built now, with their sizes."""
+        found: dict[str, str] = {}
+        for match in filter(None, map(PROGRESS.match, self.lines())):
+            if match["begun"]:
+                found[match["name"]] = match["name"] + (match["size"] or "")
+            else:
+                found.pop(match["name"], None)
+        return list(found.values())
+
+    def show(self) -> None:
+        """Draws the line anew."""
+        pending = self.pending()
+        if pending and sys.stderr.isatty():
+            more = f" and {len(pending) - 3} more" if len(pending) > 3 else ""
+            text = f"kcontrol: {time.monotonic() - self._began:.0f} s, waiting for {', '.join(pending[:3])}{more}"
+            print(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
+            self._is_shown = True
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self._is_shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            self._is_shown = False
 
 
 def pinned_uv() -> tuple[str, str]:
@@ -207,25 +280,28 @@ def make(level: str) -> None:
     with alone():
         if is_ready(level):
             return
-        found = read_stamp()
-        say(
-            f"making the environment in {VENV} (once; {'0.1' if level == 'light' else '0.7'} GB to fetch where nothing is cached)"
-        )
+        found, began = read_stamp(), time.monotonic()
+        level = highest(level, found.get("level"))
+        is_new = found.get("root") != str(ROOT)
+        if is_new:
+            say(f"making the environment in {VENV} (once; {GIGABYTES[level]} GB to fetch where nothing is cached)")
+        else:
+            say(f"completing the environment in {VENV} (once; only what is missing is fetched)")
         env = {key: value for key, value in os.environ.items() if key not in {"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"}}
         uv = find_uv(env)
         env |= pip_settings(env)
-        if found.get("root") != str(ROOT):
+        if is_new:
             shutil.rmtree(VENV, ignore_errors=True)
             if not run((uv, "venv", "--quiet", "--clear", "--no-python-downloads", "--python", sys.executable, VENV), env):
                 raise SetupFailed(f"The environment could not be made in {VENV}: see the message above.")
-        level = "full" if found.get("level") == "full" and found["root"] == str(ROOT) else level
-        STAMP.unlink(missing_ok=True)
+        STAMP.write_text(json.dumps({"level": level}))  # without a root: what is interrupted here is made anew, for this level
         install(uv, level, env)
         STAMP.write_text(json.dumps(stamp_for(level)))
+        say(f"the environment is ready, after {time.monotonic() - began:.0f} s")
 
 
 def split(arguments: list[str]) -> tuple[str, str, list[str]]:
-    """Returns the command, the level it needs (any, light or full) and what is left for the command itself.
+    """Returns the command, the level it needs (light, lab, full, or any) and what is left for the command itself.
 
     Raises:
         SetupFailed: the command is unknown, or the tests are asked for with `--light`.
@@ -241,7 +317,7 @@ def split(arguments: list[str]) -> tuple[str, str, list[str]]:
         raise SetupFailed("The tests need everything: run ./run test without --light.")
     if light:
         return command, "light", rest
-    return command, "full" if command in {"lab", "test"} else "any", rest
+    return command, {"lab": "lab", "test": "full"}.get(command, "any"), rest
 
 
 def hand_over(command: str, rest: list[str]) -> None:
@@ -266,7 +342,8 @@ def main(arguments: list[str]) -> int:
         return 0 if arguments[:1] not in ([], ["--light"]) else 2
     try:
         command, level, rest = split(arguments)
-        wanted = level if level != "any" else "light" if read_stamp().get("level") == "light" else "full"
+        made = read_stamp().get("level")
+        wanted = level if level != "any" else made if made in LOCKS else "lab"
         if not is_ready(wanted):
             make(wanted)
     except SetupFailed as problem:

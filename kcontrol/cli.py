@@ -1,5 +1,7 @@
 """The command line: parses and calls."""
 
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -212,5 +214,11 @@ def main() -> int:
         app(prog_name="kcontrol")
     except UserError as problem:
         print(f"kcontrol: {problem}", file=sys.stderr)
+        return 1
+    except OSError as problem:
+        if problem.filename is not None or problem.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
+        print(f"kcontrol: The answer cannot be written ({problem.strerror}): write it to another place.", file=sys.stderr)
         return 1
     return 0

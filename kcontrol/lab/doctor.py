@@ -13,8 +13,6 @@ from pathlib import Path
 
 import psutil
 from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
 from kcontrol.errors import UserError
 from kcontrol.lab.server import FIRST_PORT, is_taken
@@ -144,12 +142,16 @@ def findings() -> Iterator[Finding]:
 
 
 def report(console: Console) -> bool:
-    """Prints the report and tells whether the simulated world can run."""
-    table = Table("part", "state", Column("found", overflow="fold"), box=None, padding=(0, 1, 0, 0), show_header=False)
+    """Prints the report and tells whether the simulated world can run.
+
+    No line is wrapped, so that a path can be copied as it is.
+    """
     works = True
     for finding in findings():
         works = works and finding.state != "missing"
-        text = finding.found + (f"\n-> {finding.advice}" if finding.advice else "")
-        table.add_row(finding.part, finding.state, Text(text))
-    console.print(table)
+        lines = [
+            f"{finding.part:10} {finding.state:7} {finding.found}",
+            *([f"{'':19}-> {finding.advice}"] if finding.advice else []),
+        ]
+        console.print("\n".join(lines), markup=False, highlight=False, emoji=False, soft_wrap=True)
     return works

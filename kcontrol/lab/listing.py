@@ -11,6 +11,7 @@ import pandas as pd
 from kcontrol.errors import UserError
 from kcontrol.lab import exercises, predicting, progress, tables
 from kcontrol.lab.workspace import PROJECT
+from kcontrol.views import text
 
 SHIPPED = PROJECT / "notebooks" / "recordings"
 SUFFIX = ".json"
@@ -69,11 +70,15 @@ def shipped() -> list[tuple[str, str]]:
 def file_of(name: str | Path) -> Path:
     """Return the file that a path or the name of a recording means.
 
-    Raises UserError, listing the recordings, for a name such as "2.8.2/x" that neither a file nor a recording has.
+    Raises UserError for a path that is too long, and, listing the recordings, for a name such as "2.8.2/x" that neither a file
+    nor a recording has.
     """
     release, _, scenario = str(name).rpartition("/")
-    if Path(name).exists() or release not in {known for known, _ in shipped()}:
-        return Path(name)
+    try:
+        if Path(name).exists() or release not in {known for known, _ in shipped()}:
+            return Path(name)
+    except OSError as error:
+        raise UserError(f"The file {text.clean(str(name))} cannot be read: {error.strerror}.") from None
     there = [known for of, known in shipped() if of == release]
     if scenario not in there:
         raise UserError(f"There is no recording {str(name)!r}; of {release} there are {', '.join(there)}.")

@@ -19,6 +19,7 @@ from kcontrol.lab import (
     listing,
     logs,
     moving,
+    old_runs,
     parting,
     remembering,
     statistics,
@@ -202,8 +203,9 @@ class Moment(Studies):
         raise UserError(f"{run!r} is no run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
 
     def save(self, path: str | Path) -> None:
-        """Write the whole journal to a file. Raises UserError where that cannot be done."""
+        """Write the whole journal to a file, which is then never cleared. Raises UserError where that cannot be done."""
         journal.write(self.records, path)
+        old_runs.keep(Path(path))
 
     # ---------------------------------------------------------------- reasons and pictures
 

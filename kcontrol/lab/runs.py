@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
+from kcontrol.lab import old_runs
 from kcontrol.lab.saying import say
 from kcontrol.runtime.journal import Record, to_line
 
@@ -17,12 +18,14 @@ SUFFIX = ".jsonl"
 class RunFile:
     """One run's journal on disk, brought up to date by `flush`; where that fails, it says so once and gives up.
 
-    `path` is None where no file is wanted, or none can be written.
+    `path` is None where no file is wanted, or none can be written. The folder "runs" is the one of `old_runs`, which is cleared.
     """
 
     def __init__(self, folder: str | Path | None, label: str) -> None:
         self._written = 0
-        self.path = None if folder is None else self._place(Path(folder), label)
+        self._is_cleared = folder == old_runs.NAME
+        place = old_runs.folder() if self._is_cleared else folder
+        self.path = None if place is None else self._place(Path(place), label)
 
     @staticmethod
     def _place(folder: Path, label: str) -> Path:
@@ -39,6 +42,9 @@ class RunFile:
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self._is_cleared:
+                old_runs.begin(self.path)
+                self._is_cleared = False
             with self.path.open("ab") as file:
                 file.writelines(map(to_line, records[self._written :]))
         except OSError as problem:

@@ -16,7 +16,7 @@ from nbformat.sign import NotebookNotary
 from rich.console import Console
 
 from kcontrol.errors import UserError
-from kcontrol.lab import sweeper, workspace
+from kcontrol.lab import old_runs, sweeper, workspace
 
 SETTINGS = Path(__file__).parent / "jupyter"
 FIRST_PORT = 8888
@@ -32,6 +32,8 @@ def prepare_environment(folder: Path, runtime: Path, mark: str) -> None:
     os.environ["JUPYTER_RUNTIME_DIR"] = str(runtime)
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     os.environ["JUPYTERLAB_WORKSPACES_DIR"] = str(folder / ".kcontrol" / "workspaces")
+    # What is chosen in the workbook, such as the theme, is not written into the settings of the user's other Jupyters.
+    os.environ["JUPYTERLAB_SETTINGS_DIR"] = str(folder / ".kcontrol" / "settings")
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, [str(SETTINGS), os.environ.get("JUPYTER_CONFIG_PATH")]))
     # Notebooks call `kcontrol` and `dot`, which live beside this Python.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
@@ -46,10 +48,25 @@ def trust(folder: Path, source: Path) -> None:
             notary.sign(read(path, as_version=4))
 
 
+def first_chapter() -> str:
+    """Returns the name of the notebook that opens first."""
+    notebooks = (name for name in sorted(workspace.shipped(workspace.PROJECT / "notebooks")) if name.endswith(".ipynb"))
+    return next(notebooks, "")
+
+
 def first_page() -> str:
     """Returns the path of the page that opens first: the first chapter."""
-    notebooks = (name for name in sorted(workspace.shipped(workspace.PROJECT / "notebooks")) if name.endswith(".ipynb"))
-    return f"/lab/tree/{quote(next(notebooks, ''))}"
+    return f"/lab/tree/{quote(first_chapter())}"
+
+
+def welcome(folder: Path, address: str) -> str:
+    """Returns the lines that say where the workbook is, what to open first, where the learner's files are and how to stop."""
+    return "\n".join([
+        f"The workbook is open at {address}",
+        f"Begin with {first_chapter()}: run its cells with Shift+Enter.",
+        f"Your own copy of the notebooks, your exercises and your runs are in {folder}",
+        "Ctrl-C here stops the workbook and everything that it has started; your files stay.",
+    ])  # fmt: skip
 
 
 def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
@@ -110,6 +127,16 @@ def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
         )  # fmt: skip
 
 
+def clear_old_runs(runs: Path, console: Console) -> None:
+    """Clears the learner's oldest runs where there are too many, and says so; where that fails they stay."""
+    try:
+        said = old_runs.clear(runs)
+    except OSError as problem:
+        said = f"The oldest runs in {runs} could not be deleted ({problem.strerror})."
+    if said:
+        console.print(said, markup=False, highlight=False, soft_wrap=True)
+
+
 def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> None:
     """Fills the learner's folder, opens JupyterLab on it and returns when JupyterLab ends; kernels and what they started end too.
 
@@ -122,7 +149,9 @@ def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> Non
     if port is not None and is_taken(port):
         raise LabProblem(f"Port {port} is in use: choose another one with --port, or none to get a free one.")
     folder = folder.expanduser().resolve()
-    report(workspace.prepare(folder), folder, Console(stderr=True))
+    console = Console(stderr=True)
+    report(workspace.prepare(folder), folder, console)
+    clear_old_runs(folder / old_runs.NAME, console)
     trust(folder, workspace.PROJECT / "notebooks")
     mark, runtime = secrets.token_hex(16), private_folder()
     guard = sweeper.start(mark, runtime)
@@ -137,7 +166,7 @@ def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> Non
             def announce() -> None:
                 next_may_start()
                 address = app.connection_url.rstrip("/") + first_page()
-                print(f"The workbook is open at {address}?token={app.identity_provider.token}", flush=True)
+                print(welcome(folder, f"{address}?token={app.identity_provider.token}"), flush=True)
 
             app.io_loop.add_callback(announce)  # It runs after JupyterLab's own callback, which binds the port.
             app.start()

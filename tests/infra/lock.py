@@ -25,11 +25,12 @@ def main(
     upgrade: Annotated[bool, typer.Option(help="Take the newest versions that are allowed.")] = False,
     packages: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Upgrade these alone.")] = None,
 ) -> None:
-    """Write requirements.lock, and from it requirements-light.lock and binder/requirements.txt."""
+    """Write requirements.lock, and from it requirements-lab.lock, requirements-light.lock and binder/requirements.txt."""
     newest = [f"--upgrade-package={name}" for name in packages] if packages else ["--upgrade"] if upgrade else []
     universal = ["--universal", "--python-version", "3.11"]
     compile_lock(EVERYTHING, ["spark", "test", "build", "setup"], universal + newest)
     pinned = ["--constraint", EVERYTHING, "--upgrade"]
+    compile_lock("requirements-lab.lock", ["spark"], universal + pinned)
     compile_lock("requirements-light.lock", [], universal + pinned)
     # Binder has one Python on Linux, so its list needs no markers and can be read by any pip.
     binder = ["--python-version", "3.12", "--python-platform", "linux"]

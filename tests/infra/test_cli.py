@@ -133,6 +133,26 @@ def test_open_prints_kafkas_own_lines() -> None:
     )
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="This system has no /dev/full.")
+@pytest.mark.parametrize("command", [("open", "2.8.2/isr-order"), ("exercises", "list")])
+def test_an_answer_that_cannot_be_written(command: tuple[str, ...]) -> None:
+    """Where stdout is full, one sentence on stderr says so."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "kcontrol", *command], stdout=full, stderr=subprocess.PIPE, text=True,
+            check=False, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "kcontrol: The answer cannot be written (No space left on device): write it to another place.\n"
+
+
+def test_a_path_that_is_too_long() -> None:
+    """A path of ten thousand characters is one short sentence."""
+    done = kcontrol("open", "x" * 10_000)
+    assert_one_sentence(done, "cannot be read", "too long")
+    assert len(done.stderr) < 500
+
+
 def test_open_writes_a_page(tmp_path: Path) -> None:
     """`open --html` writes a page with the run, and says where; where it cannot be written it says so."""
     page = tmp_path / "run.html"

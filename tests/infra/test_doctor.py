@@ -30,11 +30,19 @@ def test_every_part_has_a_line_and_what_is_missing_has_advice() -> None:
 def test_one_screen() -> None:
     """The report has at most fifty lines on a terminal of a hundred columns, and names every part."""
     _, text = printed()
-    assert len(text.splitlines()) <= 50
+    assert sum(-(-len(line) // 100) for line in text.splitlines()) <= 50
     assert all(
         part in text
         for part in ("Python", "Packages", "Java", "ZooKeeper", "Spark", "dot", "Chromium", "Ports", "Memory", "Disk")
     )
+
+
+def test_no_path_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At eighty columns a long path with a blank, in what is found and in the advice, stays on one line."""
+    path = "/srv/Kurs März/x y/" + "a-long-name/" * 10 + "bin/java"
+    monkeypatch.setattr(doctor, "CHECKS", (lambda: Finding("Java", "note", f"25 at {path}", f"Delete {path}."),))
+    _, text = printed(width=80)
+    assert text == f"Java       note    25 at {path}\n{'':19}-> Delete {path}.\n"
 
 
 @pytest.mark.zookeeper

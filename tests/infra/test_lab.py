@@ -50,6 +50,7 @@ class Lab:
     process: "subprocess.Popen[str]"
     address: str
     folder: Path
+    welcome: list[str]
 
     def ask(self, path: str, method: str = "GET", body: dict[str, Any] | None = None) -> Any:
         """Asks the server's API, with the token, and returns what it answers."""
@@ -111,7 +112,7 @@ def start(folder: Path, *options: str) -> Iterator[Lab]:
             assert process.stdout is not None
             line = process.stdout.readline()
             assert line.startswith("The workbook is open at http://127.0.0.1:"), line
-            yield Lab(process, line.split()[-1], folder)
+            yield Lab(process, line.split()[-1], folder, [process.stdout.readline().rstrip() for _ in range(3)])
         finally:
             process.kill()
 
@@ -129,6 +130,31 @@ def test_the_address_answers(lab: Lab) -> None:
     with OPENER.open(lab.address, timeout=60) as answer:
         assert answer.status == 200
         assert b"jupyter-config-data" in answer.read()
+
+
+def test_it_says_what_to_open_where_the_copy_is_and_how_to_stop(lab: Lab) -> None:
+    """Three lines follow the address; the folder is named as it is, with its blank and its umlaut."""
+    begin, copy, stop = lab.welcome
+    assert begin.startswith("Begin with 00-")
+    assert copy.endswith(f" are in {lab.folder}")
+    assert stop.startswith("Ctrl-C here stops the workbook")
+
+
+def test_a_chosen_theme_stays_in_the_learners_folder(lab: Lab) -> None:
+    """JupyterLab's settings are written below the learner's folder, and nothing of them below the user's home."""
+    setting = "/lab/api/settings/@jupyterlab/apputils-extension:themes"
+    url = urllib.parse.urlsplit(lab.address)
+    request = urllib.request.Request(
+        f"http://{url.netloc}{setting}", method="PUT", data=json.dumps({"raw": '{"theme": "JupyterLab Dark"}'}).encode(),
+        headers={"Authorization": f"token {urllib.parse.parse_qs(url.query)['token'][0]}"},
+    )  # fmt: skip
+    with OPENER.open(request, timeout=60) as answer:
+        assert answer.status == 204
+    assert lab.ask(setting)["raw"] == '{"theme": "JupyterLab Dark"}'
+    assert list((lab.folder.parent / "home").rglob("*.jupyterlab-settings")) == []
+    assert [path.name for path in (lab.folder / ".kcontrol" / "settings").rglob("*.jupyterlab-settings")] == [
+        "themes.jupyterlab-settings"
+    ]
 
 
 def test_without_the_token_nothing_is_told(lab: Lab) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.parts import ROOT
 
-LOCKS = ["requirements.lock", "requirements-light.lock", "binder/requirements.txt"]
+LOCKS = ["requirements.lock", "requirements-lab.lock", "requirements-light.lock", "binder/requirements.txt"]
 PIN = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+)(?: ; (.+?))? \\$")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")
 
@@ -71,6 +71,15 @@ def test_the_light_lock_has_the_core_and_neither_java_nor_spark() -> None:
     light, wanted = pins("requirements-light.lock").keys(), declared()
     assert set(wanted[""]) - light == set()
     assert set(wanted["spark"]) & light == set()
+
+
+def test_a_learners_lock_has_spark_and_no_tool_of_a_contributor() -> None:
+    """The lock of `./run lab` adds to the light one the extra `spark` and nothing of the extras `test`, `build` and `setup`."""
+    lab, wanted = pins("requirements-lab.lock").keys(), declared()
+    assert set(wanted[""] + wanted["spark"]) - lab == set()
+    assert pins("requirements-light.lock").keys() - lab == set()
+    needed_anyway = {"jsonschema", "nbclient", "pyyaml"}  # by JupyterLab's server
+    assert set(wanted["test"] + wanted["build"] + wanted["setup"]) & lab <= needed_anyway
 
 
 def test_binder_pins_python_and_what_readers_need() -> None:

@@ -84,7 +84,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project's folder as far as the bootstrap looks, with a whole environment in it."""
     root = tmp_path / "project"
     (root / ".venv" / "bin").mkdir(parents=True)
-    for name in ("pyproject.toml", "requirements.lock", "requirements-light.lock"):
+    for name in ("pyproject.toml", *(path.name for path in bootstrap.LOCKS.values())):
         shutil.copy(ROOT / name, root)
     python = root / ".venv" / "bin" / "python"
     python.symlink_to(sys.executable)
@@ -92,18 +92,109 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(bootstrap, "VENV", root / ".venv")
     monkeypatch.setattr(bootstrap, "OWN_UV", root / ".uv")
     monkeypatch.setattr(bootstrap, "STAMP", root / ".venv" / "kcontrol.json")
-    monkeypatch.setattr(bootstrap, "LOCKS", {"light": root / "requirements-light.lock", "full": root / "requirements.lock"})
+    monkeypatch.setattr(bootstrap, "LOCKS", {level: root / path.name for level, path in bootstrap.LOCKS.items()})
     bootstrap.STAMP.write_text(json.dumps(bootstrap.stamp_for("full")))
     return root
 
 
-def test_a_full_environment_serves_light_too(project: Path) -> None:
-    """A full environment is ready for both levels, a light one for the light level alone."""
-    assert bootstrap.is_ready("full")
-    assert bootstrap.is_ready("light")
-    bootstrap.STAMP.write_text(json.dumps(bootstrap.stamp_for("light")))
-    assert not bootstrap.is_ready("full")
-    assert bootstrap.is_ready("light")
+@pytest.mark.parametrize(
+    ("made", "serves"), [("light", ["light"]), ("lab", ["light", "lab"]), ("full", ["light", "lab", "full"])]
+)
+def test_an_environment_serves_its_level_and_those_below(made: str, serves: list[str], project: Path) -> None:
+    """A full environment is ready for every level, a lab's not for the tests, a light one for the light level alone."""
+    bootstrap.STAMP.write_text(json.dumps(bootstrap.stamp_for(made)))
+    assert [level for level in bootstrap.LOCKS if bootstrap.is_ready(level)] == serves
+
+
+@pytest.fixture
+def installed(project: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The levels for which the environment has been installed, in order; nothing is really installed."""
+    levels: list[str] = []
+    monkeypatch.setattr(bootstrap, "find_uv", lambda env: Path("uv"))
+    monkeypatch.setattr(bootstrap, "run", lambda command, env: (project / ".venv" / "bin").mkdir(parents=True) or True)
+    monkeypatch.setattr(bootstrap, "install", lambda uv, level, env: levels.append(level))
+    return levels
+
+
+@pytest.mark.parametrize(("stamp", "asked", "made"), [
+    ({"level": "lab"}, "full", "full"),
+    ({"level": "full"}, "lab", "full"),
+    ({"level": "full"}, "light", "full"),
+    ({"level": "full", "root": None}, "lab", "full"),
+    ({"level": "boo"}, "lab", "lab"),
+    ({}, "lab", "lab"),
+])  # fmt: skip
+def test_what_was_added_is_not_lost(
+    stamp: dict[str, str | None], asked: str, made: str, project: Path, installed: list[str]
+) -> None:
+    """An environment that is made anew, after a new lock or after an interruption, is made for the highest level it ever had."""
+    found = {"root": str(project), "inputs": "of an older lock"} | stamp
+    bootstrap.STAMP.write_text(json.dumps(found if stamp else []))
+    bootstrap.make(asked)
+    assert installed == [made]
+    assert json.loads(bootstrap.STAMP.read_text()) == bootstrap.stamp_for(made)
+
+
+def test_an_interrupted_installation_is_made_anew_for_its_level(
+    project: Path, installed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stamp of a half-made environment is that of no complete one, and keeps the level."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    bootstrap.STAMP.write_text(json.dumps(bootstrap.stamp_for("full") | {"inputs": "of an older lock"}))
+    monkeypatch.setattr(bootstrap, "install", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bootstrap.make("lab")
+    assert [level for level in bootstrap.LOCKS if bootstrap.is_ready(level)] == []
+    assert bootstrap.read_stamp() == {"level": "full"}
+
+
+@pytest.mark.parametrize(("command", "level"), [("lab", "lab"), ("test", "full"), ("python", "any"), ("doctor", "any")])
+def test_only_the_tests_need_the_tools_of_the_tests(command: str, level: str) -> None:
+    """The workbook is opened without them."""
+    assert bootstrap.split([command])[1] == level
+
+
+UV_SAYS = """Using Python 3.11.2 environment at: .venv
+Resolved 3 packages in 375ms
+Downloading babel (9.7MiB)
+Downloading debugpy (2.9MiB)
+   Building pyspark==4.3.0
+ Downloaded debugpy
+"""
+REST = " Downloaded babel\n      Built pyspark==4.3.0\nPrepared 3 packages in 9s\nInstalled 3 packages in 1s\n + babel==2.18.0\n"
+
+
+def test_what_is_being_fetched_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a terminal the packages that are fetched or built now are on one line, which is gone at the end."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    progress = bootstrap.Progress()
+    progress.said += UV_SAYS.encode()
+    progress.show()
+    shown = capsys.readouterr().err
+    assert shown.endswith("waiting for babel (9.7MiB), pyspark==4.3.0") and "\n" not in shown
+    progress.said += REST.encode()
+    assert progress.pending() == []
+    progress.clear()
+    assert capsys.readouterr().err == "\r\033[K"
+
+
+def test_progress_is_no_line_of_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where stderr is no terminal, nothing is printed of what is fetched, built and installed."""
+    program = f"import sys; sys.stderr.write({UV_SAYS + REST!r})"
+    assert bootstrap.run((sys.executable, "-c", program), dict(os.environ))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_goes_wrong_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a command fails, its messages are printed without its progress; where it is quiet, nothing is."""
+    program = f"import sys; sys.stderr.write({UV_SAYS + 'error: Failed to fetch'!r}); sys.exit(2)"
+    assert not bootstrap.run((sys.executable, "-c", program), dict(os.environ))
+    assert capsys.readouterr().err.splitlines()[-1:] == ["error: Failed to fetch"]
+    assert not bootstrap.run((sys.executable, "-c", program), dict(os.environ), quiet=True)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("harm", ["no stamp", "half a stamp", "no python", "dead python", "moved", "new lock", "new project"])
@@ -196,3 +287,5 @@ def test_a_fresh_copy_in_an_awkward_place(tmp_path: Path) -> None:
     assert answer("python", "-c", probe)[0] == f"{root / package} False"
     answer("test", "--help")
     assert answer("python", "-c", probe, env=offline) == (f"{root / package} True", "")
+    tools = "import importlib.util as u; print([u.find_spec(name) is not None for name in ('mypy', 'playwright', 'pyspark')])"
+    assert answer("python", "-c", tools) == ("[True, True, True]", "")
