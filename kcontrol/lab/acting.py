@@ -9,7 +9,7 @@ from typing import Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
 from kcontrol.generations import rules
-from kcontrol.lab import creating, electing, logs, moving
+from kcontrol.lab import arguments, creating, electing, logs, moving
 from kcontrol.lab.creating import Assignment
 from kcontrol.lab.moment import Moment
 from kcontrol.lab.saying import say
@@ -109,7 +109,7 @@ class Acts(Moment):
     def fail_log_dir(self, broker: int, partition: str) -> Self:
         """Let the log directory fail in which a running broker has this partition; its other directories are well."""
         hosted = self.state["nodes"][str(self._alive(broker))]["broker"].get("hosted", {})
-        if partition not in hosted:
+        if arguments.words(partition, "A partition", "t-0") not in hosted:
             names = text.listed(sorted(hosted), ALL) or "none"
             raise UserError(f"Broker {broker} has no replica of {partition!r}; those that it has: {names}.")
         return self._act("fail_log_dir", broker, partition)
@@ -159,6 +159,8 @@ class Acts(Moment):
 
     def create(self, path: str, data: str = "") -> Self:
         """Create a persistent znode by hand."""
+        arguments.words(path, "A znode's path", "/x")
+        arguments.words(data, "A znode's data", "")
         if path in self.state["znodes"]:
             raise UserError(f"There is a znode {path} already; lab.set changes what it holds.")
         if not path.startswith("/") or parent(path) not in ("/", *self.state["znodes"]):
@@ -167,7 +169,7 @@ class Acts(Moment):
 
     def set(self, path: str, data: str) -> Self:
         """Rewrite a znode by hand."""
-        return self._act("set", self._there(path), data)
+        return self._act("set", self._there(path), arguments.words(data, "A znode's data", ""))
 
     def delete(self, path: str) -> Self:
         """Delete a znode by hand; it must have no children."""
@@ -244,6 +246,7 @@ class Acts(Moment):
         return found
 
     def _there(self, path: str) -> str:
+        arguments.words(path, "A znode's path", "/controller")
         if path not in self.state["znodes"]:
             siblings = text.listed(sorted(p for p in self.state["znodes"] if parent(p) == parent(str(path))), ALL)
             raise UserError(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kcontrol.errors import UserError
+from kcontrol.lab import arguments
 from kcontrol.sim import acts
 from kcontrol.sim.world import Action, World
 from kcontrol.views import text
@@ -17,6 +18,7 @@ def free_name(name: object, taken: Mapping[str, Any]) -> str:
     """A name that no branch has yet. Raises UserError for one that is taken, or is none."""
     if not isinstance(name, str) or not name.strip():
         raise UserError(f'{name!r} is no name for a branch: use words, such as "what if".')
+    arguments.storable(name)
     if name in taken:
         raise UserError(f"There is a branch {name!r} already; choose another name. The branches are {text.listed(taken, 30)}.")
     return name

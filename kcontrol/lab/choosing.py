@@ -8,6 +8,7 @@ from typing import Any
 
 from kcontrol.config import BrokerConfig
 from kcontrol.errors import UserError
+from kcontrol.lab import arguments
 from kcontrol.sim import hands, player
 from kcontrol.sim.settings import FAULTS, Settings
 from kcontrol.views import text
@@ -28,6 +29,14 @@ def _named(config: Any) -> Mapping[str, Any]:
     if not isinstance(config, Mapping):
         raise UserError(f"{config!r} holds no settings: name each with its value, as in {EXAMPLE}.")
     return config
+
+
+def _consumers(consumers: Any) -> Mapping[str, str]:
+    named = arguments.mapping(consumers, "Consumers", '{"a": "g"}')
+    for name, group in named.items():
+        arguments.words(name, "A consumer's name", "a")
+        arguments.words(group, f"The group of consumer {name}", "g")
+    return named
 
 
 def topic_settings(release: str, config: Any) -> dict[str, str]:
@@ -52,14 +61,15 @@ def settings(
     consumers: Mapping[str, str] | None = None,
 ) -> Settings:
     """The settings of a run. Raises UserError, listing what is legal, for what is not."""
+    arguments.words(release, "The release", "2.8")
+    arguments.whole(seed, "The seed")
+    consumers = _consumers(consumers)
     try:
         chosen = BrokerConfig.of(release)
         for key, value in _named(config).items():
             chosen = chosen.but(key, value, release)
         faults = (*FAULTS, "consumer") if consumers else FAULTS
-        found = Settings(
-            release, _ids(brokers), seed, chosen, faults=faults, replace=replace, data=data, consumers=consumers or {}
-        )
+        found = Settings(release, _ids(brokers), seed, chosen, faults=faults, replace=replace, data=data, consumers=consumers)
         found.rules()
     except ValueError as problem:
         raise _refused(problem) from None

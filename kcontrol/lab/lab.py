@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from kcontrol.errors import UserError
 from kcontrol.lab import (
+    arguments,
     beside,
     branching,
     choosing,
@@ -86,16 +87,17 @@ class Lab(Acts, Lists):
         otherwise: str | None = None,
         runs: str | Path | None = "runs",
     ) -> None:
-        settings = choosing.settings(
-            brokers, release, seed, config or {}, replacing.checked(replace or {}), bool(data), consumers
-        )
+        replaced = replacing.checked(arguments.mapping(replace, "Replaced functions", '{"election.offline": mine}'))
+        assigned = arguments.mapping(topics, "Topics", '{"t": [[1, 2, 3]]}')
+        runs = None if runs is None else arguments.path(runs, "runs")
+        settings = choosing.settings(brokers, release, seed, {} if config is None else config, replaced, bool(data), consumers)
         opened = stage.open_stage(settings, "zookeeper" if zookeeper else world, zookeeper, otherwise)
         self._take(opened.world, opened.world.kind, opened.closing, runs)
         self.zookeeper = opened.address
         try:
             for broker in settings.brokers if start else ():
                 self.start(broker).run()
-            for topic, assignment in (topics or {}).items():
+            for topic, assignment in assigned.items():
                 self.create_topic(topic, assignment).run()
         except BaseException:
             self.close()
@@ -185,6 +187,7 @@ class Lab(Acts, Lists):
 
     def _act(self, *action: Any) -> Self:
         self._require_open()
+        arguments.storable(action)
         try:
             self._step(tuple(map(_plain_number, action)))
         finally:
@@ -232,6 +235,7 @@ class Lab(Acts, Lists):
 
         It goes on in the simulated world. Raises UserError for a record that is not there.
         """
+        arguments.words(name, "A branch's name", "what if")
         if self.world == "simulated" and at is None:
             world = self._world.fork()
         else:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from kcontrol.errors import UserError
-from kcontrol.lab import tables
+from kcontrol.lab import arguments, tables
 from kcontrol.views import scene, text
 
 State = dict[str, Any]
@@ -30,6 +30,7 @@ def require(state: State) -> State:
 def replicas(state: State, partition: str) -> dict[int, State]:
     """The logs of a partition, by broker. Raises UserError for a partition that has none."""
     logs = require(state)
+    arguments.words(partition, "A partition", "t-0")
     found = {int(n): held[partition] for n, held in logs.items() if partition in held}
     if not found:
         names = text.listed(sorted({tp for held in logs.values() for tp in held})) or "none"

@@ -11,6 +11,7 @@ import pandas as pd
 
 from kcontrol.errors import UserError
 from kcontrol.lab import (
+    arguments,
     beside,
     deleting,
     electing,
@@ -162,7 +163,7 @@ class Moment(Studies):
         """
         if words not in (None, "kafka"):
             raise UserError(f"The journal cannot be had in the words {words!r}; there is 'kafka', the words of Kafka's own logs.")
-        kinds = dict.fromkeys(record.kind for record in self.records)
+        kinds = list(dict.fromkeys(record.kind for record in self.records))
         if kind is not None and kind not in kinds:
             raise UserError(f"The journal has no record of kind {kind!r}; it has {', '.join(sorted(kinds))}.")
         found = tables.journal(self.records, text.say, kind)
@@ -204,8 +205,9 @@ class Moment(Studies):
 
     def save(self, path: str | Path) -> None:
         """Write the whole journal to a file, which is then never cleared. Raises UserError where that cannot be done."""
-        journal.write(self.records, path)
-        old_runs.keep(Path(path))
+        place = arguments.path(path, "run.jsonl")
+        journal.write(self.records, place)
+        old_runs.keep(place)
 
     # ---------------------------------------------------------------- reasons and pictures
 
@@ -224,6 +226,7 @@ class Moment(Studies):
         from kcontrol.lab import pictures
         from kcontrol.views import diagrams
 
+        machine = arguments.words(machine, "What is drawn", "partition")
         if machine in pictures.PICTURES:
             return pictures.PICTURES[machine](self.records, self.state)
         found = grouping.states(self.state) if machine == "group" else tables.states_at_the_controller(self.state, machine)
@@ -233,6 +236,7 @@ class Moment(Studies):
         from kcontrol.controller import partition_machine, replica_machine
 
         found = {"partition": partition_machine.PARTITION_TRANSITIONS, "replica": replica_machine.REPLICA_TRANSITIONS}
+        machine = arguments.words(machine, "A machine", "partition")
         found["group"] = grouping.table(self.records[0].fields["release"])
         if machine not in found:
             from kcontrol.lab.pictures import PICTURES
@@ -259,7 +263,10 @@ def open_journal(path: str | Path) -> Moment:
 
     The recordings that come with the project go by release and scenario, as in "2.8.2/isr-order".
     """
-    path = listing.file_of(path)
+    try:
+        path = listing.file_of(arguments.path(path, "run.jsonl"))
+    except OSError as problem:
+        raise UserError(f"{arguments.shown(str(path))} cannot be opened: {problem.strerror}.") from None
     records = recording.load(path) if recording.is_recording(path) else None
     if records is None:
         return Moment(journal.read(path), Path(path).stem)

@@ -84,6 +84,8 @@ def _asked(function: Own, world: World) -> Any:
 
 
 def _named(function: Own) -> tuple[str, str]:
+    if not callable(function):
+        raise UserError(f"{function!r} is no invariant: it should be a function of the world whose docstring says what holds.")
     sentence = (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
     if not sentence:
         raise UserError(f"{function!r} is no invariant: it should be a function of the world whose docstring says what holds.")

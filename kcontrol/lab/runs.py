@@ -13,6 +13,8 @@ from kcontrol.lab.saying import say
 from kcontrol.runtime.journal import Record, to_line
 
 SUFFIX = ".jsonl"
+LONGEST_LABEL = 100
+"""File systems take names of 255 bytes, of which the time, a number and the suffix need some."""
 
 
 class RunFile:
@@ -32,7 +34,7 @@ class RunFile:
         """A name that says when and what, and that no other run has; a `folder` that is a file is taken as it is."""
         if folder.exists() and not folder.is_dir():
             return folder.absolute()
-        stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{re.sub(r'[^A-Za-z0-9]+', '-', label).strip('-')}"
+        stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{re.sub(r'[^A-Za-z0-9]+', '-', label).strip('-')[:LONGEST_LABEL]}"
         names = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
         return next(path for name in names if not (path := folder.absolute() / f"{name}{SUFFIX}").exists())
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from kcontrol.errors import UserError
+from kcontrol.lab import arguments
 from kcontrol.lab.saying import say
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
@@ -66,7 +67,9 @@ def open_stage(settings: Settings, world: str, zookeeper: str | None, otherwise:
     Raises:
         UserError: there is no such world, or it cannot be had and `otherwise` names no other one.
     """
-    for name in filter(None, (world, otherwise)):
+    if zookeeper is not None:
+        arguments.words(zookeeper, "A ZooKeeper's address", "localhost:2181/chroot")
+    for name in (world, *([] if otherwise is None else [otherwise])):
         if name not in WORLDS:
             raise UserError(f"There is no world {name!r}; there are {' and '.join(map(repr, WORLDS))}.")
     if world == "simulated":

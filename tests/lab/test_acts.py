@@ -134,6 +134,24 @@ REFUSED: list[tuple[Callable[[Lab], object], str]] = [
     (lambda lab: lab.predict("boo"), "writes-to-t-0"),
     (lambda lab: lab.check("boo", print), "who-leads-next"),
     (lambda lab: lab.hint("boo"), "who-leads-next"),
+    (lambda lab: lab.save(None), "run.jsonl"),  # type: ignore[arg-type]
+    (lambda lab: lab.save("/x\ud800"), "surrogate"),
+    (lambda lab: lab.open(3), "run.jsonl"),  # type: ignore[arg-type]
+    (lambda lab: lab.open("a" * 300), "cannot be opened"),
+    (lambda lab: lab.get([]), "'/controller'"),  # type: ignore[arg-type]
+    (lambda lab: lab.set([], ""), "'/controller'"),  # type: ignore[arg-type]
+    (lambda lab: lab.create(5), "text"),  # type: ignore[arg-type]
+    (lambda lab: lab.create("/\ud800"), "surrogate"),
+    (lambda lab: lab.set("/controller", "\ud800"), "surrogate"),
+    (lambda lab: lab.step(("set", "/controller", "\udcff")), "surrogate"),
+    (lambda lab: lab.journal([]), "start"),  # type: ignore[arg-type]
+    (lambda lab: lab.diagram([]), "'partition'"),  # type: ignore[arg-type]
+    (lambda lab: lab.moves([]), "'partition'"),  # type: ignore[arg-type]
+    (lambda lab: lab.fail_log_dir(1, []), "'t-0'"),  # type: ignore[arg-type]
+    (lambda lab: lab.check_invariants("x"), "function of the world"),  # type: ignore[arg-type]
+    (lambda lab: lab.check_invariants(5), "function of the world"),  # type: ignore[arg-type]
+    (lambda lab: lab.branch("\ud800"), "surrogate"),
+    (lambda lab: lab.fork(5), "'what if'"),  # type: ignore[arg-type]
 ]
 
 
@@ -161,6 +179,25 @@ MADE_OF: list[tuple[dict[str, Any], str]] = [
     ({"replace": {"boo": print}}, "election.offline"),
     ({"replace": {"election.offline": 3}}, "function"),
     ({"topics": {"t": []}}, "[[1, 2, 3], [2, 3, 1]]"),
+    ({"topics": ["t"]}, '{"t": [[1, 2, 3]]}'),
+    ({"topics": 5}, '{"t": [[1, 2, 3]]}'),
+    ({"topics": {"\ud800": [[1]]}}, "a to z"),
+    ({"release": 2.8}, "'2.8'"),
+    ({"release": None}, "'2.8'"),
+    ({"consumers": ["a"]}, '{"a": "g"}'),
+    ({"consumers": {"a": 5}}, "not 5"),
+    ({"consumers": {5: "g"}}, "not 5"),
+    ({"consumers": {"a": "\ud800"}}, "surrogate"),
+    ({"consumers": {"\udfff": "g"}}, "surrogate"),
+    ({"config": 5}, "unclean.leader.election.enable"),
+    ({"config": []}, "unclean.leader.election.enable"),
+    ({"runs": 5}, "'runs'"),
+    ({"seed": "x"}, "whole number"),
+    ({"seed": None}, "whole number"),
+    ({"world": None}, "'simulated' and 'zookeeper'"),
+    ({"otherwise": ""}, "'simulated' and 'zookeeper'"),
+    ({"zookeeper": 5}, "localhost:2181"),
+    ({"replace": 5}, "election.offline"),
 ]
 
 
@@ -284,3 +321,9 @@ def test_an_id_from_a_table(lab: Lab) -> None:
     lab.kill(lab.brokers().index[2]).run().expire(lab.controllers().broker.iloc[-1]).run()
     assert lab.brokers().alive.tolist() == [True, True, False]
     assert [type(word) for word in lab.records[-1].cause or ()] == [int, int, int]
+
+
+def test_a_long_name_of_a_branch(lab: Lab) -> None:
+    """A branch may have a name that is longer than a file's; its file has the beginning of the name."""
+    branch = lab.branch("a" * 300)
+    assert branch.path is not None and branch.path.is_file() and "a" * 80 in branch.path.name
