@@ -132,7 +132,21 @@ class Question:
         return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
 
     def tell(self) -> None:
-        """Show the outcome in the output of the running cell; where the question is open, it follows there after the answer."""
+        """Show the outcome below all that the running cell shows; of an open question it follows there after the answer."""
+        from IPython.core.getipython import get_ipython
+
+        shell = get_ipython()
+        if shell is None:
+            self._show_outcome()
+            return
+
+        def once(_: object) -> None:
+            shell.events.unregister("post_run_cell", once)
+            self._show_outcome()
+
+        shell.events.register("post_run_cell", once)
+
+    def _show_outcome(self) -> None:
         from IPython.display import display
 
         self._run_has_shown = True
@@ -199,9 +213,9 @@ class Question:
             return f"<p>{first}</p><details><summary>Show the outcome without an answer</summary>{facts}</details>"
         colour, word = BADGE[self.is_right]
         badge = f'<b style="background:{colour};color:#fff;border-radius:4px;padding:1px 8px">{word}</b>'
-        yours = f"Your answer: {escape(self._yours)}"
-        right = "" if self.is_right else f"<p>✓ Right is: {escape(self.options[self.right - 1])}</p>"
-        return f'<div style="border-left:4px solid {colour};padding-left:10px"><p>{badge} {yours}</p>{right}{facts}</div>'
+        lines = "".join(f'<div style="margin-top:4px">{escape(line)}</div>' for line in self.outcome()[1:])
+        yours = f"<div>{badge} Your answer: {escape(self._yours)}</div>"
+        return f'<div style="border-left:4px solid {colour};padding-left:10px">{yours}{lines}</div>'
 
     # ---------------------------------------------------------------- form
 

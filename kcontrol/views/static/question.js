@@ -17,10 +17,11 @@ function goOn(root) {
   (next ?? own)?.focus({ preventScroll: true });
 }
 
-// On an option the letters of JupyterLab's command mode (`d d`, `x`) do nothing. The keys that run a cell work everywhere.
-function passRunKeys(root) {
+// On an option the letters of JupyterLab's command mode (`d d`, `x`) do nothing. The keys that run a cell work there too.
+// JupyterLab's bindings match the focused element itself, so the attribute has to be on each option.
+function passRunKeys(buttons) {
   const pass = (event) => {
-    if (root.contains(event.target)) root.toggleAttribute("data-lm-suppress-shortcuts", !RUN_KEYS(event));
+    if (buttons.includes(event.target)) event.target.toggleAttribute("data-lm-suppress-shortcuts", !RUN_KEYS(event));
   };
   window.addEventListener("keydown", pass, true);
   return () => window.removeEventListener("keydown", pass, true);
@@ -39,7 +40,7 @@ function render({ model, el }) {
   const buttons = model.get("options").map((text, index) => {
     const button = element("button", "kc-option");
     button.type = "button";
-    button.append(element("span", "kc-mark"), element("span", "kc-number", `${index + 1}`), element("span", "kc-text", text));
+    button.append(element("span", "kcq-mark"), element("span", "kcq-number", `${index + 1}`), element("span", "kcq-text", text));
     button.addEventListener("click", () => {
       if (button.getAttribute("aria-disabled") === "true") return;
       model.send({ choose: index + 1 });
@@ -62,8 +63,7 @@ function render({ model, el }) {
   };
   list.append(...buttons);
   root.append(asked, list, said);
-  root.setAttribute("data-lm-suppress-shortcuts", "");
-  const stop = passRunKeys(root);
+  const stop = passRunKeys(buttons);
   for (const name of ["chosen", "marks", "said"]) model.on(`change:${name}`, show);
   show();
   el.append(root);
