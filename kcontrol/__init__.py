@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab as Lab
-    from kcontrol.runtime import journal as journal
+    from kcontrol.runtime import journal_file as journal
 
 __all__ = ["Lab", "journal"]
 
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
 
         return Lab
     if name == "journal":
-        from kcontrol.runtime import journal
+        from kcontrol.runtime import journal_file
 
-        return journal
+        return journal_file
     raise AttributeError(f"module 'kcontrol' has no attribute {name!r}")

@@ -28,11 +28,11 @@ from kcontrol.lab import (
     subjects,
     tables,
 )
-from kcontrol.lab.saying import Shown
+from kcontrol.lab.saying import Shown, warn
 from kcontrol.lab.studying import Studies
 from kcontrol.model import TopicPartition
 from kcontrol.pipeline import recording, replay
-from kcontrol.runtime import journal
+from kcontrol.runtime import journal_file
 from kcontrol.runtime.history import History, State
 from kcontrol.runtime.journal import Journal, Record
 from kcontrol.views import text
@@ -206,7 +206,7 @@ class Moment(Studies):
     def save(self, path: str | Path) -> None:
         """Write the whole journal to a file, which is then never cleared. Raises UserError where that cannot be done."""
         place = arguments.path(path, "run.jsonl")
-        journal.write(self.records, place)
+        journal_file.write(self.records, place)
         old_runs.keep(place)
 
     # ---------------------------------------------------------------- reasons and pictures
@@ -259,7 +259,9 @@ class Moment(Studies):
 
 
 def open_journal(path: str | Path) -> Moment:
-    """A run that a file holds, ours or a recording of real brokers. Raises UserError where the file is neither.
+    """Return the run that a file holds, ours or a recording of real brokers; of a journal that ends early, say so on stderr.
+
+    Raises UserError where the file is neither, or is damaged.
 
     The recordings that come with the project go by release and scenario, as in "2.8.2/isr-order".
     """
@@ -267,7 +269,20 @@ def open_journal(path: str | Path) -> Moment:
         path = listing.file_of(arguments.path(path, "run.jsonl"))
     except OSError as problem:
         raise UserError(f"{arguments.shown(str(path))} cannot be opened: {problem.strerror}.") from None
-    records = recording.load(path) if recording.is_recording(path) else None
-    if records is None:
-        return Moment(journal.read(path), Path(path).stem)
-    return Moment(replay.to_journal(records), f"Kafka {records['release']}, {records['scenario']}")
+    if recording.is_recording(path):
+        found = recording.load(path)
+        return Moment(_checked(replay.to_journal(found), path), f"Kafka {found['release']}, {found['scenario']}")
+    records, is_whole = journal_file.load(path)
+    if not is_whole:
+        warn(
+            f"The journal {path} ends early, after record {records[-1].id}: its last line, which counts the records, is missing."
+        )
+    return Moment(records, Path(path).stem)
+
+
+def _checked(records: list[Record], path: str | Path) -> list[Record]:
+    """Return the records of a recording. Raises UserError where they contradict each other."""
+    try:
+        return list(journal_file.check(records))
+    except journal_file.WRONG as problem:
+        raise UserError(f"The recording {path} contradicts itself: {problem}.") from None

@@ -6,10 +6,12 @@ import re
 import time
 from collections.abc import Sequence
 from itertools import count
+from os import SEEK_END
 from pathlib import Path
 
 from kcontrol.lab import old_runs
 from kcontrol.lab.saying import say
+from kcontrol.runtime import journal_file
 from kcontrol.runtime.journal import Record, to_line
 
 SUFFIX = ".jsonl"
@@ -25,6 +27,7 @@ class RunFile:
 
     def __init__(self, folder: str | Path | None, label: str) -> None:
         self._written = 0
+        self._end: int | None = None  # where the last line of the file begins
         self._is_cleared = folder == old_runs.NAME
         place = old_runs.folder() if self._is_cleared else folder
         self.path = None if place is None else self._place(Path(place), label)
@@ -39,7 +42,7 @@ class RunFile:
         return next(path for name in names if not (path := folder.absolute() / f"{name}{SUFFIX}").exists())
 
     def flush(self, records: Sequence[Record]) -> None:
-        """Append what has come since the last time."""
+        """Append what has come since the last time, over the line that ended the journal."""
         if self.path is None or len(records) == self._written:
             return
         try:
@@ -47,8 +50,14 @@ class RunFile:
             if self._is_cleared:
                 old_runs.begin(self.path)
                 self._is_cleared = False
-            with self.path.open("ab") as file:
+            if not self.path.exists():
+                self._written, self._end = 0, 0
+            with self.path.open("r+b" if self.path.exists() else "wb") as file:
+                self._end = file.seek(0, SEEK_END) if self._end is None else file.seek(self._end)
                 file.writelines(map(to_line, records[self._written :]))
+                file.flush()
+                self._end = file.tell()
+                file.write(journal_file.end(len(records)))
         except OSError as problem:
             say(
                 f"The journal of this run cannot be kept in {self.path} ({problem.strerror}): the lab goes on without it, "

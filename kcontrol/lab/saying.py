@@ -13,6 +13,11 @@ def say(text: str) -> None:
     print(text)
 
 
+def warn(text: str) -> None:
+    """Print one line on stderr."""
+    print(f"kcontrol: {text}", file=sys.stderr)
+
+
 class Shown(str):
     """Text that a notebook shows as it is, without quotes."""
 

@@ -201,7 +201,8 @@ def _request_rows(record: Record, answers: Mapping[str, Any], waiting: set[Any],
 
 def _answer(body: Mapping[str, Any]) -> str:
     """The error of the request as a whole, or else those of its partitions."""
-    return ", ".join(sorted({*body["errors"].values()})) or "NONE" if body["error"] == "NONE" else str(body["error"])
+    error, errors = body.get("error", "NONE"), body.get("errors", {})
+    return ", ".join(sorted({*map(str, errors.values())})) or "NONE" if error == "NONE" else str(error)
 
 
 def _queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:

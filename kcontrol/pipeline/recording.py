@@ -18,6 +18,8 @@ from kcontrol.errors import UserError
 from kcontrol.model import LeaderAndIsr, TopicPartition
 from kcontrol.runtime.fold import Fold
 from kcontrol.runtime.journal import Record
+from kcontrol.runtime.journal_file import LONGEST_BYTES, opened
+from kcontrol.runtime.record_fields import BrokerId, BrokerIds, Int32, Partition, Subject
 from kcontrol.views.kafka_words import NOBODY_LEADS, NOBODY_LEADS_LOGGED_SINCE
 from kcontrol.znodes import CONTROLLER_EPOCH, encode_state, state_path
 
@@ -48,34 +50,34 @@ MASKS = (
 
 
 class _Write(msgspec.Struct):
-    by: int | str
+    by: BrokerId | Literal["tool"]
     op: Literal["create", "set", "delete", "open", "close", "rejected"]
     path: str = ""
-    data: Any = None
+    data: dict[str, Any] | str | None = None
     ephemeral: bool = False
-    version: int = 0
-    multi: int = 0
+    version: Int32 = 0
+    multi: Int32 = 0
     deleted: list[str] = []
     codes: list[int | None] = []
     checked: dict[str, int] = {}
 
 
 class _Transition(msgspec.Struct):
-    by: int
-    epoch: int
+    by: BrokerId
+    epoch: Int32
     machine: Literal["partition", "replica"]
-    subject: str
+    subject: Subject
     source: str | None = msgspec.field(name="from")
     to: str
     failed: bool = False
 
 
 class _Request(msgspec.Struct):
-    by: int
-    to: int
+    by: BrokerId
+    to: BrokerId
     api: Literal["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
-    controller_epoch: int
-    partitions: dict[str, dict[str, Any]]
+    controller_epoch: Int32
+    partitions: dict[Partition, dict[str, Any]]
 
 
 class _Znode(msgspec.Struct):
@@ -95,8 +97,8 @@ class _Step(msgspec.Struct):
 class _Recording(msgspec.Struct):
     release: str
     scenario: str
-    brokers: list[int]
-    session_timeout_ms: int
+    brokers: BrokerIds
+    session_timeout_ms: Int32
     unclean: bool | None
     steps: list[_Step]
 
@@ -104,19 +106,24 @@ class _Recording(msgspec.Struct):
 def is_recording(path: str | Path) -> bool:
     """Whether a file looks as if it were meant to be a recording, whole or not; False for one that cannot be read."""
     try:
-        content = Path(path).read_bytes()
+        with opened(path) as file:
+            first = file.readline(LONGEST_BYTES)
+            if b'"kind"' in first and b'"at_ms"' in first:
+                return False
+            return b'"release"' in first + file.read(LONGEST_BYTES)
     except OSError:
         return False
-    first = content.lstrip().partition(b"\n")[0]
-    return b'"release"' in content and not (b'"kind"' in first and b'"at_ms"' in first)
 
 
 def load(path: str | Path) -> Recording:
     """A recording from a file. Raises UserError where the file cannot be read or holds no recording, in words that say where."""
     try:
-        content = Path(path).read_bytes()
+        with opened(path) as file:
+            content = file.read(LONGEST_BYTES + 1)
     except OSError as error:
         raise UserError(f"The recording {path} cannot be read: {error.strerror}.") from None
+    if len(content) > LONGEST_BYTES:
+        raise UserError(f"{path} is not a recording of brokers: it has more than {LONGEST_BYTES:,} bytes.")
     return parse(content, str(path))
 
 
@@ -128,7 +135,7 @@ def parse(content: bytes, name: str) -> Recording:
         since(found["release"])
     except msgspec.ValidationError as error:
         raise UserError(f"{name} is not a recording of brokers: {error}.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{name} is broken JSON: {error}.") from None
     except ValueError as error:
         raise UserError(f"{name} is not a recording of brokers: {error}.") from None

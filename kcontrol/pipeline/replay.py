@@ -15,6 +15,7 @@ from kcontrol.model import TopicPartition
 from kcontrol.pipeline.recording import RECORDED, TOOL, Recording, Step, long, state_key, text_of
 from kcontrol.pipeline.weaving import Item, Leaderships, is_isr_change, weave
 from kcontrol.runtime.journal import JOURNAL_VERSION, OUTSIDE, Journal, Record, RecordId
+from kcontrol.runtime.journal_file import WRONG
 from kcontrol.znodes import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, ISR_CHANGE_NOTIFICATION, TOPICS, state_path
 
 WORLD = TOOL  # what no broker does has the node OUTSIDE, as in every journal
@@ -31,7 +32,7 @@ def to_journal(recording: Recording) -> list[Record]:
     for number, step in enumerate(recording["steps"]):
         try:
             replay.step(number, step, recording["steps"][number + 1 :])
-        except (KeyError, ValueError, TypeError, IndexError) as problem:
+        except WRONG as problem:
             raise UserError(f"The recording {recording['scenario']} contradicts itself in step {number}: {problem!r}.") from None
     return replay.journal.records
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kcontrol.errors import UserError
-from kcontrol.runtime.journal import OUTSIDE, OUTSIDE_IN_VERSION_1
+from kcontrol.runtime.journal import OUTSIDE
+from kcontrol.runtime.journal_file import OUTSIDE_IN_VERSION_1
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 SUFFIX = ".jsonl"
 
 UPGRADED = "IF(struct({0}[0], {0}[1]) = struct({1}, {2}), array(BIGINT({3}), {0}[1], {0}[2]), {0})"
-"""An id of any version of the journal as the present version has it: see `journal.UPGRADES`."""
+"""An id of any version of the journal as the present version has it: see `journal_file.UPGRADES`."""
 
 LINE = """
     id ARRAY<BIGINT>, kind STRING, cause ARRAY<BIGINT>, at_ms BIGINT, fields STRING

@@ -1,6 +1,6 @@
 """The one output. Every record says who, what, and because of which other record.
 
-A journal in a file is JSON lines; the first record is of kind `run` and holds the version of the schema.
+The first record is of kind `run` and holds the version of the schema. `journal_file` writes journals to files and reads them.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import Field, is_dataclass
 from dataclasses import fields as dataclass_fields
 from enum import Enum
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from kcontrol.errors import UserError
 from kcontrol.events import Event
 from kcontrol.model import PartitionReplica, TopicPartition
 
@@ -222,71 +220,3 @@ def to_line(record: Record) -> bytes:
     """One record as one line of JSON: id, kind, cause and at_ms first, then its own fields."""
     head = {"id": list(record.id), "kind": record.kind, "cause": record.cause and list(record.cause), "at_ms": record.at_ms}
     return msgspec.json.encode(head | {"fields": plain(record.fields)}) + b"\n"
-
-
-def write(records: Iterable[Record], path: str | Path) -> None:
-    """Write a journal. Raises UserError where the file cannot be written."""
-    try:
-        with Path(path).open("wb") as file:
-            file.writelines(map(to_line, records))
-    except OSError as error:
-        raise UserError(f"The journal cannot be written to {path}: {error.strerror}; name another file or make room.") from None
-
-
-class _Line(msgspec.Struct):
-    id: tuple[int, int, int]
-    kind: str
-    cause: tuple[int, int, int] | None
-    at_ms: int
-    fields: dict[str, Any]
-
-
-def read(path: str | Path) -> list[Record]:
-    """Read a journal back, its fields in JSON's own types.
-
-    Raises UserError where the file cannot be read, holds something else, or was written by a later schema.
-    """
-    try:
-        lines = Path(path).read_bytes().splitlines()
-    except OSError as error:
-        raise UserError(f"The journal {path} cannot be read: {error.strerror}.") from None
-    decoder = msgspec.json.Decoder(_Line)
-    try:
-        found = [decoder.decode(line) for line in lines]
-    except msgspec.DecodeError as error:
-        raise UserError(f"{path} is not a journal of kcontrol: {error}.") from None
-    if not found or found[0].kind != "run":
-        raise UserError(f"{path} is not a journal of kcontrol: its first line should be a record of kind run.")
-    version = found[0].fields.get("journal_version")
-    if type(version) is not int or not 1 <= version <= JOURNAL_VERSION:
-        raise UserError(f"{path} has journal version {version}; this kcontrol reads versions 1 to {JOURNAL_VERSION}.")
-    records = [Record(RecordId(*f.id), f.kind, RecordId(*f.cause) if f.cause else None, f.at_ms, f.fields) for f in found]
-    return upgraded(records, version)
-
-
-# ---------------------------------------------------------------- older versions
-
-
-def upgraded(records: list[Record], version: int) -> list[Record]:
-    """Return the records of a journal of this version as the present version has them."""
-    for step in range(version, JOURNAL_VERSION):
-        records = [UPGRADES[step](record) for record in records]
-    first = records[0]
-    return [first._replace(fields=first.fields | {"journal_version": JOURNAL_VERSION}), *records[1:]]
-
-
-def _to_version_2(record: Record) -> Record:
-    """Give the outside its own node: version 1 had node 0 for it, which only the incarnation 0 told from broker 0."""
-    return record._replace(id=_outside(record.id), cause=record.cause and _outside(record.cause))
-
-
-OUTSIDE_IN_VERSION_1 = (0, 0)
-"""Node and incarnation: a broker's incarnations begin with 1."""
-
-
-def _outside(id: RecordId) -> RecordId:
-    return id._replace(node=OUTSIDE) if id[:2] == OUTSIDE_IN_VERSION_1 else id
-
-
-UPGRADES: dict[int, Callable[[Record], Record]] = {1: _to_version_2}
-"""For each older version: a record of it, as the version after it has it."""

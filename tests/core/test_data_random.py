@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kcontrol.runtime import journal
+from kcontrol.runtime import journal_file
 from kcontrol.runtime.fold import Fold, fold
 from kcontrol.sim.durability import DURABLE, Property, high_watermark_within, replicas_agree
 from kcontrol.sim.invariants import violation
@@ -72,8 +72,8 @@ def test_two_hundred_more_runs(first: int) -> None:
 def test_a_journal_from_a_file_draws_the_same_logs(tmp_path: Path) -> None:
     """Written as JSON and read again, a journal with losses folds to the same state."""
     world = lost_by_unclean_election()
-    journal.write(world.journal.records, tmp_path / "run.jsonl")
-    assert settled(fold(journal.read(tmp_path / "run.jsonl"))) == settled(world.snapshot())
+    journal_file.write(world.journal.records, tmp_path / "run.jsonl")
+    assert settled(fold(journal_file.read(tmp_path / "run.jsonl"))) == settled(world.snapshot())
 
 
 def test_the_walks_go_through_what_logs_go_through() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kcontrol.runtime import journal
+from kcontrol.runtime import journal_file
 from kcontrol.runtime.fold import Fold, fold
 from kcontrol.runtime.journal import to_line
 from kcontrol.sim.settings import Settings
@@ -74,8 +74,8 @@ def test_a_hundred_runs_from_an_empty_zookeeper(first: int) -> None:
 def test_a_journal_from_a_file_draws_the_same_world(seed: int, tmp_path: Path) -> None:
     """Written as JSON and read again, a journal folds to the same state."""
     world = from_a_quiet_cluster(seed)
-    journal.write(world.journal.records, tmp_path / "run.jsonl")
-    assert settled(fold(journal.read(tmp_path / "run.jsonl"))) == settled(world.snapshot())
+    journal_file.write(world.journal.records, tmp_path / "run.jsonl")
+    assert settled(fold(journal_file.read(tmp_path / "run.jsonl"))) == settled(world.snapshot())
 
 
 def test_the_walks_go_through_everything_that_can_happen() -> None:

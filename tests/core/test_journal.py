@@ -10,7 +10,7 @@ import pytest
 
 from kcontrol.errors import UserError
 from kcontrol.model import PartitionReplica, PartitionState, TopicPartition
-from kcontrol.runtime import journal
+from kcontrol.runtime import journal, journal_file
 from kcontrol.runtime.journal import JOURNAL_VERSION, Record, RecordId, plain
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
@@ -246,8 +246,8 @@ def test_a_message_is_as_long_as_its_partitions_and_not_times_its_brokers() -> N
 def test_a_journal_comes_back_from_its_file(tmp_path: Path) -> None:
     """What is written as JSON lines is read back as the same records, their fields in JSON's own types."""
     world = a_long_run(1)
-    journal.write(world.journal.records, tmp_path / "run.jsonl")
-    assert journal.read(tmp_path / "run.jsonl") == [msgspec_plain(record) for record in world.journal.records]
+    journal_file.write(world.journal.records, tmp_path / "run.jsonl")
+    assert journal_file.read(tmp_path / "run.jsonl") == [msgspec_plain(record) for record in world.journal.records]
 
 
 def msgspec_plain(record: Record) -> Record:
@@ -304,7 +304,7 @@ def test_a_file_that_is_no_journal_is_refused_in_one_sentence(name: str, tmp_pat
     path = tmp_path / "run.jsonl"
     path.write_bytes(content)
     with pytest.raises(UserError) as problem:
-        journal.read(path)
+        journal_file.read(path)
     assert str(path) in str(problem.value)
     assert sentence in str(problem.value)
     assert "\n" not in str(problem.value)
@@ -314,12 +314,12 @@ def test_a_journal_that_cannot_be_written_or_found_says_so(tmp_path: Path) -> No
     """A missing file, a missing folder and a full disk each raise UserError with the system's reason."""
     records = World().journal.records
     with pytest.raises(UserError, match="cannot be read: No such file"):
-        journal.read(tmp_path / "none.jsonl")
+        journal_file.read(tmp_path / "none.jsonl")
     with pytest.raises(UserError, match=r"cannot be written .* No such file"):
-        journal.write(records, tmp_path / "none" / "run.jsonl")
+        journal_file.write(records, tmp_path / "none" / "run.jsonl")
     if Path("/dev/full").exists():
         with pytest.raises(UserError, match="cannot be written to /dev/full: No space left"):
-            journal.write(records, "/dev/full")
+            journal_file.write(records, "/dev/full")
 
 
 def test_a_copy_of_a_journal_goes_on_counting_by_itself() -> None:

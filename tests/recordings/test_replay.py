@@ -15,7 +15,8 @@ import pytest
 from kcontrol.errors import UserError
 from kcontrol.pipeline import recording, replay
 from kcontrol.runtime.fold import Fold
-from kcontrol.runtime.journal import Record, read, write
+from kcontrol.runtime.journal import Record
+from kcontrol.runtime.journal_file import read, write
 from kcontrol.views import text
 from kcontrol.views.rows import rows
 from tests.recordings.support import EACH, OURS, RELEASES, THEIRS, in_project, name, opened

@@ -9,7 +9,8 @@ import pytest
 
 import kcontrol
 from kcontrol.runtime.fold import fold
-from kcontrol.runtime.journal import OUTSIDE, Record, RecordId, read, write
+from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
+from kcontrol.runtime.journal_file import read, write
 from kcontrol.sim.acts import ACTIONS
 from kcontrol.views import text
 from kcontrol.views.picture import svg
