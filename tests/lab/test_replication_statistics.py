@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kcontrol import Lab
-from kcontrol.runtime import journal
+from kcontrol.runtime import journal_file
 
 URP, UNDER, AT = "UnderReplicatedPartitions", "UnderMinIsrPartitionCount", "AtMinIsrPartitionCount"
 TWO = {"min.insync.replicas": 2}
@@ -79,4 +79,4 @@ def test_a_saved_run_has_the_same_counts(opened: Callable[..., Lab], tmp_path_fa
     path = tmp_path_factory.mktemp("saved") / "run.jsonl"
     lab.save(path)
     assert str(Lab.open(path).prometheus()).replace('run="run"', 'run="simulated"') == str(lab.prometheus())
-    assert journal.read(path)
+    assert journal_file.read(path)
