@@ -32,6 +32,7 @@ ENOUGH = 95  # per cent
 def files(root: Path, places: tuple[str, ...]) -> list[str]:
     """Return the modules at and below some places, in their order."""
     found = [path for place in places for path in (sorted((root / place).rglob("*.py")) or [root / place])]
+    found = [path for path in found if path.name != "__init__.py"]
     return [str(path.relative_to(root)) for path in found]
 
 
@@ -57,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     tests = tuple(f"tests/{name}" for name in TESTS) if is_ours else ("tests",)
     modules = files(chosen.root, MUTATED if is_ours else (chosen.package,))
     drawn = draw(chosen.root, modules, chosen.seed, chosen.count, equivalents() if is_ours else ())
-    trials = Trials(Ground(chosen.root, chosen.package, tests), chosen.jobs)
+    trials = Trials(Ground(chosen.root, chosen.package, tuple(modules), tests), chosen.jobs)
     trials.learn()
     began, verdicts = time.monotonic(), list[tuple[Mutation, str]]()
 

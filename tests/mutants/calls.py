@@ -18,7 +18,7 @@ import pytest
 from tests.mutants.sessions import Failures, run_one
 
 Function = tuple[str, str]  # the file, and the name of the outermost function
-AT_IMPORT = ""  # stands for the test that is no test: what runs while modules are imported and tests are collected
+AT_IMPORT = ""  # stands for the test that is no test: what runs while the mutated modules are imported
 
 
 class Called(NamedTuple):
@@ -57,9 +57,9 @@ def measure(items: Iterable[pytest.Item], tracer: Tracer, failures: Failures) ->
 
     Ends before the first test that fails.
     """
-    caches = _caches(tracer.prefix)
+    to_clear = caches(Path(tracer.prefix).name)
     for item in items:
-        for cache in caches:
+        for cache in to_clear:
             cache.cache_clear()
         began = time.process_time()
         tracer.start()
@@ -70,9 +70,9 @@ def measure(items: Iterable[pytest.Item], tracer: Tracer, failures: Failures) ->
         yield item.nodeid, Called(functions, time.process_time() - began)
 
 
-def _caches(prefix: str) -> list[functools._lru_cache_wrapper[Any]]:
+def caches(package: str) -> list[functools._lru_cache_wrapper[Any]]:
     """Return the caches of the package and of the tests, which are emptied so that a test calls what it depends on."""
-    rooms = {Path(prefix).name, "tests"}
+    rooms = {package, "tests"}
     found = [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]
     return [one for one in found if one.__module__.split(".")[0] in rooms]
 

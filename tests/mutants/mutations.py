@@ -19,7 +19,10 @@ FLIPPED: dict[type, tuple[type, ...]] = {
 }  # fmt: skip
 IN_PLACE = {"property", "staticmethod", "classmethod", "override"}  # decorators that keep no second copy of a function's outcome
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-NOT_RUN = {"annotation", "returns", "decorator_list", "bases"}
+NOT_RUN = {
+    ("annotation", ast.arg), ("annotation", ast.AnnAssign), ("returns", ast.FunctionDef), ("decorator_list", ast.FunctionDef),
+    ("decorator_list", ast.ClassDef), ("bases", ast.ClassDef), ("keywords", ast.ClassDef),
+}  # fmt: skip
 
 
 class Edit(NamedTuple):
@@ -101,7 +104,7 @@ def _places(node: ast.AST, here: Place) -> Iterator[Place]:
     yield here
     for field, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and field not in NOT_RUN and not _is_prose(child, node):
+            if isinstance(child, ast.AST) and (field, type(node)) not in NOT_RUN and not _is_prose(child, node):
                 yield from _places(child, _below(child, node, here))
 
 

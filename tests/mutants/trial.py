@@ -29,6 +29,7 @@ class Ground(NamedTuple):
 
     root: Path
     package: str
+    modules: tuple[str, ...]
     tests: tuple[str, ...]
 
     @property
@@ -80,14 +81,16 @@ class Trials:
             digests = self.ground.digests()
             known = calls.load(self.ground.map_file, digests)
             tracer, failures = calls.Tracer(self.ground.root / self.ground.package), Failures()
+            tracer.start()
+            for file in self.ground.modules:
+                importlib.import_module(".".join(Path(file).with_suffix("").parts))
+            found = {calls.AT_IMPORT: calls.Called(tracer.stop(), 0.0)}
 
             def run(session: pytest.Session) -> None:
-                found = {calls.AT_IMPORT: calls.Called(tracer.stop(), 0.0)}
                 new = [item for item in session.items if item.nodeid not in known]
                 found.update(calls.measure(new[place :: self.jobs], tracer, failures))
                 calls.save(part, digests, found)
 
-            tracer.start()
             collect(self.ground.root, self.ground.tests, failures, run)
             say(f"{failures.first} fails without any mutation: mend it first." if failures.first else "done")
 
@@ -172,6 +175,8 @@ class Trials:
         def trying(mutation: Mutation) -> forks.Work:
             def work(say: Say) -> None:
                 change_functions(self.ground.root, mutation)
+                for cache in calls.caches(self.ground.package):
+                    cache.cache_clear()
                 items = in_order(session.items, self.callers({(mutation.file, mutation.function)}))
                 say(first_failure(items, self.seconds, failures, say) or SURVIVES)
 
