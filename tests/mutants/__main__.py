@@ -25,7 +25,7 @@ MUTATED = (
     "kcontrol/controller", "kcontrol/group", "kcontrol/replica", "kcontrol/generations.py", "kcontrol/transitions.py",
     "kcontrol/runtime/driver.py", "kcontrol/runtime/zk_memory.py", "kcontrol/sim/invariants.py",
 )  # fmt: skip
-TESTS = ("core", "conformance", "golden", "traces", "group", "search", "zookeeper")
+TESTS = ("core", "conformance", "golden", "traces", "group", "search", "zookeeper", "test_tables.py")
 ENOUGH = 95  # per cent
 
 

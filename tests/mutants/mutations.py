@@ -208,6 +208,8 @@ def _droppings(place: Place) -> Iterator[tuple[ast.AST, str, Any, ast.AST]]:
 
 def _is_dropped(statement: ast.stmt) -> bool:
     match statement:
+        case ast.Expr(value=ast.YieldFrom(value=ast.Tuple(elts=[]))):  # which makes a generator, and yields nothing
+            return False
         case ast.Expr() | ast.AugAssign() | ast.Delete() | ast.Return() | ast.Raise() | ast.Continue() | ast.Break():
             return True
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]) | ast.If() | ast.For():

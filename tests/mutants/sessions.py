@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
@@ -36,17 +37,24 @@ class Loop:
 
     def __init__(self, work: Callable[[pytest.Session], None]) -> None:
         self.work = work
+        self.problem: BaseException | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        self.work(session)
+        try:
+            self.work(session)
+        except BaseException as problem:  # pytest would print it and go on
+            self.problem = problem
         return True
 
 
 def collect(root: Path, paths: Sequence[str], failures: Failures, work: Callable[[pytest.Session], None]) -> None:
     """Collect the tests of some paths below `root` and hand the session over."""
     os.chdir(root)
-    pytest.main([*ALONE, f"--rootdir={root}", *paths], plugins=[failures, Loop(work)])
+    loop = Loop(work)
+    pytest.main([*ALONE, f"--rootdir={root}", *paths], plugins=[failures, loop])
+    if loop.problem:
+        raise loop.problem
 
 
 def run_one(item: pytest.Item, following: pytest.Item | None) -> None:
@@ -64,7 +72,7 @@ def first_failure(
         os._exit(0)
 
     signal.signal(signal.SIGPROF, too_long)
-    for item, following in zip(items, [*items[1:], None], strict=True):
+    for item, following in itertools.zip_longest(items, items[1:]):
         running = item.nodeid
         signal.setitimer(signal.ITIMER_PROF, PATIENCE + SLOWER * seconds(running))
         run_one(item, following)

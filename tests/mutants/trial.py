@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -54,6 +55,7 @@ class Trials:
         self.ground, self.jobs = ground, jobs
         self.called: dict[str, calls.Called] = {}
         self.speaking = speaking_of(ground.root, ground.package)
+        self.words: dict[str, frozenset[str]] = {}
 
     # ------------------------------------------------------------ which test calls what
 
@@ -99,17 +101,28 @@ class Trials:
     def seconds(self, test: str) -> float:
         return self.called[test].seconds if test in self.called else 1.0
 
-    def _in_turn(self, tests: Iterable[str]) -> list[str]:
-        """Return tests in the order in which they are run: some quick ones that call little, then file by file."""
+    def _in_turn(self, tests: Iterable[str], names: Sequence[str] = ()) -> list[str]:
+        """Return tests in the order in which they are run.
+
+        Some quick ones that call little come first, of files that use one of the names and of all; then file by file.
+        """
         cheap = sorted(tests, key=lambda t: (self.called[t].seconds * len(self.called[t].functions), t))
-        files = {file: place for place, file in reversed([*enumerate(t.split("::")[0] for t in cheap)])}
-        return cheap[:FIRST] + sorted(cheap[FIRST:], key=lambda t: files[t.split("::")[0]])
+        near = [t for t in cheap if self._words(t.split("::")[0]).intersection(names)]
+        files = {file: place for place, file in reversed([*enumerate(t.split("::")[0] for t in near + cheap)])}
+        return list(dict.fromkeys(near[:FIRST] + cheap[:FIRST] + sorted(cheap, key=lambda t: files[t.split("::")[0]])))
+
+    def _words(self, file: str) -> frozenset[str]:
+        if file not in self.words:
+            self.words[file] = frozenset(re.findall(r"\w+", (self.ground.root / file).read_text()))
+        return self.words[file]
 
     # ------------------------------------------------------------ which tests may notice
 
     def callers(self, functions: set[calls.Function]) -> list[str]:
-        """Return the tests that call one of some functions."""
-        return self._in_turn(t for t, one in self.called.items() if t and one.functions & functions)
+        """Return the tests that call one of some functions; first quick ones whose file names the function or its module."""
+        tests = [t for t, one in self.called.items() if t and one.functions & functions]
+        names = [name for file, function in functions for name in (function.split(".")[-1], Path(file).stem)]
+        return self._in_turn(tests, names)
 
     def by_theme(self, mutation: Mutation) -> list[str]:
         """Return the tests of functions that use what a mutation outside functions is about, its own name's first."""

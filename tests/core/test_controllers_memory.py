@@ -1,0 +1,75 @@
+"""What a controller forgets, and what it reads in forms of old."""
+
+from __future__ import annotations
+
+import pytest
+
+from kcontrol.controller.controller_election_0_8 import leader_id
+from kcontrol.group.assignors import read_sticky_user_data, sticky_user_data
+from kcontrol.kafka_json import MalformedZnode
+from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, encode_partition_list
+from tests.core.support import T0, cluster, of_kind
+
+LISTENERS = ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2")
+
+
+def test_a_controller_is_named_in_two_forms() -> None:
+    """`/controller` holds JSON, or the bare number that Kafka wrote before 0.8.0; anything else is refused.
+
+    Source: KafkaController.parseControllerId (0.8.1).
+    """
+    assert [leader_id(data) for data in (b'{"version":1,"brokerid":7,"timestamp":"1"}', b"7", b"+7")] == [7, 7, 7]
+    with pytest.raises(MalformedZnode):
+        leader_id(b"seven")
+
+
+def test_what_a_sticky_member_had_is_read_in_both_versions() -> None:
+    """With a generation it is version 1, without one version 0, and the fields come back. Source: StickyAssignor.java (2.8)."""
+    before = [{"topic": "t", "partitions": [1, 2]}]
+    assert read_sticky_user_data(sticky_user_data(before, 4)) == {"previous_assignment": before, "generation": 4}
+    assert read_sticky_user_data(sticky_user_data(before, None)) == {"previous_assignment": before}
+
+
+@pytest.mark.parametrize("release", [*LISTENERS, "0.11.0", "1.0", "1.1", "2.8", "3.9"])
+def test_a_topic_that_is_removed_by_hand_is_forgotten(release: str) -> None:
+    """The controller no longer knows a topic whose znode an outside hand has deleted, and takes up a topic of that name again.
+
+    Source: PartitionStateMachine.TopicChangeListener, controllerContext.setAllTopics (0.8.1); KafkaController.TopicChange (1.0).
+    """
+    world = cluster({"t": ((1, 2),)}, release=release)
+    for path in sorted((p for p in world.zk.tree() if p.startswith("/brokers/topics/t")), reverse=True):
+        world.step(("delete", path))
+    world.run()
+    assert "t" not in world.processes[1].driver.controller.all_topics
+
+
+@pytest.mark.parametrize("release", ["1.0", "1.1", "2.4", "2.8", "3.9"])
+def test_a_failed_directory_is_forgotten_with_its_broker(release: str) -> None:
+    """A broker that ends and starts again has its directories back, as far as the controller knows.
+
+    Source: KafkaController.onBrokerFailure, replicasOnOfflineDirs.remove (1.0, 2.8).
+    """
+    world = cluster({"t": ((1, 2), (2, 3))}, release=release)
+    world.step(("fail_log_dir", 2, "t-1"))
+    world.run()
+    known = [dict(world.processes[1].driver.controller.offline_dirs)]
+    world.step(("kill", 2))
+    world.run()
+    known.append(dict(world.processes[1].driver.controller.offline_dirs))
+    assert (bool(known[0]), known[1]) == (True, {})
+
+
+@pytest.mark.parametrize("release", LISTENERS)
+def test_a_failover_elects_only_who_does_not_lead_yet(release: str) -> None:
+    """Of a preferred election that waits for the next controller, partitions that their first replica leads are left out.
+
+    Source: KafkaController.initializeAndMaybeTriggerPreferredReplicaElection (0.8.1).
+    """
+    world = cluster({"t": ((2, 3),)}, release=release)
+    world.step(("freeze", 1))
+    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0,)).decode()))
+    before = len(world.journal.records)
+    world.step(("kill", 1))
+    world.run()
+    wanted = [r for r in of_kind(world, "learn", before) if r.fields["field"] == "preferred_elections" and r.fields["put"]]
+    assert (wanted, PREFERRED_REPLICA_ELECTION in world.zk.tree()) == ([], False)
