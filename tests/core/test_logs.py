@@ -16,6 +16,7 @@ from kcontrol.replica.log import (
     DIVERGES,
     Append,
     Checkpoint,
+    Configure,
     MoveHighWatermark,
     NoteFollower,
     ReplicaLog,
@@ -237,9 +238,9 @@ def test_where_a_follower_cuts_its_log(follows: tuple[int, ...], said: EpochEnd,
 
 
 def hosting(leader: int, log: ReplicaLog, leader_epoch: int = 0, **rules: Any) -> BrokerContext:
-    """Broker 2, told that this broker leads t-0, of which it has this log."""
+    """Broker 2, told that this broker leads t-0, of which it has this log and knows the topic's settings."""
     hosted = {T0: HostedPartition(LeaderAndIsr(leader, (1, 2, 3), leader_epoch), (1, 2, 3))}
-    return BrokerContext(2, KAFKA_2_8.but(**rules), keeps_logs=True, logs={T0: log}, hosted=hosted)
+    return BrokerContext(2, KAFKA_2_8.but(**rules), keeps_logs=True, logs={T0: apply(log, Configure(1))}, hosted=hosted)
 
 
 def test_a_leader_notes_whatever_end_a_follower_has() -> None:
