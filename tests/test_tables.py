@@ -254,7 +254,7 @@ def test_every_action_says_its_form() -> None:
 
 CHANGES_NOTHING = {
     *("open", "act", "read", "fail", "thrown", "connection_loss", "release", "append", "read_log"),
-    *("receive", "hold", "give", "lose", "refused", "lost", "refuse", "renew", "scenario"),
+    *("receive", "hold", "give", "lose", "refused", "lost", "refuse", "renew", "reopen", "scenario"),
 }
 
 
@@ -294,6 +294,7 @@ def ran() -> set[str]:
     world.step(("scenario", 0, {"term": 3}))
     world.step(("term", 3))
     world.run()
+    world.step(("reopen", "tools"))
     lost = lost_by_unclean_election()
     lost.step(("kill", 1))
     lost.step(("lose_tail", 1, "t-0", 3))

@@ -42,6 +42,8 @@ def goes_on_by_itself(world: World, action: Action) -> bool:
     """Return whether this action goes on by itself now, without a client and without a fault."""
     if action[0] == "expire":
         return action[1] in world.ghosts
+    if action[0] == "outage":
+        return False
     if action[0] == "fire":
         return world.processes[action[1]].driver.timers[action[2]].goes_by_itself
     return acts.ACTIONS[action[0]].routine

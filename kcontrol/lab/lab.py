@@ -142,7 +142,7 @@ class Lab(Acts, Lists):
         Raises UserError, listing what there is, for one that cannot happen.
         """
         self._require_open()
-        chosen = action if action is not None else next(acts.routine(self._world), None)
+        chosen = action if action is not None else self._next()
         if chosen is None:
             raise UserError("The cluster is quiet: nothing goes on by itself; start, kill or change something.")
         if isinstance(chosen, str) or not isinstance(chosen, Sequence):
@@ -160,7 +160,7 @@ class Lab(Acts, Lists):
         reached, step, seen = goals.goal(until), list[Record](), Counter[str]()
         try:
             while not reached(self, step):
-                following = next(acts.routine(self._world), None)
+                following = self._next()
                 if following is None:
                     return self._at_rest(until)
                 self._step(following)
@@ -193,6 +193,10 @@ class Lab(Acts, Lists):
         finally:
             self._keep()
         return self
+
+    def _next(self) -> Action | None:
+        with troubles.zookeeper_answers():
+            return next(acts.routine(self._world), None)
 
     def _step(self, action: Action) -> None:
         with troubles.zookeeper_answers():

@@ -12,12 +12,17 @@ from kcontrol.lab import replacing
 from kcontrol.runtime.journal import Record
 from kcontrol.runtime.zookeeper import ConnectionLoss
 
-ZOOKEEPER_IS_GONE = "ZooKeeper does not answer any more: close this lab and open another one."
-PATIENCE = {"connection_loss": 3, "fail": 20}  # how many records of these kinds a run puts up with
+ZOOKEEPER_IS_GONE = "ZooKeeper does not answer: try again once it does, or close this lab and open another one."
+PATIENCE = {
+    "connection_loss": 3,
+    "fail": 20,
+}  # how many records of these kinds a run puts up with; losses of a connection in a row
 
 
 def watch(step: Sequence[Record], seen: Counter[str]) -> None:
     """Raise UserError for what would go wrong again and again if the run went on."""
+    if not any(record.kind == "connection_loss" for record in step):
+        seen["connection_loss"] = 0
     for record in step:
         seen[record.kind] += record.kind in PATIENCE
         if record.kind == "fail" and record.fields["error"] == replacing.RuleFailed.__name__:

@@ -199,14 +199,24 @@ class Driver:
             self.locks[thread.lock] = name
         try:
             done, answer = thread.waits_for.perform(self, thread)
-        except ConnectionLoss:
-            self.log("connection_loss", thread.begun, thread=name)  # whether it was performed is unknown: it is sent again
         except Exception as error:  # ControllerMoved, FenceBroken, SessionExpired, or a call that nobody can perform
+            if self._sends_again(error):
+                self.log("connection_loss", thread.begun, thread=name)
+                return
             self.log("thrown", thread.begun, thread=name, error=type(error).__name__)
             self._resume(thread, thread.handler.throw, error)
         else:
             if done:
                 self._resume(thread, thread.handler.send, answer)
+
+    def _sends_again(self, error: Exception) -> bool:
+        """Return whether the client library of this release sends a request again that ended in this error.
+
+        Source: ZkClient.retryUntilConnected (up to 1.0) for both errors, KafkaZkClient.retryRequestsUntilConnected (1.1 on) for a
+        lost connection alone.
+        """
+        outlived = isinstance(error, fx.SessionExpired) and self.controller.rules.outlives_session
+        return outlived or isinstance(error, ConnectionLoss)
 
     def _resume(self, thread: Thread, go: Callable[[Any], Any], value: Any) -> None:
         handler = thread.handler

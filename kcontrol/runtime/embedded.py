@@ -15,6 +15,7 @@ from kcontrol.runtime.watcher import Guarded
 
 READY_TIMEOUT_S = 30.0
 POLL_S = 0.01
+ANSWER_TIMEOUT_S = 0.2
 PORT_ATTEMPTS = 5
 JVM_FLAGS = (
     "-Xmx64m", "-Xms16m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=64m",
@@ -70,11 +71,11 @@ def is_taken(port: int) -> bool:
 
 def is_serving(port: int) -> bool:
     """Tells whether a ZooKeeper on this loopback port answers requests; a listening port alone says nothing yet."""
-    answer = b""
+    answer, deadline_s = b"", time.monotonic() + ANSWER_TIMEOUT_S
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=0.2) as link:
+        with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_TIMEOUT_S) as link:
             link.sendall(b"srvr")
-            while part := link.recv(4096):
+            while (part := link.recv(4096)) and time.monotonic() < deadline_s:
                 answer += part
     except OSError:
         return False
@@ -89,7 +90,8 @@ class EmbeddedZooKeeper:
 
     Args:
         port: the loopback port; a free one where none is given.
-        tick_time_ms: ZooKeeper's tick. Session timeouts from two ticks to a minute are granted.
+        tick_time_ms: ZooKeeper's tick, which is half of the shortest session timeout that is granted.
+        longest_session_ms: the longest session timeout that is granted.
 
     Attributes:
         port: the loopback port it listens on.
@@ -101,9 +103,9 @@ class EmbeddedZooKeeper:
         JavaProblem: there is no Java that is new enough.
     """
 
-    def __init__(self, port: int | None = None, tick_time_ms: int = 500) -> None:
+    def __init__(self, port: int | None = None, tick_time_ms: int = 500, longest_session_ms: int = 60_000) -> None:
         self._wanted_port = port
-        self._tick_time_ms = tick_time_ms
+        self._tick_time_ms, self._longest_session_ms = tick_time_ms, longest_session_ms
         self._process: Guarded | None = None
         self.port = 0
 
@@ -137,7 +139,7 @@ class EmbeddedZooKeeper:
         self.log = folder / "zookeeper.log"
         settings = {
             "dataDir": folder / "data", "clientPort": port, "clientPortAddress": "127.0.0.1", "tickTime": self._tick_time_ms,
-            "minSessionTimeout": 2 * self._tick_time_ms, "maxSessionTimeout": 60_000, "maxClientCnxns": 0,
+            "minSessionTimeout": 2 * self._tick_time_ms, "maxSessionTimeout": self._longest_session_ms, "maxClientCnxns": 0,
             "admin.enableServer": "false", "4lw.commands.whitelist": "srvr",
         }  # fmt: skip
         (folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

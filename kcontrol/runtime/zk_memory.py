@@ -285,6 +285,10 @@ class MemoryClient:
         zookeeper._events[self.session_id] = []
         return taken
 
+    def has_expired(self) -> bool:
+        """Return whether the session has ended."""
+        return self.session_id not in self._zookeeper._events
+
     def _look(self, paths: Sequence[str]) -> list[Znode | None]:
         self._zookeeper._begin(self.session_id)
         nodes = self._zookeeper._nodes

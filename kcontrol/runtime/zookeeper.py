@@ -6,10 +6,12 @@ suite, `tests/zookeeper/`, runs on both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
-from kcontrol.effects import Op, Stat, WatchEvent, Znode
+from kcontrol.effects import Op, SessionExpired, Stat, WatchEvent, Znode
+
+T = TypeVar("T")
 
 MARKER = "/.kcontrol"  # the znode by which a root on somebody's ZooKeeper is known to be ours (see `zk_safety`)
 IN_USE = f"{MARKER}/in-use"  # the ephemeral znode of the lab that works below a root of ours
@@ -79,6 +81,9 @@ class Client(Protocol):
     def events(self) -> list[WatchEvent]:
         """Take the watch events that have reached this session since the last call, in ZooKeeper's order."""
 
+    def has_expired(self) -> bool:
+        """Return whether the session has ended, once a lost connection is back. Raises `ConnectionLoss` if it stays away."""
+
 
 class ZooKeeper(Protocol):
     """An ensemble that sessions are opened on."""
@@ -94,6 +99,14 @@ class ZooKeeper(Protocol):
 
     def tree(self) -> dict[str, Znode]:
         """Every znode below the root, except `/zookeeper` and our marker, by path in sorted order."""
+
+
+def ask_twice(ask: Callable[[], T]) -> T:
+    """Return the answer to a question that changes nothing; ask again, in a new session if need be, where there was none."""
+    try:
+        return ask()
+    except (ConnectionLoss, SessionExpired):
+        return ask()
 
 
 def require_path(path: str) -> None:

@@ -80,6 +80,10 @@ def _has_session(world: World, n: int) -> bool:
     return n in world.ghosts or (n in world.processes and world.processes[n].session == "open")
 
 
+def _have_sessions(world: World, brokers: tuple[int, ...]) -> bool:
+    return len(brokers) > 0 and all(_has_session(world, n) for n in brokers)
+
+
 def _session(state: str) -> Callable[..., bool]:
     def possible(world: World, n: int) -> bool:
         p = world.processes.get(n)
@@ -120,6 +124,8 @@ ACTIONS: dict[str, Kind] = {
     "fetch":        Kind(True,  _can_fetch,           _fetch,                    "follower, partition"),
     "checkpoint":   Kind(True,  data.is_due,          data.checkpoint,           "broker"),
     "expire":       Kind(True,  _has_session,         lives.expire,              "broker"),
+    "outage":       Kind(True,  _have_sessions,       lives.outage,              "brokers"),
+    "reopen":       Kind(False, lives.is_tools,       lives.reopen,              "client"),
     "fire":         Kind(True,  _is_armed,            exchange.fire,             "broker, timer"),
     "start":        Kind(False, _is_down,             lives.start,               "broker"),
     "kill":         Kind(False, _is_up,               lives.kill,                "broker"),
@@ -172,7 +178,9 @@ def find(world: World, action: Action) -> Callable[..., None]:
 
 
 def routine(world: World) -> Iterator[Action]:
-    """What goes on by itself: threads, watch events, requests, questions, fetches, sessions left behind, timers."""
+    """What goes on by itself: outages, threads, watch events, requests, questions, fetches, sessions left behind, timers."""
+    if outage := lives.overdue(world):
+        yield outage
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
     late = []  # who has something to send, and hears later that its session has expired
     for n, p in living:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kcontrol.controller.handlers import every_event
+from kcontrol.effects import SessionExpired
 from kcontrol.events import BrokerStartup, Expire, LogDirFailure, NewSession, RegisterBroker, RegisterBrokerAndReelect, Shutdown
 from kcontrol.generations import EVENT_THREAD
 from kcontrol.model import TopicPartition
 from kcontrol.runtime import logs
 from kcontrol.runtime.driver import Driver
+from kcontrol.runtime.fold import fold
 from kcontrol.runtime.journal import RecordId
-from kcontrol.runtime.zookeeper import Client
+from kcontrol.runtime.zookeeper import Client, Closed
 from kcontrol.sim import data, groups, process
 from kcontrol.sim.exchange import begin_if_idle
 
@@ -111,14 +115,67 @@ def expire(world: World, n: int) -> None:
         end_session(world, n, ghost.client, ghost.record)
         return
     p = world.processes[n]
+    closed = _end(world, n, p.driver.client)
     p.session, p.driver.is_cut_off = "expired", True
     p.notices.clear()
     p.lost = p.driver.log("session_lost", None)
-    end_session(world, n, p.driver.client, p.lost)
+    _log_close(world, n, p.driver.client, closed, p.lost)
 
 
 def end_session(world: World, n: int, client: Client, cause: RecordId | None) -> None:
-    closed = world.zk.end(client)
+    _log_close(world, n, client, _end(world, n, client), cause)
+
+
+def _end(world: World, n: int, client: Client) -> Closed:
+    """End a session of a broker.
+
+    Where a real ZooKeeper has ended it before, return what went with it; the zxid is then unknown and given as 0.
+    """
+    try:
+        return world.zk.end(client)
+    except SessionExpired:
+        held = [path for path, (_, _, owner) in fold(world.journal.records)["znodes"].items() if owner == n]
+        stats = zip(held, world.tool.exists(held, False), strict=True)
+        gone = [path for path, stat in stats if stat is None or world.owners.get(stat.ephemeral_owner) != n]
+        return Closed(0, tuple(sorted(gone)))
+
+
+def outage(world: World, brokers: Sequence[int]) -> None:
+    """ZooKeeper has not heard from these brokers for longer than their session timeouts: their sessions end in one step."""
+    for n in brokers:
+        expire(world, n)
+
+
+def overdue(world: World) -> tuple[str, tuple[int, ...]] | None:
+    """Return the outage that a real ZooKeeper has ended sessions in and that is not in the journal yet, None where there is none.
+
+    Raises `ConnectionLoss` where no server answers.
+    """
+    if world.is_simulated:
+        return None
+    ghosts = [n for n, left in sorted(world.ghosts.items()) for ghost in left if ghost.client.has_expired()]
+    living = [n for n, p in sorted(world.processes.items()) if p.session == "open" and p.driver.client.has_expired()]
+    return ("outage", (*ghosts, *living)) if ghosts or living else None
+
+
+TOOLS = "tools"
+REOPEN = ("reopen", TOOLS)
+
+
+def is_tools(world: World, client: str) -> bool:
+    """Return whether this is the word for the clients outside the brokers, which share one session."""
+    return client == TOOLS
+
+
+def reopen(world: World, client: str) -> None:
+    """End the session of the clients outside the brokers, if a real ZooKeeper has not ended it, and open another one."""
+    with suppress(SessionExpired):
+        world.zk.end(world._tool)
+    world._tool = world.zk.connect()
+    world.log("reopen", None, client=client, session=world._tool.session_id)
+
+
+def _log_close(world: World, n: int, client: Client, closed: Closed, cause: RecordId | None) -> None:
     world.log("close", cause, broker=n, session=client.session_id, deleted=list(closed.deleted), zxid=closed.zxid)
 
 

@@ -43,7 +43,7 @@ class QuickWorld(World):
     def of(cls, world: World) -> QuickWorld:
         """A quick fork. Raises ValueError on a real ZooKeeper."""
         plain, now_ms = world.fork(exact=True), world.now_ms
-        zk, tool = cast(MemoryZooKeeper, plain.__dict__.pop("zk")), plain.__dict__.pop("tool")
+        zk, tool = cast(MemoryZooKeeper, plain.__dict__.pop("zk")), plain.__dict__.pop("_tool")
         quick = cls.__new__(cls)
         quick.__dict__.update(plain.__dict__)
         quick.clock, quick.memory = lambda: now_ms, Memory(now_ms)
@@ -131,7 +131,7 @@ class QuickWorld(World):
         return self._own or self._stored.zk
 
     @property
-    def tool(self) -> Client:  # type: ignore[override]
+    def tool(self) -> Client:
         return QuickTool(self)
 
     def put(self, question: Question, session: int) -> Answer:

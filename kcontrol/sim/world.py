@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from kcontrol.controller.handlers import DESIGNS
-from kcontrol.effects import Append, Ask, LogBatch, Op
+from kcontrol.effects import Append, Ask, LogBatch, Op, SessionExpired
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
 from kcontrol.replica.log import ReplicaLog
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, OUTSIDE, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
-from kcontrol.runtime.zookeeper import Client, ZooKeeper
-from kcontrol.sim import acts, causes, data, exchange, groups, held_answers, network, process
+from kcontrol.runtime.zookeeper import Client, ConnectionLoss, ZooKeeper, ask_twice
+from kcontrol.sim import acts, causes, data, exchange, groups, held_answers, lives, network, process
 from kcontrol.sim.fingerprint import fingerprint
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Ghost, Notice, Process
@@ -52,7 +53,7 @@ class World:
         self.offsets_logs: Mapping[TopicPartition, tuple[LogBatch, ...]] = {}  # what coordinators have written
         self.offsets_epochs: Mapping[TopicPartition, int] = {}  # the latest leader epoch of those that were told to coordinate
         self.done: list[Action] = []
-        self.tool = self.zk.connect()
+        self._tool = self.zk.connect()
         self._base: World | None = None
         self._since: list[Action] = []
         self._before = 0
@@ -71,6 +72,14 @@ class World:
         )
 
     @property
+    def tool(self) -> Client:
+        """The session of the clients outside the brokers; if a real ZooKeeper has ended it, another one is opened."""
+        if not self.is_simulated and self._tool.has_expired():
+            self.done.append(lives.REOPEN)
+            lives.reopen(self, lives.TOOLS)
+        return self._tool
+
+    @property
     def kind(self) -> str:
         return "simulated" if self.is_simulated else "zookeeper"
 
@@ -83,6 +92,8 @@ class World:
     def step(self, action: Action) -> None:
         """Do one action. Raises UserError, listing what there is, for an action that is unknown or not possible now."""
         action = tuple(action)
+        if (late := lives.overdue(self)) and action != late:
+            self._perform(lives.outage, late)
         perform = acts.find(self, action)
         if (
             self.is_simulated
@@ -96,7 +107,7 @@ class World:
         self.now_ms += 1
 
     def _perform(self, perform: Callable[..., None], action: Action) -> None:
-        """Do one action and what follows from it in the same step. It counts as done only once all of that is."""
+        """Do one action and what follows from it in the same step. An action that raises an error does not count as done."""
         self._before = before = len(self.journal)
         is_collecting = gc.isenabled()
         gc.disable()  # within a step hundreds of thousands of values may come, and hardly a cycle
@@ -110,8 +121,15 @@ class World:
             data.look_for_losses(self, before)
         if self.settings.consumers:
             groups.keep_up(self)
-        self._notify(before)
+        done = len(self.done)
         self.done.append(action)
+        try:
+            self._notify(before)
+        except ConnectionLoss:  # the action is done, and its watch events come with the next step
+            raise
+        except BaseException:
+            del self.done[done:]
+            raise
 
     def run(self, limit: int = 1_000_000) -> int:
         """Until quiet: every thread, every delivery, no faults. Return the number of steps. Raises RuntimeError at the limit."""
@@ -177,7 +195,7 @@ class World:
         twin.clock = lambda: twin.now_ms
         assert isinstance(self.zk, MemoryZooKeeper)
         zk = self.zk.copy(now_ms=lambda: twin.now_ms)
-        twin.zk, twin.tool = zk, zk.client(self.tool.session_id)
+        twin.zk, twin._tool = zk, zk.client(self._tool.session_id)
         twin.journal, twin.network = self.journal.copy(), self.network.copy()
         twin.processes = {n: twin._twin_process(p, zk) for n, p in self.processes.items()}
         twin.ghosts = {n: [Ghost(zk.client(g.client.session_id), g.record) for g in ghosts] for n, ghosts in self.ghosts.items()}
@@ -255,7 +273,7 @@ class World:
 
     def have(self, *paths: str) -> list[bool]:
         """Whether there are znodes at these paths."""
-        return [stat is not None for stat in self.tool.exists(paths, False)]
+        return [stat is not None for stat in ask_twice(lambda: self.tool.exists(paths, False))]
 
     def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> RecordId:
         """An outside hand writes; return the record of the last write.
@@ -280,9 +298,13 @@ class World:
     def _notify(self, before: int) -> None:
         """Hand over the watch events that this step has caused, each with the record of the write that caused it."""
         self.zk.settle()
+        while late := lives.overdue(self):
+            self.done.append(late)
+            lives.outage(self, late[1])
         for n, p in sorted(self.processes.items()):
             if p.session != "open":
                 continue
-            for event in p.driver.client.events():
-                cause = causes.of_watch_event(self.journal.since(before), event)
-                p.notices.append(Notice(event, self.log("notify", cause, to=n, type=event.type, path=event.path)))
+            with suppress(SessionExpired):  # between the look at the sessions and this one; the next step journals it
+                for event in p.driver.client.events():
+                    cause = causes.of_watch_event(self.journal.since(before), event)
+                    p.notices.append(Notice(event, self.log("notify", cause, to=n, type=event.type, path=event.path)))

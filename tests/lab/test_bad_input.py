@@ -103,7 +103,7 @@ def test_a_root_that_another_lab_works_on(
     first = opened(zookeeper=somebody_elses.hosts, topics={"t": [[1, 2]]})
     with pytest.raises(UserError) as problem:
         opened(zookeeper=somebody_elses.hosts)
-    assert "seed or chroot" in refusal(problem)
+    assert "or choose another chroot, for example" in refusal(problem)
     assert first.kill(1).run().partitions().leader["t-0"] == 2
     first.close()
     assert owner.exists("/kcontrol-7/brokers/topics/t")
@@ -120,7 +120,7 @@ def test_a_server_that_dies(opened: Callable[..., Lab]) -> None:
     server.kill()
     with pytest.raises(UserError) as problem:
         lab.create_topic("t", [[1]]).run()
-    assert "ZooKeeper does not answer any more" in refusal(problem)
+    assert "ZooKeeper does not answer: try again once it does" in refusal(problem)
     assert not lab.journal().empty
     assert opened(1, world="zookeeper").brokers().controller[1]
     lab.close()

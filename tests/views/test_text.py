@@ -119,7 +119,7 @@ def test_what_cannot_be_printed() -> None:
 def test_every_action_has_a_label() -> None:
     """Labels and kinds of actions are the same list, and so are those that go on by themselves."""
     assert set(text.LABELS) == set(ACTIONS)
-    assert {name for name, kind in ACTIONS.items() if kind.routine} == text.ROUTINE | {"expire", "fire"}
+    assert {name for name, kind in ACTIONS.items() if kind.routine} == text.ROUTINE | {"expire", "fire", "outage"}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -71,6 +73,54 @@ def patiently(call: Callable[[], T]) -> T:
         with contextlib.suppress(ConnectionLoss):
             return call()
     raise AssertionError("The connection is lost again and again.")
+
+
+class Trickling:
+    """A loopback server that answers its connections byte by byte, with a pause behind every byte.
+
+    Args:
+        answers: what the server sends on its first, second... connection, first as a whole and then byte by byte; on later
+            connections it sends the last of these answers.
+    """
+
+    PAUSE_S = 0.05
+
+    def __init__(self, *answers: tuple[bytes, bytes]) -> None:
+        self._answers = answers
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.hosts = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.broken_off = threading.Event()  # once a client has ended its connection before the end of an answer
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        """End every thread, once what is being answered has been answered or broken off."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+    def _accept(self) -> None:
+        for number in itertools.count():
+            try:
+                link, _ = self._listener.accept()
+            except OSError:
+                return
+            answer = self._answers[min(number, len(self._answers) - 1)]
+            self._threads.append(threading.Thread(target=self._send, args=(link, *answer), daemon=True))
+            self._threads[-1].start()
+
+    def _send(self, link: socket.socket, at_once: bytes, trickled: bytes) -> None:
+        with link:
+            link.recv(4096)
+            link.sendall(at_once)
+            try:
+                for byte in trickled:
+                    link.sendall(bytes([byte]))
+                    time.sleep(self.PAUSE_S)  # the slowness is what the client is tried with
+            except OSError:
+                self.broken_off.set()
 
 
 class Wire:

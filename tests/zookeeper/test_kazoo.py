@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
+import struct
 import threading
 import warnings
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from kcontrol.runtime.embedded import EmbeddedZooKeeper, free_port
 from kcontrol.runtime.zk_kazoo import KazooSession, KazooZooKeeper
 from kcontrol.runtime.zk_kazoo.wire import close_session
 from kcontrol.runtime.zookeeper import ConnectionLoss
-from tests.zookeeper.support import Wire, create, delete, events, node, patiently, put, stat, transact
+from tests.zookeeper.support import Trickling, Wire, create, delete, events, node, patiently, put, stat, transact
 
 pytestmark = pytest.mark.zookeeper
 
@@ -151,6 +152,51 @@ def test_ephemerals_of_lost_answers_are_found_at_the_end(near: KazooZooKeeper, w
         create(client, "/q/n-", ephemeral=True, sequential=True)
     create(client, "/known", ephemeral=True)
     assert near.end(client).deleted == ("/known", "/q/n-0000000000")
+
+
+# ------------------------------------------------------------ slow servers
+
+
+def framed(body: bytes) -> bytes:
+    """What goes over the wire."""
+    return len(body).to_bytes(4, "big") + body
+
+
+GRANTED = framed(struct.pack("!iiqi16sb", 0, 18_000, 0x1234, 16, b"", 0))
+CLOSED = framed(struct.pack("!iqi", 1, 5, 0))
+
+
+def test_patience_is_for_the_whole_handshake() -> None:
+    """A server whose correct handshake comes byte by byte, for longer than the patience, does not count as a ZooKeeper."""
+    server = Trickling((b"", GRANTED + CLOSED))
+    try:
+        with pytest.raises(UserError, match=r"does not answer as a ZooKeeper does \(timed out\): check host and port"):
+            KazooZooKeeper(server.hosts, patience_s=0.5)
+        assert server.broken_off.wait(30)
+    finally:
+        server.close()
+
+
+def test_patience_is_for_the_whole_opening_of_a_session() -> None:
+    """A server that answers a session's handshake byte by byte and comes to no end is left before it has sent all its bytes."""
+    server = Trickling((GRANTED + CLOSED, b""), (b"", framed(bytes(600))))
+    try:
+        with pytest.raises(UserError, match=r"has granted no session in 0\.5 s"):
+            KazooZooKeeper(server.hosts, patience_s=0.5)
+        assert server.broken_off.wait(60)
+    finally:
+        server.close()
+
+
+def test_patience_is_for_the_whole_end_of_a_session() -> None:
+    """A server that answers a request byte by byte and comes to no end does not keep its client from closing."""
+    server = Trickling((GRANTED + CLOSED, b""), (GRANTED, framed(bytes(600))))
+    try:
+        zookeeper = KazooZooKeeper(server.hosts, patience_s=2)
+        zookeeper.close()
+        assert server.broken_off.wait(60)
+    finally:
+        server.close()
 
 
 # ------------------------------------------------------------ expiry

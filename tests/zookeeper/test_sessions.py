@@ -137,3 +137,10 @@ def test_the_next_session_owns_nothing_of_the_last(zookeeper: Any, client: Any) 
     assert successor.session_id != client.session_id
     assert create(successor, "/controller", ephemeral=True).error is None
     assert stat(successor, "/controller").ephemeral_owner == successor.session_id
+
+
+def test_has_expired(zookeeper: Any, client: Any, other: Any) -> None:
+    """`has_expired` is False while a session lives, and True once the session has ended."""
+    assert not client.has_expired()
+    zookeeper.end(client)
+    assert client.has_expired() and not other.has_expired()

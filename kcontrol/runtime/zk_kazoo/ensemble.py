@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from types import TracebackType
-from typing import TypeVar
 
 from kazoo.hosts import collect_hosts
 
@@ -13,9 +13,7 @@ from kcontrol.effects import Op, SessionExpired, Znode
 from kcontrol.errors import UserError
 from kcontrol.runtime.zk_kazoo.session import KazooSession
 from kcontrol.runtime.zk_kazoo.wire import close_session
-from kcontrol.runtime.zookeeper import IN_USE, NOT_OURS, Client, Closed, ConnectionLoss
-
-_T = TypeVar("_T")
+from kcontrol.runtime.zookeeper import IN_USE, NOT_OURS, Client, Closed, ConnectionLoss, ask_twice
 
 PATIENCE_S = 10.0
 OWN_SESSION_TIMEOUT_MS = 18_000
@@ -75,7 +73,7 @@ class KazooZooKeeper:
         if session is None or session.has_ended:
             raise SessionExpired(f"Session {client.session_id:#x} has ended.")
         paths = sorted(session.ephemerals if session.knows_its_ephemerals else self.tree())
-        stats = zip(paths, _asked_twice(lambda: self._synced().exists(paths, watch=False)), strict=True)
+        stats = zip(paths, ask_twice(lambda: self._synced().exists(paths, watch=False)), strict=True)
         deleted = [path for path, stat in stats if stat and stat.ephemeral_owner == session.session_id]
         try:
             return Closed(session.end(), tuple(deleted))
@@ -87,26 +85,33 @@ class KazooZooKeeper:
 
         A session that turns out to have expired is passed over; its next call says so.
         """
-        _asked_twice(self._settle)
+        ask_twice(self._settle)
 
     def tree(self) -> dict[str, Znode]:
         """Every znode below the root, except `/zookeeper` and our marker, by path in sorted order.
 
         Two pipelined rounds for each level of the tree.
         """
-        return _asked_twice(self._tree)
+        return ask_twice(self._tree)
 
     def are_ours(self, paths: Sequence[str]) -> list[bool]:
         """Tell of each path whether the ACL of its znode has our owner; False where there is no znode."""
-        return _asked_twice(lambda: self._synced().are_ours(paths))
+        return ask_twice(lambda: self._synced().are_ours(paths))
 
     # ------------------------------------------------------------ its own life
 
     def close(self) -> None:
-        """Close every session as a client does that leaves in order; no thread is left. A second call does nothing."""
+        """Close every session as a client does that leaves in order; no thread is left. A second call does nothing.
+
+        The patience is for all sessions together.
+        """
         self._closed = True
-        for session in [*self._sessions.values(), self._own_session]:
-            session.close()
+        sessions = [*self._sessions.values(), self._own_session]
+        for session in sessions:
+            session.leave()
+        deadline_s = time.monotonic() + self._patience_s
+        for session in sessions:
+            session.close(patience_s=max(0.0, deadline_s - time.monotonic()))
         self._sessions.clear()
 
     def __enter__(self) -> KazooZooKeeper:
@@ -173,14 +178,6 @@ class KazooZooKeeper:
             error = self._own_session.create_outside(path)
             if error not in (None, "NodeExists"):
                 raise UserError(f"ZooKeeper {self.hosts} lets nobody create the chroot {path} ({error}): choose another chroot.")
-
-
-def _asked_twice(ask: Callable[[], _T]) -> _T:
-    """The answer to a question that changes nothing: it is asked again, in a new session if need be, if it got none."""
-    try:
-        return ask()
-    except (ConnectionLoss, SessionExpired):
-        return ask()
 
 
 def _require_zookeeper(hosts: str, patience_s: float) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,6 +15,7 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.serialization import (
     CheckVersion,
+    CloseInstance,
     Create,
     Delete,
     Exists,
@@ -33,6 +36,7 @@ from kcontrol.runtime.zk_kazoo.wire import Reply, SetWatches, close_session, err
 from kcontrol.runtime.zookeeper import ConnectionLoss, Written, require_op, require_path
 
 RECONNECT_DELAY_S = 0.02
+BREAK_OFF_AGAIN_S = 0.05
 
 _LOG = logging.getLogger("kcontrol.kazoo")
 _LOG.setLevel(logging.ERROR)  # kazoo warns once per refused connection, which would end up in a notebook's cell
@@ -79,12 +83,13 @@ class KazooSession:
         self.ephemerals: set[str] = set()
         self.knows_its_ephemerals = True
         self._kazoo.add_listener(self._on_state)
-        try:
-            self._kazoo.start(patience_s)
-        except KazooTimeoutError:
+        self._kazoo.start_async().wait(patience_s)
+        if not self._kazoo.connected:
+            self._kazoo._stopped.set()
+            self.close(patience_s=0)
             raise UserError(
                 f"ZooKeeper {hosts} has granted no session in {patience_s:g} s: check that it runs and takes more connections."
-            ) from None
+            )
         self.session_id: int = self._kazoo._session_id
         self._password: bytes = self._kazoo._session_passwd
 
@@ -120,6 +125,12 @@ class KazooSession:
         """Take the watch events that have reached this session since the last call, in ZooKeeper's order."""
         self._require_open()
         return [self._events.popleft() for _ in range(len(self._events))]
+
+    def has_expired(self) -> bool:
+        """Return whether the session has ended, once a lost connection is back. Raises `ConnectionLoss` if it stays away."""
+        if not self.has_ended and not self._connected.wait(self._patience_s):
+            raise ConnectionLoss
+        return self.has_ended
 
     # ------------------------------------------------------------ for KazooZooKeeper
 
@@ -166,16 +177,38 @@ class KazooSession:
             raise SessionExpired(f"Session {self.session_id:#x} has ended.")
         return zxid
 
-    def close(self) -> None:
-        """Close the session if it is open, and let go of the connection and of kazoo's threads."""
+    def leave(self) -> None:
+        """Ask the server to close the session if it is open, and do not wait for the answer.
+
+        Source: kazoo's `KazooClient.stop`.
+        """
+        self.has_ended = True
+        if not self._kazoo._stopped.is_set():
+            self._kazoo._stopped.set()
+            self._kazoo._queue.append((CloseInstance, None))
+            self._kazoo._connection._write_sock.send(b"\0")
+
+    def close(self, patience_s: float | None = None) -> None:
+        """Close the session if it is open, and let go of the connection and of kazoo's threads.
+
+        An exchange that is not over after `patience_s`, or else the patience of this session, is broken off.
+        """
         if self._closed:
             return
-        self._closed = self.has_ended = True
-        if self._kazoo._stopped.is_set():
-            self._kazoo._safe_close()  # stop() would do nothing any more, and its threads have yet to be joined
-        else:
-            self._kazoo.stop()
+        self._closed = True
+        self.leave()
+        has_stopped = self._kazoo._connection.connection_stopped
+        if not has_stopped.wait(self._patience_s if patience_s is None else patience_s):
+            self._break_off()
+            while not has_stopped.wait(BREAK_OFF_AGAIN_S):  # kazoo may have been about to open another connection
+                self._break_off()
+        self._kazoo._safe_close()
         self._kazoo.close()
+
+    def _break_off(self) -> None:
+        """Shut kazoo's connection down, so that its thread, which waits byte by byte, reads no further."""
+        with contextlib.suppress(OSError, AttributeError):  # there is no connection, or none any more
+            self._kazoo._connection._socket.shutdown(socket.SHUT_RDWR)
 
     # ------------------------------------------------------------ requests
 

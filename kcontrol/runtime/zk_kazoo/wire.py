@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -71,6 +72,8 @@ def close_session(
 ) -> int | None:
     """Take a session over on a connection of its own and close it at once. Session 0 stands for a new one.
 
+    The patience is for the whole exchange with a server, however many bytes arrive meanwhile.
+
     Returns:
         The zxid of its end, or None if the server knows no such session.
 
@@ -83,12 +86,13 @@ def close_session(
     problem = OSError("no address")
     for address in hosts:
         try:
+            deadline_s = time.monotonic() + patience_s
             with socket.create_connection(address, timeout=patience_s) as link:
                 link.sendall(_framed(connect) + _framed(close))
-                session, _ = Connect.deserialize(_read_frame(link), 0)
+                session, _ = Connect.deserialize(_read_frame(link, deadline_s), 0)
                 if session.time_out <= 0:
                     return None
-                header, _ = ReplyHeader.deserialize(_read_frame(link), 0)
+                header, _ = ReplyHeader.deserialize(_read_frame(link, deadline_s), 0)
                 return int(header.zxid)
         except OSError as error:
             problem = error
@@ -115,16 +119,20 @@ def _framed(body: bytes) -> bytes:
     return bytes(int_struct.pack(len(body))) + body
 
 
-def _read_frame(link: socket.socket) -> bytes:
-    length = int_struct.unpack(_read_exactly(link, 4))[0]
+def _read_frame(link: socket.socket, deadline_s: float) -> bytes:
+    length = int_struct.unpack(_read_exactly(link, 4, deadline_s))[0]
     if not 0 < length <= LARGEST_HANDSHAKE:
         raise ValueError(f"an answer of {length} bytes")
-    return _read_exactly(link, length)
+    return _read_exactly(link, length, deadline_s)
 
 
-def _read_exactly(link: socket.socket, length: int) -> bytes:
+def _read_exactly(link: socket.socket, length: int, deadline_s: float) -> bytes:
     body = b""
     while len(body) < length:
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("timed out")
+        link.settimeout(left_s)
         part = link.recv(length - len(body))
         if not part:
             raise ConnectionResetError("the connection was closed")
