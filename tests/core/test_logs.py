@@ -281,8 +281,9 @@ def test_from_where_on_a_follower_may_join(rule: str, from_offset: int) -> None:
 # ---------------------------------------------------------------- roles
 
 
-FOLLOWER = apply(apply(log_of(0, 0, 0), TakeRole(1, 5)), MoveHighWatermark(1))
-LEADER = apply(apply(log_of(0), TakeRole(2, 5, leads=True)), Append((LogRecord(1, 5, "a"),), "asked"))
+READ = Configure(1)  # the settings of the topic have been read
+FOLLOWER = apply(apply(apply(log_of(0, 0, 0), READ), TakeRole(1, 5)), MoveHighWatermark(1))
+LEADER = apply(apply(apply(log_of(0), READ), TakeRole(2, 5, leads=True)), Append((LogRecord(1, 5, "a"),), "asked"))
 ROLES: dict[str, tuple[ReplicaLog, int, int, list[Any]]] = {
     # the log, who leads now and under which epoch, and what becomes of the log where it is cut at the high watermark
     "as before": (FOLLOWER, 1, 5, []),
