@@ -8,7 +8,7 @@ from kcontrol.controller.controller_election_0_8 import leader_id
 from kcontrol.group.assignors import read_sticky_user_data, sticky_user_data
 from kcontrol.kafka_json import MalformedZnode
 from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, encode_partition_list
-from tests.core.support import T0, cluster, of_kind
+from tests.core.support import T0, cluster, of_kind, states, stored
 
 LISTENERS = ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2")
 
@@ -73,3 +73,18 @@ def test_a_failover_elects_only_who_does_not_lead_yet(release: str) -> None:
     world.run()
     wanted = [r for r in of_kind(world, "learn", before) if r.fields["field"] == "preferred_elections" and r.fields["put"]]
     assert (wanted, PREFERRED_REPLICA_ELECTION in world.zk.tree()) == ([], False)
+
+
+@pytest.mark.parametrize("release", [*LISTENERS, "0.11.0", "1.0", "2.4", "2.8"])
+def test_a_preferred_leader_that_leads_is_not_elected_again(release: str) -> None:
+    """A preferred election of a partition that its first replica leads writes no state.
+
+    Source: PreferredReplicaPartitionLeaderSelector, LeaderElectionNotNeededException (0.8.1, 1.0); KIP-183 (2.2).
+    """
+    world = cluster({"t": ((2, 3),)}, release=release)
+    before = stored(world)["t-0"]
+    epochs = [value.leader_epoch for _, value in states(world)]
+    world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0,)).decode()))
+    world.run()
+    assert (stored(world)["t-0"], [value.leader_epoch for _, value in states(world)]) == (before, epochs)
+    assert PREFERRED_REPLICA_ELECTION not in world.zk.tree()
