@@ -5,8 +5,10 @@ What a real server was seen doing, and what is therefore done here (`tests/zooke
 * Every write request takes a zxid, and so do a failed transaction and the opening and the end of a session. Reads take none.
 * The `cversion` that a client is shown counts the creations and the deletions of children. The number in a sequential name is
   that of the creations alone, so deletions leave no gap in the names.
-* Errors come in this order. Create: NoNode (parent), BadArguments (name), NodeExists, NoChildrenForEphemerals.
-  Delete: BadArguments (the root), NoNode, BadVersion, NotEmpty. Set and check: BadArguments (name), NoNode, BadVersion.
+* Errors come in this order. Create: BadArguments (a null character), NoNode (parent), BadArguments (name), NodeExists,
+  NoChildrenForEphemerals. Delete: BadArguments (the root, a null character), NoNode, BadVersion, NotEmpty.
+  Set and check: BadArguments (name), NoNode, BadVersion.
+* The answers are those of a server without a chroot: the parent of `//` is the root (see `KazooSession._record`).
 * A transaction checks each operation against what the ones before it would leave behind; watches fire once all have happened.
 * `exists` and `read` leave one and the same data watch, `children` a watch of its own. A deletion uses up both kinds of watch
   on the znode, yet tells a session that left both only once; then come the watches on the parent's children.

@@ -47,8 +47,14 @@ class Draft:
         self.paths: list[str] = []
 
     def create(self, op: Op) -> str | None:
-        """A new znode; a sequential one gets the number of creations that its parent has seen, in ten digits."""
+        """Add a new znode; the number of creations below the parent follows a sequential name, in ten digits.
+
+        Source: PrepRequestProcessor.pRequest2TxnCreate (ZooKeeper 3.9): a null character is refused before the server looks up
+        the parent, every other illegal path after that.
+        """
         path = op.path
+        if "\0" in path:
+            return "BadArguments"
         parent_path = _parent(path)
         find = self._find if self.changed else self._nodes.get
         parent = find(parent_path)
@@ -88,9 +94,13 @@ class Draft:
         return None
 
     def delete(self, op: Op) -> str | None:
-        """A znode goes; it must be there, at the expected version and without children."""
+        """Remove a znode, which must be there, at the expected version and without children.
+
+        Source: PrepRequestProcessor.getParentPathAndValidate (ZooKeeper 3.9): it refuses the root and a null character, and
+        a deletion has no other check of the path.
+        """
         path = op.path
-        if path == "/":
+        if path == "/" or "\0" in path:
             return "BadArguments"
         parent_path = _parent(path)
         parent, node = self._find(parent_path), self._find(path)

@@ -25,7 +25,7 @@ from kcontrol.effects import Op, Znode
 from kcontrol.errors import UserError
 from kcontrol.runtime.zk_kazoo import KazooSession, KazooZooKeeper, RootInUse
 from kcontrol.runtime.zk_rules import is_legal
-from kcontrol.runtime.zookeeper import MARKER
+from kcontrol.runtime.zookeeper import MARKER, OF_THE_SERVER
 
 TOOL = "kcontrol"
 LEGAL_FORM = "host:port[,host:port...][/chroot]"
@@ -153,7 +153,7 @@ def _free_chroot(client: Reader, seed: int) -> str:
 def _claim(client: KazooSession, root: _Root, seed: int) -> str:
     """Make sure that the root bears our marker and return its owner, or raise `UserError` with nothing written."""
     hosts, path, _ = root
-    if path == "/" or path == "/zookeeper" or path.startswith("/zookeeper/"):
+    if path == "/" or path == OF_THE_SERVER or path.startswith(f"{OF_THE_SERVER}/"):
         whose = "holds the znodes of all clients" if path == "/" else "is ZooKeeper's own part"
         raise UserError(f"The root {path} of ZooKeeper {hosts} {whose}: {root.advice}")
     if owner := owner_of(client, path):

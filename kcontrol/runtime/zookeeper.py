@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 MARKER = "/.kcontrol"  # the znode by which a root on somebody's ZooKeeper is known to be ours (see `zk_safety`)
 IN_USE = f"{MARKER}/in-use"  # the ephemeral znode of the lab that works below a root of ours
-NOT_OURS = ("/zookeeper", MARKER)  # what `tree` leaves out, with all below: ZooKeeper's own part and the marker
+OF_THE_SERVER = "/zookeeper"  # ZooKeeper's own part of a tree without a chroot; below a chroot it is a name like any other
 
 
 class Written(NamedTuple):
@@ -58,8 +58,8 @@ class Client(Protocol):
     """One session. Every method is one round trip, however many paths or transactions it carries.
 
     Raises `kcontrol.effects.SessionExpired` once the session has ended, `ConnectionLoss` where the answer was lost, and
-    ValueError or TypeError, with nothing sent, for what no server understands: a path without a leading slash, data that is
-    not bytes.
+    ValueError or TypeError, with nothing sent, for what no server understands: a path without a leading slash or with a
+    lone surrogate, data that is not bytes.
     """
 
     @property
@@ -98,7 +98,7 @@ class ZooKeeper(Protocol):
         """Wait until every open session has seen every write so far and its watch events can be taken."""
 
     def tree(self) -> dict[str, Znode]:
-        """Every znode below the root, except `/zookeeper` and our marker, by path in sorted order."""
+        """Return every znode below the root by path in sorted order, but neither our marker nor the server's own `/zookeeper`."""
 
 
 def ask_twice(ask: Callable[[], T]) -> T:
@@ -113,11 +113,13 @@ def require_path(path: str) -> None:
     """Raise ValueError for what can be no znode's path, so that it never reaches a server, with a chroot in front or not."""
     if path[:1] != "/":
         raise ValueError(f"{path!r} is no path of a znode: it must begin with a slash.")
+    if any("\ud800" <= character <= "\udfff" for character in path):  # UTF-8, in which a path is sent, has no such character
+        raise ValueError(f"{path!r} is no path of a znode: leave out the lone surrogate.")
 
 
 def require_op(op: Op) -> None:
     """Raise ValueError or TypeError for an operation that cannot be sent."""
-    if op.path[:1] != "/":
+    if op.path[:1] != "/" or not op.path.isascii():
         require_path(op.path)
     if not isinstance(op.data, bytes):
         raise TypeError(f"The data of {op.path} must be bytes, not {type(op.data).__name__}.")

@@ -9,6 +9,7 @@ import struct
 import threading
 import warnings
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from kazoo.protocol.serialization import Connect
@@ -353,6 +354,18 @@ def test_nothing_reaches_beyond_the_chroot(server: EmbeddedZooKeeper, chroot: st
         assert delete(client, "/0000000000").error is None
         assert delete(client, "/").error == "BadArguments"
         assert list(outer.tree()) == ["/in"]
+
+
+@pytest.mark.parametrize("path", ["//", "//a", "///", "//a/b", "/\x00", "/a/", "/..", "/"])
+@pytest.mark.parametrize("kind", ["create", "set", "delete", "check"])
+def test_a_chroot_changes_no_error(
+    server: EmbeddedZooKeeper, chroot: str, path: str, kind: Literal["create", "set", "delete", "check"]
+) -> None:
+    """An operation on an odd path has one and the same error below a chroot and without one."""
+    op = Op(kind, path, version=7)
+    with KazooZooKeeper(server.hosts) as whole, KazooZooKeeper(server.hosts, chroot) as inner:
+        errors = [transact(zookeeper.connect(), op).error for zookeeper in (whole, inner)]
+    assert errors[0] == errors[1] is not None
 
 
 def test_the_tree_leaves_zookeepers_own_part_out(server: EmbeddedZooKeeper) -> None:

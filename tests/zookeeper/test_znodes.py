@@ -123,10 +123,21 @@ def test_most_names_are_names(client: Any, name: str) -> None:
         (Op("check", "/a//b"), "BadArguments"),
         (Op("delete", "/a/"), "NoNode"),
         (Op("delete", "//"), "NoNode"),
+        (Op("create", "//"), "BadArguments"),
+        (Op("create", "//a"), "BadArguments"),
+        (Op("create", "//", sequential=True), "BadArguments"),
+        (Op("create", "//a", ephemeral=True), "BadArguments"),
+        (Op("create", "///"), "NoNode"),
+        (Op("delete", "/\x00"), "BadArguments"),
+        (Op("delete", "/b/\x00"), "BadArguments"),
+        (Op("create", "/b/\x00"), "BadArguments"),
+        (Op("create", "/b\x00/"), "BadArguments"),
+        (Op("create", "/b/\x01"), "NoNode"),
+        (Op("delete", "/\x01"), "NoNode"),
     ],
 )
 def test_a_malformed_path_is_the_servers_to_judge(client: Any, op: Op, error: str) -> None:
-    """A path with an empty name in it reaches the server as it is and gets the server's error."""
+    """An operation on a path with an empty name or a control character in it gets the server's error."""
     create(client, "/a")
     assert transact(client, op).error == error
 
@@ -141,7 +152,7 @@ def test_a_malformed_path_reads_as_missing(client: Any) -> None:
 
 
 def test_what_no_server_understands_is_not_sent(client: Any) -> None:
-    """A path without a leading slash raises ValueError, data that is no bytes TypeError, and no zxid is taken."""
+    """A path without a leading slash, a lone surrogate (both ValueError) and data that is no bytes (TypeError) take no zxid."""
     before = create(client, "/a").zxid
     with pytest.raises(ValueError, match="'a' is no path"):
         create(client, "a")
@@ -149,9 +160,18 @@ def test_what_no_server_understands_is_not_sent(client: Any) -> None:
         client.read([""], watch=False)
     with pytest.raises(ValueError, match="'b' is no path"):
         client.exists(["/a", "b"], watch=True)
+    with pytest.raises(ValueError, match="leave out the lone surrogate"):
+        create(client, "/\ud800")
     with pytest.raises(TypeError, match="data of /a must be bytes, not str"):
         put(client, "/a", "text")  # type: ignore[arg-type]
     assert create(client, "/b").zxid == before + 1
+
+
+def test_the_tree_has_a_znode_named_zookeeper(zookeeper: Any, client: Any) -> None:
+    """A znode `/zookeeper` that a client creates below a chroot is in the tree, with all that is below it."""
+    create(client, "/zookeeper")
+    create(client, "/zookeeper/a")
+    assert list(zookeeper.tree()) == ["/zookeeper", "/zookeeper/a"]
 
 
 def test_sequential_names_count_from_nought_in_ten_digits(client: Any) -> None:

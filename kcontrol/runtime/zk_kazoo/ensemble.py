@@ -13,7 +13,7 @@ from kcontrol.effects import Op, SessionExpired, Znode
 from kcontrol.errors import UserError
 from kcontrol.runtime.zk_kazoo.session import KazooSession
 from kcontrol.runtime.zk_kazoo.wire import close_session
-from kcontrol.runtime.zookeeper import IN_USE, NOT_OURS, Client, Closed, ConnectionLoss, ask_twice
+from kcontrol.runtime.zookeeper import IN_USE, MARKER, OF_THE_SERVER, Client, Closed, ConnectionLoss, ask_twice
 
 PATIENCE_S = 10.0
 OWN_SESSION_TIMEOUT_MS = 18_000
@@ -88,7 +88,7 @@ class KazooZooKeeper:
         ask_twice(self._settle)
 
     def tree(self) -> dict[str, Znode]:
-        """Every znode below the root, except `/zookeeper` and our marker, by path in sorted order.
+        """Return every znode below the root by path in sorted order, but neither our marker nor the server's own `/zookeeper`.
 
         Two pipelined rounds for each level of the tree.
         """
@@ -154,12 +154,13 @@ class KazooZooKeeper:
 
     def _tree(self) -> dict[str, Znode]:
         own = self._synced()
+        left_out = (MARKER,) if self.chroot else (MARKER, OF_THE_SERVER)  # with all that is below
         found: dict[str, Znode] = {}
         parents = ["/"]
         while parents:
             families = zip(parents, own.children(parents, watch=False), strict=True)
             paths = [f"{parent.rstrip('/')}/{name}" for parent, names in families for name in names or ()]
-            paths = [path for path in paths if path not in NOT_OURS]
+            paths = [path for path in paths if path not in left_out]
             level = {path: node for path, node in zip(paths, own.read(paths, watch=False), strict=True) if node}
             found.update(level)
             parents = [path for path, node in level.items() if node.stat.num_children]

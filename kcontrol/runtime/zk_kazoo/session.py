@@ -226,19 +226,24 @@ class KazooSession:
     def _full(self, path: str) -> str:
         """The path as the server knows it."""
         require_path(path)
-        path.encode()  # raises for a lone surrogate, which would end kazoo's connection thread
         if not self._chroot:
             return path
         return self._chroot if path == "/" else self._chroot + path
 
     def _record(self, op: Op) -> Any:
-        """The wire record of one operation. None reaches beyond the chroot, and the chroot itself is not deleted."""
+        """Return the wire record of one operation, whose answer is that of a server without a chroot.
+
+        No operation reaches beyond the chroot. A broker's client keeps these answers apart from the chroot too: it checks a path
+        before it adds the chroot, and adds none to a deletion of the root. Source: ZooKeeper.create and delete (Java, 3.9).
+        """
         require_op(op)
         path = self._full(op.path)
         if op.path == "/" and op.sequential:
             path = self._chroot + "/"  # or else the number would be added to the chroot's own name
         if op.path == "/" and op.kind == "delete":
             path = "/"  # which the server refuses, as it does without a chroot
+        if self._chroot and op.kind == "create" and op.path.rfind("/") == 1:  # `//` and `//name`, whose parent is the root
+            path = f"{self._chroot}/\x01"  # which the server refuses with BadArguments, as it does without a chroot
         if op.kind == "create":
             return Create(path, op.data, self._acl, op.ephemeral + 2 * op.sequential)
         if op.kind == "set":
