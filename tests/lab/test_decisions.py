@@ -18,7 +18,7 @@ def rolled(release: str = "2.8", topic: str = "t", **settings: object) -> Lab:
     The ISR is then [1, 3, 2] where the assignment is [1, 2, 3]: the scenario of the recordings `isr-order`.
     """
     lab = Lab(brokers=[4, 1, 2, 3], release=release, runs=None, **settings)  # type: ignore[arg-type]
-    return lab.create_topic(topic, [[1, 2, 3]]).run().kill(2).run().start(2).run().kill(1).run()
+    return lab.step(("create_topic", topic, [[1, 2, 3]])).run().kill(2).run().start(2).run().kill(1).run()
 
 
 def test_two_releases_are_called_by_their_releases() -> None:

@@ -51,7 +51,7 @@ def test_a_broker_s_own_setting_counts(opened: Callable[..., Lab]) -> None:
 
 def test_the_strip_is_text_and_picture_and_escapes(opened: Callable[..., Lab]) -> None:
     """A topic's name is text in the picture, and the text has one line for each replica."""
-    lab = opened(3, topics={"<img src=x onerror=alert(1)>": [[1, 2, 3]]})
+    lab = opened(3).step(("create_topic", "<img src=x onerror=alert(1)>", [[1, 2, 3]])).run()
     strip = lab.candidates("<img src=x onerror=alert(1)>-0")
     assert "<img" not in strip._repr_svg_() and "&lt;img" in strip._repr_svg_()
     assert repr(strip).splitlines()[1:] == ["  broker 1: leads", "  broker 2: next", "  broker 3: in sync"]
