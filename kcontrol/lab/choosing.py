@@ -79,7 +79,11 @@ def settings(
 def played(scenario: Mapping[str, Any], release: str | None, seed: int, replace: Mapping[str, Callable[..., Any]]) -> Settings:
     """The settings of a run that plays a scenario. Raises UserError, listing what is legal, for what is not."""
     line = player.line_of(release) if release else player.release_of(scenario)
-    return settings(scenario.get("brokers"), line, seed, player.config_of(scenario, line), replace)
+    try:
+        config = player.config_of(scenario, line)
+    except ValueError as problem:
+        raise _refused(problem) from None
+    return settings(scenario.get("brokers"), line, seed, config, replace)
 
 
 def changed(settings: Settings) -> dict[str, str]:

@@ -29,6 +29,7 @@ LONGEST_S = SECONDS_BY_THE_CLOCK + 2 * judging.SPARE_SECONDS
 Answer = Callable[..., Any]
 
 
+OURS = "KCONTROL_HOSTILE_TEST"
 ALARM_S = 10
 GENERATIONS = 1_500
 MANY = 64
@@ -58,12 +59,19 @@ def within_its_limit() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.fixture(autouse=True)
+def of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every process that this test starts bear this process's id, since other workers run checks at once."""
+    monkeypatch.setenv(OURS, str(os.getpid()))
+
+
 def by_mark() -> list[int]:
-    """Every process that bears the mark of a check."""
+    """Return the processes that bear the mark of a check and come from this test's process."""
     found = []
     for process in psutil.process_iter():
         try:
-            if MARK in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
+            env = process.environ()
+            if MARK in env and env.get(OURS) == str(os.getpid()) and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
         except psutil.Error:
             continue

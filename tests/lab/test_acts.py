@@ -18,9 +18,10 @@ from tests.lab.support import refusal
 def test_every_fault_and_act_has_a_method() -> None:
     """What does not go on by itself can be asked for by name, but for a scenario's step, which does nothing.
 
-    `prefer` is a word of its own for one kind of `create`.
+    A lab opens the session of the tools again by itself, before the act that needs the session (`reopen`). `prefer`
+    is a word of its own for one kind of `create`.
     """
-    wanted = {name for name, kind in ACTIONS.items() if not kind.routine} - {"scenario"} | {"expire", "fire", "prefer"}
+    wanted = {name for name, kind in ACTIONS.items() if not kind.routine} - {"scenario", "reopen"} | {"expire", "fire", "prefer"}
     methods = {name for name, value in vars(Acts).items() if inspect.isfunction(value) and not name.startswith("_")}
     assert methods == wanted
 
@@ -137,7 +138,7 @@ REFUSED: list[tuple[Callable[[Lab], object], str]] = [
     (lambda lab: lab.save(None), "run.jsonl"),  # type: ignore[arg-type]
     (lambda lab: lab.save("/x\ud800"), "surrogate"),
     (lambda lab: lab.open(3), "run.jsonl"),  # type: ignore[arg-type]
-    (lambda lab: lab.open("a" * 300), "cannot be opened"),
+    (lambda lab: lab.open("a" * 300), "cannot be read"),
     (lambda lab: lab.get([]), "'/controller'"),  # type: ignore[arg-type]
     (lambda lab: lab.set([], ""), "'/controller'"),  # type: ignore[arg-type]
     (lambda lab: lab.create(5), "text"),  # type: ignore[arg-type]
