@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.chromium, pytest.mark.serial]
 
 Open = Callable[..., Page]
 
+ELECTION = ["/controller", "/controller_epoch"]  # what the write of an election changes, in this order
 GO = "(at) => { const s = document.querySelector('.kc-slider'); s.value = at; s.dispatchEvent(new Event('input')); }"
 DRAWN = """() => ({
     partitions: [...document.querySelectorAll('.kc-partitions tbody tr')].map((row) => ({
@@ -282,6 +283,38 @@ def test_a_picture_that_was_taken_out_and_put_back(open_page: Open) -> None:
         parent.append(picture);
     }""")
     page.wait_for_function(in_sight)
+
+
+def test_every_znode_of_a_transaction_is_in_sight(open_page: Open) -> None:
+    """An election creates /controller and sets /controller_epoch: the tree scrolls until both of its lines are in sight."""
+    records = list(story())
+    elections = [i for i, r in enumerate(records) if r.kind == "write" and [op[1] for op in r.fields["ops"]] == ELECTION]
+    page = open_page(records, at=elections[-1])
+    page.wait_for_function(
+        """(paths) => {
+            const outer = document.querySelector('.kc-znodes .kc-scroll').getBoundingClientRect();
+            const lit = [...document.querySelectorAll('.kc-tree .lit > summary')];
+            return JSON.stringify(lit.map((line) => line.title)) === JSON.stringify(paths) && lit.every((line) => {
+                const inner = line.getBoundingClientRect();
+                return inner.height > 0 && inner.top >= outer.top && inner.bottom <= outer.bottom;
+            });
+        }""",
+        arg=ELECTION,
+    )
+
+
+def test_the_name_of_a_state_does_not_touch_its_count(open_page: Open) -> None:
+    """In the boxes of both state machines a count of two digits leaves space beside every word of the state's name."""
+    page = open_page(list(story()))
+    spaces = page.locator(".kc-machine g").evaluate_all(
+        """(boxes) => boxes.map((box) => {
+            const count = box.querySelector('.kc-count');
+            count.textContent = '88';
+            const names = [...box.querySelectorAll('text:not(.kc-count)')];
+            return count.getBBox().x - Math.max(...names.map((name) => name.getBBox().x + name.getBBox().width));
+        })"""
+    )
+    assert len(spaces) == 11 and min(spaces) > 2, spaces
 
 
 @pytest.mark.parametrize("release", ["0.9", "2.8"])

@@ -84,3 +84,16 @@ def test_a_run_without_its_cause_comes_into_sight(sit_down: Callable[[str], Desk
             return at.top >= screen.top - 1 && at.top < screen.bottom - 100;
         }"""
     )
+
+
+def test_a_diagram_is_as_wide_as_its_column(sit_down: Callable[[str], Desk]) -> None:
+    """A diagram that is wider than the notebook's column is drawn smaller, beside a viewer: no edge of it is out of sight."""
+    desk = sit_down("branches.ipynb")
+    page = desk.page
+    page.set_viewport_size({"width": WIDTHS[1], "height": 900})
+    desk.run_cell("lab.diagram('heard')")
+    page.wait_for_function("() => document.querySelector('.jp-RenderedSVG > img')?.complete")
+    own, wide, column = page.locator(".jp-RenderedSVG > img").evaluate(
+        "(img) => [img.naturalWidth, img.getBoundingClientRect().width, img.parentElement.clientWidth]"
+    )
+    assert own > column >= wide > 0, (own, wide, column)

@@ -4,7 +4,7 @@ import { el, panel, setClass, setText, setTitle, svg, titled } from "./dom.js";
 import { MEANINGS } from "./meanings.js";
 import { lastNotAbove } from "./timeline.js";
 
-const WIDE = 98, HIGH = 38, ACROSS = 128, DOWN = 70, MARGIN = 6;
+const WIDE = 108, HIGH = 38, ACROSS = 134, DOWN = 70, MARGIN = 6;
 
 // Column and row of every state. What is nearly the same in both machines is at nearly the same place.
 const PLACE = {
@@ -46,11 +46,11 @@ function edgesOf({ rows }, head) {
 function boxOf(state) {
   const [x, y] = cornerOf(state), words = shortState(state).replace(/(Non|Deletion)(?=[A-Z])/, "$1 ").split(" ");
   const lines = words.map((word, i) => {
-    const line = svg("text", { x: x + 9, y: y + (words.length > 1 ? 16 + 14 * i : 24) });
+    const line = svg("text", { x: x + 7, y: y + (words.length > 1 ? 16 + 14 * i : 24) });
     line.textContent = word;
     return line;
   });
-  const count = svg("text", { x: x + WIDE - 9, y: y + 25, class: "kc-count" });
+  const count = svg("text", { x: x + WIDE - 7, y: y + 25, class: "kc-count" });
   return { box: svg("g", {}, svg("rect", { x, y, width: WIDE, height: HIGH, rx: 8 }), ...lines, count), count };
 }
 

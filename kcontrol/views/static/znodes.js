@@ -91,8 +91,9 @@ export function znodesPanel() {
   }
 
   function settle(again) {
-    const lit = (changed || again) && tree.querySelector(".lit > summary");
-    if (lit) reveal(box, lit);
+    if (!changed && !again) return;
+    const lit = [...tree.querySelectorAll(".lit > summary")];
+    for (const summary of [lit[0], lit.at(-1)]) if (summary) reveal(box, summary); // one write may change several znodes
   }
   return { node, draw, settle };
 }
