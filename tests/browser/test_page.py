@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.chromium, pytest.mark.serial]
 
 Open = Callable[..., Page]
 
+LOOK = "(marks) => marks.map((mark) => mark.getAttribute('class').replace('kc-mark ', ''))"
 ELECTION = ["/controller", "/controller_epoch"]  # what the write of an election changes, in this order
 GO = "(at) => { const s = document.querySelector('.kc-slider'); s.value = at; s.dispatchEvent(new Event('input')); }"
 DRAWN = """() => ({
@@ -315,6 +316,19 @@ def test_the_name_of_a_state_does_not_touch_its_count(open_page: Open) -> None:
         })"""
     )
     assert len(spaces) == 11 and min(spaces) > 2, spaces
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_the_legend_names_every_mark_with_a_colour(open_page: Open, seed: int) -> None:
+    """In a run with faults, timers and freezes, all coloured marks of the space-time diagram are in its legend."""
+    page = open_page(random_run(seed).journal.records)
+    last, step = int(page.locator(".kc-slider").get_attribute("max") or 0), 30
+    looks: set[str] = set()
+    for at in range(0, last, step):
+        page.evaluate(GO, at)
+        page.wait_for_selector(f'.kc[data-at="{at}"]')
+        looks |= set(page.locator(".kc-spacetime .kc-mark").evaluate_all(LOOK))
+    assert "cross pink" in looks and looks - {"dot faint"} <= set(page.locator(".kc-time .kc-legend .kc-mark").evaluate_all(LOOK))
 
 
 @pytest.mark.parametrize("release", ["0.9", "2.8"])

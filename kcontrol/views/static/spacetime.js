@@ -53,10 +53,15 @@ const LEGEND = [
   ["dot", "blue", "write"], ["square", "amber", "decision"], ["dot", "sky", "request"], ["ring", "ink", "notification"],
   ["up", "green", "start"], ["cross", "red", "death or loss"], ["diamond", "pink", "act"],
 ];
+const RARE = [ // in the legend of a run that has such a record
+  ["cross", "pink", "refused, dropped or deleted"], ["ring", "sky", "records appended"], ["pause", "red", "freeze"], ["diamond", "amber", "timer"],
+];
 
-function legend() {
+const lookOf = (record) => LOOKS[record.kind] ?? ["dot", "faint"];
+
+function legend(looks) {
   const line = el("p", "kc-legend");
-  for (const [shape, colour, text] of LEGEND) {
+  for (const [shape, colour, text] of [...LEGEND, ...RARE.filter((look) => looks.has(`${look[0]} ${look[1]}`))]) {
     const mark = svg("svg", { viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true" }, svg("path", { d: SHAPES[shape], class: `kc-mark ${shape} ${colour}` }));
     line.append(el("span", "kc-entry", mark, text));
   }
@@ -67,7 +72,7 @@ export function spaceTimePanel(goTo) {
   const names = svg("g"), lanes = svg("g"), links = svg("g"), dots = svg("g"), cursor = svg("rect", { class: "kc-cursor", width: STEP, rx: 3, y: 1 });
   const strip = svg("g", { class: "kc-strip" }, cursor, lanes, links, dots), frame = svg("svg", { x: LEFT }, strip);
   const picture = svg("svg", { class: "kc-spacetime", role: "img", "aria-label": "space-time diagram: who told whom" }, names, frame);
-  const node = panel("kc-time", "Who told whom", picture, legend());
+  const node = panel("kc-time", "Who told whom", picture, legend(new Set()));
   let first = 0, width = 1000, columns = null, laneKey = "", scene = null, cut = "";
 
   const y = (lane) => TOP + LANE * (scene.brokers.indexOf(lane) + 1);
@@ -91,6 +96,7 @@ export function spaceTimePanel(goTo) {
         group.keyed?.clear();
       }
       [laneKey, columns, cut] = [key, scene.columns, ""];
+      node.lastChild.replaceWith(legend(new Set(columns.map((index) => lookOf(scene.timeline.records[index]).join(" ")))));
       [ZOOKEEPER, ...scene.brokers].forEach((lane) => {
         const text = svg("text", { x: 0, y: y(lane) + 4 });
         text.textContent = lane === ZOOKEEPER ? "ZooKeeper" : `broker ${lane}`;
@@ -130,7 +136,7 @@ export function spaceTimePanel(goTo) {
   }
 
   function makeDot(index) {
-    const record = scene.timeline.records[index], lane = laneOf(record), [shape, colour] = LOOKS[record.kind] ?? ["dot", "faint"];
+    const record = scene.timeline.records[index], lane = laneOf(record), [shape, colour] = lookOf(record);
     const group = svg("g", { class: "kc-dot" }), at = x(index);
     if (writes(record)) {
       const failed = record.fields.error ? " failed" : "";
