@@ -28,7 +28,7 @@ class RunFile:
     def __init__(self, folder: str | Path | None, label: str) -> None:
         self._written = 0
         self._end: int | None = None  # where the last line of the file begins
-        self._is_cleared = folder == old_runs.NAME
+        self._is_cleared = folder is not None and str(folder) == old_runs.NAME
         place = old_runs.folder() if self._is_cleared else folder
         self.path = None if place is None else self._place(Path(place), label)
 

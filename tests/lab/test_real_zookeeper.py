@@ -20,7 +20,7 @@ from tests.notebooks.sanitizing import sanitized
 pytestmark = pytest.mark.zookeeper
 
 TABLES = ("partitions", "brokers", "znodes", "requests", "journal")
-INCIDENTAL = ["at", "broker_epoch"]
+INCIDENTAL = ["at", "at_ms", "broker_epoch"]
 
 
 def story(lab: Lab) -> Lab:
