@@ -29,6 +29,7 @@ RIGHT, WRONG = "Broker 2, the next of the assignment.", "Broker 3, the last one 
 # How many code cells the open notebook has, drawn or not, and how many outputs and run numbers.
 SHOWN = """() => {
     const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
+    if (!panel) return [0, 0];
     const codes = [...panel.content.model.cells].filter((cell) => cell.type === 'code');
     const shown = codes.map((cell) => cell.outputs.length + (cell.executionCount === null ? 0 : 1));
     return [codes.length, shown.reduce((sum, count) => sum + count, 0)];
@@ -117,9 +118,10 @@ def picture(page: Page, name: str) -> None:
 def test_a_chapter_opens_without_outputs(opened: Callable[[str], Desk], chapter: str) -> None:
     """A learner who opens a chapter finds no output and no number of a run."""
     desk = opened(chapter)
+    desk.page.wait_for_function(f"() => ({SHOWN})()[0] >= 20")  # the model is empty until the file has come
     picture(desk.page, f"opened-{chapter}")
-    cells, shown = desk.page.evaluate(SHOWN)
-    assert cells >= 20 and shown == 0
+    _, shown = desk.page.evaluate(SHOWN)
+    assert shown == 0
 
 
 def test_after_an_answer_shift_enter_runs_the_next_cell(opened: Callable[[str], Desk]) -> None:
