@@ -1,7 +1,6 @@
 """The parts of a machine that some tests need, and whether they are there."""
 
 import importlib.util
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from kcontrol.errors import UserError
 from kcontrol.lab.doctor import find_chromium
 from kcontrol.runtime.embedded import class_path
 from kcontrol.runtime.java import find_java
+from tests.kafka_jars import JarsMissing, jars
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -37,8 +37,12 @@ def no_chromium() -> str | None:
 
 
 def no_kafka() -> str | None:
-    """Why official Kafka brokers cannot be had; None if they can."""
-    return None if shutil.which("mvn") else "Maven, which fetches the official Kafka brokers, is not on PATH."
+    """Return why the official jars of Kafka cannot be had; None if they can."""
+    try:
+        jars("2.8.2")
+    except JarsMissing as problem:
+        return str(problem)
+    return None
 
 
 def no_shared() -> str | None:
