@@ -492,6 +492,28 @@ def test_nobody_is_preferred_while_something_moves() -> None:
     assert stored(world)["t-1"][0] == 2
 
 
+@pytest.mark.parametrize("release", ["0.8.1", "0.8.2", "0.10.2", "1.0"])
+def test_a_broker_that_starts_takes_up_the_moves_to_it_alone(release: str) -> None:
+    """The start of broker 4 begins the move of t-0 to [1, 4] again; the state of t-1, which moves to broker 5, is not written.
+
+    Source: KafkaController.onBrokerStartup, `partitionsBeingReassigned.filter(_._2.newReplicas.exists(newBrokersSet.contains))`
+    (0.8.1 to 1.0).
+    """
+    world = cluster({"t": ((1, 2), (2, 1))}, brokers=(1, 2, 3, 4, 5), release=release)
+    world.step(("freeze", 4))
+    world.step(("freeze", 5))
+    write_request(world, {T0: (1, 4), T1: (2, 5)})
+    world.run()
+    world.step(("kill", 4))
+    world.run()
+    since, before = len(world.journal.records), epoch(world, T1)
+    world.step(("start", 4))
+    world.run()
+    begun = ["t-0@4 OnlineReplica", "LeaderAndIsr [4]", "set t", "set state", "LeaderAndIsr [1, 2, 4]"]
+    assert [step for step in what_happened(world, since) if step != "UpdateMetadata"][:5] == begun
+    assert epoch(world, T1) == before
+
+
 # ---------------------------------------------------------------- both: the journal, and requests that nobody has read
 
 

@@ -33,6 +33,14 @@ def test_times_are_the_clocks() -> None:
     assert stat(client, "/b").ctime == first
 
 
+def test_the_root_of_an_empty_zookeeper_has_a_stat_of_noughts(client: MemoryClient) -> None:
+    """The root was created by no transaction: all eleven lines of its stat are 0.
+
+    Source: DataTree(), `new DataNode(new byte[0], -1L, new StatPersisted())` (ZooKeeper 3.9).
+    """
+    assert stat(client, "/") == (0,) * 11
+
+
 def test_equal_calls_give_equal_states() -> None:
     """Two ZooKeepers that are told the same have the same trees, session ids, watches and events."""
 
