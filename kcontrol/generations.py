@@ -73,12 +73,13 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "dead_at_startup":        (("0.8.0", "OFFLINE"), ("0.8.1", "DELETION_INELIGIBLE")),  # the first state of a dead replica
     "replicas_of_brokers":    (("0.8.0", "znodes"), ("0.8.1", "cache")),  # where they are looked up when brokers come and go
     "offline_order":          (("0.8.0", "isr"), ("0.8.2", "ar")),   # who leads after an offline election (KAFKA-1503)
+    "shutdown_skips_deleted": (("0.8.0", False), ("2.1.0", True)),   # topics being deleted, at a controlled shutdown
     "shutdown_order":         (("0.8.0", "isr"), ("0.10.0", "ar")),  # who leads after a controlled shutdown
     "unclean":                (("0.8.0", "always"), ("0.8.2", "configured")),  # unclean elections, if there is no other way
     "unclean_default":        CONFIGS["unclean.leader.election.enable"].defaults,
     "last_isr_member":        (("0.8.0", "leaves"), ("0.8.2", "stays if clean"), ("1.1.0", "stays")),  # when its broker dies
     "leaderless":             (("0.8.0", "led by the dead"), ("1.0.0", "led by nobody online")),  # what looks for a leader then
-    "broker_order":           (("0.8.0", "by id"), ("1.1.0", "hashed"), ("2.6.0", "by id")),  # replicas of several brokers
+    "broker_order":           (("0.8.0", "as given"), ("1.1.0", "hashed"), ("2.6.0", "champ")),  # replicas of several brokers
     "told_of_smaller_isr":    (("0.8.0", "leader"), ("0.8.2", "remaining replicas")),  # after a broker has died
     "empty_metadata":         (("0.8.0", "everything"), ("2.2.0", "brokers alone")),  # UpdateMetadata for no partition
     "metadata_for_nothing":   (("0.8.0", False), ("0.9.0", True)),   # whether UpdateMetadata goes out without any partition
@@ -190,6 +191,7 @@ class Rules:
     dead_at_startup: str
     replicas_of_brokers: str
     offline_order: str
+    shutdown_skips_deleted: bool
     shutdown_order: str
     unclean: str
     unclean_default: bool

@@ -46,12 +46,16 @@ def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:
 
 
 def _replicated_on(ctx: ControllerContext, broker_id: int) -> Partitions:
-    """The partitions with a replica there and others elsewhere, with known leadership, of topics that stay."""
+    """Return the partitions with a replica on the broker and others elsewhere whose leadership is known.
+
+    Since 2.1 partitions of topics that are being deleted are left out. Source: KafkaController.doControlledShutdown (2.0, 2.1).
+    """
+    skips_deleted = ctx.rules.shutdown_skips_deleted
     return tuple(
         tp
         for tp, assignment in ctx.assignments.items()
         if broker_id in assignment.replicas
         and len(assignment.replicas) > 1
         and tp in ctx.leadership
-        and not ctx.is_queued_for_deletion(tp.topic)
+        and not (skips_deleted and ctx.is_queued_for_deletion(tp.topic))
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller import topic_deletion as deletion
+from kcontrol.controller.broker_order import in_set_order
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.requests import RequestBatch, update_metadata
 from kcontrol.effects import Enqueue, Exists, Handler, Learn, Op, Read, Result, Transaction, Unwatch, Watch, Writes
@@ -217,7 +218,7 @@ def stop_replicas(ctx: ControllerContext, tp: TopicPartition, brokers: tuple[int
     Source: KafkaController.stopRemovedReplicasOfReassignedPartition (2.8).
     """
     for state in LEAVING:
-        yield from replica_machine.move(ctx, _replicas(tp, brokers), state)
+        yield from replica_machine.move(ctx, _replicas(tp, brokers), state, walked=in_set_order(brokers))
 
 
 LEAVING = (ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL, ReplicaState.NON_EXISTENT)

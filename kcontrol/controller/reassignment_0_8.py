@@ -11,11 +11,11 @@ ReassignedPartitionsIsrChangeListener (0.8.1.1).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller import topic_deletion as deletion
-from kcontrol.controller.broker_order import way_down_the_trie
+from kcontrol.controller.broker_order import in_set_order
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.reassignment import (
     Targets,
@@ -249,17 +249,3 @@ def remove(ctx: ControllerContext, tp: TopicPartition) -> Handler:
             yield Enqueue(ZkPartitionReassignment())
     if tp in ctx.partitions_being_reassigned:
         yield Learn("partitions_being_reassigned", remove=(tp,))
-
-
-def in_set_order(ids: Iterable[int]) -> Brokers:
-    """Each of these once, in the order in which Scala's immutable set lists them: as they came up to four, by hash from five on.
-
-    >>> in_set_order((2, 3, 2, 1))
-    (2, 3, 1)
-    >>> in_set_order((4, 5, 6, 1, 2, 3))
-    (5, 1, 6, 2, 3, 4)
-
-    Source: scala.collection.immutable.HashTrieSet (2.8 to 2.12).
-    """
-    found = tuple(dict.fromkeys(ids))
-    return found if len(found) <= 4 else tuple(sorted(found, key=way_down_the_trie))

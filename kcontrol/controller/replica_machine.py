@@ -178,10 +178,12 @@ TABLES = {"0.8.0": REPLICA_TRANSITIONS_0_8_0, "0.8.1": REPLICA_TRANSITIONS}
 # ---------------------------------------------------------------- the machine
 
 
-def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: ReplicaState) -> Steps:
+def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: ReplicaState, walked: Iterable[int] = ()) -> Steps:
     """Bring every subject to `target`, broker by broker, then tell the brokers in one batch.
 
-    Illegal moves are refused and the rest goes on. Source: ZkReplicaStateMachine.handleStateChanges (2.8).
+    `walked` is the order of brokers in the set that Kafka's caller passes, ascending where it is empty; only releases up to
+    1.0 walk that set (broker_order.py). Illegal moves are refused and the rest goes on.
+    Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """
     by_broker: dict[int, Replicas] = {}
     for replica in subjects:
@@ -191,7 +193,8 @@ def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: R
     if ctx.rules.design == LISTENERS and not ctx.machines_started:
         return
     batch = RequestBatch()
-    groups = [by_broker[broker_id] for broker_id in BROKER_ORDERS[ctx.rules.broker_order](by_broker)]
+    brokers = [broker_id for broker_id in walked if broker_id in by_broker] or sorted(by_broker)
+    groups = [by_broker[broker_id] for broker_id in BROKER_ORDERS[ctx.rules.broker_order](brokers)]
     for together in groups if ctx.rules.pipelined else [[r] for replicas in groups for r in replicas]:
         for action, group in _by_action(ctx, together, target).items():
             if action is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from kcontrol.controller import partition_machine, replica_machine
+from kcontrol.controller.broker_order import in_set_order
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import delete_all
 from kcontrol.controller.requests import update_metadata
@@ -224,9 +225,10 @@ def start_replica_deletion(ctx: ControllerContext, topics: Collection[str]) -> H
     dead = [r for r in replicas if not ctx.is_replica_online(r.broker_id, r.topic_partition)]
     known_dead = frozenset(dead)
     todo = [r for r in replicas if r not in known_dead and ctx.replica_state(r) is not SUCCESSFUL]
+    live = in_set_order(ctx.live_broker_ids)
     yield from replica_machine.move(ctx, dead, INELIGIBLE)
-    yield from replica_machine.move(ctx, todo, OFFLINE)
-    yield from replica_machine.move(ctx, todo, STARTED)
+    yield from replica_machine.move(ctx, todo, OFFLINE, walked=live)
+    yield from replica_machine.move(ctx, todo, STARTED, walked=live)
     yield from halt(ctx, {r.topic for r in dead})
 
 

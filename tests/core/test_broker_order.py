@@ -1,12 +1,13 @@
-"""In which order one batch takes brokers out of an ISR, held against what Kafka's recordings show of Scala's maps."""
+"""The order in which one batch takes brokers out of an ISR, held against Scala's own lists and Kafka's recordings."""
 
 from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 from typing import Any
 
-from kcontrol.controller.broker_order import in_order_of_hashes
+from kcontrol.controller.broker_order import in_order_of_champ, in_order_of_hashes
 from tests.golden.test_golden import recorded
 
 
@@ -28,3 +29,14 @@ def test_more_brokers_come_as_a_trie_has_them() -> None:
     sets = {json.dumps(state["isr"]) for release in ("2.4.1", "2.8.2") for state in states(release) if len(state["isr"]) > 4}
     assert len(sets) >= 4
     assert [isr for isr in map(json.loads, sets) if in_order_of_hashes(isr) != isr] == []
+
+
+def test_the_order_since_2_6_is_that_of_scalas_own_group_by() -> None:
+    """All subsets of 1 to 9 and three long ranges come in the order that Scala 2.13.5 lists them in after `groupBy`.
+
+    Source: tests/core/scala/GroupBy.java, which printed the lists with the Scala library of Kafka 2.8.2.
+    """
+    lines = (Path(__file__).parent / "scala" / "group_by_2_13_5.txt").read_text().splitlines()
+    listed = [[int(broker_id) for broker_id in line.split()] for line in lines]
+    assert len(listed) == 2**9 - 1 + 3
+    assert [(brokers, ours) for brokers in listed if (ours := in_order_of_champ(sorted(brokers))) != brokers] == []

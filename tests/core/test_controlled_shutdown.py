@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.support import cluster, of_kind
+from kcontrol.config import BrokerConfig
+from kcontrol.model import PartitionReplica, ReplicaState
+from tests.core.support import T0, cluster, of_kind, until
 
 RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9")
 
@@ -22,3 +24,21 @@ def test_a_partition_without_another_replica_keeps_no_broker(release: str) -> No
     [answer] = [r.fields["body"] for r in of_kind(world, "respond") if r.fields["correlation_id"].endswith("ControlledShutdown")]
     assert answer == {"error": "NONE", "partitions": {}}
     assert 3 not in world.processes
+
+
+@pytest.mark.parametrize(("release", "tried"), [("0.8.1", True), ("1.0", True), ("1.1", True), ("2.4", False), ("2.8", False)])
+def test_a_shutdown_leaves_out_topics_that_are_being_deleted_since_2_1(release: str, tried: bool) -> None:
+    """Up to 2.0 a shutdown tries to take offline a replica whose topic's deletion waits for a dead broker, and is refused.
+
+    Source: KafkaController.shutdownBroker (0.8.1, 1.0), doControlledShutdown (2.0, 2.1); more/1.1.1/shutdown-while-deleted.
+    """
+    config = BrokerConfig.of(release).but("delete.topic.enable", True)
+    world = cluster({"t": ((2, 3),)}, release=release, config=config)
+    for act in (("kill", 3), ("delete_topic", "t")):
+        world.step(act)
+        world.run()
+    before = len(world.journal.records)
+    world.step(("term", 2))
+    until(world, lambda w: 2 not in w.processes)
+    refused = [r.fields["subject"] for r in of_kind(world, "refuse", before) if r.fields["target"] == ReplicaState.OFFLINE]
+    assert refused[:1] == ([PartitionReplica(T0, 2)] if tried else [])

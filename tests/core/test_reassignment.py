@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kcontrol.config import BrokerConfig
-from kcontrol.controller.reassignment_0_8 import in_set_order
+from kcontrol.controller.broker_order import in_set_order
 from kcontrol.effects import Writes
 from kcontrol.model import PartitionReplica, ReplicaAssignment, TopicPartition
 from kcontrol.runtime.fold import fold
