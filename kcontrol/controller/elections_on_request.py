@@ -6,7 +6,7 @@ processUncleanLeaderElectionEnable, processTopicUncleanLeaderElectionEnable.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from kcontrol.controller import partition_machine
 from kcontrol.controller.context import ControllerContext
@@ -20,7 +20,7 @@ from kcontrol.events import (
     TopicUncleanLeaderElectionEnable,
     UncleanLeaderElectionEnable,
 )
-from kcontrol.model import PartitionState, TopicPartition
+from kcontrol.model import NO_LEADER, PartitionState, TopicPartition
 from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, MalformedZnode, decode_partition_list
 
 FIRST_REBALANCE_MS = 5_000
@@ -31,7 +31,12 @@ NOT_AVAILABLE = {"PREFERRED": "PREFERRED_LEADER_NOT_AVAILABLE", "UNCLEAN": "ELIG
 
 
 def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
-    """Elect what the znode or the request names, as far as an election makes sense there, and answer or clean up."""
+    """Elect the named partitions where an election is needed, and answer the client, or delete the znode.
+
+    Raises KeyError for a partition that has never had a leader: since 2.2 before any election, so that no partition is elected
+    and no client is answered; in 1.1 to 2.1 after the others are elected. The znode stays in both cases.
+    Source: KafkaController.processReplicaLeaderElection (2.2 to 3.9).
+    """
     partitions = event.partitions
     if event.trigger == "ZkTriggered":
         (stat,) = yield Exists((PREFERRED_REPLICA_ELECTION,), watch=True)
@@ -62,12 +67,13 @@ def _pointless(ctx: ControllerContext, tp: TopicPartition, election_type: str) -
         return "UNKNOWN_TOPIC_OR_PARTITION"
     if ctx.is_queued_for_deletion(tp.topic):
         return "INVALID_TOPIC_EXCEPTION"
-    cached = ctx.leadership.get(tp)
+    if ctx.rules.leads_already != "left alone":
+        return None
+    leader = ctx.leadership[tp].leader
     if election_type == "PREFERRED":
-        left_alone = ctx.rules.leads_already == "left alone"
-        settled = left_alone and cached is not None and cached.leader == ctx.replicas(tp)[0]
+        settled = leader == ctx.replicas(tp)[0]
     else:
-        settled = cached is not None and cached.leader != -1 and cached.leader in ctx.live_broker_ids
+        settled = leader != NO_LEADER and leader in ctx.live_broker_ids
     return "ELECTION_NOT_NEEDED" if settled else None
 
 
@@ -78,34 +84,47 @@ def _result(tp: TopicPartition, answers: dict[TopicPartition, str], moved: Moved
 
 
 def on_replica_election(
-    ctx: ControllerContext, partitions: Iterable[TopicPartition], election_type: str, trigger: str
+    ctx: ControllerContext, partitions: Collection[TopicPartition], election_type: str, trigger: str
 ) -> Handler:
-    """Elect; a request through the znode also deletes the znode, whatever came of it, and looks whether it is there again."""
+    """Elect; where the request came through the znode, delete the znode and look whether it is there again.
+
+    Raises KeyError for a partition without a leader, unless an admin client asked: then the znode stays.
+    """
     unclean = election_type == "UNCLEAN" and trigger == "AdminClientTriggered"
     strategy = "preferred" if election_type == "PREFERRED" else "offline"
     elected = partition_machine.move(ctx, partitions, PartitionState.ONLINE, strategy, allow_unclean=unclean)
-    return (yield from afterwards(elected, _clear_request() if trigger == "ZkTriggered" else _nothing()))
+    return (yield from afterwards(elected, _remove(ctx, partitions, trigger)))
 
 
-def _clear_request() -> Handler:
+def _remove(ctx: ControllerContext, partitions: Collection[TopicPartition], trigger: str) -> Handler:
+    """Look up the leader of each partition, then delete a request that came through the znode.
+
+    Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.1 to 3.9).
+    """
+    if trigger == "AdminClientTriggered":
+        return
+    for tp in partitions:
+        _ = ctx.leadership[tp]
+    if trigger != "ZkTriggered":
+        return
     yield Writes(((Op("delete", PREFERRED_REPLICA_ELECTION),),))
     yield Enqueue(ReplicaLeaderElection())
 
 
-def _nothing() -> Handler:
-    yield from ()
-
-
 def pending_preferred_elections(ctx: ControllerContext) -> Handler:
-    """At failover: what was asked for and is still wanted. Source: fetchPendingPreferredReplicaElections (2.8)."""
+    """Elect at failover the partitions in the znode that their preferred replica does not lead.
+
+    Raises KeyError for a partition that has never had a leader: the failover fails, at every broker that tries it, until a
+    replica of the partition lives. Source: KafkaController.fetchPendingPreferredReplicaElections (1.1 to 3.9).
+    """
     (znode,) = yield Read((PREFERRED_REPLICA_ELECTION,), watch=True)
     pending = [tp for tp in partitions_in_znode(znode) if _is_misplaced(ctx, tp)]
     yield from on_replica_election(ctx, pending, "PREFERRED", "ZkTriggered")
 
 
 def _is_misplaced(ctx: ControllerContext, tp: TopicPartition) -> bool:
-    cached, replicas = ctx.leadership.get(tp), ctx.replicas(tp)
-    return bool(replicas) and cached is not None and cached.leader != replicas[0] and not ctx.is_queued_for_deletion(tp.topic)
+    replicas = ctx.replicas(tp)
+    return bool(replicas) and ctx.leadership[tp].leader != replicas[0] and not ctx.is_queued_for_deletion(tp.topic)
 
 
 # ---------------------------------------------------------------- the automatic kind
