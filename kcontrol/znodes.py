@@ -82,9 +82,20 @@ def encode_controller(broker_id: int, timestamp_ms: int, version: int = 1) -> by
     return encode(value | {"kraftControllerEpoch": -1} if version > 1 else value)
 
 
-def decode_controller(data: bytes) -> int:
-    """The id of the broker that `/controller` names."""
-    broker_id: int = decode(data, CONTROLLER).get("brokerid", Int32)
+def decode_controller(data: bytes, *, or_bare_id: bool = True) -> int:
+    """Return the id of the broker that `/controller` names, as JSON or, up to 1.0, as an integer alone.
+
+    Raises MalformedZnode. Source: KafkaController.parseControllerId (0.8.1 to 1.0), ControllerZNode.decode (1.1).
+    """
+    try:
+        broker_id: int = decode(data, CONTROLLER).get("brokerid", Int32)
+    except MalformedZnode:
+        if not or_bare_id:
+            raise
+        try:
+            broker_id = java_int(data.decode())
+        except ValueError:
+            raise MalformedZnode(f"{CONTROLLER} holds {data.decode(errors='replace')!r}, neither JSON nor a broker id") from None
     return broker_id
 
 

@@ -116,7 +116,7 @@ def trigger_controller_move(ctx: ControllerContext) -> Handler:
 
 def _learn_active_controller(ctx: ControllerContext) -> Handler:
     (znode,) = yield Read((CONTROLLER,), watch=True)
-    yield Learn("active_controller_id", decode_controller(znode.data) if znode else -1)
+    yield Learn("active_controller_id", decode_controller(znode.data, or_bare_id=False) if znode else -1)
 
 
 def _read_controller_epoch() -> Generator[Effect, Any, tuple[int, int] | None]:
@@ -184,6 +184,6 @@ def _check_whether_it_was_us(ctx: ControllerContext, controller_epoch: int) -> G
     if znode is None:
         raise ControllerMoved
     stored = yield from _read_controller_epoch()
-    if decode_controller(znode.data) == ctx.broker_id and stored and stored[0] == controller_epoch:
+    if decode_controller(znode.data, or_bare_id=False) == ctx.broker_id and stored and stored[0] == controller_epoch:
         return stored[1]
     raise ControllerMoved

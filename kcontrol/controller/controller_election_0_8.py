@@ -5,8 +5,6 @@ Source: ZookeeperLeaderElector.scala, KafkaController.scala (SessionExpirationLi
 
 from __future__ import annotations
 
-import re
-
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.controller_epoch import read_controller_epoch
 from kcontrol.controller.failover_and_resignation import resign, take_over
@@ -17,7 +15,6 @@ from kcontrol.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
     BrokerEndpoint,
-    MalformedZnode,
     decode_controller,
     encode_controller,
 )
@@ -62,7 +59,7 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     """
     if ctx.rules.looks_before_electing:
         (znode,) = yield Read((CONTROLLER,), watch=True)
-        yield Learn("active_controller_id", leader_id(znode.data) if znode else NOBODY)
+        yield Learn("active_controller_id", decode_controller(znode.data) if znode else NOBODY)
         if znode:
             return
     try:
@@ -88,21 +85,11 @@ def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
             continue
         if znode.data == data:  # the connection was lost after the znode had been created
             return True
-        named = leader_id(znode.data)
+        named = decode_controller(znode.data)
         if named != ctx.broker_id or ctx.rules.own_znode == "fails":
             yield Learn("active_controller_id", named)
             return False
         yield Sleep(ctx.config.zookeeper_session_timeout_ms)
-
-
-def leader_id(data: bytes) -> int:
-    """Who is named, in JSON or in the older form of a bare number. Source: KafkaController.parseControllerId (0.8.1)."""
-    try:
-        return decode_controller(data)
-    except MalformedZnode:
-        if re.fullmatch(rb"[+-]?[0-9]+", data):
-            return int(data)
-        raise
 
 
 def leader_change(ctx: ControllerContext, event: LeaderChange) -> Handler:
@@ -111,7 +98,7 @@ def leader_change(ctx: ControllerContext, event: LeaderChange) -> Handler:
     (znode,) = yield Read((CONTROLLER,), watch=True)
     ruled = ctx.active_controller_id == ctx.broker_id
     if znode is not None:
-        yield Learn("active_controller_id", leader_id(znode.data))
+        yield Learn("active_controller_id", decode_controller(znode.data))
         if ruled and ctx.active_controller_id != ctx.broker_id and ctx.rules.resigns_when_replaced:
             yield from _resign(ctx)
         return
@@ -138,7 +125,7 @@ def new_session(ctx: ControllerContext, event: NewSession) -> Handler:
     """Resign whatever `/controller` says, and compete again; since 0.10.2 only if it does not name this broker."""
     if ctx.rules.skips_own_session:
         (znode,) = yield Read((CONTROLLER,), watch=True)
-        if znode and leader_id(znode.data) == ctx.broker_id:
+        if znode and decode_controller(znode.data) == ctx.broker_id:
             return
     yield from _resign(ctx)
     yield from elect(ctx, event.timestamp_ms)

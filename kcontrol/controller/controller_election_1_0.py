@@ -7,11 +7,10 @@ Source: KafkaController.scala (0.11, 1.0): Startup, ControllerChange, Reelect, e
 from __future__ import annotations
 
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.controller_election_0_8 import leader_id
 from kcontrol.controller.failover_and_resignation import resign, take_over
 from kcontrol.effects import Complain, Exists, Handler, Learn, Op, Read, Result, Transaction, Watch
 from kcontrol.events import ControllerChange, Reelect, Startup
-from kcontrol.znodes import CONTROLLER, encode_controller
+from kcontrol.znodes import CONTROLLER, decode_controller, encode_controller
 
 NOBODY = -1
 
@@ -57,7 +56,7 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 def _who_rules() -> Handler:
     (znode,) = yield Read((CONTROLLER,), watch=True)
-    return leader_id(znode.data) if znode else NOBODY
+    return decode_controller(znode.data) if znode else NOBODY
 
 
 def _believe(ctx: ControllerContext, controller_id: int) -> Handler:

@@ -13,18 +13,17 @@ from typing import Any
 
 from kcontrol import events as e
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.controller_election_0_8 import leader_id
 from kcontrol.controller.listeners_0_8 import children_of, data_of
 from kcontrol.effects import Enqueue, Handler, Znode
 from kcontrol.registration import register
-from kcontrol.znodes import BrokerEndpoint, decode_partition_list, parse_state_path
+from kcontrol.znodes import BrokerEndpoint, decode_controller, decode_partition_list, parse_state_path
 
 Found = Any  # the names of the children, or the znode, or None where the path is gone
 Call = Callable[[Found, dict[str, str]], e.Event | None]
 
 
 def _controller(znode: Znode | None, _: dict[str, str]) -> e.Event:
-    return e.Reelect() if znode is None else e.ControllerChange(leader_id(znode.data))
+    return e.Reelect() if znode is None else e.ControllerChange(decode_controller(znode.data))
 
 
 def _preferred(znode: Znode | None, _: dict[str, str]) -> e.Event | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -28,8 +28,13 @@ def outages(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """The rows of the table, times in milliseconds, those that are over in the order of their ends."""
+    """Yield the rows of the table, times in milliseconds, those that are over in the order of their ends.
+
+    A time without a leader ends with a write that names a living broker, with the thaw of the leader, or where a broker that has
+    come back takes the leadership over again from a LeaderAndIsr request.
+    """
     leaders: dict[str, int] = {}
+    sent: dict[tuple[int, ...], dict[str, Any]] = {}
     down: dict[str, tuple[int, int]] = {}
     up: set[int] = set()
     for record in records:
@@ -37,7 +42,9 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
             up.add(record.fields["broker"])
         elif record.kind in ("stop", "freeze"):
             up.discard(record.fields["broker"])
-        named = {name: stored["leader"] for name, stored in subjects.written(record).items()}
+        if record.kind == "send":
+            sent[tuple(record.id)] = record.plain().fields["requests"]
+        named = {name: stored["leader"] for name, stored in subjects.written(record).items()} | _taken_over(record, sent)
         leaders |= named
         thawed = record.fields["broker"] if record.kind == "thaw" else None  # whoever starts leads only once it is named again
         for partition in [p for p in down if leaders[p] in up and (p in named or leaders[p] == thawed)]:
@@ -48,6 +55,17 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
             down |= {partition: (record.at_ms, leaders[partition]) for partition in gone}
     for partition, (since, led) in down.items():
         yield _row(partition, since, led)
+
+
+def _taken_over(record: Record, sent: Mapping[tuple[int, ...], dict[str, Any]]) -> dict[str, int]:
+    """Return the partitions that the record's broker leads from now on, by what a LeaderAndIsr request says."""
+    if record.kind != "adopt" or record.fields["field"] != "hosted":
+        return {}
+    named = sent[tuple(record.fields["request"])]["leader_and_isr"]
+    broker, chosen = record.id.node, record.plain().fields["partitions"]
+    values = [named["values"][i] for i in named["to"][str(broker)]]
+    found = {value["partition"]: value["leader"] for value in values if value["leader"] == broker}
+    return found if chosen is None else {name: leader for name, leader in found.items() if name in chosen}
 
 
 def _row(partition: str, since: int, led: int, until: int | None = None, leads: int | None = None) -> dict[str, Any]:

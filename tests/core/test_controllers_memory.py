@@ -4,23 +4,40 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.controller.controller_election_0_8 import leader_id
 from kcontrol.group.assignors import read_sticky_user_data, sticky_user_data
 from kcontrol.kafka_json import MalformedZnode
-from kcontrol.znodes import PREFERRED_REPLICA_ELECTION, encode_partition_list
+from kcontrol.sim.settings import Settings
+from kcontrol.sim.world import World
+from kcontrol.znodes import CONTROLLER, PREFERRED_REPLICA_ELECTION, decode_controller, encode_partition_list
 from tests.core.support import T0, cluster, of_kind, states, stored
 
 LISTENERS = ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2")
 
 
 def test_a_controller_is_named_in_two_forms() -> None:
-    """`/controller` holds JSON, or the bare number that Kafka wrote before 0.8.0; anything else is refused.
+    """`/controller` holds JSON or, up to 1.0, an integer alone; other data is refused.
 
-    Source: KafkaController.parseControllerId (0.8.1).
+    Source: KafkaController.parseControllerId (0.8.1 to 1.0).
     """
-    assert [leader_id(data) for data in (b'{"version":1,"brokerid":7,"timestamp":"1"}', b"7", b"+7")] == [7, 7, 7]
-    with pytest.raises(MalformedZnode):
-        leader_id(b"seven")
+    assert [decode_controller(data) for data in (b'{"version":1,"brokerid":7,"timestamp":"1"}', b"7", b"+7")] == [7, 7, 7]
+    for neither in (b"seven", b"\xff", b"", b"7.0"):
+        with pytest.raises(MalformedZnode):
+            decode_controller(neither)
+
+
+@pytest.mark.parametrize("release", ["0.8.0", "0.9.0", "1.0", "1.1", "2.8"])
+def test_an_integer_in_the_controllers_znode_names_a_broker_up_to_1_0(release: str) -> None:
+    """A broker that finds `/controller` with the text 3 takes broker 3 for the controller; since 1.1 its election fails.
+
+    Source: KafkaController.parseControllerId (0.8.0 to 1.0), ControllerZNode.decode (1.1).
+    """
+    world = World(Settings(brokers=(1,), release=release))
+    world.step(("create", CONTROLLER, "3"))
+    world.step(("start", 1))
+    world.run()
+    reads_it = release in ("0.8.0", "0.9.0", "1.0")
+    assert world.processes[1].driver.controller.active_controller_id == (3 if reads_it else -1)
+    assert [r.fields["error"] for r in of_kind(world, "fail")] == ([] if reads_it else ["MalformedZnode"])
 
 
 def test_what_a_sticky_member_had_is_read_in_both_versions() -> None:

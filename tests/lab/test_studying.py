@@ -93,6 +93,22 @@ def test_who_starts_again_leads_only_once_it_is_named_again(four: Lab) -> None:
     assert list(four.outages().leads) == [2]
 
 
+def test_an_outage_ends_where_a_broker_that_is_back_is_told_to_lead(opened: Callable[..., Lab]) -> None:
+    """Up to 2.1 the controller does not notice a fast restart; the next controller's LeaderAndIsr makes the broker lead again.
+
+    The row ends when the broker takes the request over, although no state znode is written.
+    """
+    lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]]}, release="1.1")
+    lab.freeze(4).kill(1).expire(1).start(1).run().thaw(4).run()
+    assert lab.outages().until_ms.isna().all()
+    before = len(lab.records)
+    lab.delete("/controller").run()
+    told = next(r for r in lab.records[before:] if r.kind == "adopt" and r.id.node == 1 and r.fields["field"] == "hosted")
+    assert not lab.outages().until_ms.isna().any()
+    [row] = lab.outages().itertuples()
+    assert (row.until_ms, row.led, row.leads) == (told.at_ms, 1, 1)
+
+
 def test_a_goodbye_leaves_no_outage(four: Lab) -> None:
     """A broker that says goodbye hands over what it leads before it goes."""
     four.term(1).run()
