@@ -152,7 +152,7 @@ REPLICA_TRANSITIONS = TransitionTable("replica", ReplicaState, "ReplicaStateMach
     (OFFLINE,      ONLINE,       "broker", resume,    "its broker is back"),
     (INELIGIBLE,   ONLINE,       "broker", resume,    "its broker is back before the topic could be deleted"),
     (NEW,          OFFLINE,      "broker", retire,    "its broker died before it was in use"),
-    (ONLINE,       OFFLINE,      "broker", retire,    "its broker is gone: it leaves the ISR"),
+    (ONLINE,       OFFLINE,      "broker", retire,    "it is no longer in use: it leaves the ISR"),
     (OFFLINE,      OFFLINE,      "broker", retire,    "gone already; the ISR is looked at again"),
     (INELIGIBLE,   OFFLINE,      "broker", retire,    "its deletion is tried again"),
     (OFFLINE,      STARTED,      "broker", delete,    "its broker is told to delete it"),
@@ -168,7 +168,7 @@ REPLICA_TRANSITIONS_0_8_0 = TransitionTable("replica", ReplicaState, "ReplicaSta
     (ONLINE,       ONLINE,       "broker", resume,    "told again who leads"),
     (OFFLINE,      ONLINE,       "broker", resume,    "its broker is back"),
     (NEW,          OFFLINE,      "broker", leave,     "its broker died before it was in use"),
-    (ONLINE,       OFFLINE,      "broker", leave,     "its broker is gone: it leaves the ISR"),
+    (ONLINE,       OFFLINE,      "broker", leave,     "it is no longer in use: it leaves the ISR"),
     (OFFLINE,      NON_EXISTENT, "broker", discard,   "its broker is told to delete it, and nobody waits"),
 ])
 TABLES = {"0.8.0": REPLICA_TRANSITIONS_0_8_0, "0.8.1": REPLICA_TRANSITIONS}

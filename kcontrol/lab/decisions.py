@@ -1,9 +1,7 @@
-"""Decisions about partitions in a journal, and the first decision that differs between two journals.
+"""The first decision about a partition that differs between two journals; `views.decisions` says what a decision is.
 
-A decision is a new content of a partition's state znode (leader, ISR and leader epoch), or an election that finds no leader. The
-controller makes most decisions; up to 2.6 a partition's leader also writes its ISR itself. Two releases make equal decisions by
-different reads and writes, so this module compares decisions and leaves out everything else. It leaves out the controller epoch
-and the znode's version too, because they count attempts.
+Two releases make equal decisions by different reads and writes, so this module compares decisions and leaves out everything else.
+It leaves out the controller epoch and the znode's version too, because they count attempts.
 """
 
 from __future__ import annotations
@@ -13,18 +11,16 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from kcontrol.lab import subjects
-from kcontrol.model import PartitionState
 from kcontrol.runtime.journal import Record, RecordId, why
 from kcontrol.views import meanings, text
-
-NO_LEADER = ("no leader elected",)
+from kcontrol.views.decisions import NO_LEADER, about_partitions
 
 
 class Decision(NamedTuple):
-    """One decision: the outcome that counts, the record that holds it, and the outside acts before it: how many, and the last."""
+    """One decision: its outcome as values and in words, its record, and the outside acts before it: how many, and the last."""
 
     outcome: tuple[Any, ...]
+    words: str
     record: Record
     acts: int
     act: Record | None
@@ -44,23 +40,10 @@ def decisions(records: Sequence[Record]) -> dict[str, list[Decision]]:
     for record in records:
         if record.kind in text.ACTS:
             acts, act = acts + 1, record
-        for partition, outcome in _outcomes(record):
+        for partition, outcome, words in about_partitions(record):
             if not found[partition] or found[partition][-1].outcome != outcome:
-                found[partition].append(Decision(outcome, record, acts, act))
+                found[partition].append(Decision(outcome, words, record, acts, act))
     return dict(found)
-
-
-def _outcomes(record: Record) -> list[tuple[str, tuple[Any, ...]]]:
-    written = subjects.written(record)
-    if not written and _is_failed_election(record):
-        return [(str(record.fields["subject"]), NO_LEADER)]
-    return [(name, (stored["leader"], *stored["isr"], stored.get("leader_epoch"))) for name, stored in written.items()]
-
-
-def _is_failed_election(record: Record) -> bool:
-    """Return whether the partition machine refused to go Online because no replica can lead."""
-    fields = record.fields
-    return record.kind == "refuse" and fields["target"] == PartitionState.ONLINE and not fields["illegal"]
 
 
 def first_difference(one: Sequence[Record], other: Sequence[Record]) -> Differing | None:
@@ -81,7 +64,7 @@ def _place(pair: tuple[Decision | None, Decision | None]) -> tuple[int, RecordId
 
 def say(decision: Decision | None, partition: str) -> str:
     """Return the decision as a sentence."""
-    return text.say(decision.record) if decision else f"No further decision about {partition}."
+    return text.clean(f"{decision.words}.") if decision else f"No further decision about {partition}."
 
 
 def rule(decision: Decision | None, records: Sequence[Record], release: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kcontrol.errors import UserError
-from kcontrol.lab import judging, printing, progress, replacing, workspace
+from kcontrol.lab import arguments, judging, printing, progress, replacing, workspace
 from kcontrol.lab.saying import Shown
 from kcontrol.lab.verdicts import Verdict, pictures
 
@@ -29,10 +29,10 @@ def registry(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     return {entry["id"]: {"wrong": [], "folder": str(folder)} | entry for entry in entries}
 
 
-def exercise(id: str) -> dict[str, Any]:
+def exercise(id: object) -> dict[str, Any]:
     """One exercise. Raises UserError, listing the ids, for one that does not exist."""
-    if id not in registry():
-        raise UserError(f"There is no exercise {id!r}; there are {', '.join(registry())}.")
+    if not isinstance(id, str) or id not in registry():
+        raise UserError(f"There is no exercise {arguments.shown(id)}; there are {', '.join(registry())}.")
     return registry()[id]
 
 

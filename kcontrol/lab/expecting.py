@@ -14,13 +14,16 @@ class Unexpected(AssertionError):
 
 
 def expect(label: str, want: object, got: object) -> None:
-    """Print the fact if `got` equals `want`. Raises Unexpected otherwise; what is missing on this machine is neither."""
+    """Print the fact, with the sign of a right one, if `got` equals `want`.
+
+    Raises Unexpected otherwise. What is missing on this machine is neither right nor wrong.
+    """
     if isinstance(got, Missing):
-        say(f"{label}: open, for want of what this machine does not have")
+        say(f"○ {label}: open, for want of what this machine does not have")
     elif bool(got == want):
-        say(f"{label}: {_shown(got)}, as expected")
+        say(f"✓ {label}: {_shown(got)}, as expected")
     else:
-        raise Unexpected(f"{label}: {_shown(got)}, but {_shown(want)} was expected.")
+        raise Unexpected(f"✗ {label}: {_shown(got)}, but {_shown(want)} was expected.")
 
 
 def _shown(value: object) -> str:

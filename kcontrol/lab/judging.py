@@ -118,8 +118,8 @@ def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
         with contextlib.suppress(psutil.Error):
             process.kill()
     until = time.monotonic() + SPARE_SECONDS
-    while sweeper.kill_marked(mark, kill=True, variable=MARK) and time.monotonic() < until:
-        time.sleep(0.01)
+    while (marked := sweeper.kill_marked(mark, kill=True, variable=MARK)) and time.monotonic() < until:
+        sweeper.await_end(marked, until - time.monotonic())
 
 
 def believed(report: str, entry: dict[str, Any]) -> dict[str, Any]:

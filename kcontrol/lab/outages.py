@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from kcontrol.lab import subjects, tables
+from kcontrol.lab import tables
 from kcontrol.runtime.journal import Record
+from kcontrol.views import decisions
 
 # fmt: off
 COLUMNS = {"partition": "string", "since": tables.TIME, "until": tables.TIME, "steps": "Int64",
@@ -44,7 +45,7 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
             up.discard(record.fields["broker"])
         if record.kind == "send":
             sent[tuple(record.id)] = record.plain().fields["requests"]
-        named = {name: stored["leader"] for name, stored in subjects.written(record).items()} | _taken_over(record, sent)
+        named = {name: stored["leader"] for name, stored in decisions.written(record).items()} | _taken_over(record, sent)
         leaders |= named
         thawed = record.fields["broker"] if record.kind == "thaw" else None  # whoever starts leads only once it is named again
         for partition in [p for p in down if leaders[p] in up and (p in named or leaders[p] == thawed)]:

@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
 from kcontrol.errors import UserError
-from kcontrol.lab import progress
+from kcontrol.lab import arguments, progress
 from kcontrol.lab.workspace import PROJECT
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def predictions() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(FILE.read_text(encoding="utf-8"))
 
 
-def entry_of(id: str) -> Mapping[str, Any]:
+def entry_of(id: object) -> Mapping[str, Any]:
     """Return one question as the file has it. Raises UserError, listing the ids, for an unknown one."""
-    if id not in predictions():
-        raise UserError(f"There is no question {id!r}; there are {', '.join(predictions())}.")
+    if not isinstance(id, str) or id not in predictions():
+        raise UserError(f"There is no question {arguments.shown(id)}; there are {', '.join(predictions())}.")
     return predictions()[id]
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from kcontrol.lab import subjects, tables
+from kcontrol.lab import tables
 from kcontrol.model import ReplicaAssignment, TopicPartition
 from kcontrol.runtime.journal import Record
+from kcontrol.views import decisions
 from kcontrol.znodes import MalformedZnode, decode_topic, topic_path
 
 # fmt: off
@@ -46,7 +47,7 @@ def _written(record: Record, partition: TopicPartition) -> dict[str, Any]:
     if assigned is not None:
         replicas, adding, removing = (list(part) for part in assigned)
         found |= {"replicas": replicas, "adding": adding, "removing": removing}
-    led = subjects.leadership(record, str(partition))
+    led = decisions.leadership(record, str(partition))
     if led is not None:
         found |= {"leader": led.get("leader"), "isr": led.get("isr"), "leader_epoch": led.get("leader_epoch")}
     return found

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
 from kcontrol.runtime.journal import Record, RecordId
-from kcontrol.znodes import CONTROLLER, parse_state_path, state_path
+from kcontrol.views.decisions import leadership
+from kcontrol.znodes import CONTROLLER, state_path
 
 ID = re.compile(r"-?\d+(\.\d+)*")
 FORMS = '"leader of t-0", "isr of t-0", "controller", the path of a znode, or the id of a record, such as "2.1.58"'
@@ -63,40 +62,6 @@ def _last_change(records: Iterable[Record], partition: str, field: str) -> Recor
         if stored is not None and stored.get(field) != held:
             found, held = r, stored.get(field)
     return found
-
-
-def leadership(r: Record, partition: str) -> dict[str, Any] | None:
-    """What a record says was written to a partition's state znode, or None."""
-    f = r.fields
-    if r.kind == "change" and f["write"] and f["subject"].partition("@")[0] == partition:
-        value: dict[str, Any] = f["value"]
-        return value
-    if r.kind == "write" and f["error"] is None:
-        for op in f["ops"]:
-            tp = parse_state_path(op[1])
-            if tp is not None and str(tp) == partition and op[0] in ("create", "set"):
-                return _parsed(op[2])
-    return None
-
-
-def written(record: Record) -> dict[str, dict[str, Any]]:
-    """The leadership that a record writes, by the names of the partitions; empty for what writes none."""
-    if record.kind not in ("change", "write"):
-        return {}
-    r = record.plain()
-    if r.kind == "change":
-        names = [r.fields["subject"].partition("@")[0]]
-    else:
-        names = [str(tp) for op in r.fields["ops"] if (tp := parse_state_path(op[1])) is not None]
-    return {name: stored for name in names if (stored := leadership(r, name)) and {"leader", "isr"} <= stored.keys()}
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _touches(r: Record, path: str) -> bool:

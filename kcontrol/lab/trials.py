@@ -11,11 +11,11 @@ import pandas as pd
 
 from kcontrol.errors import UserError
 from kcontrol.lab import outages, replacing, tables
-from kcontrol.lab.subjects import written
 from kcontrol.runtime.journal import Record
 from kcontrol.sim.acts import routine
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import Action, World
+from kcontrol.views.decisions import written
 
 CONTROLLER, BROKERS = 4, (1, 2, 3)
 TOPIC, ASSIGNMENT = "t", ((1, 2, 3), (2, 3, 1), (3, 1, 2))

@@ -7,61 +7,68 @@ from typing import TYPE_CHECKING
 
 from kcontrol.pipeline.sources import journal_lines
 from kcontrol.runtime.journal import OUTSIDE
+from kcontrol.views import clock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# A run's first record, of kind `run`, names its world, and the world says which clock has measured the times of its records.
 JOURNAL = """
-    SELECT run, concat_ws('.', id) AS id, timestamp_millis(at_ms) AS at,
+    SELECT run, concat_ws('.', id) AS id,
+           IF(world IN ({virtual}, {none}), NULL, timestamp_millis(at_ms)) AS at, IF(world = {virtual}, at_ms, NULL) AS at_ms,
            CAST(NULLIF(id[0], {outside}) AS INT) AS node, CAST(id[1] AS INT) AS incarnation, CAST(id[2] AS INT) AS seq,
            kind, IF(cause IS NULL, NULL, concat_ws('.', cause)) AS cause, fields
-    FROM {lines}
+    FROM (SELECT *, coalesce(max(IF(kind = 'run', get_json_object(fields, '$.world'), NULL)) OVER (PARTITION BY run), {virtual})
+                    AS world
+          FROM {lines})
 """
+WORLDS = {of_world: world for world, of_world in clock.CLOCKS.items()}  # the one world of each clock that is not a wall clock
 
 # Who a partition's state znode names as leader, whoever wrote it: a move of the controller's machines, or any other write.
 # ZooKeeper's own order, the zxid, is the order of the writes.
 LEADERSHIPS = r"""
     WITH moves AS (
-        SELECT run, at, f.zxid, regexp_replace(f.subject, '@[0-9]+$', '') AS partition, f.value.*
-        FROM (SELECT run, at, from_json(fields, 'zxid BIGINT, subject STRING, write STRING,
+        SELECT run, at, at_ms, f.zxid, regexp_replace(f.subject, '@[0-9]+$', '') AS partition, f.value.*
+        FROM (SELECT run, at, at_ms, from_json(fields, 'zxid BIGINT, subject STRING, write STRING,
                      value STRUCT<leader: INT, leader_epoch: INT, controller_epoch: INT>') AS f
               FROM {journal} WHERE kind = 'change')
         WHERE f.write IS NOT NULL
     ), others AS (
-        SELECT run, at, zxid, regexp_extract_all(op[1], '^/brokers/topics/([^/]+)/partitions/([0-9]+)/state$', 0) AS found,
+        SELECT run, at, at_ms, zxid, regexp_extract_all(op[1], '^/brokers/topics/([^/]+)/partitions/([0-9]+)/state$', 0) AS found,
                op[1] AS path, from_json(op[2], 'leader INT, leader_epoch INT, controller_epoch INT') AS v
-        FROM (SELECT run, at, f.zxid, explode(f.ops) AS op
-              FROM (SELECT run, at, from_json(fields, 'zxid BIGINT, error STRING, ops ARRAY<ARRAY<STRING>>') AS f
+        FROM (SELECT run, at, at_ms, f.zxid, explode(f.ops) AS op
+              FROM (SELECT run, at, at_ms, from_json(fields, 'zxid BIGINT, error STRING, ops ARRAY<ARRAY<STRING>>') AS f
                     FROM {journal} WHERE kind = 'write')
               WHERE f.error IS NULL)
         WHERE op[0] IN ('create', 'set')
     ), stored AS (
         SELECT * FROM moves
         UNION ALL
-        SELECT run, at, zxid, regexp_replace(path, '^/brokers/topics/([^/]+)/partitions/([0-9]+)/state$', '$1-$2'), v.*
+        SELECT run, at, at_ms, zxid, regexp_replace(path, '^/brokers/topics/([^/]+)/partitions/([0-9]+)/state$', '$1-$2'), v.*
         FROM others WHERE size(found) > 0
     ), named AS (
         SELECT *, lag(leader) OVER (PARTITION BY run, partition ORDER BY zxid) AS before FROM stored
     )
-    SELECT run, at, zxid, partition, leader, leader_epoch, controller_epoch FROM named WHERE leader IS DISTINCT FROM before
+    SELECT run, at, at_ms, zxid, partition, leader, leader_epoch, controller_epoch FROM named WHERE leader IS DISTINCT FROM before
 """
 
 
 def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
     """One row per record of a journal, or of every journal in a folder.
 
-    Columns: run, id, at, node, incarnation, seq, kind, cause, and fields, the rest of the record as JSON. `node` is the broker
-    that made the record, NULL where no broker has. Times are in UTC; rows are in no order.
+    Columns: run, id, at, at_ms, node, incarnation, seq, kind, cause, and fields, the rest of the record as JSON. `at` is the time
+    of a wall clock, in UTC, NULL in a run without a wall clock; `at_ms` is the virtual time of a simulated run, NULL in any other
+    run. `node` is the broker that made the record, NULL where no broker has. Rows are in no order.
 
     Raises UserError where there is no journal.
     """
-    return spark.sql(JOURNAL, lines=journal_lines(spark, path), outside=OUTSIDE)
+    return spark.sql(JOURNAL, lines=journal_lines(spark, path), outside=OUTSIDE, **WORLDS)
 
 
 def leadership_table(spark: SparkSession, journal: DataFrame) -> DataFrame:
     """One row for each time that ZooKeeper got another leader for a partition; leader -1 is nobody.
 
-    Columns: run, at, zxid, partition, leader, leader_epoch, controller_epoch. Within a run the zxid is the order.
+    Columns: run, at, at_ms, zxid, partition, leader, leader_epoch, controller_epoch. Within a run the zxid is the order.
     """
     return spark.sql(LEADERSHIPS, journal=journal)
 

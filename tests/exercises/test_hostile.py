@@ -10,6 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -229,10 +230,10 @@ def test_no_process_outlives_its_check(how: str) -> None:
 
 def test_processes_are_found_by_their_mark_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the supervisor gets no orphans, as on macOS or once it is dead, a double fork is found by its mark."""
-    killed: list[bool] = []
+    killed: list[list[psutil.Process]] = []
     kill_marked = sweeper.kill_marked
 
-    def noting(mark: str, *, kill: bool, variable: str) -> bool:
+    def noting(mark: str, *, kill: bool, variable: str) -> list[psutil.Process]:
         killed.append(kill_marked(mark, kill=kill, variable=variable))
         return killed[-1]
 
@@ -245,6 +246,25 @@ def test_processes_are_found_by_their_mark_alone(monkeypatch: pytest.MonkeyPatch
 
     check(WHO, answer)
     assert left() == [] and killed[0]
+
+
+def test_the_end_of_a_killed_process_is_an_event() -> None:
+    """Waiting for a process that is no child of the waiting one returns when that process ends, and names no interval."""
+    with subprocess.Popen(["sh", "-c", "exec sleep 60 & echo $!"], stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout is not None
+        orphan = psutil.Process(int(shell.stdout.readline()))
+    sleep, me, slept = time.sleep, threading.get_ident(), list[float]()
+
+    def noting(seconds: float) -> None:
+        if threading.get_ident() == me:
+            slept.append(seconds)
+        sleep(seconds)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "sleep", noting)
+        orphan.kill()
+        sweeper.await_end([orphan], 60)
+    assert not orphan.is_running() and slept == []
 
 
 def is_first_question() -> bool:

@@ -135,6 +135,11 @@ REFUSED: list[tuple[Callable[[Lab], object], str]] = [
     (lambda lab: lab.predict("boo"), "writes-to-t-0"),
     (lambda lab: lab.check("boo", print), "who-leads-next"),
     (lambda lab: lab.hint("boo"), "who-leads-next"),
+    (lambda lab: lab.predict([]), "writes-to-t-0"),  # type: ignore[arg-type]
+    (lambda lab: lab.outcome([]), "writes-to-t-0"),  # type: ignore[arg-type]
+    (lambda lab: lab.check([], print), "who-leads-next"),  # type: ignore[arg-type]
+    (lambda lab: lab.hint([]), "who-leads-next"),  # type: ignore[arg-type]
+    (lambda lab: lab.incident([]), "who-leads-next"),  # type: ignore[arg-type]
     (lambda lab: lab.save(None), "run.jsonl"),  # type: ignore[arg-type]
     (lambda lab: lab.save("/x\ud800"), "surrogate"),
     (lambda lab: lab.open(3), "run.jsonl"),  # type: ignore[arg-type]

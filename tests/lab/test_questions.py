@@ -308,14 +308,14 @@ def test_the_outcomes_that_questions_promise(lab: Lab) -> None:
 def test_a_fact_that_holds_is_printed(lab: Lab, capsys: pytest.CaptureFixture[str], want: Any, got: Any) -> None:
     """One line says what holds, numbers of pandas like any others."""
     lab.expect("the fact", want, got)
-    assert capsys.readouterr().out == f"the fact: {want!r}, as expected\n"
+    assert capsys.readouterr().out == f"✓ the fact: {want!r}, as expected\n"
 
 
 def test_a_fact_that_does_not_hold_is_an_error(lab: Lab) -> None:
     """The error says in one sentence what is and what was expected, and a notebook shows just that."""
     with pytest.raises(AssertionError) as problem:
         lab.expect("leader of t-0", 3, lab.partitions().leader["t-0"])
-    assert str(problem.value) == "leader of t-0: 2, but 3 was expected."
+    assert str(problem.value) == "✗ leader of t-0: 2, but 3 was expected."
     assert problem.value._render_traceback_() == [str(problem.value)]
 
 

@@ -107,6 +107,33 @@ def test_every_question_of_the_chapter_is_asked(path: Path) -> None:
     assert sorted(asked) == sorted(id for id, entry in predictions().items() if entry["chapter"] == int(path.name[:2]))
 
 
+# What says the right answer of a question, in chapters 0, 5 and 10: the words of the outcome that no reader needs before the run.
+GIVES_AWAY = {
+    "writes-to-t-0": r"producer|noticed nothing|goes on accepting",
+    "broker-1-comes-back": r"\[2\]|follows|no home|bring|follower",
+    "leader-after-1-dies": r"[Bb]roker 2|\[2, 3\]",
+    "ar-order-or-isr-order": r"order of the|[Bb]roker [23]|\[3, 2\]|depends",
+    "nobody-in-sync": r"waits|waited|without a leader|no leader|was down",
+    "why-is-the-assignment-written-last": r"no znode|nowhere|other znode",
+    "the-mover-dies": r"ends at|every crash|completes",
+    "the-first-write-of-a-move": r"adding_replicas|six replicas|who comes",
+    "a-new-order-alone": r"same leader|at once|takes over",
+}
+
+
+@pytest.mark.parametrize("id", GIVES_AWAY)
+def test_no_text_below_an_open_question_says_its_answer(id: str) -> None:
+    """From a question to the text after the run that shows its outcome, no cell says the outcome: a reader sees them all."""
+    (path,) = (path for path in NOTEBOOKS if int(path.name[:2]) == predictions()[id]["chapter"])
+    cells = opened(path).cells
+    asked, shown = (
+        next(n for n, cell in enumerate(cells) if f'.{what}("{id}")' in cell.source) for what in ("predict", "outcome")
+    )
+    last = next(n for n, cell in enumerate(cells) if n > shown and cell.cell_type == "markdown")
+    below = [cell.source for cell in cells[asked + 1 : last + 1]]
+    assert [source for source in below if re.search(GIVES_AWAY[id], source)] == []
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_outcome_is_shown_by_a_run_after_the_question(path: Path) -> None:
     """Each question has one later cell that shows its outcome; something is run in between, or there before the outcome."""

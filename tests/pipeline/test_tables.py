@@ -12,13 +12,13 @@ import pytest
 
 from kcontrol import Lab, journal
 from kcontrol.errors import UserError
-from kcontrol.lab.subjects import leadership
 from kcontrol.pipeline.sources import journal_files
 from kcontrol.pipeline.tables import journal_table, leadership_table, register
 from kcontrol.runtime.journal import Record
+from kcontrol.views.decisions import leadership
 from tests.lab.support import refusal
 
-COLUMNS = ["run", "id", "at", "node", "incarnation", "seq", "kind", "cause", "fields"]
+COLUMNS = ["run", "id", "at", "at_ms", "node", "incarnation", "seq", "kind", "cause", "fields"]
 
 
 def rows(found: Any) -> pd.DataFrame:
@@ -51,9 +51,26 @@ def test_one_run_is_the_same_in_spark_and_in_pandas(spark: Any, runs: Path) -> N
             assert mine[column].astype("object").where(mine[column].notna(), None).tolist() == [
                 None if pd.isna(value) else value for value in theirs[column]
             ]
-        assert (mine["at"].astype("datetime64[ms]").astype("int64") == theirs["at_ms"]).all()
+        assert (mine["at_ms"] == theirs["at_ms"]).all()
         fields = {str(record.id): record.fields for record in moment.records}
         assert {id: json.loads(text) for id, text in mine.fields.items()} == fields
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("world", "given"), [("simulated", "at_ms"), ("zookeeper", "at"), ("recorded", "")])
+def test_a_run_has_the_times_that_its_clock_has_measured(spark: Any, runs: Path, tmp_path: Path, world: str, given: str) -> None:
+    """Virtual ms alone in a simulated run, dates alone in a run on a real ZooKeeper, and no time in a recording."""
+    (lines,) = (path.read_text() for path in [min(runs.iterdir())])
+    assert lines.count('"world":"simulated"') == 1
+    path = tmp_path / f"{world}.jsonl"
+    path.write_text(lines.replace('"world":"simulated"', f'"world":"{world}"'))
+    register(spark, path)
+    for table in ("journal", "leaderships"):
+        found = spark.table(table).toPandas()
+        assert len(found) > 0
+        assert {name: found[name].notna().mean() for name in ("at", "at_ms")} == {"at": 0, "at_ms": 0} | (
+            {given: 1} if given else {}
+        )
 
 
 @pytest.mark.spark
@@ -79,7 +96,8 @@ def test_a_folder_is_all_its_runs(spark: Any, runs: Path) -> None:
 def test_the_schema_is_written_down(spark: Any, runs: Path) -> None:
     """The columns' types do not depend on what is in the files."""
     assert journal_table(spark, runs).schema.simpleString() == (
-        "struct<run:string,id:string,at:timestamp,node:int,incarnation:int,seq:int,kind:string,cause:string,fields:string>"
+        "struct<run:string,id:string,at:timestamp,at_ms:bigint,"
+        "node:int,incarnation:int,seq:int,kind:string,cause:string,fields:string>"
     )
 
 
@@ -98,7 +116,7 @@ def test_tenure_as_the_notebook_asks_for_it(spark: Any, runs: Path) -> None:
     path = runs / "failover.jsonl"
     register(spark, path)
     found = spark.sql("""
-        SELECT partition, leader, lead(at) OVER (PARTITION BY partition ORDER BY zxid) - at AS led_for
+        SELECT partition, leader, lead(at_ms) OVER (PARTITION BY partition ORDER BY zxid) - at_ms AS led_for
         FROM leaderships ORDER BY partition, zxid
     """).toPandas()
     assert list(zip(found.partition, found.leader, strict=True)) == [("t-0", 2), ("t-1", 1), ("t-1", -1), ("t-1", 2)]
@@ -107,7 +125,7 @@ def test_tenure_as_the_notebook_asks_for_it(spark: Any, runs: Path) -> None:
         r for r in journal.read(path) if r.kind == "change" and r.fields["write"] and r.fields["subject"].startswith("t-1")
     ]
     first, offline, second = (r.at_ms for r in written[:3])
-    assert [int(length.total_seconds() * 1000) for length in found.led_for[1:3]] == [offline - first, second - offline]
+    assert found.led_for[1:3].tolist() == [offline - first, second - offline]
 
 
 @pytest.mark.spark

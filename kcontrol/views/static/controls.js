@@ -85,7 +85,7 @@ export function sentenceBar(askWhy, goTo) {
   const node = el("div", "kc-now", text, rule, cause, why);
   function draw(scene) {
     shown = scene.headline;
-    const record = scene.timeline.records[shown], decides = shown === scene.index ? "" : record.decides, id = record?.cause?.join(".");
+    const record = scene.timeline.records[shown], decides = scene.rests ? record?.decides : "", id = record?.cause?.join(".");
     setText(text, decides || (record?.say ?? "Nothing has happened yet."));
     setText(rule, decides ? ruleOf(record) : "");
     target = id ? scene.timeline.byId.get(id) ?? 0 : 0;

@@ -60,7 +60,7 @@ export function sceneAt(model, timeline, index, shared) {
     details: model.get("details"),
     columns: model.get("details") ? timeline.all : timeline.shown,
     title: model.get("title"), release: model.get("release"), world: model.get("world"), clock: model.get("clock"),
-    headline: rests ? timeline.decisions.at(-1) ?? index : index, // what the run has come to, once nothing goes on by itself
+    rests, headline: rests ? timeline.decisions.at(-1) ?? index : index, // what the run has come to, once nothing goes on by itself
     branches: model.get("branches") ?? [], branch: model.get("branch") ?? "",
     other: model.get("other") ?? [], otherName: model.get("other_name") ?? "", parted: model.get("parted") ?? -1,
     actions, live: model.get("live"), held: model.get("held") ?? "", error: model.get("error") ?? "",
