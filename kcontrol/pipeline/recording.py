@@ -21,9 +21,9 @@ from kcontrol.runtime.journal import Record
 from kcontrol.runtime.journal_file import LONGEST_BYTES, opened
 from kcontrol.runtime.record_fields import BrokerId, BrokerIds, Int32, Partition, Subject
 from kcontrol.views.kafka_words import NOBODY_LEADS, NOBODY_LEADS_LOGGED_SINCE
-from kcontrol.znodes import CONTROLLER_EPOCH, encode_state, state_path
+from kcontrol.znodes import BROKER_IDS, CONTROLLER_EPOCH, encode_state, state_path
 
-TOOL = "tool"
+TOOL, UNNAMED = "tool", "unnamed"
 RECORDED = "recorded"
 """The `world` of a journal that was made from a recording."""
 
@@ -50,7 +50,7 @@ MASKS = (
 
 
 class _Write(msgspec.Struct):
-    by: BrokerId | Literal["tool"]
+    by: BrokerId | Literal["tool", "unnamed"]
     op: Literal["create", "set", "delete", "open", "close", "rejected"]
     path: str = ""
     data: dict[str, Any] | str | None = None
@@ -86,12 +86,18 @@ class _Znode(msgspec.Struct):
     ephemeral_owner: int | str | None
 
 
+class _Answer(msgspec.Struct):
+    error: Int32
+    partitions: dict[Partition, Int32]
+
+
 class _Step(msgspec.Struct):
     do: dict[str, Any]
     writes: list[_Write]
     transitions: list[_Transition]
     requests: list[_Request]
     znodes: dict[str, _Znode]
+    answer: _Answer | None = None
 
 
 class _Recording(msgspec.Struct):
@@ -220,7 +226,24 @@ def of_journal(records: Sequence[Record]) -> Recording:
     reader.step(records[: marks[0]])
     for start, end in zip(marks, [*marks[1:], len(records)], strict=True):
         steps.append({"do": records[start].plain().fields["do"], **reader.step(records[start:end])})
+    give_up_names(write for step in steps for write in step["writes"])
     return {name: run.get(name) for name in HEAD} | {"steps": steps}
+
+
+def give_up_names(written: Iterable[dict[str, Any]]) -> None:
+    """Call each session `unnamed` that ended without having created a znode below `/brokers/ids`, as the recordings do."""
+    sessions: dict[Any, list[dict[str, Any]]] = {}
+    for write in written:
+        by = write["by"]
+        if write["op"] == "open":
+            sessions[by] = []
+        if by in sessions:
+            sessions[by].append(write)
+        if write["op"] == "close":
+            own = sessions.pop(by, [])
+            if own and not any(w["op"] == "create" and w["path"].startswith(f"{BROKER_IDS}/") for w in own):
+                for w in own:
+                    w["by"] = UNNAMED
 
 
 class _Reader:
@@ -240,6 +263,7 @@ class _Reader:
             "transitions": list(self._transitions(plain)),
             "requests": list(self._requests(plain)),
             "znodes": self._znodes(),
+            **answered(plain),
         }
 
     def _znodes(self) -> dict[str, Any]:
@@ -280,7 +304,23 @@ class _Reader:
                 yield self.held.pop(record.cause)
 
 
-READ = frozenset({"open", "close", "write", "change", "refuse", "learn", "send", "receive", "hold", "give"})
+def answered(records: Iterable[Record]) -> dict[str, Any]:
+    """Return the answer to an admin client's request to move partitions, with the protocol's numbers of errors."""
+    for record in records:
+        body = record.fields.get("body")
+        if record.kind == "respond" and record.fields["correlation_id"].startswith("admin-") and isinstance(body, dict):
+            codes = {tp: ERROR_CODES[name] for tp, name in body["partitions"].items()}
+            return {"answer": {"error": ERROR_CODES[body["error"]], "partitions": codes}}
+    return {}
+
+
+# Source: Errors (2.8).
+ERROR_CODES = {
+    "NONE": 0, "UNKNOWN_SERVER_ERROR": -1, "UNKNOWN_TOPIC_OR_PARTITION": 3, "INVALID_REPLICA_ASSIGNMENT": 39,
+    "NOT_CONTROLLER": 41, "NO_REASSIGNMENT_IN_PROGRESS": 85,
+}  # fmt: skip
+
+READ = frozenset({"respond", "open", "close", "write", "change", "refuse", "learn", "send", "receive", "hold", "give"})
 
 
 def writes(record: Record) -> Iterator[dict[str, Any]]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from kcontrol.errors import UserError
 from kcontrol.model import TopicPartition
-from kcontrol.pipeline.recording import RECORDED, TOOL, Recording, Step, long, state_key, text_of
-from kcontrol.pipeline.weaving import Item, Leaderships, is_isr_change, weave
+from kcontrol.pipeline.recording import RECORDED, TOOL, UNNAMED, Recording, Step, long, state_key, text_of
+from kcontrol.pipeline.weaving import Item, Leaderships, is_isr_change, started, weave
 from kcontrol.runtime.journal import JOURNAL_VERSION, OUTSIDE, Journal, Record, RecordId
 from kcontrol.runtime.journal_file import WRONG
 from kcontrol.znodes import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, ISR_CHANGE_NOTIFICATION, TOPICS, state_path
@@ -48,6 +48,7 @@ class Replay:
         self.alive: set[By] = set()
         self.sessions: dict[By, list[int]] = {}
         self.opened = self.zxid = 0
+        self.nameless: By = recording["brokers"][0]  # whose sessions a step calls unnamed: the broker that gave up while starting
         self.believes: dict[By, int] = {}  # broker -> the epoch under which it takes itself for the controller
         self.obeys: dict[int, tuple[int, int]] = {}
         self.early: dict[int, RecordId] = {}  # requests that arrive after their sender has died
@@ -63,11 +64,14 @@ class Replay:
     def step(self, number: int, step: Step, later: Sequence[Step]) -> None:
         self.act = self._log(WORLD, "scenario", None, step=number, do=step["do"])
         self.causes, self.exited = Causes(self.act), step.get("exited", {})
+        self.nameless = next((int(n) for n in (*self.exited, *started(step))), self.nameless)
         for item in weave(step, self.seen, later):
             PERFORM[item.kind](self, item)
 
     def _start(self, item: Item) -> None:
         n = item.what
+        if n in self.alive:  # its process runs, so the step left it alone
+            return
         self.incarnations[n] = self.incarnations.get(n, 0) + 1
         self.alive.add(n)
         self.obeys.pop(n, None)
@@ -112,7 +116,7 @@ class Replay:
         n = self._node(write["by"])
         session = self.sessions[n].pop(0) if self.sessions.get(n) else 0
         self.zxid += 1
-        cause = self.causes.life.get(n) or (self._log(n, "session_lost", None) if n in self.alive else None)
+        cause = self.causes.life.get(n) or (self._log(n, "session_lost", None) if n in self.alive else self.act)
         record = self._log(WORLD, "close", cause, broker=n, session=session, deleted=write["deleted"], zxid=self.zxid)
         for path in write["deleted"]:
             del self.versions[path]
@@ -185,6 +189,8 @@ class Replay:
         return self.causes.of_write(n, path)
 
     def _node(self, by: By) -> By:
+        if by == UNNAMED:
+            return self.nameless
         return by if isinstance(by, int) else WORLD
 
     # ---------------------------------------------------------------- transitions

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from kcontrol.pipeline.recording import Step, state_key
+from kcontrol.pipeline.recording import UNNAMED, Step, state_key
 from kcontrol.znodes import BROKER_IDS, CONTROLLER_EPOCH, broker_path, topic_path
 
 Group = list[dict[str, Any]]
@@ -212,6 +212,11 @@ def deeds(step: Step, gates: Gates) -> list[tuple[int, Item]]:
     return found
 
 
+def started(step: Step) -> list[int]:
+    """Return the brokers that a step starts."""
+    return [broker for do in step["do"].get("together", [step["do"]]) for broker in as_list(do.get("start", []))]
+
+
 DEEDS = {"start": "start", "kill": "stop", "term": "exit", "pause": "freeze", "freeze": "freeze", "resume": "thaw"}
 
 
@@ -224,9 +229,10 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
     """A broker starts before it opens its session, and exits before that is closed; the rest comes where the step says it."""
     if word == "start":
-        return max(now, gates.after(lambda w: w["by"] == broker and w["op"] == "open") - 1)
+        return max(now, gates.after(lambda w: w["by"] in (broker, UNNAMED) and w["op"] == "open") - 1)
     if word == "term" or (word == "kill" and together):
-        return max(now, gates.after(lambda w: w["by"] == broker and w["op"] == "close") - 1)
+        nameless = gates.after(lambda w: w["by"] == UNNAMED and w["op"] == ("close" if word == "term" else "open"))
+        return max(now, (nameless or gates.after(lambda w: w["by"] == broker and w["op"] == "close")) - 1)
     return now
 
 

@@ -1,6 +1,6 @@
 """Our controller against recordings of real brokers of several releases: writes, transitions, requests and znodes.
 
-The recordings in `recordings/` were made with official Kafka brokers; `not_yet.txt` lists those that still differ, so that the
+The recordings in `recordings/` were made with official Kafka brokers; `not_yet.toml` lists those that still differ, so that the
 list can only shrink.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import pytest
 from kcontrol.pipeline.compare import first_difference
 from kcontrol.sim.player import STEPS
 from tests.golden import __main__ as command
-from tests.golden.__main__ import difference, main
+from tests.golden.__main__ import difference, main, not_yet
 from tests.golden.compare import Compare, Difference
 from tests.originals import by_name, notice
 
@@ -30,13 +29,6 @@ FOLDERS = (*RELEASES, *(f"more/{release}" for release in RELEASES))  # those in 
 RECORDED = sorted(f"{folder}/{path.stem}" for folder in FOLDERS for path in (RECORDINGS / folder).glob("*.json"))
 MUST_AGREE = ("start-order-321", "leader-killed", "controller-killed", "controller-znode-deleted", "controller-znode-overwritten",
               "cluster-restarted")  # fmt: skip
-
-
-@cache
-def not_yet() -> dict[str, str]:
-    """The recordings that are known to differ, each with the reason."""
-    lines = [line for line in (HERE / "not_yet.txt").read_text().splitlines() if line and not line.startswith("#")]
-    return dict(re.split(r"\s+", line, maxsplit=1) for line in lines)  # type: ignore[arg-type]
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -65,18 +57,18 @@ def compared(golden: dict[str, Any], ours: dict[str, Any]) -> str | None:
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_our_controller_does_what_kafkas_did(name: str) -> None:
-    """Played by our brokers a recording shows no difference, unless not_yet.txt lists it; one that it lists does differ."""
+    """Played by our brokers a recording shows no difference, unless not_yet.toml lists it; one that it lists does differ."""
     found, _ = difference(recorded(name))
     if name in not_yet():
-        assert found is not None, "it agrees now: take it out of not_yet.txt"
+        assert found is not None, "it agrees now: take it out of not_yet.toml"
     else:
         assert found is None, found
 
 
 def test_the_list_of_what_differs_names_recordings_with_reasons() -> None:
-    """Each line of not_yet.txt is a recording that is there, with a reason; none of those that must agree is among them."""
+    """Each line of not_yet.toml is a recording that is there, with a reason; none of those that must agree is among them."""
     assert {name for name in not_yet() if not (HERE / "recordings" / f"{name}.json").is_file()} == set()
-    assert all(reason.strip() for reason in not_yet().values())
+    assert all(row["why"].strip() for row in not_yet().values())
     agreeing = {f"{release}/{scenario}" for release in RELEASES for scenario in MUST_AGREE}
     assert agreeing <= set(RECORDED)
     assert agreeing & set(not_yet()) == set()

@@ -1,0 +1,183 @@
+"""How the player follows a recording, and how the command speaks of it; the recordings are of official brokers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcontrol.pipeline import recording
+from kcontrol.pipeline.compare import first_difference
+from kcontrol.pipeline.replay import to_journal
+from kcontrol.sim.player import Player
+from tests.golden.__main__ import judged, main, not_yet, play
+from tests.golden.test_golden import RECORDINGS, recorded
+
+
+def followed(name: str) -> str:
+    """Return which open choices of a recording were followed; it shows no difference."""
+    result = judged(recorded(name))
+    assert result.difference is None
+    return "; ".join(result.followed)
+
+
+def test_a_lag_that_falls_into_a_step_is_repeated_and_said() -> None:
+    """In a step that lasts longer than replica.lag.time.max.ms leaders drop a frozen follower, as recorded with 0.10.2.2."""
+    assert "step 2: broker 3 has lagged too long behind 1 for t-0" in followed("more/0.10.2.2/lag")
+
+
+def test_the_partitions_of_one_reassignment_are_taken_in_the_recorded_order() -> None:
+    """With the partitions of one reassignment in another order the recording of 2.8.2 has no difference, and this is said."""
+    golden = recorded("more/2.8.2/many")
+    assert judged(golden).difference is None
+    asked = golden["steps"][3]["do"]["reassign"]
+    golden["steps"][3]["do"]["reassign"] = dict(sorted(asked.items(), reverse=True))
+    assert judged(golden).difference is None
+
+
+def test_several_winners_of_one_step_win_in_the_recorded_order() -> None:
+    """Where `/controller` changes hands twice in one step, the same brokers create it in the same order (2.8.2)."""
+    golden = recorded("more/2.8.2/winners")
+    ours, _ = play(golden)
+    pairs = [(golden["steps"][2], ours["steps"][2]), (golden["steps"][4], ours["steps"][4])]
+    won = [
+        [[w["by"] for w in step["writes"] if w.get("path") == "/controller" and w["op"] == "create"] for step in p] for p in pairs
+    ]
+    assert won[0][0] == won[0][1]
+    assert len(won[1][0]) == 2
+    assert won[1][0] == won[1][1]
+
+
+def test_a_kill_inside_together_keeps_the_session_until_a_step_waits_for_its_end() -> None:
+    """A scenario without a recording creates a topic while the dead broker is registered; `await` then ends the session."""
+    waiting: dict[str, Any] = {"await": {"gone": "/brokers/ids/2"}}
+    acts: list[dict[str, Any]] = [{"kill": 2}, {"create": {"t": {0: [2, 1]}}}]
+    steps = [{"start": [1, 2]}, {"together": acts}, {"together": [waiting]}]
+    world = Player({"brokers": [1, 2], "steps": steps[:2]}).play()
+    assert world.have("/brokers/ids/2") == [True]
+    assert world.journal and b'"leader":2' in _state(world)
+    world = Player({"brokers": [1, 2], "steps": steps}).play()
+    assert world.have("/brokers/ids/2") == [False]
+    assert b'"leader":1' in _state(world)
+
+
+def _state(world: Any) -> bytes:
+    (znode,) = world.tool.read(["/brokers/topics/t/partitions/0/state"], False)
+    data: bytes = znode.data
+    return data
+
+
+def test_the_start_of_a_running_broker_leaves_it_alone() -> None:
+    """In the journal of a recording a broker that runs has one incarnation, however often a step starts it (2.8.2)."""
+    golden = recorded("more/2.8.2/configured")
+    assert golden["steps"][3]["do"] == {"start": [1, 3]}
+    starts = [r.fields["broker"] for r in to_journal(golden) if r.kind == "start"]
+    assert starts == [1, 2, 3, 2]
+
+
+def test_the_answer_to_an_admin_client_is_compared() -> None:
+    """AlterPartitionReassignments answers with the recorded error numbers (2.8.2); another number is a difference."""
+    golden = recorded("more/2.8.2/api")
+    assert judged(golden).difference is None
+    golden["steps"][2]["answer"]["partitions"]["x-0"] = 0
+    assert "the answer to AlterPartitionReassignments" in (judged(golden).difference or "")
+
+
+def test_a_session_that_never_registered_has_no_name() -> None:
+    """The session of a broker that gives up while it starts is `unnamed` in what our brokers did, as in the recording (2.8.2)."""
+    ours, _ = play(recorded("more/2.8.2/unnamed"))
+    assert [w["op"] for w in ours["steps"][2]["writes"] if w["by"] == "unnamed"] == ["open", "close"]
+
+
+def test_a_recording_with_an_unnamed_session_is_read() -> None:
+    """A recording whose file names a session `unnamed` is a recording, and has a journal."""
+    path = RECORDINGS / "more/2.8.2/unnamed.json"
+    assert to_journal(recording.load(path))[-1].kind != "run"
+
+
+# ---------------------------------------------------------------- what the comparison leaves to luck
+
+
+def test_the_order_of_an_isr_that_shrinks_to_one_member_is_free_until_the_next_step() -> None:
+    """In the step in which an ISR with free order shrinks to one member, what was sent before shows the order free."""
+    golden, ours = recorded("isr-order"), recorded("isr-order")
+    for side, isr in ((golden, [1, 2, 3]), (ours, [1, 3, 2])):
+        side["steps"] = [_step([1], None), _step(isr, isr), _step([1], isr), _step([1], None)]
+    assert first_difference(golden, ours) is None
+    golden["steps"][3], ours["steps"][3] = _step([1], [1, 2, 3]), _step([1], [1, 3, 2])
+    found = first_difference(golden, ours)
+    assert found is not None
+    assert (found.step, found.kind) == (3, "requests")
+
+
+def _step(isr: list[int], sent: list[int] | None) -> dict[str, Any]:
+    """One step that ends with this ISR, in which broker 1 has sent another one before."""
+    state = {"leader": 1, "leader_epoch": 0, "controller_epoch": 1, "version": 1, "isr": isr}
+    path = "/brokers/topics/t/partitions/0/state"
+    entry = {"leader": 1, "leader_epoch": 9, "isr": sent, "controller_epoch": 1}
+    request = {"by": 1, "to": 2, "api": "LeaderAndIsr", "controller_epoch": 1, "partitions": {"t-0": entry}, "live_leaders": [1]}
+    writes = [{"by": 1, "op": "set", "path": path, "data": state, "version": 1}]
+    znodes = {"/controller": {"data": None, "version": 0, "ephemeral_owner": 1}}
+    return {"do": {}, "writes": writes, "transitions": [], "requests": [request] if sent else [], "znodes": znodes}
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_the_last_requests_of_a_controller_that_resigns_are_free(*, leaves: bool) -> None:
+    """Without its last request a controller differs, unless its time as controller ended in this step, which is then said."""
+    golden, ours = recorded("isr-order"), recorded("isr-order")
+    for side in (golden, ours):
+        side["steps"] = [_step([1], None), _step([1], [1])]
+        if leaves:
+            side["steps"][1]["writes"].append({"by": "tool", "op": "delete", "path": "/controller"})
+            side["steps"][1]["znodes"]["/controller"]["ephemeral_owner"] = 2
+    ours["steps"][1]["requests"].pop()
+    luck: list[str] = []
+    assert (first_difference(golden, ours, luck) is None) is leaves
+    assert luck == (["step 1: controller 1 leaves, and its last requests to broker 2 arrive or do not"] if leaves else [])
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("{", "It is broken JSON."),
+        ("[]", "is not a recording of brokers"),
+        ('{"exchange": [{"at": 1}]}', "It cannot be played: KeyError"),
+        (None, "It cannot be read: No such file or directory."),
+    ],
+)
+def test_a_broken_file_does_not_end_a_run_of_many(
+    content: str | None, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that is no recording fails in one line that says why, the files after it are played, and the exit code is 1."""
+    broken, good = tmp_path / "broken.json", RECORDINGS / "2.8.2/start-order-321.json"
+    if content is not None:
+        broken.write_text(content)
+    assert main([str(broken), str(good)]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert sentence in said[0]
+    assert said[1:] == ["2.8.2/start-order-321: no difference", "1 passed, 1 failed"]
+
+
+def test_a_difference_that_is_declared_is_printed_and_does_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    """The recording that docs/omissions.md names is printed as declared, is counted apart, and leaves the exit code 0."""
+    assert main([str(RECORDINGS / "3.9.1/reassign-controller-killed.json")]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("3.9.1/reassign-controller-killed: declared in docs/omissions.md: Step 5, requests")
+    assert said[-1] == "0 passed, 1 declared, 0 failed"
+
+
+def test_another_difference_of_a_declared_recording_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A declared recording that differs in an earlier step than the declared one has failed."""
+    golden = recorded("3.9.1/reassign-controller-killed")
+    assert not_yet()["3.9.1/reassign-controller-killed"]["step"] > 1
+    golden["steps"][1]["writes"].pop()
+    path = tmp_path / "3.9.1" / "reassign-controller-killed.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(golden))
+    assert main([str(path)]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "0 passed, 1 failed"
