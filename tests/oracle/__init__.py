@@ -1,0 +1,1 @@
+"""Random scenarios on official Kafka brokers, played by ours and compared."""
