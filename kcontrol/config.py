@@ -30,13 +30,13 @@ class Config(NamedTuple):
 
 
 LARGEST_INT = 2**31 - 1
-NO_CLOCK = "no: a request that is under way waits for no time here; losing one is an act"
 NO_SOCKETS = "no: requests travel through the world's network, not through sockets"
 
 # fmt: off
 CONFIGS = {row.name: row for row in (
     Config("controller.socket.timeout.ms", (("0.8.0", 30_000),),
-           "how long the controller waits for a broker's connection and answer", False, NO_CLOCK),
+           "how long brokers wait for an answer to requests between the controller and the others", True,
+           "yes, where the receiver is frozen"),
     Config("controller.message.queue.size", (("0.8.0", 10), ("0.8.2", LARGEST_INT), ("2.8", None)),
            "how many requests may wait for one broker; gone by 2.8", False, "no: the queues here are unbounded"),
     Config("controlled.shutdown.enable", (("0.8.0", True),),
@@ -113,6 +113,7 @@ class BrokerConfig:
     replica_lag_time_max_ms: int = _as_in_2_8("replica_lag_time_max_ms")
     controlled_shutdown_max_retries: int = _as_in_2_8("controlled_shutdown_max_retries")
     controlled_shutdown_retry_backoff_ms: int = _as_in_2_8("controlled_shutdown_retry_backoff_ms")
+    controller_socket_timeout_ms: int = _as_in_2_8("controller_socket_timeout_ms")
     auto_leader_rebalance_enable: bool = _as_in_2_8("auto_leader_rebalance_enable")
     leader_imbalance_per_broker_percentage: int = _as_in_2_8("leader_imbalance_per_broker_percentage")
     leader_imbalance_check_interval_seconds: int = _as_in_2_8("leader_imbalance_check_interval_seconds")

@@ -141,6 +141,8 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
                                ("3.7.0", "at most the replicas")),   # (KAFKA-15583)
     "config_change":          (("0.8.0", 0), ("0.9.0", 1), ("0.10.1", 2)),  # the format of a notification of changed settings
     "isr_of_the_living":      (("0.8.0", False), ("3.3.0", True)),   # nobody else is taken into an ISR (KIP-841)
+    "failed_alter_isr":       (("0.8.0", "stays pending"), ("3.1.0", "is given up"),  # a leader's wish, after
+                               ("3.2.1", "is asked again")),         # UNKNOWN_SERVER_ERROR (KAFKA-14010)
     "controller_znode":       (("0.8.0", 1), ("3.4.0", 2)),          # its format (KIP-866)
 }
 PROTOCOL_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
@@ -252,6 +254,7 @@ class Rules:
     min_insync_replicas: str
     config_change: int
     isr_of_the_living: bool
+    failed_alter_isr: str
     controller_znode: int
     broker_znode: int
     topic_znode: int

@@ -28,6 +28,7 @@ from kcontrol.transitions import TransitionTable
 from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH
 from tests.core.logs import lost_by_unclean_election
 from tests.core.support import ALL_FAULTS, TOPICS, cluster, walk
+from tests.core.test_questions import wish
 from tests.group.test_group_world import stable
 from tests.parts import ROOT
 
@@ -254,7 +255,7 @@ def test_every_action_says_its_form() -> None:
 
 CHANGES_NOTHING = {
     *("open", "act", "read", "fail", "thrown", "connection_loss", "release", "append", "read_log"),
-    *("receive", "hold", "give", "lose", "refused", "lost", "refuse", "renew", "reopen", "scenario"),
+    *("receive", "hold", "give", "lose", "refused", "time_out", "lost", "refuse", "renew", "reopen", "scenario"),
 }
 
 
@@ -309,7 +310,9 @@ def ran() -> set[str]:
     held.run()
     held.step(("thaw", 3))
     held.run()
-    worlds += [world, lost, deleted, held, stable()]
+    asking = wish("2.8")
+    asking.run()
+    worlds += [world, lost, deleted, held, asking, stable()]
     return {record.kind for one in worlds for record in one.journal.records}
 
 

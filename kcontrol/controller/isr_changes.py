@@ -10,7 +10,7 @@ from kcontrol.controller.failover_steps import delete_all, refresh_leadership
 from kcontrol.controller.reassignment import maybe_complete_those, require_channels
 from kcontrol.controller.requests import update_metadata
 from kcontrol.controller.stories import afterwards
-from kcontrol.effects import Children, Handler, Learn, Op, Read, Respond, Result, Writes
+from kcontrol.effects import Children, Handler, Learn, Op, Read, Respond, Result, SessionExpired, Writes
 from kcontrol.events import AlterIsrReceived, IsrChangeNotification
 from kcontrol.model import LeaderAndIsr, TopicPartition
 from kcontrol.znodes import ISR_CHANGE_NOTIFICATION, MalformedZnode, decode_partition_list, encode_state, state_path
@@ -83,7 +83,11 @@ def _settled_since_3_3(ctx: ControllerContext, tp: TopicPartition, value: Leader
 def _write(ctx: ControllerContext, leader: int, wanted: dict[TopicPartition, LeaderAndIsr], answers: Answers) -> Handler:
     values = {tp: v._replace(leader=leader, controller_epoch=ctx.controller_epoch) for tp, v in wanted.items()}
     transactions = tuple((Op("set", state_path(tp), encode_state(v), v.zk_version),) for tp, v in values.items())
-    results: tuple[Result, ...] = yield Writes(transactions)
+    try:
+        results: tuple[Result, ...] = yield Writes(transactions)
+    except SessionExpired:  # each write has failed by itself. Source: KafkaZkClient.updateLeaderAndIsr (2.8)
+        answers.update(dict.fromkeys(values, "UNKNOWN_SERVER_ERROR"))
+        return
     written = {
         tp: value._replace(zk_version=result.versions[0] or 0)
         for (tp, value), result in zip(values.items(), results, strict=True)

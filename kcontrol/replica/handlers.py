@@ -169,10 +169,10 @@ def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> H
 def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:
     """Take over what the controller has written; after a refusal the old ISR stands until a newer LeaderAndIsr.
 
-    So it does after an error that Kafka would ask about again: the question counts as under way while its answer is being heard,
-    so a second one is refused. Since 3.3 a leader that knows more than whoever answers asks again, and one that has wanted a
-    broker that does not live has its old ISR back at once.
-    Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8), Partition.handleAlterPartitionError (3.9).
+    After UNKNOWN_SERVER_ERROR the leader asks again. Up to 3.2.0 `submit` refuses the new question, because the old question is
+    removed only after its callback: up to 3.0 the wish stays pending, from 3.1.0 on the leader gives the wish up, and the next
+    fetch renews it. Since 3.3 a leader asks again after NOT_CONTROLLER, and gives the wish up after INELIGIBLE_REPLICA.
+    Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8, 3.1), Partition.handleAlterPartitionError (3.9).
     """
     refused = {
         tp: _refused_with(ctx, tp) for tp, answer in event.partitions if answer == "INELIGIBLE_REPLICA" and tp in ctx.hosted
@@ -184,8 +184,12 @@ def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Ha
         yield Learn("hosted", settled, context="broker")
     for tp, answer in event.partitions:
         held = ctx.hosted.get(tp)
-        if answer == "NOT_CONTROLLER" and held and held.pending_isr:
+        if ASKS_AGAIN.get(answer) in ("always", ctx.rules.failed_alter_isr) and held and held.pending_isr:
             yield Ask("AlterIsr", {tp: held.value._replace(isr=held.pending_isr)})
+
+
+ASKS_AGAIN = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is asked again"}
+"""The answers after which a leader asks again: always, or where the rule `failed_alter_isr` says so."""
 
 
 def _refused_with(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, ...]:
@@ -200,7 +204,8 @@ def _settle(ctx: BrokerContext, tp: TopicPartition, answer: Any) -> HostedPartit
         return None
     if isinstance(answer, LeaderAndIsr) and answer.leader_epoch == held.value.leader_epoch:
         return held._replace(value=answer, pending_isr=())
-    return held._replace(pending_isr=()) if answer == "INELIGIBLE_REPLICA" else None
+    gives_up = answer == "UNKNOWN_SERVER_ERROR" and ctx.rules.failed_alter_isr == "is given up"
+    return held._replace(pending_isr=()) if gives_up or answer == "INELIGIBLE_REPLICA" else None
 
 
 # fmt: off

@@ -203,6 +203,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "refused": {"api": str, "error": str},
     "ask": {"api": str, "body": dict[str, Any] | list[Any] | None},
     "told": OF_BROKER | {"settled": Names},
+    "time_out": {"to": BrokerId},
     "respond": {"correlation_id": str, "body": Body | None},
     "park": {"correlation_id": str, "key": str},
     "hold": OF_BROKER | {"leaders": BrokerIds},

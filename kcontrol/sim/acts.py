@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kcontrol import znodes
 from kcontrol.errors import NotNow, UserError
 from kcontrol.model import TopicPartition
-from kcontrol.sim import data, exchange, groups, hands, held_answers, lives
+from kcontrol.sim import data, exchange, groups, hands, held_answers, lives, questions
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import Action, World
@@ -63,7 +63,7 @@ def _can_break(world: World, sender: int, receiver: int) -> bool:
 
 
 def _can_ask(world: World, n: int) -> bool:
-    return exchange.hears(world, n) and exchange.may_ask(world, n)
+    return exchange.hears(world, n) and questions.may_ask(world, n)
 
 
 def _can_fetch(world: World, follower: int, partition: str) -> bool:
@@ -119,7 +119,7 @@ ACTIONS: dict[str, Kind] = {
     "reconnect":    Kind(True,  _session("expiring"), lives.reconnect,           "broker"),
     "request":      Kind(True,  _in_transit,          exchange.deliver_request,  "sender, receiver"),
     "give":         Kind(True,  held_answers.is_free, held_answers.give,         "broker"),
-    "ask":          Kind(True,  _can_ask,             exchange.ask,              "broker"),
+    "ask":          Kind(True,  _can_ask,             questions.ask,             "broker"),
     "exit":         Kind(True,  _wants_to_exit,       lives.leave,               "broker"),
     "fetch":        Kind(True,  _can_fetch,           _fetch,                    "follower, partition"),
     "checkpoint":   Kind(True,  data.is_due,          data.checkpoint,           "broker"),
@@ -127,6 +127,7 @@ ACTIONS: dict[str, Kind] = {
     "outage":       Kind(True,  _have_sessions,       lives.outage,              "brokers"),
     "reopen":       Kind(False, lives.is_tools,       lives.reopen,              "client"),
     "fire":         Kind(True,  _is_armed,            exchange.fire,             "broker, timer"),
+    "time_out":     Kind(True,  questions.can_time_out, questions.time_out,      "sender, receiver"),
     "start":        Kind(False, _is_down,             lives.start,               "broker"),
     "kill":         Kind(False, _is_up,               lives.kill,                "broker"),
     "term":         Kind(False, exchange.hears,       lives.term,                "broker"),
@@ -182,14 +183,16 @@ def routine(world: World) -> Iterator[Action]:
     if outage := lives.overdue(world):
         yield outage
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
-    late = []  # who has something to send, and hears later that its session has expired
+    late = []  # brokers that hear later that their sessions have expired: what brokers send or ask reaches its receiver sooner
+    asking = [n for n, _ in living if questions.may_ask(world, n)]
     for n, p in living:
         yield from ((kind, n, name) for kind, name in p.driver.ready())
     for n, p in living:
         if p.notices:
             yield ("deliver", n)
         if p.session == "expired":
-            if any(by == n and exchange.hears(world, to) for by, to in world.network.channels):
+            sends = any(by == n and exchange.hears(world, to) for by, to in world.network.channels)
+            if sends or any(questions.reaches_before_renewal(world, asker, n) for asker in asking):
                 late.append(n)
             else:
                 yield ("renew", n)
@@ -200,11 +203,10 @@ def routine(world: World) -> Iterator[Action]:
             yield ("request", sender, receiver)
     if world.network.held:
         yield from (("give", broker) for broker, _ in held_answers.free(world))
+    yield from (("ask", n) for n in asking if n not in late)
     for n in late:
         yield ("renew", n)
-    for n, _ in living:
-        if exchange.may_ask(world, n):
-            yield ("ask", n)
+    yield from (("ask", n) for n in asking if n in late)
     for n, p in living:
         if p.driver.exit_code is not None:
             yield ("exit", n)
@@ -218,6 +220,9 @@ def routine(world: World) -> Iterator[Action]:
         yield ("expire", n)
     for n, p in living:
         yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.goes_by_itself)
+    for n, _ in living:
+        if (frozen := questions.waits_for(world, n)) is not None:
+            yield ("time_out", n, frozen)
 
 
 def faults(world: World) -> Iterator[Action]:

@@ -1,26 +1,14 @@
-"""What passes between threads, brokers and ZooKeeper: watch events, requests, questions, fetches, timers."""
+"""What passes between threads, brokers and ZooKeeper: watch events, requests, fetches, timers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kcontrol.controller.handlers import event_of, listens
-from kcontrol.events import (
-    AlterIsrReceived,
-    AlterIsrResponse,
-    ControlledShutdown,
-    ControlledShutdownResponse,
-    Event,
-    LeaderAndIsrRequest,
-    ReplicaCaughtUp,
-    ReplicaLags,
-)
+from kcontrol.events import LeaderAndIsrRequest, ReplicaCaughtUp, ReplicaLags
 from kcontrol.model import TopicPartition
-from kcontrol.runtime.driver import Driver
-from kcontrol.runtime.journal import RecordId
 from kcontrol.sim import held_answers
-from kcontrol.sim.network import Question
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import World
@@ -56,7 +44,7 @@ def deliver(world: World, n: int) -> None:
         p.driver.enqueue(event, notice.record, noticed=True)
 
 
-# ---------------------------------------------------------------- requests and questions
+# ---------------------------------------------------------------- requests
 
 
 def travels(world: World, sender: int, receiver: int) -> bool:
@@ -104,70 +92,6 @@ def duplicate(world: World, sender: int, receiver: int) -> None:
     world.log("duplicate", parcel.record, sender=sender, receiver=receiver, api=parcel.api)
     world.network.channels[sender, receiver].appendleft(parcel)
     deliver_request(world, sender, receiver)
-
-
-def ask(world: World, n: int) -> None:
-    """What a broker wants to know goes to whom it takes for the controller, all of one kind in one request."""
-    driver = world.processes[n].driver
-    pending = world.network.pending(n)
-    target = whom(driver, pending[0])
-    correlation_id = f"{n}.{driver.incarnation}-{pending[0].record.seq}-{pending[0].api}"
-    together = [question for question in pending if (question.api, question.to) == (pending[0].api, pending[0].to)]
-    body: dict[Any, Any] = {}
-    for question in together:
-        question.asked, question.correlation_id, question.refused_by = target, correlation_id, None
-        body |= question.body
-    event: Event
-    if pending[0].api == "AlterIsr":
-        event = AlterIsrReceived(correlation_id, n, driver.broker.broker_epoch, tuple(body.items()))
-    else:
-        event = ControlledShutdown(correlation_id, body["broker_id"], body["broker_epoch"])
-    world.processes[target].driver.enqueue(event, pending[0].record)
-
-
-def answer_question(world: World, by: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-    """The controller's answer reaches the broker that asked; a refusal as a whole makes it ask again, when it knows better."""
-    for n, questions in world.network.questions.items():
-        asked = [q for q in questions if q.correlation_id == correlation_id]
-        if not asked or n not in world.processes:
-            continue
-        driver = world.processes[n].driver
-        if body is None:
-            for question in asked:
-                question.asked, question.correlation_id = -1, ""
-            return
-        if body["error"] != "NONE" and asked[0].api == "AlterIsr":
-            for question in asked:
-                question.asked, question.correlation_id = -1, ""
-                question.refused_by = (by.node, driver.broker.controller_epoch)
-            driver.log("refused", record, api=asked[0].api, error=body["error"])
-            return
-        world.network.settle(n, asked)
-        world.log("told", record, broker=n, settled=[str(q.record) for q in asked])
-        driver.enqueue(answer_event(asked[0].api, body), record, "requests")
-        begin_if_idle(world, n)
-        return
-
-
-def answer_event(api: str, body: Any) -> Event:
-    if api == "AlterIsr":
-        return AlterIsrResponse(body["error"], tuple(body["partitions"].items()))
-    return ControlledShutdownResponse(body["error"], tuple(body["partitions"]))
-
-
-def whom(driver: Driver, question: Question) -> int:
-    """The broker that a question goes to."""
-    return driver.broker.controller_id if question.to is None else question.to
-
-
-def may_ask(world: World, n: int) -> bool:
-    pending = world.network.pending(n)
-    if not pending or len(pending) < len(world.network.questions[n]):
-        return False
-    driver = world.processes[n].driver
-    if not hears(world, whom(driver, pending[0])):
-        return False
-    return all(q.refused_by != (whom(driver, q), driver.broker.controller_epoch) for q in pending)
 
 
 def fetch(world: World, follower: int, partition: str) -> None:

@@ -149,7 +149,7 @@ def _thread(d: Driver, thread: Thread, told: Callable[[Any], str]) -> str:
 
 def left_and_on_the_way(ghosts: Mapping[int, list[Any]], network: Network) -> list[Text]:
     """Sessions left behind, requests and questions, if there are any."""
-    if not (ghosts or network.channels or network.questions or network.in_flight or network.held):
+    if not (ghosts or network.channels or network.questions or network.in_flight or network.held or network.controllers):
         return []
     left = [f"ghosts{n}:{len(clients)}" for n, clients in sorted(ghosts.items())]
     channels = [
@@ -162,7 +162,7 @@ def left_and_on_the_way(ghosts: Mapping[int, list[Any]], network: Network) -> li
     ]
     fetching = [f"{leaders}" for _, leaders in network.fetching.values()]
     held = [f"{h.broker}{h.leaders}{network.in_flight.get(key)}{canonical(h.body)}" for key, h in network.held.items()]
-    waits = [*sorted(fetching), *sorted(held)]
+    waits = [*sorted(fetching), *sorted(held), f"asks{sorted(network.controllers.items())}"]
     return [text("\n".join([*left, str(sorted(network.in_flight.values())), *channels, *questions, *waits]))]
 
 

@@ -116,7 +116,7 @@ def expire(world: World, n: int) -> None:
         return
     p = world.processes[n]
     closed = _end(world, n, p.driver.client)
-    p.session, p.driver.is_cut_off = "expired", True
+    p.session, p.driver.is_cut_off, p.was_asked = "expired", True, False
     p.notices.clear()
     p.lost = p.driver.log("session_lost", None)
     _log_close(world, n, p.driver.client, closed, p.lost)

@@ -27,7 +27,7 @@ class Parcel(NamedTuple):
 class Question:
     """What a broker asks the controller, or broker `to`.
 
-    `asked` is who is working on it, `refused_by` who said that it is not the controller.
+    `asked` is the broker that works on it. `refused_by` is what `exchange.standing` said when the last answer refused it.
     """
 
     api: str
@@ -36,7 +36,7 @@ class Question:
     to: int | None = None
     correlation_id: str = ""
     asked: int = -1
-    refused_by: tuple[int, int] | None = None
+    refused_by: tuple[Any, ...] | None = None
 
     def copy(self) -> Question:
         return Question(self.api, self.body, self.record, self.to, self.correlation_id, self.asked, self.refused_by)
@@ -60,16 +60,18 @@ class Network:
     in_flight: dict[str, tuple[int, int]] = field(default_factory=dict)  # correlation id -> sender and receiver
     fetching: dict[str, tuple[RecordId, tuple[int, ...]]] = field(default_factory=dict)  # of what is in flight: see held_answers
     held: dict[str, Held] = field(default_factory=dict)
+    controllers: dict[int, int] = field(default_factory=dict)  # broker -> the controller to which it sends AlterIsr (2.7 on)
 
     def copy(self) -> Network:
         if not (self.channels or self.questions or self.in_flight or self.held):
-            return Network()
+            return Network(controllers=self.controllers.copy())
         return Network(
             {pair: parcels.copy() for pair, parcels in self.channels.items()},
             {broker: [question.copy() for question in asked] for broker, asked in self.questions.items()},
             self.in_flight.copy(),
             self.fetching.copy(),
             self.held.copy(),
+            self.controllers.copy(),
         )
 
     def post(self, sender: int, requests: Any, record: RecordId) -> None:
@@ -108,6 +110,7 @@ class Network:
         self.fetching = {key: found for key, found in self.fetching.items() if key in self.in_flight}
         self.held = {key: held for key, held in self.held.items() if held.broker != broker}
         self.questions.pop(broker, None)
+        self.controllers.pop(broker, None)
         for question in (q for asked in self.questions.values() for q in asked if q.asked == broker):
             question.asked, question.correlation_id = -1, ""
 

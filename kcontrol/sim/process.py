@@ -102,6 +102,7 @@ class Process:
     notices: deque[Notice] = field(default_factory=deque)
     lost: RecordId | None = None
     coordinates: frozenset[TopicPartition] = frozenset()  # partitions of the offsets topic that it has been told to lead
+    was_asked: bool = False  # whether a question has reached it since its session ended
 
 
 def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, BrokerContext]:

@@ -65,7 +65,8 @@ class QuickWorld(World):
         for n, p in self.processes.items():
             driver = cast(RecallingDriver, p.driver)
             stand_in: Any = RecallingDriver(here, driver.local, driver.session_id)
-            twin.processes[n] = Process(stand_in, p.host, p.port, p.session, p.frozen, deque(p.notices), p.lost)
+            state = (p.session, p.frozen, deque(p.notices), p.lost, p.coordinates, p.was_asked)
+            twin.processes[n] = Process(stand_in, p.host, p.port, *state)
         return twin
 
     def step(self, action: Action) -> None:

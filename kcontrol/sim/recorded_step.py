@@ -51,6 +51,11 @@ class RecordedStep:
         won = [broker for broker in created if isinstance(broker, int)]
         return won if len(won) > 1 else [] if self.owner is None else [self.owner]
 
+    @property
+    def writes_of_brokers(self) -> int:
+        """Return how many writes brokers make in this step."""
+        return _writes_of_brokers(self.writes)
+
     # ---------------------------------------------------------------- when sessions end
 
     def closes(self, before: int | None = None) -> list[int]:

@@ -16,7 +16,7 @@ from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, OUTSIDE, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client, ConnectionLoss, ZooKeeper, ask_twice
-from kcontrol.sim import acts, causes, data, exchange, groups, held_answers, lives, network, process
+from kcontrol.sim import acts, causes, data, exchange, groups, held_answers, lives, network, process, questions
 from kcontrol.sim.fingerprint import fingerprint
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Ghost, Notice, Process
@@ -208,7 +208,7 @@ class World:
     def _twin_process(self, p: Process, zk: MemoryZooKeeper) -> Process:
         client = zk.client(p.driver.client.session_id)
         driver = process.copy_driver(p.driver, client, self.journal, lambda: self.clock(), self)
-        return Process(driver, p.host, p.port, p.session, p.frozen, p.notices.copy(), p.lost, p.coordinates)
+        return Process(driver, p.host, p.port, p.session, p.frozen, p.notices.copy(), p.lost, p.coordinates, p.was_asked)
 
     def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any, group: Any = None) -> Driver:
         threads, route = process.threads(controller.rules, controller, broker, group), process.route(controller.rules)
@@ -233,6 +233,7 @@ class World:
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         """An answer reaches whoever has asked: the controller that sent a request, the broker that had a question, a producer."""
+        questions.note_controller(self, driver)
         if groups.note_answer(self, correlation_id, body, record) or data.note_answer(self, driver, correlation_id, body, record):
             return
         if not held_answers.holds_back(self, driver, correlation_id, body):
@@ -250,7 +251,7 @@ class World:
             if event and asker and type(event) in DESIGNS[asker.driver.controller.rules.design]:  # 0.8 has no such callbacks
                 asker.driver.enqueue(event, record)
         else:
-            exchange.answer_question(self, driver, correlation_id, body, record)
+            questions.answer(self, driver, correlation_id, body, record)
 
     def snapshot(self) -> dict[str, Any]:
         """What a picture shows, in plain values; equal to `fold(journal.records)` after every step."""

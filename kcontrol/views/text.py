@@ -325,6 +325,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "close_channels": lambda who, f: f"{who} gives up what waited for {listed(f['to'])}.",
     "told": lambda who, f: f"Broker {f['broker']} has the controller's answer.",
     "refused": lambda who, f: f"{who} refuses {f['api']}: {f['error']}.",
+    "time_out": lambda who, f: f"{who} has had no answer from broker {f['to']} for too long, and ends the connection.",
     "session_lost": lambda who, f: f"The session of {who.lower()} expires while the broker lives.",
     "renew": lambda who, f: f"{who} learns that its session has expired.",
     "reopen": lambda who, f: f"The {f['client']} outside the brokers open another session with ZooKeeper.",
@@ -363,7 +364,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
 
 # What goes on by itself. `expire` and `fire` do so for some subjects only: see `scene.is_left_behind` and `scene.is_periodic`.
 ROUTINE = frozenset(
-    {"advance", "begin", "deliver", "renew", "reconnect", "request", "give", "ask", "exit", "fetch", "checkpoint"}
+    {"advance", "begin", "deliver", "renew", "reconnect", "request", "give", "ask", "exit", "fetch", "checkpoint", "time_out"}
 )
 
 LABELS: dict[str, str] = {
@@ -382,6 +383,7 @@ LABELS: dict[str, str] = {
     "outage": "ZooKeeper ends sessions that it has not heard from: {0}",
     "reopen": "the {0} outside the brokers open another session",
     "fire": "the timer {1} of broker {0} fires",
+    "time_out": "broker {0} ends its connection to frozen broker {1}",
     "start": "start broker {0}",
     "kill": "kill broker {0}",
     "term": "ask broker {0} to stop",

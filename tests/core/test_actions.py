@@ -50,6 +50,7 @@ IMPOSSIBLE: list[Any] = [
     ("fetch", 2, 5),
     ("expire", 7),
     ("fire", 1, "no-such-timer"),
+    ("time_out", 1, 2),
     ("start", 1),
     ("start", "one"),
     ("start", -1),
