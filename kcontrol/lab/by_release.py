@@ -10,6 +10,7 @@ import pandas as pd
 from kcontrol.errors import UserError
 from kcontrol.generations import PROTOCOL_RULES, RULES
 from kcontrol.lab import tables
+from kcontrol.lab.frames import Wide
 from kcontrol.releases import key
 from kcontrol.views import text
 
@@ -26,7 +27,7 @@ def generations(names: Sequence[str]) -> pd.DataFrame:
     chosen = {name: every[name] for name in names}
     releases = sorted({since for rows in chosen.values() for since, _ in rows}, key=key)
     rows = ({"rule": name, **{since: _said(value) for since, value in found}} for name, found in chosen.items())
-    return tables.Wide(tables.table(rows, dict.fromkeys(releases, "string"), "rule").fillna(""))
+    return Wide(tables.table(rows, dict.fromkeys(releases, "string"), "rule").fillna(""))
 
 
 def _said(value: Any) -> str:

@@ -13,6 +13,7 @@ from kcontrol.controller.election import STRATEGIES, Candidates, offline
 from kcontrol.errors import UserError
 from kcontrol.generations import RULES, Rules
 from kcontrol.lab import tables
+from kcontrol.lab.frames import Wide
 from kcontrol.views import scene, strip, text
 from kcontrol.znodes import broker_path, topic_config_path
 
@@ -90,7 +91,7 @@ def _topic_setting(state: scene.State, topic: str, default: bool) -> bool:
 
 def elections() -> pd.DataFrame:
     """One row per kind of election: when it is held, who leads, whose order decides, and who is told."""
-    return tables.Wide(tables.table((_row(name) for name in STRATEGIES), ELECTIONS, "election"))
+    return Wide(tables.table((_row(name) for name in STRATEGIES), ELECTIONS, "election"))
 
 
 def _row(name: str) -> dict[str, Any]:

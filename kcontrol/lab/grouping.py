@@ -10,6 +10,7 @@ import pandas as pd
 from kcontrol.generations import group_rules
 from kcontrol.group.group_machine import GROUP_TRANSITIONS, transitions
 from kcontrol.group.records import decode
+from kcontrol.lab.frames import Frame
 from kcontrol.transitions import TransitionTable
 
 State = Mapping[str, Any]
@@ -41,7 +42,7 @@ def members(state: State) -> pd.DataFrame:
         for broker, group, held in cached(state, "groups")
         for id, m in held["members"].items()
     ]
-    return pd.DataFrame(rows, columns=list(MEMBERS)).set_index("group")
+    return Frame(rows, columns=list(MEMBERS)).set_index("group")
 
 
 def _waits_for(member: Mapping[str, Any]) -> str:
@@ -64,7 +65,7 @@ def offsets(state: State) -> pd.DataFrame:
         for broker, group, held in cached(state, "offsets")
         for partition, stored in sorted(held["committed"].items())
     ]
-    return pd.DataFrame(rows, columns=list(OFFSETS)).set_index("group")
+    return Frame(rows, columns=list(OFFSETS)).set_index("group")
 
 
 def table(release: str) -> TransitionTable:

@@ -12,6 +12,7 @@ from kcontrol.errors import UserError
 from kcontrol.events import ControllerState
 from kcontrol.generations import LISTENERS, Rules
 from kcontrol.lab import tables
+from kcontrol.lab.frames import Wide
 from kcontrol.releases import is_since, pick
 from kcontrol.runtime.journal import Record, RecordId
 from kcontrol.views import text, watching
@@ -109,7 +110,7 @@ HANDLERS = {"news": "string", "handler": "string", "event": "string", "state": "
 
 def handlers(rules: Rules) -> pd.DataFrame:
     """One row per znode and event: what has to happen to it, Kafka's handler, the event, the controller's state, who listens."""
-    return tables.Wide(tables.table((row._asdict() for row in listened(rules)), HANDLERS, "znode"))
+    return Wide(tables.table((row._asdict() for row in listened(rules)), HANDLERS, "znode"))
 
 
 # ---------------------------------------------------------------- what a run has heard
@@ -150,7 +151,7 @@ def heard(records: Sequence[Record], broker: int | None = None) -> pd.DataFrame:
         row | {"handler": (row["noticed"] and hearer(row["event"], rules.release)) or "", "state": _state(rules, row["event"])}
         for row in chosen
     )
-    return tables.Wide(tables.table(named, HEARD, "id"))
+    return Wide(tables.table(named, HEARD, "id"))
 
 
 def _rules_of(records: Sequence[Record]) -> Rules:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from kcontrol.errors import UserError
 from kcontrol.lab import exercises, predicting, progress, tables
+from kcontrol.lab.frames import Wide
 from kcontrol.lab.workspace import PROJECT
 from kcontrol.views import text
 
@@ -29,18 +30,18 @@ class Lists:
     def recordings() -> pd.DataFrame:
         """One row per recording of real brokers, by the name that `Lab.open` and `Lab.play` take."""
         rows = ({"name": f"{release}/{scenario}", "release": release, "scenario": scenario} for release, scenario in shipped())
-        return tables.Wide(tables.table(rows, RECORDINGS, "name"))
+        return Wide(tables.table(rows, RECORDINGS, "name"))
 
     @staticmethod
     def questions() -> pd.DataFrame:
         """One row per question, by the id that `lab.predict` takes."""
         rows = ({"id": id} | dict(about) | {"chapter": str(about["chapter"])} for id, about in predicting.predictions().items())
-        return tables.Wide(tables.table(rows, QUESTIONS, "id"))
+        return Wide(tables.table(rows, QUESTIONS, "id"))
 
     @staticmethod
     def exercises() -> pd.DataFrame:
         """One row per exercise, by the id that `lab.check` takes, with its standing and the number of hints taken."""
-        return tables.Wide(tables.table(_exercises(), EXERCISES, "id"))
+        return Wide(tables.table(_exercises(), EXERCISES, "id"))
 
     @staticmethod
     def progress() -> pd.DataFrame:

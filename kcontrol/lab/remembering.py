@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from kcontrol.errors import UserError
+from kcontrol.lab.frames import Frame
 from kcontrol.lab.tables import table
 from kcontrol.transitions import TransitionTable
 from kcontrol.views import scene, text
@@ -65,4 +66,4 @@ def moves(machine: TransitionTable) -> pd.DataFrame:
     names = [text.short(state) for state in machine.states]
     found = {(row.source, row.target): getattr(row.action, "__name__", "") for row in machine}
     rows = [[found.get((source, target), "") for target in machine.states] for source in machine.states]
-    return pd.DataFrame(rows, index=pd.Index(names, name="from"), columns=pd.Index(names, name="to"))
+    return Frame(rows, index=pd.Index(names, name="from"), columns=pd.Index(names, name="to"))

@@ -15,6 +15,7 @@ from kcontrol import controller
 from kcontrol.errors import UserError
 from kcontrol.generations import Rules, rules
 from kcontrol.lab import by_release, electing, hearing, outages, tables, trials
+from kcontrol.lab.frames import Wide
 from kcontrol.lab.saying import Shown
 from kcontrol.runtime.journal import Record
 from kcontrol.views import text
@@ -69,7 +70,7 @@ class Studies:
         rows = (
             {"id": str(r.id), "at_ms": r.at_ms, "kind": r.kind, "what": text.say(r)} for r in story if memory or r.kind != "learn"
         )
-        return tables.Wide(tables.table(rows, tables.timed(HANDLED, self.records), "id"))
+        return Wide(tables.table(rows, tables.timed(HANDLED, self.records), "id"))
 
     def handlers(self) -> pd.DataFrame:
         """One row per znode and event: what has to happen, Kafka's handler, the event, the controller's state, who listens."""

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from kcontrol.config import CONFIGS, Config
+from kcontrol.lab.frames import Frame
 from kcontrol.runtime.journal import Record
 from kcontrol.views import clock, kafka_words, reigns, scene, watching
 from kcontrol.znodes import broker_path
@@ -54,7 +55,7 @@ def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: st
     rows = list(rows)
     keys = {name: f"{name}_ms" if dtype == TIME else name for name, dtype in types.items()}
     columns = {name: pd.Series([row.get(key) for row in rows], dtype="object") for name, key in keys.items()}
-    frame = pd.DataFrame({name: _typed(values, types[name]) for name, values in columns.items()}, columns=list(types))
+    frame = Frame({name: _typed(values, types[name]) for name, values in columns.items()}, columns=list(types))
     if index:
         frame.index = pd.Index([row[index] for row in rows], name=index, dtype="object")
     return frame
@@ -62,24 +63,6 @@ def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: st
 
 def _typed(values: Any, dtype: str) -> Any:
     return pd.to_datetime(values, unit="ms").astype(dtype) if dtype == TIME else values.astype(dtype)
-
-
-class Wide(pd.DataFrame):
-    """A table whose texts are shown whole, however long, and from their left end."""
-
-    @property
-    def _constructor(self) -> Callable[..., Wide]:
-        return Wide
-
-    def _repr_html_(self) -> str:
-        with pd.option_context("display.max_colwidth", None):
-            html = str(self.to_html(notebook=True))
-        for mark in ("td", "th"):
-            html = html.replace(f"<{mark}>", f'<{mark} style="text-align: left">')
-        return html.replace('style="text-align: right;"', 'style="text-align: left"')
-
-    def __repr__(self) -> str:
-        return str(self.to_string())
 
 
 # ---------------------------------------------------------------- partitions

@@ -17,6 +17,10 @@ from kcontrol.views.viewer import Viewer
 world = cluster(topic={NASTY!r})
 viewer = Viewer(OfWorld(world), title="A cluster to break")"""
 
+TABLES = (
+    "partitions()", "brokers()", "log('t-0')", "heard(2)", "requests()", "replicas()", "handlers()", "journal()", "znodes()",
+    "stored('t-0')", "statistics()", "config()", "elections()", "generations('design', 'pipelined', 'preempted_are_told')",
+)  # fmt: skip
 NOTEBOOKS = {
     "steps.ipynb": [PREPARE, "viewer", "print('below')", "print('further below')"],
     "busy.ipynb": [
@@ -34,6 +38,11 @@ NOTEBOOKS = {
         "for lab in labs: lab.kill(1).run()",
         "for lab in labs: lab.viewer.held = 'Answer first.'",
         "for lab in labs: lab.viewer.held = ''",
+    ],
+    "tables.ipynb": [
+        "from kcontrol import Lab\nlab = Lab(3, data=True, topics={'t': [[2, 3], [1, 2, 3]]}, runs=None)",
+        "lab.produce('t-0', 'a').run().produce('t-0', 'b').produce('t-0', 'c').run().kill(1).run()",
+        *(f"lab.{table}" for table in TABLES),
     ],
     "late.ipynb": [PREPARE, "world.step(('kill', 1))\nviewer.refresh()\nviewer.click_run()\nviewer", "viewer"],
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.browser.conftest import TABLES
 from tests.browser.support import Desk
 
 pytestmark = [pytest.mark.chromium, pytest.mark.serial]
@@ -97,3 +98,21 @@ def test_a_diagram_is_as_wide_as_its_column(sit_down: Callable[[str], Desk]) -> 
         "(img) => [img.naturalWidth, img.getBoundingClientRect().width, img.parentElement.clientWidth]"
     )
     assert own > column >= wide > 0, (own, wide, column)
+
+
+# Every output with a table or source that has to be scrolled sideways, with its width and that of what it shows.
+SIDEWAYS = """() => [...document.querySelectorAll('.jp-RenderedHTML, .cm-scroller')]
+    .filter((box) => box.scrollWidth > box.clientWidth + 1)
+    .map((box) => [box.closest('.jp-Cell').querySelector('.cm-content').innerText.trim(), box.scrollWidth, box.clientWidth])"""
+
+
+def test_no_table_and_no_source_is_wider_than_a_small_notebook(sit_down: Callable[[str], Desk]) -> None:
+    """On a page 1024 pixels wide, with JupyterLab's side bar open, no table and no line of a cell needs scrolling sideways."""
+    desk = sit_down("tables.ipynb")
+    desk.finish()
+    desk.page.set_viewport_size({"width": 1024, "height": 900})
+    wide = []
+    for cell in desk.page.locator(".jp-Notebook .jp-CodeCell").all():
+        cell.scroll_into_view_if_needed()
+        wide += desk.page.evaluate(SIDEWAYS)
+    assert wide == [] and desk.page.locator("table.dataframe").count() >= len(TABLES)

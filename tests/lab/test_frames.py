@@ -1,0 +1,57 @@
+"""Tables as a notebook shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from kcontrol import Lab
+from kcontrol.lab.frames import breakable
+
+LONGEST_PIECE = 28  # characters that stay together: a topic id in JSON is the longest
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("leader_epoch", ["leader_", "epoch"]),
+        ("/brokers/topics", ["/brokers", "/topics"]),
+        ("&lt;topic&gt;/partitions", ["&lt;topic&gt;", "/partitions"]),
+        ("auto.leader.rebalance", ["auto.", "leader.", "rebalance"]),
+        ("PartitionReassignmentIsrChange", ["Partition", "Reassignment", "Isr", "Change"]),
+        ("2.1.242", ["2.1.242"]),
+        ("&lt;NA&gt;", ["&lt;NA&gt;"]),
+        ('{"a":[1,2],"b":3}', ["{", '"a":', "[1,", "2],", '"b":', "3}"]),
+    ],
+)
+def test_a_name_breaks_between_its_words(text: str, pieces: list[str]) -> None:
+    """A cell may break between the words of a name, and nowhere else."""
+    assert breakable(f"<td>{text}</td>") == f"<td>{'<wbr>'.join(pieces)}</td>"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [Lab.partitions, Lab.brokers, Lab.requests, Lab.handlers, Lab.heard, Lab.statistics, Lab.znodes, Lab.config, Lab.journal],
+    ids=lambda method: method.__name__,
+)
+def test_no_text_is_cut_and_no_piece_is_long(lab: Lab, table: Callable[[Lab], pd.DataFrame]) -> None:
+    """Each cell holds its whole text, and no piece of a text or name that stays together is long."""
+    shown = table(lab)
+    cells = re.findall(r"<t[hd][^>]*>([^<]*(?:<wbr>[^<]*)*)</t[hd]>", shown._repr_html_())
+    assert not any(cell.endswith("...") for cell in cells if len(cell) > len("..."))
+    assert len(max((piece for cell in cells for piece in re.split(r"<wbr>| ", cell)), key=len)) <= LONGEST_PIECE
+
+
+def test_a_part_of_a_table_is_shown_as_the_table_is(lab: Lab) -> None:
+    """Columns and rows that are chosen from a table keep its way of being shown."""
+    assert "leader_<wbr>epoch" in lab.partitions()[["leader", "leader_epoch"]].head(1)._repr_html_()
+
+
+def test_text_from_outside_stays_text(lab: Lab) -> None:
+    """Markup in a znode is escaped, whatever breaks are added."""
+    lab.set("/controller", "<b>Bold_one</b>")
+    html = lab.znodes()._repr_html_()
+    assert "<b>" not in html and "&lt;b&gt;Bold_<wbr>one&lt;<wbr>/b&gt;" in html
