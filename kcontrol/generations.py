@@ -317,6 +317,7 @@ GROUP_RULES: dict[str, tuple[tuple[str, Any], ...]] = {
     "commit_touches":         (("0.9.0", False), ("0.10.1", True)),  # and so does an offset commit
     "commit_checks":          (("0.9.0", "state first"), ("2.4.0", "member first")),  # while the assignment is awaited
     "leave_answer":           (("0.9.0", "one code"), ("2.4.0", "a code each")),  # (KIP-345)
+    "names_protocols":        (("0.9.0", False), ("2.5.0", True)),   # in answers to JoinGroup and SyncGroup (KIP-559)
     "fetch_error":            (("0.9.0", "each partition"), ("0.10.2", "top level")),  # (KIP-88), and null then means all
     "offsets_need_group":     (("0.9.0", False), ("0.10.1", True)),  # offsets live in a group, not beside the groups
     "expiry":                 (("0.9.0", "commit"), ("2.1.0", "empty"), ("2.4.0", "unsubscribed")),  # (KIP-211, KAFKA-7437)
@@ -355,6 +356,7 @@ class GroupRules:
     commit_touches: bool
     commit_checks: str
     leave_answer: str
+    names_protocols: bool
     fetch_error: str
     offsets_need_group: bool
     expiry: str

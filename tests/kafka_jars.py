@@ -23,7 +23,15 @@ NOT_THERE = "Could not find artifact"
 
 
 class JarsMissing(UserError):
-    """The jars cannot be had on this machine; the text says why and what to do."""
+    """The jars, or what runs them, cannot be had on this machine; the text says why and what to do."""
+
+
+def jdk_tool(name: str) -> str:
+    """Return `java` or `javac` of the JDK whose compiler is on PATH. Raises JarsMissing where there is none."""
+    compiler = shutil.which("javac")
+    if compiler is None:
+        raise JarsMissing("No Java compiler (javac) is on PATH: install a JDK 17 or newer.")
+    return str(Path(compiler).resolve().with_name(name))
 
 
 def cache() -> Path:

@@ -8,7 +8,7 @@ from kcontrol.errors import UserError
 from kcontrol.lab.doctor import find_chromium
 from kcontrol.runtime.embedded import class_path
 from kcontrol.runtime.java import find_java
-from tests.kafka_jars import JarsMissing, jars
+from tests.kafka_jars import JarsMissing, jars, jdk_tool
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -37,8 +37,9 @@ def no_chromium() -> str | None:
 
 
 def no_kafka() -> str | None:
-    """Return why the official jars of Kafka cannot be had; None if they can."""
+    """Return why the official jars of Kafka, or the JDK that runs them, cannot be had; None if they can."""
     try:
+        jdk_tool("javac")
         jars("2.8.2")
     except JarsMissing as problem:
         return str(problem)

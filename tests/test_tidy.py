@@ -20,7 +20,7 @@ SLACK = 1.5
 DECIDING = ("controller", "replica")
 # The group coordinator knows nothing of the controller and is read on a weekend of its own, so it has an aim of its own. Kafka's
 # has 4,117 lines at 2.8, without the assignors, which are the consumers'.
-GROUP, GROUP_LINES = ("group", "runtime/purgatory.py", "runtime/timing_wheel.py", "sim/groups.py"), 1_400
+GROUP, GROUP_LINES = ("group", "runtime/purgatory.py", "runtime/timing_wheel.py", "sim/groups.py"), 1_500
 # What only earlier releases did is read beside 2.8, a story at a time, and bears the release up to which it held in its name.
 EARLIER, EARLIER_LINES = re.compile(r"_\d+_\d+\.py$"), 700
 CLIENTS = ("runtime/zk_kazoo/hands.py", "runtime/zk_kazoo/relay.py", "runtime/zk_kazoo/twin.py")  # of notebooks, not of brokers

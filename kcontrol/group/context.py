@@ -67,6 +67,10 @@ class GroupContext:
     coordinator_epochs: Mapping[int, int] = field(default_factory=dict)
     groups: Mapping[str, Group] = field(default_factory=dict)
     offsets: Mapping[str, Offsets] = field(default_factory=dict)
+    ended: Mapping[str, int] = field(default_factory=dict)  # how many groups of each name have left the cache
+    unloaded: Mapping[str, Group] = field(
+        default_factory=dict
+    )  # those that have, while a static member's record is being written
 
     def partition_of(self, group_id: str) -> int:
         return partition_for(group_id, self.config.partitions)
@@ -76,6 +80,10 @@ class GroupContext:
 
     def offsets_of(self, group_id: str) -> Offsets:
         return self.offsets.get(group_id, Offsets())
+
+    def incarnation_of(self, group_id: str) -> int:
+        """Return the number of the group that has this name now, or will have it next; a write of an earlier one is not its."""
+        return self.ended.get(group_id, 0)
 
     def name_of(self, state: GroupState) -> str:
         """The state as this release calls it."""
@@ -106,6 +114,11 @@ class GroupContext:
 def keep(group: Group) -> Learn:
     """The effect that puts a group into the cache, as it is now."""
     return Learn("groups", {group.group_id: group}, context="group")
+
+
+def unloaded_name(group_id: str, incarnation: int) -> str:
+    """Return how a group that has been unloaded is told from others of its name."""
+    return f"{group_id} {incarnation}"
 
 
 def keep_offsets(group_id: str, offsets: Offsets) -> Learn:

@@ -187,9 +187,13 @@ class ExpireOffsets(Event):
 
 @dataclass(frozen=True, slots=True)
 class Appended(Event):
-    """The base of these: the log has put in `error` ("NONE" is success) and where the batch begins."""
+    """The base of these: the log has put in `error` ("NONE" is success) and where the batch begins.
+
+    `incarnation` is the number of the group that wrote, so that a later group of its name is told apart.
+    """
 
     group_id: str
+    incarnation: int = field(default=0, kw_only=True)
     error: str = field(default="NONE", kw_only=True)
     base_offset: int = field(default=-1, kw_only=True)
     timestamp_ms: int = field(default=0, kw_only=True)
@@ -263,11 +267,14 @@ class JoinResult(NamedTuple):
     protocol: str = ""
     leader: str = ""
     members: tuple[tuple[str, bytes], ...] = ()
+    protocol_type: str | None = None
 
 
 class SyncResult(NamedTuple):
     error: str
     assignment: bytes = b""
+    protocol_type: str | None = None
+    protocol: str | None = None
 
 
 class Result(NamedTuple):
@@ -277,8 +284,11 @@ class Result(NamedTuple):
 
 
 class LeaveResult(NamedTuple):
+    """The error of each member, and under which ids it was named."""
+
     error: str
     members: tuple[str, ...] = ()
+    identities: tuple[MemberIdentity, ...] = ()
 
 
 class ErrorsResult(NamedTuple):

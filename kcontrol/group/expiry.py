@@ -12,7 +12,7 @@ from kcontrol.effects import Append, Cancel, Handler, Respond
 from kcontrol.group import events as e
 from kcontrol.group.context import GroupContext, keep_offsets
 from kcontrol.group.group_machine import DEAD, EMPTY, STABLE, move
-from kcontrol.group.model import CONSUMER, Group, OffsetAndMetadata
+from kcontrol.group.model import CONSUMER, Group, OffsetAndMetadata, Offsets
 from kcontrol.group.rebalance import session_timer
 from kcontrol.group.records import group_key, offset_key
 from kcontrol.model import TopicPartition
@@ -21,7 +21,8 @@ from kcontrol.model import TopicPartition
 def expire_offsets(context: GroupContext, event: e.ExpireOffsets) -> Handler:
     """Remove what nobody needs any more, group by group."""
     for group_id in dict.fromkeys([*context.groups, *context.offsets]):
-        yield from remove_offsets(context, group_id, expired(context, group_id, event.timestamp_ms), event.timestamp_ms)
+        gone, held = expired(context, group_id, event.timestamp_ms), context.offsets_of(group_id)
+        yield from remove_offsets(context, group_id, gone, held.without_committed(gone), event.timestamp_ms)
 
 
 def expired(context: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartition, ...]:
@@ -56,15 +57,17 @@ def _is_free(context: GroupContext, group: Group, tp: TopicPartition) -> bool:
     return knows and topics is not None and tp.topic not in topics
 
 
-def remove_offsets(context: GroupContext, group_id: str, gone: Collection[TopicPartition], now_ms: int) -> Handler:
-    """Drop offsets, and with the last of them a group that nobody is in, and say so in the log.
+def remove_offsets(
+    context: GroupContext, group_id: str, gone: Collection[TopicPartition], after: Offsets, now_ms: int
+) -> Handler:
+    """Drop offsets, so that those of `after` are left, and with the last of them a group without members; write tombstones.
 
-    A group of generation 0 has no record, hence no tombstone.
+    Offsets of an open transaction keep the group, also if the transaction has lost the last of them. A group of generation 0 has
+    no record, hence no tombstone. Source: cleanupGroupMetadata, hasOffsets (2.8).
     """
     held, group = context.offsets_of(group_id), context.groups.get(group_id)
     tombstones = [offset_key(group_id, tp) for tp in gone if tp in held.committed]
-    after = held.without(gone)
-    if gone:
+    if after != held:
         yield keep_offsets(group_id, after)
     if group and context.rules.offsets_need_group and (group.state is DEAD or (group.state is EMPTY and not after)):
         for member_id in group.pending_members:
@@ -86,9 +89,8 @@ def delete_groups(context: GroupContext, event: e.DeleteGroups) -> Handler:
             error = "NON_EMPTY_GROUP"
         errors[group_id] = error or "NONE"
         if not error and group:
-            held = context.offsets_of(group_id)
-            everything = {*held.committed, *held.pending, *(tp for entries in held.by_producer.values() for tp in entries)}
-            yield from remove_offsets(context, group_id, sorted(everything), event.timestamp_ms)
+            committed = sorted(context.offsets_of(group_id).committed)
+            yield from remove_offsets(context, group_id, committed, Offsets(), event.timestamp_ms)
     yield Respond(event.correlation_id, e.ErrorsResult(errors))
 
 
@@ -107,7 +109,8 @@ def offset_delete(context: GroupContext, event: e.OffsetDelete) -> Handler:
         return
     errors = {tp: "GROUP_SUBSCRIBED_TO_TOPIC" if _is_consumed(group, tp.topic) else "NONE" for tp in event.partitions}
     gone = [tp for tp, code in errors.items() if code == "NONE"]
-    yield from remove_offsets(context, event.group_id, gone, event.timestamp_ms)
+    after = context.offsets_of(event.group_id).without(gone)
+    yield from remove_offsets(context, event.group_id, gone, after, event.timestamp_ms)
     yield Respond(event.correlation_id, e.ErrorsResult(errors))
 
 

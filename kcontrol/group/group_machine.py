@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kcontrol.effects import Handler, MoveGroup
+from kcontrol.effects import Handler, Learn, MoveGroup
 from kcontrol.generations import GroupRules
 from kcontrol.group.context import GroupContext
 from kcontrol.group.model import CONSUMER, Group, GroupState
@@ -37,13 +37,13 @@ def ask_all_to_join(group: Group) -> Group:
 def begin_generation(group: Group) -> Group:
     """One generation on, by the protocol that has most votes."""
     protocol = group.select_protocol()
-    chosen = group.but(generation=group.generation + 1, protocol=protocol, is_delayed=False, has_newcomer=False)
+    chosen = group.but(generation=group.generation + 1, protocol=protocol, is_delayed=False)
     return chosen.but(subscribed_topics=subscribed_topics(chosen))
 
 
 def end_empty(group: Group) -> Group:
     """One generation on, and nobody in it."""
-    empty = group.but(generation=group.generation + 1, protocol=None, is_delayed=False, has_newcomer=False)
+    empty = group.but(generation=group.generation + 1, protocol=None, is_delayed=False)
     return empty.but(subscribed_topics=subscribed_topics(empty))
 
 
@@ -109,4 +109,6 @@ def move(
         raise IllegalStateError(f"Group {group.group_id} cannot go from {group.state} to {target}")
     moved = row.action(group).but(state=target, state_timestamp_ms=timestamp_ms)
     yield MoveGroup(group.group_id, group.state, target, None if leaves else moved, rule)
+    if leaves:
+        yield Learn("ended", {group.group_id: context.incarnation_of(group.group_id) + 1}, context="group")
     return moved

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kcontrol.effects import Arm, Cancel, Handler, Park, Respond
+from kcontrol.effects import Arm, Cancel, Handler, Learn, Park, Respond
 from kcontrol.group import events as e
-from kcontrol.group.context import GroupContext, keep
+from kcontrol.group.context import GroupContext, keep, unloaded_name
 from kcontrol.group.errors import translated
 from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, IllegalStateError, new_group
 from kcontrol.group.model import NO_MEMBER_ID, Group, Member
@@ -41,6 +41,10 @@ def join_group(context: GroupContext, event: e.JoinGroup) -> Handler:
     elif event.member_id == NO_MEMBER_ID:
         yield from _join_unknown(context, event, group)
     elif event.member_id in group.pending_members and event.member_id not in group.members:
+        if event.instance_id is not None:
+            raise IllegalStateError(
+                f"The static member {event.instance_id} was not expected under the pending id {event.member_id}"
+            )
         yield from _add_member(context, event, group, event.member_id)
     else:
         yield from _join_again(context, event, group, group.members[event.member_id])
@@ -134,7 +138,7 @@ def _join_again(context: GroupContext, event: e.JoinGroup, group: Group, member:
     has_changed = member.protocols != event.protocols
     is_leader = group.leader == member.member_id
     if (group.state is COMPLETING and not has_changed) or (group.state is STABLE and not has_changed and not is_leader):
-        answer = current(group, member.member_id)
+        answer = current(context, group, member.member_id)
         yield Respond(event.correlation_id, answer if group.state is COMPLETING else answer._replace(members=()))
         return
     yield Park(event.correlation_id, f"join {event.group_id}")
@@ -160,17 +164,22 @@ def _replace_static(context: GroupContext, event: e.JoinGroup, group: Group, mem
         old, member_id=member_id, protocols=event.protocols, awaiting_join=event.correlation_id, awaiting_sync=None
     )  # fmt: skip
     group = renamed(group, old_id, member)
+    is_stored = context.rules.static_rejoin == "stored"
+    stays = not is_stored or (group.state is STABLE and group.select_protocol() == group.protocol)
+    if stays and group.state is not PREPARING:
+        member = replace(member, unwritten=(*member.unwritten, member_id))
+        group = group.with_member(member)
     yield Cancel(session_timer(event.group_id, old_id))
     yield Park(event.correlation_id, f"join {event.group_id}")
     yield keep(group)
     yield touch(event.group_id, member)
-    stays = context.rules.static_rejoin == "current" or (group.state is STABLE and group.select_protocol() == group.protocol)
-    then = e.StaticMemberStored(event.group_id, event.correlation_id, member_id, old_id, leader)
+    incarnation = context.incarnation_of(event.group_id)
+    then = e.StaticMemberStored(event.group_id, event.correlation_id, member_id, old_id, leader, incarnation=incarnation)
     if group.state is PREPARING:
         return
     if not stays:
         yield from prepare_rebalance(context, event.group_id, event.timestamp_ms, "a static member is back")
-    elif context.rules.static_rejoin == "current":
+    elif not is_stored:
         yield from static_member_stored(context, then)
     else:
         assignment = {other.member_id: other.assignment for other in group.members.values()}
@@ -184,20 +193,62 @@ def renamed(group: Group, old_id: str, member: Member) -> Group:
 
 
 def static_member_stored(context: GroupContext, event: e.StaticMemberStored) -> Handler:
-    """Answer with the leader as he was called before, so that a leader that is back does not assign anything."""
-    group = context.groups.get(event.group_id)
-    member = group.members.get(event.member_id) if group else None
-    if group is None or member is None or member.awaiting_join != event.correlation_id:
-        return
-    member = replace(member, awaiting_join=None)
-    if event.error == "NONE":
-        yield keep(group.with_member(member))
-        answer = current(group, event.member_id)._replace(leader=event.leader or "", members=())
-    else:
-        old = replace(member, member_id=event.old_member_id)
-        yield keep(renamed(group, event.member_id, old))
+    """Answer a static member's JoinGroup when the record with its new id is in the log, or take the new id back.
+
+    The write belongs to the group that wrote, also after that group has been unloaded.
+    Source: the callback of storeGroup in updateStaticMemberAndRebalance (2.8).
+    """
+    name, is_current = (
+        unloaded_name(event.group_id, event.incarnation),
+        event.incarnation == context.incarnation_of(event.group_id),
+    )
+    group = context.groups.get(event.group_id) if is_current else context.unloaded.get(name)
+    member = group.writer_of(event.member_id) if group else None
+    after = yield from (_id_stored if event.error == "NONE" else _id_lost)(context, event, group, member)
+    if after is not None and is_current:
+        yield keep(after)
+    elif after is not None:
+        is_done = not any(other.unwritten for other in after.members.values())
+        yield Learn("unloaded", remove=(name,), context="group") if is_done else Learn("unloaded", {name: after}, context="group")
+    if event.error != "NONE":
+        yield from _after_id_lost(context, event, member, after if is_current else None)
+
+
+def _id_stored(context: GroupContext, event: e.StaticMemberStored, group: Group | None, member: Member | None) -> Handler:
+    """Answer whichever JoinGroup the member waits for; return the group as it is then, None where the member has gone.
+
+    The answer names the leader as it was before, so that a leader that is back does not assign, and the id of this write,
+    although the member may have come back again under another id.
+    """
+    yield from ()
+    if group is None or member is None:
+        return None
+    if member.awaiting_join is not None:
+        answer = current(context, group, event.member_id)._replace(leader=event.leader or "", members=())
+        yield Respond(member.awaiting_join, answer)
+    return group.with_member(replace(member.wrote(event.member_id), awaiting_join=None))
+
+
+def _id_lost(context: GroupContext, event: e.StaticMemberStored, group: Group | None, member: Member | None) -> Handler:
+    """Take the new id back; return the group as it is then. A JoinGroup that came later is dropped without an answer."""
+    if group is None or member is None:
+        return None
+    written = replace(member.wrote(event.member_id), awaiting_join=None, dropped=member.awaiting_join or member.dropped)
+    if member.member_id != event.member_id:
+        return group.with_member(written)
+    if member.awaiting_sync:
+        yield Respond(member.awaiting_sync, e.SyncResult("FENCED_INSTANCE_ID"))
+    if event.correlation_id in (member.awaiting_join, member.dropped):
+        named = current(context, group, NO_MEMBER_ID)._replace(leader=event.leader or "", members=())
+        yield Respond(event.correlation_id, named._replace(error=translated("group", event.error, context.rules.append_errors)))
+        written = replace(written, dropped=None)
+    return renamed(group, event.member_id, replace(written, member_id=event.old_member_id, awaiting_sync=None))
+
+
+def _after_id_lost(context: GroupContext, event: e.StaticMemberStored, member: Member | None, group: Group | None) -> Handler:
+    """Start the session of the old id. Raises IllegalStateError where no member has the new id, as replaceGroupInstance (2.8)."""
+    if member is None or member.member_id != event.member_id:
+        raise IllegalStateError(f"Cannot replace non-existing member id {event.member_id}")
+    if group is not None:
         yield Cancel(session_timer(event.group_id, event.member_id))
-        yield touch(event.group_id, old)
-        error = translated("group", event.error, context.rules.append_errors)
-        answer = e.JoinResult(error, NO_MEMBER_ID, group.generation, group.protocol or "", event.leader or "")
-    yield Respond(event.correlation_id, answer)
+        yield touch(event.group_id, group.members[event.old_member_id])

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from kcontrol.effects import Cancel, Complain, Handler, Learn, LogBatch, ReadLog, Respond
 from kcontrol.group import events as e
-from kcontrol.group.context import GroupContext, keep, keep_offsets
+from kcontrol.group.context import GroupContext, keep, keep_offsets, unloaded_name
 from kcontrol.group.group_machine import COMPLETING, DEAD, PREPARING, STABLE, move, new_group, subscribed_topics
-from kcontrol.group.model import Group, Offsets, Stored
+from kcontrol.group.model import Group, GroupState, Member, Offsets, Stored
 from kcontrol.group.offsets import completed
 from kcontrol.group.placement import OFFSETS_TOPIC
 from kcontrol.group.rebalance import join_timer, prepare_rebalance, refusal, session_timer, sync_timer, touch
@@ -91,20 +91,26 @@ def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None)
 
 
 def _with_offset(held: Offsets, tp: TopicPartition, value: bytes | None, batch: LogBatch, retention_ms: int | None) -> Offsets:
-    if value is None:
-        return held.without([tp])
+    """Return the offsets after one record; a tombstone takes the visible offset, or that of its own transaction alone."""
+    entries = held.by_producer.get(batch.producer, {}) if batch.producer is not None else {}
+    if value is None and batch.producer is None:
+        return held.without_committed([tp])
+    if value is None and batch.producer is not None:
+        return held.for_producer(batch.producer, {other: stored for other, stored in entries.items() if other != tp})
+    assert value is not None
     offset = read_offset_value(value)
     if retention_ms is not None and offset.expire_timestamp is None:
         offset = offset._replace(expire_timestamp=offset.commit_timestamp + retention_ms)
     stored = Stored(offset, batch.base_offset)
     if batch.producer is None:
         return replace(held, committed={**held.committed, tp: stored})
-    return held.for_producer(batch.producer, {**held.by_producer.get(batch.producer, {}), tp: stored})
+    return held.for_producer(batch.producer, {**entries, tp: stored})
 
 
 def _install(context: GroupContext, loaded: Loaded, now_ms: int) -> Handler:
     """Put groups and offsets into the cache, but over none that is there, and start the sessions of their members."""
     for group_id, held in loaded.offsets.items():
+        held = loaded.offsets[group_id] = held.without_empty()
         if group_id not in context.groups or not context.rules.offsets_need_group:
             yield keep_offsets(group_id, held)
     for group_id in dict.fromkeys([*loaded.groups, *loaded.offsets]):
@@ -140,7 +146,7 @@ def partition_resigned(context: GroupContext, event: e.PartitionResigned) -> Han
 
 
 def _unload(context: GroupContext, group: Group, now_ms: int) -> Handler:
-    source = group.state
+    source, name = group.state, unloaded_name(group.group_id, context.incarnation_of(group.group_id))
     for member in group.members.values():
         if source is PREPARING and member.awaiting_join:
             yield Respond(member.awaiting_join, refusal(context, member.member_id, "NOT_COORDINATOR"))
@@ -150,4 +156,11 @@ def _unload(context: GroupContext, group: Group, now_ms: int) -> Handler:
         yield Cancel(session_timer(group.group_id, member_id))
     for timer in (join_timer(group.group_id), sync_timer(group.group_id)):
         yield Cancel(timer)
+    if any(member.unwritten for member in group.members.values()):
+        yield Learn("unloaded", {name: group.with_members(_unparked(source, m) for m in group.members.values())}, context="group")
     yield from move(context, group, DEAD, now_ms, "another broker coordinates", leaves=True)
+
+
+def _unparked(source: GroupState, member: Member) -> Member:
+    """Return a member after its parked request has been refused; in a Stable group a JoinGroup waits on for its record."""
+    return replace(member, awaiting_join=None) if source is PREPARING else replace(member, awaiting_sync=None)

@@ -13,7 +13,7 @@ from kcontrol.group import events as e
 from kcontrol.group.context import GroupContext, keep
 from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, IllegalStateError
 from kcontrol.group.model import NO_MEMBER_ID, Group
-from kcontrol.group.rebalance import forget_pending, remove_member, store, sync_arrived, touch
+from kcontrol.group.rebalance import assigned, forget_pending, remove_member, store, sync_arrived, touch
 
 # ---------------------------------------------------------------- SyncGroup
 
@@ -27,7 +27,7 @@ def sync_group(context: GroupContext, event: e.SyncGroup) -> Handler:
     member = group.members[event.member_id]
     if group.state is STABLE:
         yield from sync_arrived(context, event.group_id, event.member_id)
-        yield Respond(event.correlation_id, e.SyncResult("NONE", member.assignment))
+        yield Respond(event.correlation_id, assigned(context, group, member.assignment))
         yield touch(event.group_id, member)
         return
     yield Park(event.correlation_id, f"sync {event.group_id}")
@@ -35,7 +35,8 @@ def sync_group(context: GroupContext, event: e.SyncGroup) -> Handler:
     yield from sync_arrived(context, event.group_id, event.member_id)
     if group.leader == event.member_id:
         assignment = dict.fromkeys(group.members, b"") | dict(event.assignment)
-        then = e.AssignmentStored(event.group_id, group.generation, assignment)
+        incarnation = context.incarnation_of(event.group_id)
+        then = e.AssignmentStored(event.group_id, group.generation, assignment, incarnation=incarnation)
         yield store(context, context.groups[event.group_id], assignment, then)
 
 
@@ -114,7 +115,8 @@ def leave_group(context: GroupContext, event: e.LeaveGroup) -> Handler:
     for identity in event.members:
         codes.append((yield from _leave(context, event, identity)))
     one = context.rules.leave_answer == "one code"
-    yield Respond(event.correlation_id, e.LeaveResult(codes[0]) if one else e.LeaveResult("NONE", tuple(codes)))
+    answer = e.LeaveResult(codes[0]) if one else e.LeaveResult("NONE", tuple(codes), event.members)
+    yield Respond(event.correlation_id, answer)
 
 
 def _leave(context: GroupContext, event: e.LeaveGroup, identity: e.MemberIdentity) -> Handler:

@@ -38,7 +38,11 @@ class GroupProtocol(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member. `awaiting_join` and `awaiting_sync` are the correlation ids of its parked requests."""
+    """One member. `awaiting_join` and `awaiting_sync` are the correlation ids of its parked requests.
+
+    `unwritten` are ids that a static member has come back under and that are not in the log yet; the JoinGroup `dropped` is
+    answered only if the write of its own id fails.
+    """
 
     member_id: str
     client_id: str
@@ -51,6 +55,8 @@ class Member:
     awaiting_join: str | None = None
     awaiting_sync: str | None = None
     is_new: bool = False
+    unwritten: tuple[str, ...] = ()
+    dropped: str | None = None
 
     def plain(self) -> dict[str, Any]:
         """What a journal says of it: bytes as hex, so that they can be read back."""
@@ -60,6 +66,10 @@ class Member:
     @property
     def is_parked(self) -> bool:
         return self.awaiting_join is not None or self.awaiting_sync is not None
+
+    def wrote(self, member_id: str) -> Member:
+        """Return the member after the write of one of its ids has ended."""
+        return replace(self, unwritten=tuple(other for other in self.unwritten if other != member_id))
 
     @property
     def protocol_names(self) -> tuple[str, ...]:
@@ -129,6 +139,10 @@ class Group:
         found = (member.member_id for member in self.members.values() if instance_id and member.instance_id == instance_id)
         return next(found, None)
 
+    def writer_of(self, member_id: str) -> Member | None:
+        """Return the static member that has come back under this id, which is being written."""
+        return next((member for member in self.members.values() if member_id in member.unwritten), None)
+
     def is_fenced(self, member_id: str, instance_id: str | None) -> bool:
         """Whether another process works under the instance id. Source: isStaticMemberFenced (2.8)."""
         holder = self.member_of(instance_id)
@@ -170,12 +184,15 @@ class Group:
         return max(votes, key=lambda name: votes[name])
 
     def supports(self, protocol_type: str, names: Collection[str], first: str) -> bool:
-        """Whether somebody with these protocols can be a member. `first` is the rule `first_protocols`."""
-        if not self.members and first == "some" and self.state is GroupState.EMPTY:
-            return bool(protocol_type) and bool(names)
-        if self.state is not GroupState.EMPTY and protocol_type != self.protocol_type:
+        """Return whether a member may offer these protocols. `first` is the rule `first_protocols`.
+
+        From 2.2 on a member must offer a protocol even where the group has no members. Source: supportsProtocols (2.1, 2.8).
+        """
+        if self.state is GroupState.EMPTY:
+            return first == "any" or (bool(protocol_type) and bool(names))
+        if protocol_type != self.protocol_type:
             return False
-        return not self.members or not self.candidates.isdisjoint(names)
+        return not self.candidates.isdisjoint(names) if self.members else first == "any" or bool(names)
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -214,24 +231,30 @@ class Offsets:
         newer = {tp: stored for tp, stored in new.items() if _is_newer(stored, self.committed.get(tp))}
         return replace(self, committed={**self.committed, **newer})
 
+    def without_committed(self, gone: Collection[TopicPartition]) -> Offsets:
+        """Return all but some visible offsets. Source: removeExpiredOffsets (2.8)."""
+        return replace(self, committed={tp: stored for tp, stored in self.committed.items() if tp not in gone})
+
     def without(self, gone: Collection[TopicPartition]) -> Offsets:
+        """Return all but those of some partitions; a producer left without any keeps its entry. Source: removeOffsets (2.8)."""
         return replace(
-            self,
-            committed={tp: stored for tp, stored in self.committed.items() if tp not in gone},
+            self.without_committed(gone),
             pending={tp: value for tp, value in self.pending.items() if tp not in gone},
-            by_producer=_without_empty(
-                {p: {tp: s for tp, s in e.items() if tp not in gone} for p, e in self.by_producer.items()}
-            ),
+            by_producer={p: {tp: s for tp, s in e.items() if tp not in gone} for p, e in self.by_producer.items()},
         )
 
     def for_producer(self, producer: int, entries: Mapping[TopicPartition, Stored]) -> Offsets:
-        """With what one producer's transaction holds; nothing is no transaction."""
-        return replace(self, by_producer=_without_empty({**self.by_producer, producer: entries}))
+        """Return all offsets, with these as what one producer's transaction holds."""
+        return replace(self, by_producer={**self.by_producer, producer: entries})
+
+    def without_empty(self) -> Offsets:
+        """Return all, without producers that have none: loading makes no entry for them. Source: doLoadGroupsAndOffsets (2.8)."""
+        return replace(self, by_producer={producer: entries for producer, entries in self.by_producer.items() if entries})
+
+    def without_producer(self, producer: int) -> Offsets:
+        """Return all offsets but those of one producer's transaction, which has ended."""
+        return replace(self, by_producer={p: entries for p, entries in self.by_producer.items() if p != producer})
 
 
 def _is_newer(new: Stored, old: Stored | None) -> bool:
     return old is None or old.base_offset is None or new.base_offset is None or new.base_offset > old.base_offset
-
-
-def _without_empty(entries: dict[int, Mapping[TopicPartition, Stored]]) -> dict[int, Mapping[TopicPartition, Stored]]:
-    return {producer: held for producer, held in entries.items() if held}

@@ -94,7 +94,8 @@ def _store(context: GroupContext, event: e.OffsetCommit) -> Handler:
         yield keep_offsets(event.group_id, replace(held, pending={**held.pending, **values}))
     version = context.rules.offset_value
     records = tuple((offset_key(event.group_id, tp), offset_value(value, version)) for tp, value in values.items())
-    then = e.OffsetsStored(event.group_id, event.correlation_id, values, refused, event.producer)
+    incarnation = context.incarnation_of(event.group_id)
+    then = e.OffsetsStored(event.group_id, event.correlation_id, values, refused, event.producer, incarnation=incarnation)
     yield Park(event.correlation_id, f"append {event.group_id}")
     yield Append(context.topic_partition(event.group_id), records, then, event.producer)
 
@@ -106,7 +107,9 @@ def _fits(context: GroupContext, metadata: str) -> bool:
 def offsets_stored(context: GroupContext, event: e.OffsetsStored) -> Handler:
     """The log has them, or never will: answer, and let go of what was pending."""
     held = after = context.offsets_of(event.group_id)
-    if context.rules.offsets_need_group:
+    if context.rules.offsets_need_group and event.incarnation != context.incarnation_of(event.group_id):
+        after = held  # they were a group's that has ended, and with it what was pending
+    elif context.rules.offsets_need_group:
         after = _settle(held, event) if event.producer is None else _settle_in_transaction(held, event, event.producer)
     elif event.error == "NONE" and context.partition_of(event.group_id) in context.owned:
         after = held.committing({tp: Stored(value, event.base_offset) for tp, value in event.offsets.items()})
@@ -129,15 +132,21 @@ def _settle(held: Offsets, event: e.OffsetsStored) -> Offsets:
 
 
 def _settle_in_transaction(held: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
-    """A transaction's: it has a place in the log, or is dropped. Source: onTxnOffsetCommitAppend, failPendingTxnOffsetCommit."""
-    entries = dict(held.by_producer.get(producer, {}))
-    for tp, value in event.offsets.items():
-        if tp in entries and entries[tp].value == value:
-            if event.error == "NONE":
-                entries[tp] = Stored(value, event.base_offset)
-            else:
-                del entries[tp]
-    return held.for_producer(producer, entries)
+    """Return the offsets after a transaction's write: those written have a place in the log, or are dropped.
+
+    A write that fails also drops the offset of a later write to the same partition.
+    Source: onTxnOffsetCommitAppend, failPendingTxnOffsetCommit (2.8).
+    """
+    if producer not in held.by_producer:
+        return held
+    entries = held.by_producer[producer]
+    if event.error == "NONE":
+        placed = {tp: Stored(value, event.base_offset) for tp, value in event.offsets.items()}
+        return held.for_producer(
+            producer, {tp: placed[tp] if tp in placed and placed[tp].value == old.value else old for tp, old in entries.items()}
+        )
+    left = {tp: stored for tp, stored in entries.items() if tp not in event.offsets}
+    return held.for_producer(producer, left) if left else held.without_producer(producer)
 
 
 def transaction_completed(context: GroupContext, event: e.TransactionCompleted) -> Handler:
@@ -149,7 +158,7 @@ def transaction_completed(context: GroupContext, event: e.TransactionCompleted) 
 
 def completed(held: Offsets, producer: int, *, is_commit: bool) -> Offsets:
     entries = held.by_producer.get(producer, {})
-    return (held.committing(entries) if is_commit else held).for_producer(producer, {})
+    return (held.committing(entries) if is_commit else held).without_producer(producer)
 
 
 # ---------------------------------------------------------------- fetch

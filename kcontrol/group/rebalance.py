@@ -8,12 +8,13 @@ Source: GroupCoordinator.scala (0.9, 2.8): prepareRebalance, onCompleteJoin, Del
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 
 from kcontrol.effects import Append, Arm, Cancel, Handler, Respond
 from kcontrol.group import events as e
 from kcontrol.group.context import GroupContext, keep
 from kcontrol.group.errors import translated
-from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, can_rebalance, move
+from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, IllegalStateError, can_rebalance, move
 from kcontrol.group.model import NO_MEMBER_ID, Group, Member
 from kcontrol.group.records import group_key, group_value
 
@@ -83,12 +84,19 @@ def refusal(context: GroupContext, member_id: str, error: str) -> e.JoinResult:
     return e.JoinResult(error, member_id, context.rules.error_generation)
 
 
-def current(group: Group, member_id: str) -> e.JoinResult:
-    """What a member hears of the generation that it is in; who is there, only the leader hears."""
+def current(context: GroupContext, group: Group, member_id: str) -> e.JoinResult:
+    """Return what a member is told of the generation that it is in; the members are the leader's alone."""
     members: tuple[tuple[str, bytes], ...] = ()
     if member_id == group.leader:
         members = tuple((other.member_id, other.metadata(group.protocol)) for other in group.members.values())
-    return e.JoinResult("NONE", member_id, group.generation, group.protocol or "", group.leader or "", members)
+    kind = group.protocol_type if context.rules.names_protocols else None
+    return e.JoinResult("NONE", member_id, group.generation, group.protocol or "", group.leader or "", members, kind)
+
+
+def assigned(context: GroupContext, group: Group, assignment: bytes) -> e.SyncResult:
+    """Return a member's assignment, with the group's protocol type and protocol where the release names them (KIP-559)."""
+    named = (group.protocol_type, group.protocol) if context.rules.names_protocols else ()
+    return e.SyncResult("NONE", assignment, *named)
 
 
 def prepare_rebalance(context: GroupContext, group_id: str, now_ms: int, rule: str) -> Handler:
@@ -124,7 +132,7 @@ def answer_syncs(context: GroupContext, group_id: str, assignment: dict[str, byt
     if waiting:
         yield keep(group.with_members(replace(member, awaiting_sync=None) for member in group.members.values()))
     for member_id, correlation_id in waiting.items():
-        yield Respond(correlation_id, e.SyncResult(error, assignment.get(member_id, b"")))
+        yield Respond(correlation_id, assigned(context, group, assignment[member_id]) if error == "NONE" else e.SyncResult(error))
         yield touch(group_id, group.members[member_id])
 
 
@@ -195,7 +203,7 @@ def _begin_generation(context: GroupContext, group: Group, now_ms: int, rule: st
     yield keep(settled.but(pending_sync=tuple(settled.members) if context.rules.sync_timeout else ()))
     for member in settled.members.values():
         if member.member_id in waiting:
-            yield Respond(waiting[member.member_id], current(settled, member.member_id))
+            yield Respond(waiting[member.member_id], current(context, settled, member.member_id))
         yield touch(group_id, member)
     if context.rules.sync_timeout:
         yield Arm(sync_timer(group_id), context.rebalance_timeout_ms(settled), e.SyncTimedOut(group_id, settled.generation))
@@ -215,13 +223,19 @@ def sync_arrived(context: GroupContext, group_id: str, member_id: str) -> Handle
 
 
 def sync_timed_out(context: GroupContext, event: e.SyncTimedOut) -> Handler:
-    """Whoever has not asked for its assignment is out. Source: onExpirePendingSync (2.8)."""
+    """Remove the members that have not asked for their assignments. Source: onExpirePendingSync (2.8).
+
+    Raises IllegalStateError where one of them has come back under another id since: only those before it are removed then.
+    """
     group = context.groups.get(event.group_id)
     if group is None or group.generation != event.generation or group.state not in (COMPLETING, STABLE) or not group.pending_sync:
         return
-    for member_id in group.pending_sync:
+    gone = tuple(takewhile(lambda member_id: member_id in group.members, group.pending_sync))
+    for member_id in gone:
         yield Cancel(session_timer(event.group_id, member_id))
-    yield keep(group.without(*group.pending_sync))
+    yield keep(group.without(*gone))
+    if gone != group.pending_sync:
+        raise IllegalStateError(f"No member {group.pending_sync[len(gone)]} is there that could have asked for its assignment")
     yield from prepare_rebalance(context, event.group_id, event.timestamp_ms, "sync timeout")
 
 
@@ -235,15 +249,17 @@ def store(context: GroupContext, group: Group, assignment: dict[str, bytes], the
 
 
 def assignment_stored(context: GroupContext, event: e.AssignmentStored) -> Handler:
-    """The leader's assignment is in the log, or will never be. Much may have happened since: then it means nothing.
+    """Hand out the leader's assignment when it is in the log, or ask all to join again when it will never be.
 
-    Even the generation can be the same in a later group of this name; its members are others.
+    It means nothing if the group has gone on since, or is a later group of this name.
     """
     group = context.groups.get(event.group_id)
     if group is None or group.state is not COMPLETING or group.generation != event.generation:
         return
-    if not group.members.keys() <= event.assignment.keys():
+    if event.incarnation != context.incarnation_of(event.group_id):
         return
+    if not group.members.keys() <= event.assignment.keys():
+        return  # until 2.5 a static member that is back has an id without an assignment, on which Kafka throws
     if event.error != "NONE":
         error = translated("group", event.error, context.rules.append_errors)
         yield from refuse_parked_syncs(context, event.group_id, error)
