@@ -16,6 +16,7 @@ TOPICS = ("orders", "clicks", "views", "carts", "users", "stock", "mails", "bill
 MOST_REPLICAS = 4  # of one partition, and in one move: Scala hashes larger sets
 DELETED_REPLICAS = 2  # of a deleted topic before 1.1 with five live brokers or more
 MOST_PARTITIONS = 3
+DEAD_TARGETS = 0.25  # of the moves may ask for a broker that is dead
 OVERWRITTEN = {"version": 1, "timestamp": "1"}
 
 
@@ -119,14 +120,14 @@ class Model:
         return None if target is None else {"api-reassign": target}
 
     def _move(self, chance: Random) -> dict[str, list[int]] | None:
-        """Return one partition and brokers that answer, with at most four replicas in the move."""
+        """Return one partition and a target, which may have a dead broker, with at most four replicas in the move."""
         if self.moving or not self.is_calm:
             return None
         found = [(t, n, p) for t, n, p in self._steady() if set(p.replicas) <= self.awake]
         if not found:
             return None
         topic, number, partition = chance.choice(found)
-        others = sorted(self.awake)
+        others = self.brokers if chance.random() < DEAD_TARGETS else sorted(self.awake)
         target = chance.sample(others, chance.randint(1, min(3, len(others))))
         together = set(target) | set(partition.replicas)
         return {f"{topic}-{number}": target} if len(together) <= MOST_REPLICAS else None
@@ -187,6 +188,10 @@ class Model:
     def _come(self, broker: int) -> None:
         self.live.add(broker)
         self._elect()
+        for (topic, number), target in list(self.moving.items()):
+            if set(target) <= self.live:
+                del self.moving[topic, number]
+                self._have_moved(self.topics[topic][number], target)
 
     def _do_leave(self, broker: int) -> None:
         self.live.discard(broker)
@@ -225,10 +230,15 @@ class Model:
     def _do_move(self, targets: dict[str, list[int]]) -> None:
         for name, target in targets.items():
             topic, _, number = name.rpartition("-")
-            p = self.topics[topic][int(number)]
-            p.replicas = list(target)
-            p.isr = [b for b in target if b in self.live]
-            p.leader = p.leader if p.leader in p.isr else p.isr[0]
+            if set(target) <= self.live:
+                self._have_moved(self.topics[topic][int(number)], target)
+            else:  # refused, or it waits for the broker: nothing else may need to know
+                self.moving[topic, int(number)] = target
+
+    @staticmethod
+    def _have_moved(p: Partition, target: list[int]) -> None:
+        p.replicas, p.isr = list(target), list(target)
+        p.leader = p.leader if p.leader in target else target[0]
 
     def _do_prefer(self, partitions: list[str]) -> None:
         for name in partitions:

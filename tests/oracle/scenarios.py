@@ -136,5 +136,5 @@ def _fits(model: Model, step: Step) -> bool:
     if word in ("reassign", "api-reassign", "prefer"):
         led = {f"{t}-{n}": p for t, n, p in model.partitions() if (p.was_led if word == "prefer" else p.leader in model.awake)}
         members = set() if word == "prefer" else {b for target in argument.values() for b in target}
-        return model.is_calm and all(name in led for name in argument) and members <= model.awake
+        return model.is_calm and all(name in led for name in argument) and members <= set(model.brokers)
     return model.possible(word, Random(0)) is not None
