@@ -125,8 +125,13 @@ class Trials:
         return self._in_turn(tests, names)
 
     def by_theme(self, mutation: Mutation) -> list[str]:
-        """Return the tests of functions that use what a mutation outside functions is about, its own name's first."""
-        found: dict[str, None] = {}
+        """Return the tests of a mutation outside functions.
+
+        First quick tests in files that name the module and the table, then the tests of functions that use what it is about.
+        """
+        names = {Path(mutation.file).stem, mutation.function.split(".")[0]}
+        by_cost = sorted(filter(None, self.called), key=lambda t: (self.seconds(t), t))
+        found = dict.fromkeys([t for t in by_cost if names <= self._words(t.split("::")[0])][:FIRST])
         for word in words(mutation):
             found |= dict.fromkeys(self.callers(self.speaking.get(word, set()))[:FIRST])
         return list(found)
