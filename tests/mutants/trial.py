@@ -127,10 +127,12 @@ class Trials:
     def by_theme(self, mutation: Mutation) -> list[str]:
         """Return the tests of a mutation outside functions.
 
-        First quick tests in files that name the module and the table, then the tests of functions that use what it is about.
+        First quick tests in files that name the module and the table, such before others whose parameter is its rule; then the
+        tests of functions that use what the mutation is about.
         """
-        names = {Path(mutation.file).stem, mutation.function.split(".")[0]}
-        by_cost = sorted(filter(None, self.called), key=lambda t: (self.seconds(t), t))
+        table, _, rule = mutation.function.partition(".")
+        names = {Path(mutation.file).stem, table}
+        by_cost = sorted(filter(None, self.called), key=lambda t: (f"[{rule}]" not in t, self.seconds(t), t))
         found = dict.fromkeys([t for t in by_cost if names <= self._words(t.split("::")[0])][:FIRST])
         for word in words(mutation):
             found |= dict.fromkeys(self.callers(self.speaking.get(word, set()))[:FIRST])
