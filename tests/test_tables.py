@@ -6,16 +6,18 @@ import ast
 import inspect
 import typing
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
 from kcontrol import effects, events
 from kcontrol.controller import handlers as controller
+from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.election import STRATEGIES
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
 from kcontrol.events import BrokerRequest, ControllerState, Event
-from kcontrol.generations import PROTOCOL_RULES, RULES, Rules
+from kcontrol.generations import LISTENERS, PROTOCOL_RULES, QUEUE, RULES, Rules
 from kcontrol.model import PartitionState, ReplicaState, TopicPartition
 from kcontrol.replica import handlers as replica
 from kcontrol.runtime.driver import PERFORM
@@ -65,6 +67,46 @@ def test_a_pair_of_partition_states_is_a_row_or_a_refusal(source: PartitionState
 def test_a_pair_of_replica_states_is_a_row_or_a_refusal(source: ReplicaState, target: ReplicaState) -> None:
     """The replica table has a row for just the pairs that Kafka allows."""
     assert (REPLICA_TRANSITIONS.find(source, target) is not None) == (str(source) in REPLICA_SOURCES[str(target)])
+
+
+# What Kafka's machines do about a target, or about a source and its target. Source: doHandleStateChanges of PartitionStateMachine
+# and ReplicaStateMachine (2.8), ReplicaStateMachine.handleStateChange (0.8.0).
+PARTITION_ACTIONS: dict[Any, Any] = {
+    "NewPartition": partition_machine.mark,
+    ("NewPartition", "OnlinePartition"): partition_machine.initialize,
+    "OnlinePartition": partition_machine.elect,
+    "OfflinePartition": partition_machine.mark,
+    "NonExistentPartition": partition_machine.mark,
+}
+REPLICA_ACTIONS: dict[Any, Any] = {
+    "NewReplica": replica_machine.introduce,
+    ("NewReplica", "OnlineReplica"): replica_machine.settle,
+    "OnlineReplica": replica_machine.resume,
+    "OfflineReplica": replica_machine.retire,
+    "ReplicaDeletionStarted": replica_machine.delete,
+    "ReplicaDeletionSuccessful": replica_machine.mark,
+    "ReplicaDeletionIneligible": replica_machine.mark,
+    "NonExistentReplica": replica_machine.forget,
+}
+REPLICA_ACTIONS_0_8_0 = REPLICA_ACTIONS | {
+    "OfflineReplica": replica_machine.leave,
+    "NonExistentReplica": replica_machine.discard,
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "actions"),
+    [
+        (PARTITION_TRANSITIONS, PARTITION_ACTIONS),
+        (REPLICA_TRANSITIONS, REPLICA_ACTIONS),
+        (replica_machine.REPLICA_TRANSITIONS_0_8_0, REPLICA_ACTIONS_0_8_0),
+    ],
+    ids=["partitions", "replicas", "replicas of 0.8.0"],
+)
+def test_a_row_has_the_action_of_its_target(table: TransitionTable, actions: dict[Any, Any]) -> None:
+    """Kafka chooses the action by the target state; for a new replica or partition that comes online there is another one."""
+    expected = {row[:2]: actions.get((str(row.source), str(row.target)), actions[str(row.target)]) for row in table}
+    assert {row[:2]: row.action for row in table} == expected
 
 
 @pytest.mark.parametrize("table", [PARTITION_TRANSITIONS, REPLICA_TRANSITIONS], ids=lambda table: table.name)
@@ -163,6 +205,37 @@ def test_a_controller_event_has_kafkas_state(event: type[Event]) -> None:
     """Each event of the controller has the state, and the rule about inactive controllers, that Kafka gives it."""
     row = controller.HANDLERS[event]
     assert (row.state.value, row.only_if_active) == KAFKAS_EVENTS[event.__name__]
+
+
+# The older designs: the events that every broker handles, controller or not. Source: KafkaController.scala (0.10.2, 1.0), where
+# ControlledShutdown of 0.8 to 0.10 raises an exception of its own at a broker that is not controller.
+AT_EVERY_BROKER = {
+    QUEUE: {
+        "ControllerChange", "LeaderAndIsrResponseReceived", "LogDirEventNotification", "NewSession", "PathChanged", "Reelect",
+        "RegisterBroker", "Startup",
+    },
+    LISTENERS: {
+        "AutoPreferredReplicaLeaderElection", "BrokerStartup", "ControlledShutdown", "ControllerEpochChange", "DeletionsResumed",
+        "LeaderChange", "NewSession", "RegisterBroker", "TopicDeletionStopReplicaResponseReceived",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("design", AT_EVERY_BROKER)
+def test_an_older_design_has_events_for_every_broker(design: str) -> None:
+    """These events are handled at each broker; all other events of the design are dropped where the broker is not controller."""
+    assert {event.__name__ for event, row in controller.DESIGNS[design].items() if not row.only_if_active} == AT_EVERY_BROKER[
+        design
+    ]
+
+
+@pytest.mark.parametrize("design", AT_EVERY_BROKER)
+def test_an_event_has_one_state_in_all_designs(design: str) -> None:
+    """What the controller is busy with while it handles an event does not depend on the design."""
+    states = {event.__name__: row.state.value for event, row in controller.DESIGNS[design].items()}
+    assert {name: states[name] for name in states.keys() & KAFKAS_EVENTS} == {
+        name: KAFKAS_EVENTS[name][0] for name in states.keys() & KAFKAS_EVENTS
+    }
 
 
 def test_every_state_of_the_controller_belongs_to_an_event() -> None:

@@ -1,19 +1,20 @@
-"""The timer of the automatic rebalance: when it falls due."""
+"""Timers of the controller and of the leaders: when they fall due."""
 
 from __future__ import annotations
 
 import pytest
 
 from kcontrol.config import BrokerConfig
+from kcontrol.replica.isr_announcements import PROPAGATION_TIMER
 from kcontrol.sim.world import World
 from tests.core.support import cluster, of_kind, until
 
 TIMER = "auto-leader-rebalance"
 
 
-def delays_ms(world: World) -> list[int]:
-    """Return, for each time broker 1 armed the timer, the virtual milliseconds from the record to the moment it falls due."""
-    armed = [r for r in of_kind(world, "arm") if r.id.node == 1 and r.fields["timer"] == TIMER]
+def delays_ms(world: World, timer: str = TIMER) -> list[int]:
+    """Return, for each time broker 1 armed a timer, the virtual milliseconds from the record to the moment it falls due."""
+    armed = [r for r in of_kind(world, "arm") if r.id.node == 1 and r.fields["timer"] == timer]
     return [r.fields["fires_at_ms"] - r.at_ms for r in armed]
 
 
@@ -39,3 +40,15 @@ def test_the_next_check_comes_after_the_interval(release: str, interval_s: int) 
     world.step(("fire", 1, TIMER))
     until(world, lambda _: len(delays_ms(world)) > 1)
     assert delays_ms(world)[1:] == [1_000 * interval_s]
+
+
+@pytest.mark.parametrize("release", ["0.9", "0.10.2", "1.1", "2.4"])
+def test_a_leader_announces_its_isr_five_seconds_later(release: str) -> None:
+    """After a leader has written its ISR, the timer of the announcement is armed with 5,000 ms.
+
+    Source: ReplicaManager.IsrChangePropagationBlackOut (0.9.0 to 2.4).
+    """
+    world = cluster(release=release)
+    world.step(("shrink", 1, "t-0", 3))
+    until(world, lambda _: bool(delays_ms(world, PROPAGATION_TIMER)))
+    assert delays_ms(world, PROPAGATION_TIMER) == [5_000]
