@@ -8,7 +8,7 @@ from kcontrol.group.assignors import read_sticky_user_data, sticky_user_data
 from kcontrol.kafka_json import MalformedZnode
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER, PREFERRED_REPLICA_ELECTION, decode_controller, encode_partition_list
+from kcontrol.znodes import CONTROLLER, PREFERRED_REPLICA_ELECTION, broker_path, decode_controller, encode_partition_list
 from tests.core.support import T0, cluster, of_kind, states, stored
 
 LISTENERS = ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2")
@@ -92,6 +92,24 @@ def test_a_failover_elects_only_who_does_not_lead_yet(release: str) -> None:
     assert (wanted, PREFERRED_REPLICA_ELECTION in world.zk.tree()) == ([], False)
 
 
+@pytest.mark.parametrize("release", [*LISTENERS, "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9"])
+def test_a_malformed_preferred_election_elects_no_partition(release: str) -> None:
+    """Broker 3 leads t-0, which prefers broker 2: after a znode that is no JSON broker 3 still leads it.
+
+    Source: PreferredReplicaElectionListener (0.8.1), KafkaZkClient.getPreferredReplicaElection (2.8).
+    """
+    world = cluster({"t": ((2, 3),)}, release=release)
+    world.step(("kill", 2))
+    world.run()
+    world.step(("start", 2))
+    world.run()
+    before = len(world.journal.records)
+    world.step(("create", PREFERRED_REPLICA_ELECTION, "nonsense"))
+    world.run()
+    assert stored(world)["t-0"][0] == 3
+    assert [r for r in of_kind(world, "write", before) if r.fields["error"] or "state" in str(r.fields["ops"])] == []
+
+
 @pytest.mark.parametrize("release", [*LISTENERS, "0.11.0", "1.0", "2.4", "2.8"])
 def test_a_preferred_leader_that_leads_is_not_elected_again(release: str) -> None:
     """A preferred election of a partition that its first replica leads writes no state.
@@ -105,3 +123,17 @@ def test_a_preferred_leader_that_leads_is_not_elected_again(release: str) -> Non
     world.run()
     assert (stored(world)["t-0"], [value.leader_epoch for _, value in states(world)]) == (before, epochs)
     assert PREFERRED_REPLICA_ELECTION not in world.zk.tree()
+
+
+@pytest.mark.parametrize("release", ["0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9"])
+def test_a_broker_that_finds_a_controller_does_not_try_to_become_one(release: str) -> None:
+    """A broker that starts while `/controller` is there writes its registration and not `/controller`.
+
+    Source: KafkaController.elect, `if (activeControllerId != -1) return` (0.11.0, 2.8).
+    """
+    world = cluster({}, brokers=(1,), release=release)
+    before = len(world.journal.records)
+    world.step(("start", 2))
+    world.run()
+    written = {op[1] for r in of_kind(world, "write", before) if r.id.node == 2 for op in r.fields["ops"]}
+    assert (broker_path(2) in written, CONTROLLER in written) == (True, False)
