@@ -11,6 +11,7 @@ from kcontrol.sim import data
 from kcontrol.sim.durability import DURABLE
 from kcontrol.sim.invariants import violation
 from kcontrol.sim.world import World
+from kcontrol.znodes import topic_config_path
 from tests.core.logs import fetch, log, produce, values, walk
 from tests.core.support import T0, cluster, of_kind
 
@@ -157,6 +158,18 @@ def test_a_changed_setting_is_read_again() -> None:
     world.step(("thaw", 2))
     world.run()
     assert log(world, 2).min_insync_replicas == 1
+
+
+def test_a_changed_setting_is_read_for_its_topic_alone() -> None:
+    """After the tool has altered t, a broker reads the settings of t and of no other topic. Source: TopicConfigHandler (2.8)."""
+    world = with_setting(TWO)
+    world.step(("create_topic", "u", ((1, 2, 3),)))
+    world.run()
+    before = len(world.journal.records)
+    world.step(("alter_topic", "t", {"min.insync.replicas": "1"}))
+    world.run()
+    read = {path for r in of_kind(world, "read", before) if r.id.node == 1 for path in r.fields["paths"]}
+    assert (topic_config_path("t") in read, topic_config_path("u") in read) == (True, False)
 
 
 def test_a_setting_that_is_written_by_hand_is_not_heard() -> None:

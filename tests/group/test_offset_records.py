@@ -1,0 +1,34 @@
+"""The value of an offset's record: which version is written, and what stands in it.
+
+Source: GroupMetadataManager.offsetCommitValue (0.9, 2.8), OffsetCommitValue.json (2.8).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kcontrol.group.model import OffsetAndMetadata
+from kcontrol.group.records import decode, offset_value, read_offset_value
+
+COMMITTED = OffsetAndMetadata(7, "m", 100)
+
+
+@pytest.mark.parametrize("expire_timestamp", [0, 1, 5_000])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_offset_with_an_expiry_time_is_written_in_version_1(expire_timestamp: int, version: int) -> None:
+    """Only version 1 has the field, so a value with an expiry time, 0 too, is of version 1 whatever the release writes."""
+    data = offset_value(COMMITTED._replace(expire_timestamp=expire_timestamp), version)
+    assert decode("offset_value", data)[0] == 1
+    assert read_offset_value(data) == COMMITTED._replace(expire_timestamp=expire_timestamp)
+
+
+def test_version_1_says_minus_1_for_no_expiry_time() -> None:
+    """A value without an expiry time has -1 in that field of version 1, and is read as one without."""
+    data = offset_value(COMMITTED, 1)
+    assert (decode("offset_value", data)[1]["expire_timestamp"], read_offset_value(data)) == (-1, COMMITTED)
+
+
+@pytest.mark.parametrize("version", [0, 2, 3])
+def test_an_offset_without_an_expiry_time_is_written_in_the_release_s_version(version: int) -> None:
+    """Without an expiry time the value is of the version that the release writes."""
+    assert decode("offset_value", offset_value(COMMITTED, version))[0] == version
