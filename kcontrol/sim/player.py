@@ -148,6 +148,8 @@ class Player:
         A controller of 0.8 that hears of it too late does not resign; where the recording shows that, the winner is alone first.
         """
         prompt = [action for action in routine if not self._waits(action)]
+        if at_once := [action for action in prompt if action[0] == "exit" and action[1] in self.recorded.at_once]:
+            return at_once[0]
         self.slow = self.slow if prompt else None
         routine = prompt or routine
         bids = [action for action in routine if self._is_bid(action)] if self.all_hear else []
@@ -155,6 +157,8 @@ class Player:
             return hearing[0]
         mine = [action for action in routine if action[0] in LOCAL and action[1] == self.winner]
         following = (mine or bids or routine)[0]
+        if following[0] == "ask":
+            return next((("ask", broker) for broker in self.recorded.at_once if ("ask", broker) in routine), following)
         return self._next_fetch(routine, following) if following[0] == "fetch" else following
 
     def _next_fetch(self, routine: list[Any], following: Any) -> Any:
@@ -287,10 +291,10 @@ class Player:
 
     def term(self, brokers: Any) -> None:
         """In good order. A broker that fetches once more before it hears that it is to stop enters an ISR again, as recorded."""
-        for broker in _list(brokers):
+        for broker in self.recorded.at_once or _list(brokers):
             self.slow = broker if self.recorded.is_in_sync_again(broker) else None
             self.world.step(("term", broker))
-            if not self.recorded.is_at_once:
+            if not self.recorded.at_once:
                 self._wait()
         self.slow = None
 

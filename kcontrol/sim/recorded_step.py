@@ -41,7 +41,7 @@ class RecordedStep:
         self.writes: Sequence[Mapping[str, Any]] = step.get("writes", ())
         self.is_recorded = "writes" in step
         self.owner: int | None = step.get("znodes", {}).get(CONTROLLER, {}).get("ephemeral_owner")
-        self.is_at_once: bool = step.get("at_once", False)  # several brokers shut down at once, not one after the other
+        self.at_once: Sequence[int] = step.get("at_once", ())  # brokers that shut down at once, in the order of their requests
         self.winners = self._winners()
         self.at = 0  # the writes before this one belong to acts that are done
 

@@ -100,8 +100,12 @@ def _choices(step: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for order in list(permutations(do.get("reassign", ())))[1:MOST_ORDERS]:
         said = f"the reassignment takes its partitions in the order {', '.join(order)}"
         yield said, {**step, "do": {**do, "reassign": {tp: do["reassign"][tp] for tp in order}}}
-    if isinstance(do.get("term"), list) and len(do["term"]) > 1:
-        yield "the brokers shut down at once", {**step, "at_once": True}
+    several = isinstance(do.get("term"), list) and len(do["term"]) > 1
+    for at_once in list(permutations(do["term"]))[:MOST_ORDERS] if several else ():
+        yield (
+            f"the brokers ask for their shutdown at once, in the order {', '.join(map(str, at_once))}",
+            {**step, "at_once": at_once},
+        )
 
 
 def read(path: Path) -> dict[str, Any]:

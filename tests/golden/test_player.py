@@ -97,6 +97,11 @@ def test_a_recording_with_an_unnamed_session_is_read() -> None:
     assert to_journal(recording.load(path))[-1].kind != "run"
 
 
+def test_brokers_that_shut_down_at_once_ask_in_the_recorded_order() -> None:
+    """Two brokers that get SIGTERM at once ask the controller in the recorded order (3.9.1), and this is said."""
+    assert "step 2: the brokers ask for their shutdown at once, in the order 2, 1" in followed("more/3.9.1/winners")
+
+
 # ---------------------------------------------------------------- what the comparison leaves to luck
 
 
