@@ -109,8 +109,21 @@ def _number(form: str, data: bytes, start: int) -> tuple[int, int]:
 
 
 def encode(record: str, version: int, fields: Mapping[str, Any]) -> bytes:
-    """A record with its version in front. Raises ValueError for a version that there is not."""
+    """Return a record with its version in front. Raises ValueError for a version that there is not."""
+    fields = sorted_subscription(fields) if record == "subscription" and version else fields
     return struct.pack(">h", version) + write(_layout(record, version), fields)
+
+
+def sorted_subscription(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a subscription's fields as clients write them: topics and owned partitions in order, each topic once.
+
+    Source: serializeSubscription of ConsumerProtocol.java (2.8.1).
+    """
+    owned: dict[str, list[int]] = {}
+    for entry in sorted(fields["owned"], key=lambda entry: str(entry["topic"])):
+        owned[entry["topic"]] = sorted([*owned.get(entry["topic"], []), *entry["partitions"]])
+    entries = [{"topic": topic, "partitions": partitions} for topic, partitions in owned.items()]
+    return {**fields, "topics": sorted(fields["topics"]), "owned": entries}
 
 
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:

@@ -18,6 +18,7 @@ from kcontrol.group.assignors import (
     assign_round_robin,
     partitions_of,
 )
+from kcontrol.group.hash_order import in_hash_order
 from kcontrol.model import TopicPartition
 
 UNKNOWN = -1
@@ -128,6 +129,7 @@ class General:
         self.held: Assignment = {id: [] for id in members}
         self.before: dict[TopicPartition, str] = {}
         self.moved: dict[TopicPartition, tuple[str, str]] = {}
+        self.most_moved: dict[tuple[str, str, str], int] = {}
         self.must_revoke = False
         for tp, ids in _by_generation(members).items():
             if tp in self.takers and tp.topic in members[ids[0]].topics:
@@ -206,25 +208,39 @@ class General:
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
         """Move it, or rather take back one of the same topic that went the other way."""
         origin = self.moved[tp][0] if tp in self.moved else source
-        back = [other for other, way in self.moved.items() if way == (target, origin) and other.topic == tp.topic]
-        actual = back[0] if back else tp
+        back = self.moved_along(tp.topic, (target, origin))
+        actual = in_hash_order(back, self.most_moved[tp.topic, target, origin])[0] if back else tp
         holder = next(id for id, held in self.held.items() if actual in held)
         self.held[holder].remove(actual)
         self.held[target].append(actual)
-        came_from = self.moved.pop(actual)[0] if actual in self.moved else holder
+        came_from = holder
+        if actual in self.moved:
+            way = self.moved.pop(actual)
+            came_from = way[0]
+            if not self.moved_along(actual.topic, way):
+                del self.most_moved[actual.topic, *way]
         if came_from != target:
             self.moved[actual] = (came_from, target)
+            key, count = (actual.topic, came_from, target), len(self.moved_along(actual.topic, (came_from, target)))
+            self.most_moved[key] = max(count, self.most_moved.get(key, 0))
+
+    def moved_along(self, topic: str, way: tuple[str, str]) -> list[TopicPartition]:
+        """Return the partitions of a topic that have moved from the first member to the second, in the order of their moves."""
+        return [tp for tp, taken in self.moved.items() if taken == way and tp.topic == topic]
 
 
 def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
-    """Who claims each partition, the newest generation first; of two in one known generation the first walked."""
+    """Return who claims each partition, the newest generation first; of two in one known generation the first walked.
+
+    Partitions come in the order of a hash map's walk. Source: prepopulateCurrentAssignments (2.8).
+    """
     found: dict[TopicPartition, dict[int, str]] = {}
     for id, member in members.items():
         for tp in member.owned:
             claimants = found.setdefault(tp, {})
             if member.generation is None or member.generation not in claimants:
                 claimants[UNKNOWN if member.generation is None else member.generation] = id
-    return {tp: [claimants[generation] for generation in sorted(claimants, reverse=True)] for tp, claimants in found.items()}
+    return {tp: [found[tp][generation] for generation in sorted(found[tp], reverse=True)] for tp in in_hash_order(found)}
 
 
 def _score(held: Assignment) -> int:

@@ -16,7 +16,7 @@ from tests.conformance.group.stage import Stage
 
 APIS = {
     "JoinGroup": "join", "SyncGroup": "sync", "Heartbeat": "heartbeat", "LeaveGroup": "leave", "OffsetCommit": "commit",
-    "OffsetFetch": "fetch", "DescribeGroups": "describe", "DeleteGroups": "delete",
+    "OffsetFetch": "fetch", "OffsetDelete": "offset_delete", "DescribeGroups": "describe", "DeleteGroups": "delete",
 }  # fmt: skip
 SETTINGS = {
     "group.min.session.timeout.ms": "min_session", "offsets.topic.num.partitions": "partitions",

@@ -69,3 +69,28 @@ def test_every_answer_and_record_of_a_trace_matters(name: str) -> None:
 def test_the_traces_here_are_those_that_were_handed_over(shared: Path) -> None:
     """Each copied trace that differs from its original is a warning with the command that copies it."""
     notice(by_name(RECORDINGS, shared / "golden" / "group", "*"))
+
+
+def deletion(error: str) -> dict[str, Any]:
+    """Return a trace of one offset that is committed, deleted and fetched; `error` is what deleting it is answered."""
+    key = {"group": "g", "topic": "orders", "partition": 0}
+    asked: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
+        ("OffsetCommit", {"member": "", "gen": -1, "offsets": {"orders-0": 5}}, {"errors": {"orders-0": "NONE"}}),
+        ("OffsetDelete", {"partitions": ["orders-0"]}, {"error": "NONE", "errors": {"orders-0": error}}),
+        ("OffsetFetch", {"partitions": ["orders-0"]}, {"offsets": {"orders-0": {"offset": -1, "metadata": "", "error": "NONE"}}}),
+    )
+    exchange = [
+        {"n": n, "at": n, "answered_at": n, "client": "X", "api": api, "version": 0, "request": {**request, "group": "g"},
+         "answer": answer}
+        for n, (api, request, answer) in enumerate(asked, 1)
+    ]  # fmt: skip
+    value = {"version": 3, "offset": 5, "leader_epoch": -1, "metadata": ""}
+    log = [{"key": {"kind": "offset", "version": 1, **key}, "value": found} for found in (value, None)]
+    broker = {"offsets.topic.num.partitions": 1, "offsets.retention.check.interval.ms": 600_000}
+    return {"release": "2.8.2", "group": "g", "broker": broker, "exchange": exchange, "log": log}
+
+
+@pytest.mark.parametrize(("error", "count"), [("NONE", 0), ("GROUP_SUBSCRIBED_TO_TOPIC", 1)])
+def test_a_trace_may_delete_offsets(error: str, count: int) -> None:
+    """OffsetDelete is sent, its answer and tombstone are compared, and another error for the partition is one difference."""
+    assert len(differences(deletion(error))) == count
