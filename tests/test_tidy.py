@@ -35,7 +35,7 @@ SEARCH = (
 PROCESSES = ("runtime/embedded.py", "runtime/java.py", "runtime/watcher.py", "bootstrap.py")
 # Behind a port that the learner reads: what makes real servers answer as the one in memory does, and looks at other people's.
 REAL = ("runtime/zk_kazoo", "runtime/zk_observe.py", "runtime/zk_safety.py")
-RECORDINGS = ("sim/recorded_step.py",)  # reads recordings, as the pipeline does
+RECORDINGS = ("sim/recorded_step.py", "sim/recorded_choices.py")  # read recordings, as the pipeline does
 NOT_THE_LEARNERS = ("pipeline", *RECORDINGS, "live", *PROCESSES, *REAL, *SEARCH, *AROUND, *GROUP)
 # Written in two halves, so that this file does not trip over itself.
 FORBIDDEN = {

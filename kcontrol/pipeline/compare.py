@@ -334,10 +334,13 @@ class Freedom:
     def requests(
         self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], away: set[Any]
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
-        """Per sender, receiver and partition what was told, in order; and how many requests of each kind there were."""
+        """Return what each sender told each receiver of each partition, in order, and how many requests of each kind there were.
+
+        A controller that resigns closes its connections, so that requests of two of its terms may be handled in either order.
+        """
         found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
         counts: Counter[tuple[Any, ...]] = Counter()
-        for r in (request for request in handled if request["to"] not in away):
+        for r in sorted((r for r in handled if r["to"] not in away), key=lambda r: r["controller_epoch"]):
             head: dict[str, Any] = {name: r[name] for name in HEAD if name in r}
             for key, entry in r["partitions"].items():
                 told, loose = found[r["by"], r["to"], key], entry.get("leader_epoch") in raced.get(key, ())

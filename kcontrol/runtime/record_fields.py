@@ -207,7 +207,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "respond": {"correlation_id": str, "body": Body | None},
     "park": {"correlation_id": str, "key": str},
     "hold": OF_BROKER | {"leaders": BrokerIds},
-    "give": OF_BROKER,
+    "give": OF_BROKER | {"timed_out": bool | Absent},
     # logs
     "log_append": OF_LOG | {"records": list[LogRecord]},
     "log_truncate": OF_LOG | {"offset": Count, "removed": list[LogRecord], "rule": str},

@@ -134,6 +134,7 @@ ACTIONS: dict[str, Kind] = {
     "freeze":       Kind(False, exchange.hears,       lives.freeze,              "broker"),
     "thaw":         Kind(False, _is_frozen,           lives.thaw,                "broker"),
     "shrink":       Kind(False, _may_shrink,          exchange.shrink,           "leader, partition, follower"),
+    "fetch_timeout": Kind(False, held_answers.may_time_out, held_answers.time_out, "broker"),
     "lose":         Kind(False, _can_break,           exchange.lose,             "sender, receiver"),
     "duplicate":    Kind(False, _can_break,           exchange.duplicate,        "sender, receiver"),
     "produce":      Kind(False, data.can_produce,     data.produce,              "leader, partition, value, acks"),

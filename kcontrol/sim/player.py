@@ -15,9 +15,9 @@ from kcontrol.config import BrokerConfig
 from kcontrol.effects import Transaction
 from kcontrol.errors import UserError
 from kcontrol.model import ReplicaAssignment, TopicPartition
-from kcontrol.runtime.journal import Record
 from kcontrol.sim import acts
-from kcontrol.sim.recorded_step import RecordedStep, Shrink, State, counts
+from kcontrol.sim.recorded_choices import LOCAL, RecordedChoices, wins, writes_of
+from kcontrol.sim.recorded_step import RecordedStep, Shrink, State
 from kcontrol.sim.settings import Settings
 from kcontrol.sim.world import World
 from kcontrol.znodes import (
@@ -35,7 +35,6 @@ from kcontrol.znodes import (
 )
 
 UNCLEAN = "unclean.leader.election.enable"
-LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
 RECORDERS = ("patience", "quiet")  # how long who records a step waits for news
 ORDER_ONLY = ("sleep", "await")
 
@@ -51,6 +50,7 @@ class Player:
         self.world = World(settings or settings_of(scenario))
         self.number, self.recorded = 0, RecordedStep({})
         self.winners: list[int] = []
+        self.choices = RecordedChoices(self.recorded, self.world)
         self.all_hear = True
         self.waits = True  # each act waits for its effect, as the step words say; inside `together` none does
         self.slow: int | None = None
@@ -72,6 +72,7 @@ class Player:
             self.world.step(("scenario", number, step["do"]))
             self.number, self.recorded = number, RecordedStep(step)
             self.winners = self.recorded.winners
+            self.choices = RecordedChoices(self.recorded, self.world)
             self.written = 0
             self.joins, self.shrinks = self.recorded.isr_changes(self.states)
             self.all_hear = not self._somebody_else_rules_on(number)
@@ -102,8 +103,9 @@ class Player:
             if end is not None and self.written >= end:
                 return
             self.world.step(self._next(routine))
-            self.written += sum(map(_writes, self.world.last_step))
-            if len(self.winners) > 1 and any(map(_wins, self.world.last_step)):
+            self.written += sum(map(writes_of, self.world.last_step))
+            self.choices.watch(self.world.last_step)
+            if len(self.winners) > 1 and any(map(wins, self.world.last_step)):
                 del self.winners[0]
 
     def _rest(self) -> None:
@@ -152,6 +154,8 @@ class Player:
             return at_once[0]
         self.slow = self.slow if prompt else None
         routine = prompt or routine
+        if action := self.choices.next(routine):
+            return action
         bids = [action for action in routine if self._is_bid(action)] if self.all_hear else []
         if bids and (hearing := [a for a in routine if a[0] in LOCAL and a not in bids and a[2:] != ("main",)]):
             return hearing[0]
@@ -202,7 +206,8 @@ class Player:
     def _routine(self) -> list[Any]:
         """Return what goes on by itself: a request to a frozen broker times out where the recording has a write to come."""
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
-        return [action for action in acts.routine(self.world) if action[0] != "time_out" or is_long]
+        routine = [action for action in acts.routine(self.world) if action[0] != "time_out" or is_long]
+        return routine or self.choices.fetch_timeouts()[:1]
 
     def start(self, brokers: Any) -> None:
         """One after the other; a broker whose process runs is left alone."""
@@ -393,24 +398,6 @@ def _steps(scenario: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps) or "brokers" not in scenario:
         raise UserError("This is no scenario: it should have brokers, a list of ids, and steps, a list of what to do.")
     return [step if isinstance(step.get("do"), dict) else {"do": step} for step in steps]
-
-
-def _writes(record: Record) -> int:
-    """Return how many writes a record of a broker has that count for how far the cluster has come."""
-    if record.id.broker is None or record.kind not in ("write", "change"):
-        return 0
-    fields = record.plain().fields
-    if record.kind == "change":
-        return int(bool(fields["write"]))
-    return 0 if fields["error"] else sum(op[0] != "check" and counts(op[1]) for op in fields["ops"])
-
-
-def _wins(record: Record) -> bool:
-    """Return whether a record is a write that created `/controller`."""
-    if record.kind != "write":
-        return False
-    fields = record.plain().fields
-    return fields["error"] is None and any((op[0], op[1]) == ("create", CONTROLLER) for op in fields["ops"])
 
 
 def _list(value: Any) -> list[Any]:

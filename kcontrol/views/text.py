@@ -317,7 +317,9 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "receive": lambda who, f: f"{who} receives {f['api']} from broker {f['sender']}.",
     "respond": _respond,
     "hold": lambda who, f: f"Broker {f['broker']} cannot answer yet: its fetch from {listed(f['leaders'])} has not come back.",
-    "give": lambda who, f: f"The fetch that broker {f['broker']} waited for has ended; its answer goes out.",
+    "give": lambda who, f: (
+        f"The fetch of broker {f['broker']} has {'timed out' if f.get('timed_out') else 'ended'}; its answer goes out."
+    ),
     "lose": lambda who, f: (
         f"The connection breaks before broker {f['receiver']} gets {f['api']}; broker {f['sender']} sends it again."
     ),
@@ -390,6 +392,7 @@ LABELS: dict[str, str] = {
     "freeze": "freeze broker {0}",
     "thaw": "thaw broker {0}",
     "shrink": "broker {2} falls behind in {1}",
+    "fetch_timeout": "the fetch of broker {0} from a frozen leader times out",
     "lose": "lose a request from {0} to {1}",
     "duplicate": "repeat a request from {0} to {1}",
     "produce": "produce {2} to {1} at broker {0}, acks={3}",

@@ -6,6 +6,7 @@ conformance file, and where a test says so a class of Kafka's.
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -15,7 +16,7 @@ from kcontrol.config import BrokerConfig
 from kcontrol.controller import replica_machine
 from kcontrol.controller.context import ControllerContext, apply_learn, full_counts
 from kcontrol.controller.requests import RequestBatch
-from kcontrol.controller.topic_deletion import halt, resume
+from kcontrol.controller.topic_deletion import halt, resume, stop_replica_response_received
 from kcontrol.effects import Commit, Learn, Refusal, Writes
 from kcontrol.events import AutoPreferredReplicaLeaderElection, DeletionsResumed, TopicDeletionStopReplicaResponseReceived
 from kcontrol.generations import KAFKA_0_8_1, KAFKA_2_8, rules
@@ -515,6 +516,24 @@ def test_an_answer_is_heard_for_what_is_being_deleted_alone() -> None:
     storage = ((T0, "KAFKA_STORAGE_ERROR"),)
     assert heard == [TopicDeletionStopReplicaResponseReceived(2, "NONE", errors, (T0,)) for errors in ((), storage)]
     assert response_event(parcel, 2, {"error": "STALE_CONTROLLER_EPOCH", "errors": {}}, ctx) is None
+
+
+@BOTH
+@pytest.mark.parametrize(("error", "target"), [("NONE", "DELETION_SUCCESSFUL"), ("UNKNOWN_SERVER_ERROR", "DELETION_INELIGIBLE")])
+def test_an_error_at_the_top_of_a_stop_replica_answer_fails_every_partition(release: str, error: str, target: str) -> None:
+    """Every partition that the answer names fails, even those without an error of their own, in all releases that delete topics.
+
+    Since 1.1 a broker whose handler throws an exception answers so, with all partitions; an answer about a stale epoch has none.
+    Source: TopicDeletionManager.deleteTopicStopReplicaCallback (0.8.1), TopicDeletionStopReplicaResponseReceived (1.0), and
+    KafkaController.processTopicDeletionStopReplicaResponseReceived (2.3); StopReplicaRequest.getErrorResponse (1.1).
+    """
+    config = BrokerConfig().but("delete.topic.enable", True)
+    ctx = ControllerContext(1, rules(release), config, machines_started=True, topics_to_be_deleted={"t"})
+    replicas = [PartitionReplica(tp, 2) for tp in (T0, T1)]
+    apply_learn(ctx, Learn("replica_states", dict.fromkeys(replicas, ReplicaState.DELETION_STARTED)))
+    event = TopicDeletionStopReplicaResponseReceived(2, error, (), (T0, T1))
+    moves = (change for e in stop_replica_response_received(ctx, event) if isinstance(e, Commit) for change in e.changes)
+    assert [(move.subject, move.target) for move in itertools.islice(moves, 2)] == [(r, ReplicaState[target]) for r in replicas]
 
 
 def test_of_old_an_answer_to_a_reassignment_is_not_heard() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from kcontrol.pipeline.compare import first_difference
 from kcontrol.sim.player import STEPS
+from kcontrol.znodes import CONTROLLER
 from tests.golden import __main__ as command
 from tests.golden.__main__ import difference, main, not_yet
 from tests.golden.compare import Compare, Difference
@@ -192,6 +193,19 @@ def test_each_kind_of_deviation_is_seen(spoil: Any) -> None:
     assert compared(golden, ours) is not None
 
 
+def test_requests_of_two_terms_of_one_controller_have_no_order() -> None:
+    """Requests that a broker sent under two controller epochs compare equal in either order, those under one epoch do not."""
+    golden = recorded("more/2.8.2/never-led-loop")
+    other = copy.deepcopy(golden)
+    requests = other["steps"][-1]["requests"]
+    requests.sort(key=lambda request: -request["controller_epoch"])
+    assert first_difference(golden, other) is None
+    requests.sort(key=lambda request: request["api"], reverse=True)
+    found = first_difference(golden, other)
+    assert found is not None
+    assert found.kind == "requests"
+
+
 # ---------------------------------------------------------------- the player
 
 
@@ -233,6 +247,26 @@ def test_words_that_only_order_things_do_nothing() -> None:
         step["do"] = {"patience": 5, "sleep": 1, **step["do"], "await": {}}
     ours = command.played(golden)["steps"]
     assert [step["writes"] for step in ours] == [step["writes"] for step in json.loads(played("start-order-321"))["steps"]]
+
+
+def test_a_scenario_whose_failovers_never_end_is_stopped() -> None:
+    """Played without a recording, which says how many failovers there were, the step ends in one sentence that names the step."""
+    golden = recorded("more/2.8.2/never-led-loop")
+    last = {"znode-delete": CONTROLLER}
+    found, _ = difference({**golden, "steps": [*({"do": step["do"]} for step in golden["steps"][:-1]), {"do": last}]})
+    assert found == f"The step {last} never ends: the same goes wrong again and again."
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("more/1.1.1/never-led", 2), ("more/1.1.1/never-led-longer", 54), ("more/2.8.2/never-led-loop", 214)]
+)
+def test_as_many_failovers_fail_as_were_recorded(name: str, count: int) -> None:
+    """Where failovers fail again and again, our brokers go through as many as were recorded, with the winners in their order."""
+    golden = recorded(name)
+    at = next(i for i, step in enumerate(golden["steps"]) if "/controller" in str(step["do"]))
+    steps = (golden["steps"][at], command.played(golden)["steps"][at])
+    theirs, ours = ([w["by"] for w in step["writes"] if (w["op"], w.get("path")) == ("create", CONTROLLER)] for step in steps)
+    assert (theirs, len(theirs)) == (ours, count)
 
 
 # ---------------------------------------------------------------- the command

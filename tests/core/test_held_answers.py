@@ -1,0 +1,62 @@
+"""A LeaderAndIsr answer that waits for a fetch from a frozen leader.
+
+The other party: recordings of Kafka 0.9.0.1 and 1.0.2 (tests/golden/recordings/more/*/fetch-times-out.json).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kcontrol.errors import UserError
+from kcontrol.sim.world import World
+from tests.core.support import cluster, of_kind
+
+RELEASES = ("0.8.0", "0.8.1", "0.9.0", "0.10.2", "0.11.0", "1.0")
+
+
+def frozen_leader(release: str) -> World:
+    """Return a cluster whose brokers 1 and 2 have been told to leave the leader 3, which is frozen."""
+    world = cluster({"t": ((3, 2, 1),)}, release=release)
+    world.step(("freeze", 3))
+    world.step(("expire", 3))
+    world.run()
+    return world
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_held_answer_goes_out_when_the_fetch_times_out(release: str) -> None:
+    """The controller has broker 2's answer while the leader is still frozen, and the next request is delivered.
+
+    Source: AbstractFetcherManager.shutdownIdleFetcherThreads, SimpleConsumer.sendRequest (0.8), ReplicaFetcherThread (0.9).
+    """
+    world = frozen_leader(release)
+    assert {held.broker for held in world.network.held.values()} == {1, 2}
+    before = len(world.journal.records)
+    world.step(("fetch_timeout", 2))
+    assert [r.fields["channel"] for r in of_kind(world, "answered", before)] == ["1>2"]
+    assert [r.fields["timed_out"] for r in of_kind(world, "give", before)] == [True]
+    world.run()
+    assert ({held.broker for held in world.network.held.values()}, (1, 2) in world.network.channels) == ({1}, False)
+
+
+@pytest.mark.parametrize("release", ["1.1", "2.8"])
+def test_no_answer_waits_for_a_fetch_since_1_1(release: str) -> None:
+    """A thread that stops fetching closes its connection first, so that there is no fetch to time out.
+
+    Source: ReplicaFetcherThread.initiateShutdown (1.1).
+    """
+    world = frozen_leader(release)
+    assert world.network.held == {}
+    with pytest.raises(UserError, match="cannot happen now"):
+        world.step(("fetch_timeout", 2))
+
+
+def test_a_fetch_that_has_come_back_does_not_time_out() -> None:
+    """Once the leader has thawed the answer is given without a timeout."""
+    world = frozen_leader("1.0")
+    world.step(("thaw", 3))
+    with pytest.raises(UserError, match="cannot happen now"):
+        world.step(("fetch_timeout", 2))
+    before = len(world.journal.records)
+    world.run()
+    assert {r.fields["timed_out"] for r in of_kind(world, "give", before)} == {False}
