@@ -8,7 +8,6 @@ import contextlib
 import os
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -146,9 +145,6 @@ def main(
     require: Annotated[str, typer.Option(metavar="PARTS", help="Parts that must be there, such as zookeeper,spark.")] = "",
 ) -> None:
     """Passes the fast tier of the tests, or all of them."""
-    # A shell lets what it starts in the background ignore SIGINT, and nohup SIGHUP; tests send both to what they start.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         parse_required(require)
     except ValueError as problem:

@@ -1,5 +1,6 @@
 """What holds for every test: a test whose part is missing is skipped with the reason, or fails where that part is required."""
 
+import signal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuses an unknown part before anything runs."""
+    """Refuses an unknown part before anything runs, and listens to the signals that tests send to the processes they start."""
+    # A shell lets what it starts in the background ignore SIGINT, and nohup SIGHUP; every process below inherits that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         parse_required(config.getoption("--require"))
     except ValueError as problem:

@@ -73,6 +73,13 @@ GAPS = """async (kc) => {
 }"""
 
 
+# The id of the active cell of the open notebook.
+ACTIVE = """() => {
+    const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
+    return panel.content.activeCell.model.id;
+}"""
+
+
 class Desk:
     """A page with a notebook open, and what went on behind it: requests, dialogs and errors."""
 
@@ -121,8 +128,9 @@ class Desk:
     def run_cell(self, source: str) -> None:
         """Writes a line into a new cell at the end and runs it."""
         self.page.locator(".jp-Notebook .jp-Cell").last.locator(".jp-InputArea-prompt").click()
+        before = self.page.evaluate(ACTIVE)  # the active cell until the new one is there
         self.command("notebook:insert-cell-below", {})
-        self.page.wait_for_selector(".jp-Notebook .jp-Cell.jp-mod-active .cm-content")
+        self.page.wait_for_function(f"(before) => ({ACTIVE})() !== before", arg=before)
         self.page.locator(".jp-Notebook .jp-Cell.jp-mod-active .cm-content").fill(source)
         self.command("notebook:run-cell", {})
 

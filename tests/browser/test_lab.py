@@ -211,6 +211,27 @@ def test_python_knows_where_the_reader_is(desk: Desk) -> None:
     page = desk.page
     page.locator(".kc").first.focus()
     page.keyboard.press("Shift+ArrowLeft")
+    page.wait_for_function("() => document.querySelector('.kc-line.here .kc-kind')?.textContent === 'act'")
     here = desk.at()
     desk.run_cell("print('the reader is at', viewer.at, viewer.line())")
     page.wait_for_selector(f"text=the reader is at {here} ")
+
+
+# Lets JupyterLab wait this many ms before it inserts a cell, as a busy machine does.
+SLOW_INSERTION = """(ms) => {
+    const commands = window.jupyterapp.commands, execute = commands.execute.bind(commands);
+    commands.execute = async (name, given) => {
+        if (name === 'notebook:insert-cell-below') await new Promise((done) => setTimeout(done, ms));
+        return execute(name, given);
+    };
+}"""
+
+
+def test_a_line_is_written_into_the_cell_that_was_inserted_for_it(desk: Desk) -> None:
+    """What a test runs in a new cell stands there, and leaves the cell above as it was, however slow JupyterLab inserts it."""
+    page, cells = desk.page, desk.cells
+    page.evaluate(SLOW_INSERTION, 1000)
+    desk.run_cell("print('in the', 'new cell')")
+    page.wait_for_selector("text=in the new cell")
+    assert desk.cells == cells + 1
+    page.evaluate("() => { delete window.jupyterapp.commands.execute; }")  # the class has the real one

@@ -89,15 +89,29 @@ def opened(workbook: str, folder: Path, browser: Browser) -> Iterator[Callable[[
     context.close()
 
 
-def shift_enter_to(page: Page, selector: str) -> None:
-    """Runs one cell after the other by Shift+Enter, from the top, until the page shows this."""
+# Whether the cell with this id has been run to its end, and what it is written in.
+RUN = """(id) => {
+    const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
+    const cell = [...panel.content.model.cells].find((cell) => cell.id === id);
+    const ended = cell.type !== 'code' || cell.executionCount !== null && cell.executionState !== 'running';
+    return ended ? cell.sharedModel.source : null;
+}"""
+
+
+def shift_enter_to_question(page: Page) -> None:
+    """Runs one cell after the other by Shift+Enter, from the top, up to the first cell that asks a question.
+
+    It waits for the end of each cell: the kernel is still said to be idle for a moment after a cell was sent to it.
+    """
     page.wait_for_function("() => document.querySelector('#jp-main-statusbar').innerText.includes('(ipykernel) | Idle')")
     page.locator(".jp-Notebook .jp-Cell").first.locator(".jp-InputPrompt").click()
-    while not page.locator(selector).count():
-        before = page.evaluate(NEXT)
+    source = ""
+    while ".predict(" not in source:
+        cell = page.evaluate(NEXT)
         page.keyboard.press("Shift+Enter")
-        page.wait_for_function(f"(before) => ({NEXT})() !== before", arg=before)
-        page.wait_for_function("() => document.querySelector('#jp-main-statusbar').innerText.includes('(ipykernel) | Idle')")
+        page.wait_for_function(f"(cell) => ({NEXT})() !== cell", arg=cell)
+        source = page.wait_for_function(f"(id) => ({RUN})(id)", arg=cell).json_value()
+    page.wait_for_selector(".kc-question")
 
 
 def option(page: Page, text: str) -> Locator:
@@ -127,7 +141,7 @@ def test_a_chapter_opens_without_outputs(opened: Callable[[str], Desk], chapter:
 def test_after_an_answer_shift_enter_runs_the_next_cell(opened: Callable[[str], Desk]) -> None:
     """A click on an option shows no outcome; Shift+Enter then runs the next cell, whose output shows the outcome."""
     page = opened("05").page
-    shift_enter_to(page, ".kc-question")
+    shift_enter_to_question(page)
     below = page.evaluate(NEXT)
     option(page, WRONG).click()
     page.wait_for_selector(f".kc-said:has-text('Your answer: {WRONG} Run the next cells')")
@@ -148,7 +162,7 @@ def test_a_question_is_answered_by_keyboard(opened: Callable[[str], Desk]) -> No
     """Tab goes from option to option, letters of the command mode do nothing there, Enter answers, Shift+Enter goes on."""
     desk = opened("05")
     page = desk.page
-    shift_enter_to(page, ".kc-question")
+    shift_enter_to_question(page)
     cells = desk.cells
     page.locator(".kc-option").first.focus()
     passed = []
@@ -188,7 +202,7 @@ def test_right_and_wrong_differ_in_colour_and_no_option_is_cut(opened: Callable[
     desk = opened("05")
     page = desk.page
     desk.use_theme(theme)
-    shift_enter_to(page, ".kc-question")
+    shift_enter_to_question(page)
     option(page, WRONG).click()
     page.keyboard.press("Shift+Enter")
     page.wait_for_selector(".kc-right")

@@ -57,6 +57,17 @@ def test_the_child_dies_with_its_parent(number: int, tmp_path: Path) -> None:
         assert wait_until_absent(folder)
 
 
+@pytest.mark.parametrize("ignored", [signal.SIGINT, signal.SIGHUP])
+def test_tests_in_the_background_send_signals_that_are_heard(ignored: int) -> None:
+    """A pytest that was started with a signal ignored, as by `&` or nohup, starts processes that end at this signal."""
+    test = f"{Path(__file__)}::test_the_child_dies_with_its_parent[{int(ignored)}]"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
+    done = subprocess.run(
+        command, preexec_fn=lambda: signal.signal(ignored, signal.SIG_IGN), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_childs_own_children_die_too(tmp_path: Path) -> None:
     """What the child has started in its group ends with it, even if it does not care for SIGTERM."""
     folder = tmp_path / "data"
