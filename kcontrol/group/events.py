@@ -207,12 +207,16 @@ class AssignmentStored(Appended):
 
 @dataclass(frozen=True, slots=True)
 class StaticMemberStored(Appended):
-    """A static member's new id is in the log; `leader` is whom the answer names, `old_member_id` comes back on an error."""
+    """A static member's new id is in the log; `leader` is whom the answer names.
+
+    On an error `old_member_id` comes back, and with it the `protocols` of the JoinGroup that brought the new id.
+    """
 
     correlation_id: str
     member_id: str
     old_member_id: str
     leader: str | None
+    protocols: tuple[GroupProtocol, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,9 @@ def _replace_static(context: GroupContext, event: e.JoinGroup, group: Group, mem
     yield keep(group)
     yield touch(event.group_id, member)
     incarnation = context.incarnation_of(event.group_id)
-    then = e.StaticMemberStored(event.group_id, event.correlation_id, member_id, old_id, leader, incarnation=incarnation)
+    then = e.StaticMemberStored(
+        event.group_id, event.correlation_id, member_id, old_id, leader, event.protocols, incarnation=incarnation
+    )
     if group.state is PREPARING:
         return
     if not stays:
@@ -230,10 +232,14 @@ def _id_stored(context: GroupContext, event: e.StaticMemberStored, group: Group 
 
 
 def _id_lost(context: GroupContext, event: e.StaticMemberStored, group: Group | None, member: Member | None) -> Handler:
-    """Take the new id back; return the group as it is then. A JoinGroup that came later is dropped without an answer."""
+    """Take the new id back; return the group as it is then. A JoinGroup that came later is dropped without an answer.
+
+    The protocols are those of this JoinGroup, which Kafka takes for the old ones.
+    """
     if group is None or member is None:
         return None
-    written = replace(member.wrote(event.member_id), awaiting_join=None, dropped=member.awaiting_join or member.dropped)
+    dropped = member.awaiting_join or member.dropped
+    written = replace(member.wrote(event.member_id), protocols=event.protocols, awaiting_join=None, dropped=dropped)
     if member.member_id != event.member_id:
         return group.with_member(written)
     if member.awaiting_sync:

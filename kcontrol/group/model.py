@@ -61,7 +61,8 @@ class Member:
     def plain(self) -> dict[str, Any]:
         """What a journal says of it: bytes as hex, so that they can be read back."""
         said = {name: getattr(self, name) for name in Member.__slots__}
-        return said | {"protocols": {p.name: p.metadata.hex() for p in self.protocols}, "assignment": self.assignment.hex()}
+        protocols = {protocol.name: protocol.metadata.hex() for protocol in self.protocols}
+        return said | {"protocols": protocols, "assignment": self.assignment.hex(), "unwritten": list(self.unwritten)}
 
     @property
     def is_parked(self) -> bool:

@@ -132,7 +132,13 @@ class Log {
     if (count == held.size()) harness.mode = "ok";
     List<Held> now = new ArrayList<>(held.subList(0, count));
     held = new ArrayList<>(held.subList(count, held.size()));
-    for (Held write : now) end(write, result);
+    for (Held write : now) {
+      try {
+        end(write, result);
+      } catch (RuntimeException problem) {
+        harness.note("step", problem);
+      }
+    }
   }
 
   @SuppressWarnings("unchecked")
