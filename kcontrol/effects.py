@@ -359,6 +359,13 @@ class Sleep:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitRequests:
+    """Wait until no request of this broker is out at one of these brokers while that broker is frozen."""
+
+    brokers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Enqueue:
     """Put an event into the queue of a thread, or of the one that is there for it; with `clear`, preempt what waits there."""
 
@@ -367,7 +374,7 @@ class Enqueue:
     clear: bool = False
 
 
-RoundTrip = Exists | Read | Children | Transaction | Writes | Commit | ReadLog
+RoundTrip = Exists | Read | Children | Transaction | Writes | Commit | ReadLog | AwaitRequests
 Instant = (
     Learn
     | MoveGroup

@@ -53,6 +53,8 @@ RULES: dict[str, tuple[tuple[str, Any], ...]] = {
                                ("0.9.0", "0.9.0"), ("0.10.2", "0.10.2"), ("0.11.0", QUEUE), ("1.1.0", EVENT_THREAD)),
     "resignation":            (("0.8.0", "0.8.0"), ("0.8.1", "0.8.1"), ("0.8.2", "0.8.2"), ("0.9.0", "0.9.0"),
                                ("0.11.0", QUEUE), ("1.1.0", EVENT_THREAD)),
+    "awaits_requests":        (("0.8.0", False), ("0.10.2", True),   # a channel that is closed, for the request that is out
+                               ("2.1.1", False)),                    # (KAFKA-4959, KAFKA-7576)
     "resigns_when_deleted":   (("0.8.0", False), ("0.8.1", True)),   # when its `/controller` goes
     "failed_failover":        (("0.8.0", "keeps /controller"), ("0.8.1", "deletes /controller")),
     "resigns_when_replaced":  (("0.8.0", False), ("0.9.0", True)),   # when `/controller` names another (KAFKA-1477)
@@ -175,6 +177,7 @@ class Rules:
     looks_before_electing: bool
     failover: str
     resignation: str
+    awaits_requests: bool
     resigns_when_deleted: bool
     failed_failover: str
     resigns_when_replaced: bool

@@ -13,6 +13,7 @@ from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_steps import bring_online, delete_all, listen_to_modifications, read_brokers
 from kcontrol.controller.requests import update_metadata
+from kcontrol.controller.resignation_steps import await_requests
 from kcontrol.controller.stories import afterwards
 from kcontrol.controller.ways_to_reassign import resume_on
 from kcontrol.effects import Children, Handler, Learn, Read, Unwatch
@@ -43,6 +44,7 @@ def broker_change(ctx: ControllerContext, event: BrokerChange) -> Handler:
     at_once = not ctx.rules.broker_epochs
     if at_once and (new or dead or registered != ctx.live_brokers):
         yield Learn("live_brokers", registered, clear=True)
+        yield from await_requests(ctx, dead)
         yield Learn("live_broker_epochs", epochs, clear=True)
     if new:
         if not at_once:

@@ -11,20 +11,7 @@ from typing import Any
 
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.failover_and_resignation import resign, take_over
-from kcontrol.effects import (
-    ControllerMoved,
-    Effect,
-    Exists,
-    Handler,
-    Learn,
-    Op,
-    Read,
-    Result,
-    Transaction,
-    Watch,
-    Writes,
-    Znode,
-)
+from kcontrol.effects import ControllerMoved, Effect, Exists, Handler, Learn, Op, Read, Result, Transaction, Watch, Writes, Znode
 from kcontrol.events import ControllerChange, Expire, Reelect, RegisterBrokerAndReelect, Startup
 from kcontrol.registration import WriteFailed, register
 from kcontrol.znodes import (

@@ -23,6 +23,7 @@ from kcontrol.controller.reassignment_0_8 import (
 )
 from kcontrol.controller.resignation_steps import (
     Step,
+    await_all_requests,
     forget,
     reset_epochs,
     stop_listening,
@@ -156,6 +157,7 @@ RESIGNATION_0_8_2 = (
     stop_listening_to_each_topic,
     stop_listening(DELETE_TOPICS, children=True),
     stop_listening(BROKER_IDS, children=True),
+    await_all_requests,
     close_channels,
     reset_epochs,
 )

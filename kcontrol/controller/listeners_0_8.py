@@ -18,6 +18,7 @@ from kcontrol.controller.isr_changes import take_note
 from kcontrol.controller.reassignment import require_channels
 from kcontrol.controller.reassignment_0_8 import resume_on
 from kcontrol.controller.requests import RequestBatch, update_metadata
+from kcontrol.controller.resignation_steps import await_requests
 from kcontrol.controller.stories import afterwards
 from kcontrol.controller.topic_changes import meet_topics, on_new_partition_creation
 from kcontrol.effects import Children, Exists, Handler, Learn, Read, Release, Respond
@@ -61,6 +62,7 @@ def broker_change(ctx: ControllerContext, event: BrokerChange) -> Handler:
     yield from read_registrations(ctx, new)
     brokers, epochs = yield from read_registrations(ctx, ids)
     yield Learn("live_brokers", brokers, clear=True)
+    yield from await_requests(ctx, dead)
     yield Learn("live_broker_epochs", epochs, clear=True)
     if new:
         yield from on_broker_startup(ctx, new)

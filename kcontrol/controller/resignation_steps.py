@@ -5,10 +5,11 @@ Source: KafkaController.onControllerResignation (0.8.2, 1.0, 2.8).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kcontrol.controller.context import ControllerContext
-from kcontrol.effects import Cancel, Handler, Learn, Unwatch
+from kcontrol.effects import AwaitRequests, Cancel, Handler, Learn, Unwatch
+from kcontrol.generations import LISTENERS
 from kcontrol.znodes import broker_path, state_path, topic_path
 
 Step = Callable[[ControllerContext], Handler]
@@ -48,6 +49,22 @@ def stop_listening_to_reassigned_partitions(ctx: ControllerContext) -> Handler:
 
 def stop_rebalancing(ctx: ControllerContext) -> Handler:
     yield Cancel("auto-leader-rebalance")
+
+
+def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
+    """Wait before channels are closed, where a channel's thread ends only with the request that is out.
+
+    Source: ControllerChannelManager.removeExistingBroker (0.10.2.2, 2.1.1).
+    """
+    known = tuple(broker for broker in brokers if broker in ctx.live_broker_epochs)
+    if ctx.rules.awaits_requests and known:
+        yield AwaitRequests(known)
+
+
+def await_all_requests(ctx: ControllerContext) -> Handler:
+    """Wait for the requests on all channels; where listeners share one lock, only a controller has channels."""
+    if ctx.has_channels or ctx.rules.design != LISTENERS:
+        yield from await_requests(ctx, sorted(ctx.live_broker_epochs))
 
 
 def forget(*names: str) -> Step:

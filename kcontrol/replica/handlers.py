@@ -13,7 +13,7 @@ from kcontrol.effects import Adopt, Ask, Handler, Learn, Op, Respond, Result, Tr
 from kcontrol.model import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_EPOCH, LeaderAndIsr, TopicPartition
 from kcontrol.replica import data
 from kcontrol.replica.context import BrokerContext, HostedPartition
-from kcontrol.replica.isr_announcements import propagate_isr_changes, record_isr_change
+from kcontrol.replica.isr_announcements_2_6 import propagate_isr_changes, record_isr_change
 from kcontrol.replica.log_dirs import log_dir_failure
 from kcontrol.replica.shutdown import controlled_shutdown_response, shut_down
 from kcontrol.replica.startup import startup

@@ -119,7 +119,7 @@ class Fold:
         for pair in [pair for pair in channels if broker in pair.split(">")]:
             sender, receiver = map(int, pair.split(">"))
             waiting = channels.pop(pair)
-            kept = waiting[:1] if receiver in unread else [] if str(sender) == broker else waiting[sender in left :]
+            kept = waiting[: unread.count(receiver)] if str(sender) == broker else waiting[left.count(sender) :]
             channels |= {pair: kept} if kept else {}
         self.state["questions"].pop(broker, None)
         for log in self.state.get("logs", {}).get(broker, {}).values():
@@ -256,8 +256,10 @@ class Fold:
         waiting.insert(0, waiting[0])
 
     def _close_channels(self, r: Record) -> None:
+        channels, unread = self.state["channels"], r.fields.get("unread", [])
         for receiver in r.fields["to"]:
-            self.state["channels"].pop(f"{r.id.node}>{receiver}", None)
+            kept = channels.pop(pair := f"{r.id.node}>{receiver}", [])[: unread.count(receiver)]
+            channels |= {pair: kept} if kept else {}
 
     def _ask(self, r: Record) -> None:
         self.state["questions"].setdefault(str(r.id.node), []).append(

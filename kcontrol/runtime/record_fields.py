@@ -198,7 +198,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "answered": {"channel": Channel, "api": str},
     "lose": TRAVELS,
     "duplicate": TRAVELS,
-    "close_channels": {"to": BrokerIds},
+    "close_channels": {"to": BrokerIds, "unread": BrokerIds | Absent},
     "receive": {"api": str, "sender": BrokerId},
     "refused": {"api": str, "error": str},
     "ask": {"api": str, "body": dict[str, Any] | list[Any] | None},

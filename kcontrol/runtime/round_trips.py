@@ -19,7 +19,7 @@ def is_instant(effect: fx.Effect) -> bool:
     return not isinstance(effect, ROUND_TRIPS)
 
 
-ROUND_TRIPS = (fx.Exists, fx.Read, fx.Children, fx.Transaction, fx.Writes, fx.ReadLog, fx.Release, fx.Sleep)
+ROUND_TRIPS = (fx.Exists, fx.Read, fx.Children, fx.Transaction, fx.Writes, fx.ReadLog, fx.Release, fx.Sleep, fx.AwaitRequests)
 
 
 class RoundTrip:
@@ -88,7 +88,7 @@ def _perform(driver: Driver, thread: Thread, effect: Any) -> Any:
             batches = driver.outbox.read_log(driver, partition, offset)
             driver.log("read_log", thread.begun, partition=partition, offset=offset, batches=len(batches or ()))
             return batches
-    return None  # a Release or a Sleep: the lock is back, the time is over
+    return None  # a Release, a Sleep or AwaitRequests: the lock is back, the time is over, no request is out
 
 
 def _note(driver: Driver, thread: Thread, how: str, paths: Any, seen: Any, watch: bool) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kcontrol import znodes
 from kcontrol.errors import NotNow, UserError
 from kcontrol.model import TopicPartition
-from kcontrol.sim import data, exchange, groups, hands, held_answers, lives, questions
+from kcontrol.sim import closing_2_1, data, exchange, groups, hands, held_answers_1_0, lives, questions, timeouts
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import Action, World
@@ -45,7 +45,8 @@ def _can(name: str) -> Callable[..., bool]:
     def possible(world: World, n: int, thread: str) -> bool:
         p = world.processes.get(n)
         found = p.driver.threads.get(thread) if p and not p.frozen else None
-        return found is not None and p is not None and bool(getattr(p.driver, name)(found))
+        can = found is not None and p is not None and bool(getattr(p.driver, name)(found))
+        return can and not closing_2_1.holds_up(world, n, thread)
 
     return possible
 
@@ -118,7 +119,7 @@ ACTIONS: dict[str, Kind] = {
     "renew":        Kind(True,  _session("expired"),  lives.renew,               "broker"),
     "reconnect":    Kind(True,  _session("expiring"), lives.reconnect,           "broker"),
     "request":      Kind(True,  _in_transit,          exchange.deliver_request,  "sender, receiver"),
-    "give":         Kind(True,  held_answers.is_free, held_answers.give,         "broker"),
+    "give":         Kind(True,  held_answers_1_0.is_free, held_answers_1_0.give,         "broker"),
     "ask":          Kind(True,  _can_ask,             questions.ask,             "broker"),
     "exit":         Kind(True,  _wants_to_exit,       lives.leave,               "broker"),
     "fetch":        Kind(True,  _can_fetch,           _fetch,                    "follower, partition"),
@@ -127,14 +128,14 @@ ACTIONS: dict[str, Kind] = {
     "outage":       Kind(True,  _have_sessions,       lives.outage,              "brokers"),
     "reopen":       Kind(False, lives.is_tools,       lives.reopen,              "client"),
     "fire":         Kind(True,  _is_armed,            exchange.fire,             "broker, timer"),
-    "time_out":     Kind(True,  questions.can_time_out, questions.time_out,      "sender, receiver"),
+    "time_out":     Kind(True,  timeouts.can_time_out, timeouts.time_out,        "sender, receiver"),
     "start":        Kind(False, _is_down,             lives.start,               "broker"),
     "kill":         Kind(False, _is_up,               lives.kill,                "broker"),
     "term":         Kind(False, exchange.hears,       lives.term,                "broker"),
     "freeze":       Kind(False, exchange.hears,       lives.freeze,              "broker"),
     "thaw":         Kind(False, _is_frozen,           lives.thaw,                "broker"),
     "shrink":       Kind(False, _may_shrink,          exchange.shrink,           "leader, partition, follower"),
-    "fetch_timeout": Kind(False, held_answers.may_time_out, held_answers.time_out, "broker"),
+    "fetch_timeout": Kind(False, held_answers_1_0.may_time_out, held_answers_1_0.time_out, "broker"),
     "lose":         Kind(False, _can_break,           exchange.lose,             "sender, receiver"),
     "duplicate":    Kind(False, _can_break,           exchange.duplicate,        "sender, receiver"),
     "produce":      Kind(False, data.can_produce,     data.produce,              "leader, partition, value, acks"),
@@ -184,10 +185,13 @@ def routine(world: World) -> Iterator[Action]:
     if outage := lives.overdue(world):
         yield outage
     living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
+    frozen = len(living) < len(world.processes)
+    closing = frozen or world.network.thawed
     late = []  # brokers that hear later that their sessions have expired: what brokers send or ask reaches its receiver sooner
     asking = [n for n, _ in living if questions.may_ask(world, n)]
     for n, p in living:
-        yield from ((kind, n, name) for kind, name in p.driver.ready())
+        ready = [(kind, name) for kind, name in p.driver.ready() if not (closing and closing_2_1.holds_up(world, n, name))]
+        yield from ((kind, n, name) for kind, name in ready)
     for n, p in living:
         if p.notices:
             yield ("deliver", n)
@@ -203,7 +207,7 @@ def routine(world: World) -> Iterator[Action]:
         if exchange.travels(world, sender, receiver):
             yield ("request", sender, receiver)
     if world.network.held:
-        yield from (("give", broker) for broker, _ in held_answers.free(world))
+        yield from (("give", broker) for broker, _ in held_answers_1_0.free(world))
     yield from (("ask", n) for n in asking if n not in late)
     for n in late:
         yield ("renew", n)
@@ -222,8 +226,7 @@ def routine(world: World) -> Iterator[Action]:
     for n, p in living:
         yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.goes_by_itself)
     for n, _ in living:
-        if (frozen := questions.waits_for(world, n)) is not None:
-            yield ("time_out", n, frozen)
+        yield from (("time_out", n, receiver) for receiver in timeouts.offers(world, n) if frozen)
 
 
 def faults(world: World) -> Iterator[Action]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kcontrol.controller.handlers import event_of, listens
 from kcontrol.events import LeaderAndIsrRequest, ReplicaCaughtUp, ReplicaLags
 from kcontrol.model import TopicPartition
-from kcontrol.sim import held_answers
+from kcontrol.sim import held_answers_1_0
 
 if TYPE_CHECKING:
     from kcontrol.sim.world import World
@@ -49,16 +49,18 @@ def deliver(world: World, n: int) -> None:
 
 def travels(world: World, sender: int, receiver: int) -> bool:
     """Whether the first request of this channel can be handled now by its receiver."""
-    sends = sender not in world.processes or hears(world, sender)
+    first = world.network.channels[sender, receiver][0]
+    sends = sender not in world.processes or first.is_left or hears(world, sender)
     if not (hears(world, receiver) and sends):
         return False
-    return not held_answers.is_locked(world, receiver, world.network.channels[sender, receiver][0].api)
+    return not held_answers_1_0.is_locked(world, receiver, first.api)
 
 
 def is_connected(world: World, sender: int, receiver: int) -> bool:
     """Whether the process lives that has sent the first request of this channel."""
     p = world.processes.get(sender)
-    return p is not None and p.driver.incarnation == world.network.channels[sender, receiver][0].record.incarnation
+    first = world.network.channels[sender, receiver][0]
+    return p is not None and not first.is_left and p.driver.incarnation == first.record.incarnation
 
 
 def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
@@ -75,7 +77,7 @@ def deliver_request(world: World, sender: int, receiver: int) -> None:
     driver = world.processes[receiver].driver
     record = driver.log("receive", parcel.record, api=parcel.api, sender=sender)
     if isinstance(event, LeaderAndIsrRequest):
-        held_answers.note_fetches(world, driver, event.correlation_id, record)
+        held_answers_1_0.note_fetches(world, driver, event.correlation_id, record)
     driver.enqueue(event, record, "requests")
     begin_if_idle(world, receiver)
 

@@ -153,7 +153,8 @@ def left_and_on_the_way(ghosts: Mapping[int, list[Any]], network: Network) -> li
         return []
     left = [f"ghosts{n}:{len(clients)}" for n, clients in sorted(ghosts.items())]
     channels = [
-        f"{pair}{[(p.api, canonical(_told(p, pair[1]))) for p in parcels]}" for pair, parcels in sorted(network.channels.items())
+        f"{pair}{[(p.api, p.is_left, canonical(_told(p, pair[1]))) for p in parcels]}"
+        for pair, parcels in sorted(network.channels.items())
     ]
     questions = [
         f"{n}{[(q.api, canonical(q.body), q.asked, q.refused_by) for q in asked]}"
@@ -162,7 +163,7 @@ def left_and_on_the_way(ghosts: Mapping[int, list[Any]], network: Network) -> li
     ]
     fetching = [f"{leaders}" for _, leaders in network.fetching.values()]
     held = [f"{h.broker}{h.leaders}{network.in_flight.get(key)}{canonical(h.body)}" for key, h in network.held.items()]
-    waits = [*sorted(fetching), *sorted(held), f"asks{sorted(network.controllers.items())}"]
+    waits = [*sorted(fetching), *sorted(held), f"asks{sorted(network.controllers.items())}", f"thawed{sorted(network.thawed)}"]
     return [text("\n".join([*left, str(sorted(network.in_flight.values())), *channels, *questions, *waits]))]
 
 

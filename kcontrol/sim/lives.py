@@ -17,7 +17,7 @@ from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.fold import fold
 from kcontrol.runtime.journal import RecordId
 from kcontrol.runtime.zookeeper import Client, Closed
-from kcontrol.sim import data, groups, process
+from kcontrol.sim import closing_2_1, data, groups, process
 from kcontrol.sim.exchange import begin_if_idle
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def freeze(world: World, n: int) -> None:
 
 
 def thaw(world: World, n: int) -> None:
+    closing_2_1.note_thaw(world, n)
     world.log("thaw", None, broker=n)
     world.processes[n].frozen = False
 

@@ -6,7 +6,7 @@ Source: ControllerChannelManager.scala (RequestSendThread) and BrokerToControlle
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,11 +16,15 @@ from kcontrol.runtime.journal import RecordId
 
 
 class Parcel(NamedTuple):
-    """One request on its way to one broker: which batch it belongs to, and the record of its sending."""
+    """One request on its way to one broker: which batch it belongs to, and the record of its sending.
+
+    `is_left` says that its sender has closed the connection: the request lies in the receiver's socket.
+    """
 
     api: str
     requests: Any
     record: RecordId
+    is_left: bool = False
 
 
 @dataclass(slots=True)
@@ -58,13 +62,16 @@ class Network:
     channels: dict[tuple[int, int], deque[Parcel]] = field(default_factory=dict)
     questions: dict[int, list[Question]] = field(default_factory=dict)
     in_flight: dict[str, tuple[int, int]] = field(default_factory=dict)  # correlation id -> sender and receiver
-    fetching: dict[str, tuple[RecordId, tuple[int, ...]]] = field(default_factory=dict)  # of what is in flight: see held_answers
+    fetching: dict[str, tuple[RecordId, tuple[int, ...]]] = field(
+        default_factory=dict
+    )  # of what is in flight: see held_answers_1_0
     held: dict[str, Held] = field(default_factory=dict)
     controllers: dict[int, int] = field(default_factory=dict)  # broker -> the controller to which it sends AlterIsr (2.7 on)
+    thawed: set[tuple[int, int]] = field(default_factory=set)  # channels whose closing waits for the answer of a thawed broker
 
     def copy(self) -> Network:
         if not (self.channels or self.questions or self.in_flight or self.held):
-            return Network(controllers=self.controllers.copy())
+            return Network(controllers=self.controllers.copy())  # no channel, and so none that is closed
         return Network(
             {pair: parcels.copy() for pair, parcels in self.channels.items()},
             {broker: [question.copy() for question in asked] for broker, asked in self.questions.items()},
@@ -72,41 +79,63 @@ class Network:
             self.fetching.copy(),
             self.held.copy(),
             self.controllers.copy(),
+            self.thawed.copy(),
         )
 
     def post(self, sender: int, requests: Any, record: RecordId) -> None:
         for api, receiver in requests.queued():
             self.channels.setdefault((sender, receiver), deque()).append(Parcel(api, requests, record))
 
-    def close(self, sender: int, receivers: tuple[int, ...]) -> list[int]:
-        """Throw away what waits for these receivers; return those for whom something waited."""
-        closed = [r for r in receivers if self.channels.pop((sender, r), None)]
+    def close(self, sender: int, receivers: Collection[int], unread: Sequence[int]) -> list[int]:
+        """Throw away what waits for these receivers but for what lies `unread` there; return those for whom something waited."""
+        closed = [r for r in receivers if any(not parcel.is_left for parcel in self.channels.get((sender, r), ()))]
+        for receiver in closed:
+            self.thawed.discard((sender, receiver))
+            kept = list(self.channels.pop((sender, receiver)))[: unread.count(receiver)]
+            if kept:
+                self.channels[sender, receiver] = deque(parcel._replace(is_left=True) for parcel in kept)
         for correlation_id, pair in list(self.in_flight.items()):
             if pair[0] == sender and pair[1] in receivers:
                 del self.in_flight[correlation_id]
         return closed
 
+    def is_out(self, sender: int, receiver: int) -> bool:
+        """Return whether the sender waits for the answer to a request that the receiver has not begun to handle."""
+        waiting = self.channels.get((sender, receiver), ())
+        return (sender, receiver) not in self.in_flight.values() and any(not parcel.is_left for parcel in waiting)
+
     def unread(self, sender: int, frozen: Collection[int]) -> list[int]:
-        """The receivers, of those that are frozen, in whose sockets a request of this sender lies that nobody has read."""
-        busy = set(self.in_flight.values())
-        return sorted(to for by, to in self.channels if by == sender and to in frozen and (by, to) not in busy)
+        """Return the receiver of each request of this sender that lies in the socket of a frozen broker and has not been read.
+
+        On each channel these are the requests that were left there, and the request that is out.
+        """
+        pairs = [(sender, to) for to in sorted(frozen) if (sender, to) in self.channels]
+        return [to for by, to in pairs for _ in range(self._left(by, to) + self.is_out(by, to))]
+
+    def _left(self, sender: int, receiver: int) -> int:
+        return sum(parcel.is_left for parcel in self.channels[sender, receiver])
 
     def left_by_dead(self, receiver: int, living: Mapping[int, int]) -> list[int]:
-        """The senders of what lies unread with this receiver, whose processes, by incarnation, do not live any more."""
-        firsts = ((by, parcels[0].record) for (by, to), parcels in self.channels.items() if to == receiver)
-        return sorted(by for by, record in firsts if living.get(by) != record.incarnation)
+        """Return the sender of each request that lies unread with this receiver and whose answer no process waits for.
 
-    def forget(self, broker: int, unread: Collection[int], left: Collection[int]) -> None:
-        """A process is gone: what it had queued is gone but for the one request that lies `unread` with each of these receivers.
+        Its process, by incarnation, does not live any more, or has closed the connection.
+        """
+        parcels = [(by, parcel) for (by, to), waiting in sorted(self.channels.items()) if to == receiver for parcel in waiting]
+        return [by for by, parcel in parcels if parcel.is_left or living.get(by) != parcel.record.incarnation]
+
+    def forget(self, broker: int, unread: Sequence[int], left: Sequence[int]) -> None:
+        """A process is gone: what it had queued is gone but for the requests that lie `unread` with these receivers.
 
         What these senders had `left` with it is gone too, and what it was asked is asked again.
         """
         for pair, parcels in [(pair, parcels) for pair, parcels in self.channels.items() if broker in pair]:
-            kept = list(parcels)[:1] if pair[1] in unread else [] if pair[0] == broker else list(parcels)[pair[0] in left :]
+            begin, end = (0, unread.count(pair[1])) if pair[0] == broker else (left.count(pair[0]), None)
+            kept = list(parcels)[begin:end]
             self.channels[pair] = deque(kept)
             if not kept:
                 del self.channels[pair]
         self.in_flight = {key: pair for key, pair in self.in_flight.items() if broker not in pair}
+        self.thawed = {pair for pair in self.thawed if broker not in pair}
         self.fetching = {key: found for key, found in self.fetching.items() if key in self.in_flight}
         self.held = {key: held for key, held in self.held.items() if held.broker != broker}
         self.questions.pop(broker, None)
@@ -147,6 +176,7 @@ class Network:
         pair = self.in_flight.pop(correlation_id, None)
         if pair is None:
             return None
+        self.thawed.discard(pair)
         parcel = self.channels[pair].popleft()
         if not self.channels[pair]:
             del self.channels[pair]

@@ -160,7 +160,8 @@ class Player:
         if bids and (hearing := [a for a in routine if a[0] in LOCAL and a not in bids and a[2:] != ("main",)]):
             return hearing[0]
         mine = [action for action in routine if action[0] in LOCAL and action[1] == self.winner]
-        following = (mine or bids or routine)[0]
+        awaited = [] if not bids or self.winner is None else [a for a in routine if a[:2] == ("request", self.winner)]
+        following = (mine or awaited or bids or routine)[0]
         if following[0] == "ask":
             return next((("ask", broker) for broker in self.recorded.at_once if ("ask", broker) in routine), following)
         return self._next_fetch(routine, following) if following[0] == "fetch" else following
@@ -236,9 +237,10 @@ class Player:
                 self._settle(but="expire")
 
     def pause(self, brokers: Any) -> None:
-        """Stopped until its session has ended."""
+        """Stopped until its session has ended; a broker that is frozen already stays so."""
         for broker in _list(brokers):
-            self.world.step(("freeze", broker))
+            if not (broker in self.world.processes and self.world.processes[broker].frozen):
+                self.world.step(("freeze", broker))
             if self.waits:
                 self.world.step(("expire", broker))
 

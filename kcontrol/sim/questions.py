@@ -10,13 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kcontrol.events import (
-    AlterIsrReceived,
-    AlterIsrResponse,
-    ControlledShutdown,
-    ControlledShutdownResponse,
-    Event,
-)
+from kcontrol.events import AlterIsrReceived, AlterIsrResponse, ControlledShutdown, ControlledShutdownResponse, Event
 from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import RecordId
 from kcontrol.sim.exchange import begin_if_idle, hears
@@ -148,16 +142,12 @@ def waits_for(world: World, n: int) -> int | None:
     return None
 
 
-def can_time_out(world: World, n: int, target: int) -> bool:
-    """Return whether a broker's AlterIsr waits for this frozen controller."""
-    return hears(world, n) and waits_for(world, n) == target
+def record_of(world: World, n: int) -> RecordId:
+    """Return the record of the first AlterIsr that a broker waits with."""
+    return next(question.record for question in world.network.questions[n] if question.api == "AlterIsr")
 
 
-def time_out(world: World, n: int, target: int) -> None:
-    """End a broker's connection to a frozen controller after `controller.socket.timeout.ms`: it asks the later controller."""
-    questions = [question for question in world.network.questions[n] if question.api == "AlterIsr"]
-    _take_back(questions)
-    if world.is_simulated:
-        world.now_ms += world.settings.config.controller_socket_timeout_ms
-    world.processes[n].driver.log("time_out", questions[0].record, to=target)
+def give_up(world: World, n: int, target: int) -> None:
+    """End a leader's connection to a frozen controller: the leader asks the later controller."""
+    _take_back([question for question in world.network.questions[n] if question.api == "AlterIsr"])
     look_again(world, n, target)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from kcontrol.errors import UserError
 from kcontrol.runtime.journal import Record
-from kcontrol.sim import held_answers
+from kcontrol.sim import held_answers_1_0
 from kcontrol.sim.recorded_step import RecordedStep, counts
 from kcontrol.sim.world import Action, World
 from kcontrol.znodes import BROKER_IDS, CONTROLLER
@@ -89,7 +89,7 @@ class RecordedChoices:
         """Return the ends of fetches from frozen leaders where the recorded step has more handled LeaderAndIsr than ours."""
         told = [(r["by"], r["to"], r["api"]) for r in self.step.get("requests", ())]
         found = []
-        for broker, correlation_id in held_answers.waiting(self.world):
+        for broker, correlation_id in held_answers_1_0.waiting(self.world):
             sender, _ = self.world.network.in_flight.get(correlation_id, (None, None))
             done = [(r.fields["channel"], r.fields["api"]) for r in self.world.journal.since(self._began) if r.kind == "answered"]
             if told.count((sender, broker, "LeaderAndIsr")) > done.count((f"{sender}>{broker}", "LeaderAndIsr")):

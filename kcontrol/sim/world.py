@@ -16,7 +16,7 @@ from kcontrol.runtime.driver import Driver
 from kcontrol.runtime.journal import JOURNAL_VERSION, OUTSIDE, Journal, Record, RecordId
 from kcontrol.runtime.zk_memory import MemoryZooKeeper
 from kcontrol.runtime.zookeeper import Client, ConnectionLoss, ZooKeeper, ask_twice
-from kcontrol.sim import acts, causes, data, exchange, groups, held_answers, lives, network, process, questions
+from kcontrol.sim import acts, causes, data, exchange, groups, held_answers_1_0, lives, network, process, questions, timeouts
 from kcontrol.sim.fingerprint import fingerprint
 from kcontrol.sim.network import Network
 from kcontrol.sim.process import Ghost, Notice, Process
@@ -222,10 +222,8 @@ class World:
         self.network.post(driver.node, requests, record)
 
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
-        closed = self.network.close(driver.node, brokers)
-        if closed:
-            (learnt,) = self.journal.since(len(self.journal) - 1)
-            driver.log("close_channels", learnt.id, to=closed)
+        (learnt,) = self.journal.since(len(self.journal) - 1)
+        timeouts.close(self, driver, brokers, learnt.id)
 
     def ask(self, driver: Driver, question: Ask, record: RecordId) -> None:
         asked = network.Question(question.api, question.body, record, question.to)
@@ -236,7 +234,7 @@ class World:
         questions.note_controller(self, driver)
         if groups.note_answer(self, correlation_id, body, record) or data.note_answer(self, driver, correlation_id, body, record):
             return
-        if not held_answers.holds_back(self, driver, correlation_id, body):
+        if not held_answers_1_0.holds_back(self, driver, correlation_id, body):
             self.answer(driver, correlation_id, body, record)
 
     def answer(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
@@ -245,7 +243,7 @@ class World:
             (sender, receiver), parcel = answered
             self.log("answered", record, channel=f"{sender}>{receiver}", api=parcel.api)
             asker = self.processes.get(sender)
-            if asker and asker.driver.incarnation != parcel.record.incarnation:
+            if asker and (parcel.is_left or asker.driver.incarnation != parcel.record.incarnation):
                 asker = None
             event = network.response_event(parcel, receiver, body, asker.driver.controller) if asker else None
             if event and asker and type(event) in DESIGNS[asker.driver.controller.rules.design]:  # 0.8 has no such callbacks

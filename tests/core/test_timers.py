@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcontrol.config import BrokerConfig
-from kcontrol.replica.isr_announcements import PROPAGATION_TIMER
+from kcontrol.replica.isr_announcements_2_6 import PROPAGATION_TIMER
 from kcontrol.sim.world import World
 from tests.core.support import cluster, of_kind, until
 

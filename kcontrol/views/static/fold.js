@@ -80,6 +80,8 @@ function emptyLog() {
 
 // ---------------------------------------------------------------- one function for each kind: state, the record's node, fields, record
 
+const count = (brokers, broker) => (brokers ?? []).filter((one) => one === broker).length;
+
 const start = (s, n, f) => { s.nodes[f.broker] = emptyNode(s); };
 
 function stop(s, n, f) {
@@ -87,8 +89,7 @@ function stop(s, n, f) {
   for (const pair of Object.keys(s.channels)) {
     const [sender, receiver] = pair.split(">").map(Number);
     if (![sender, receiver].includes(f.broker)) continue;
-    const from = f.left?.includes(sender) && sender !== f.broker ? 1 : 0;
-    const kept = s.channels[pair].slice(from, f.unread?.includes(receiver) ? 1 : sender === f.broker ? 0 : undefined);
+    const kept = sender === f.broker ? s.channels[pair].slice(0, count(f.unread, receiver)) : s.channels[pair].slice(count(f.left, sender));
     if (kept.length) s.channels[pair] = kept;
     else delete s.channels[pair];
   }
@@ -209,7 +210,14 @@ function duplicate(s, n, f) {
   waiting.unshift(waiting[0]);
 }
 
-const closeChannels = (s, n, f, r) => { for (const receiver of f.to) delete s.channels[`${r.id[0]}>${receiver}`]; };
+function closeChannels(s, n, f, r) {
+  for (const receiver of f.to) {
+    const pair = `${r.id[0]}>${receiver}`;
+    const kept = (s.channels[pair] ?? []).slice(0, count(f.unread, receiver));
+    if (kept.length) s.channels[pair] = kept;
+    else delete s.channels[pair];
+  }
+}
 
 const ask = (s, n, f, r) => { (s.questions[r.id[0]] ??= []).push({ record: r.id.join("."), api: f.api, body: f.body }); };
 
