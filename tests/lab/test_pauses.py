@@ -7,11 +7,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kcontrol import Lab
 from kcontrol.errors import UserError
+from kcontrol.lab import stage
 from kcontrol.runtime.embedded import EmbeddedZooKeeper
 from kcontrol.runtime.fold import fold
 from kcontrol.runtime.journal import Record, why
@@ -168,6 +171,30 @@ def test_an_act_while_zookeeper_is_away(opened: Callable[..., Lab], wire: Wire) 
     for session in sessions(lab):
         session._patience_s = PATIENCE_S
     assert lab.create_topic("v", [[1]]).run().partitions().leader["v-0"] == 1
+
+
+@pytest.mark.parametrize("jump_ms", [24 * 3_600_000, -3_600_000])
+def test_a_jump_of_the_wall_clock(
+    opened: Callable[..., Lab], server: EmbeddedZooKeeper, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, jump_ms: int
+) -> None:
+    """A wall clock that jumps a day forward or an hour back ends no session and fires no timer; the journal has its times.
+
+    Only the clock that the lab reads is replaced: kazoo and ZooKeeper measure sessions by monotonic clocks.
+    """
+    shift_ns = [0]
+    monkeypatch.setattr(stage, "time", SimpleNamespace(time_ns=lambda: time.time_ns() + shift_ns[0]))
+    lab = opened(3, zookeeper=f"{server.hosts}/jump-{abs(jump_ms)}", topics=TOPICS)
+    before = lab.create_topic("v", [[1, 2]]).records[-1]
+    shift_ns[0] = jump_ms * 1_000_000
+    lab.run().kill(2).run()
+    assert lab.partitions().leader.to_dict() == {"t-0": 3, "t-1": 1, "v-0": 1}
+    after = lab.records[lab.records.index(before) + 1 :]
+    assert not {"session_lost", "reopen", "fire"} & {record.kind for record in after}
+    assert {record.at_ms > before.at_ms for record in after} == {jump_ms > 0}
+    require_truth(lab)
+    assert lab.heard(1).waited_ms.max() > jump_ms and not lab.statistics().empty  # tables of durations are made all the same
+    lab.save(tmp_path / "jump.jsonl")
+    assert len(Lab.open(tmp_path / "jump.jsonl").records) == len(lab.records)
 
 
 @pytest.mark.slow
