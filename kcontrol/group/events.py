@@ -1,6 +1,6 @@
 """What can happen to a coordinator: requests of clients, timers that fire, writes that end, partitions that come and go.
 
-What is timed or random comes in the event: `timestamp_ms` is set by whoever queues it, `uuid` is what a new member id ends with.
+Time and randomness come in the event: the driver sets `timestamp_ms` when it queues the event, and `uuid` ends a new member id.
 An answer goes to `correlation_id`.
 """
 
@@ -14,16 +14,23 @@ from kcontrol.events import Event
 from kcontrol.group.model import GroupProtocol, Member, OffsetAndMetadata
 from kcontrol.model import TopicPartition
 
+
+@dataclass(frozen=True, slots=True)
+class Timed(Event):
+    """The base of all events that need the time: the driver sets `timestamp_ms` when it queues the event."""
+
+    timestamp_ms: int = field(default=0, kw_only=True)
+
+
 # ---------------------------------------------------------------- requests
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRequest(Event):
+class GroupRequest(Timed):
     """The base of all requests to a coordinator."""
 
     correlation_id: str
     group_id: str
-    timestamp_ms: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,74 +126,66 @@ class ListGroups(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteGroups(Event):
+class DeleteGroups(Timed):
     correlation_id: str
     group_ids: tuple[str, ...]
-    timestamp_ms: int = 0
 
 
 # ---------------------------------------------------------------- timers
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTimedOut(Event):
+class SessionTimedOut(Timed):
     """Nothing has been heard of a member for its session timeout, or a newcomer has waited too long."""
 
     group_id: str
     member_id: str
-    timestamp_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class PendingMemberTimedOut(Event):
+class PendingMemberTimedOut(Timed):
     """A member id was handed out and not used."""
 
     group_id: str
     member_id: str
-    timestamp_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class JoinTimedOut(Event):
+class JoinTimedOut(Timed):
     """The join phase after this generation has lasted as long as it may."""
 
     group_id: str
     generation: int
-    timestamp_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class InitialJoinTimedOut(Event):
+class InitialJoinTimedOut(Timed):
     """The first wait of an Empty group is over; `remaining_ms` is by how much it can still be made longer."""
 
     group_id: str
     generation: int
     delay_ms: int
     remaining_ms: int
-    timestamp_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class SyncTimedOut(Event):
+class SyncTimedOut(Timed):
     """The members of this generation have had time to ask for their assignments."""
 
     group_id: str
     generation: int
-    timestamp_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class ExpireOffsets(Event):
+class ExpireOffsets(Timed):
     """It is time to look for offsets that nobody needs any more."""
-
-    timestamp_ms: int = 0
 
 
 # ---------------------------------------------------------------- writes that have ended
 
 
 @dataclass(frozen=True, slots=True)
-class Appended(Event):
+class Appended(Timed):
     """The base of these: the log has put in `error` ("NONE" is success) and where the batch begins.
 
     `incarnation` is the number of the group that wrote, so that a later group of its name is told apart.
@@ -196,7 +195,6 @@ class Appended(Event):
     incarnation: int = field(default=0, kw_only=True)
     error: str = field(default="NONE", kw_only=True)
     base_offset: int = field(default=-1, kw_only=True)
-    timestamp_ms: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,21 +231,19 @@ class OffsetsStored(Appended):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionElected(Event):
+class PartitionElected(Timed):
     """This broker leads the partition; `coordinator_epoch` is its leader epoch."""
 
     partition: int
     coordinator_epoch: int | None = None
-    timestamp_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionResigned(Event):
+class PartitionResigned(Timed):
     """This broker does not lead the partition any more."""
 
     partition: int
     coordinator_epoch: int | None = None
-    timestamp_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

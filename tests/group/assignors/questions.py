@@ -1,6 +1,8 @@
 """Random questions for Kafka's assignors: partitions, and members with their topics, owned partitions and generations.
 
-Usage, with the jars of Kafka 2.8.2 in JARS: python -m tests.group.assignors.questions | java -cp 'JARS/*' Assign.java > assigned_2_8_2.txt
+Usage, in this folder and with the jars of Kafka 2.8.2 in JARS:
+
+    python -m tests.group.assignors.questions | java -cp 'JARS/*' Assign.java > assigned_2_8_2.txt
 """
 
 from __future__ import annotations
