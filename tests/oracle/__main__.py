@@ -12,9 +12,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from kazoo.exceptions import KazooException
+
 from kcontrol.errors import UserError
 from tests.kafka_jars import SCALA
 from tests.oracle.judging import Verdict, keep, shrunk, verdict
+from tests.oracle.quiet import OutOfTime
 from tests.oracle.scenarios import scenario, words_of
 from tests.parts import ROOT
 
@@ -23,7 +26,7 @@ KEPT = ROOT / "work" / "oracle"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Go through the scenarios; return 1 if one of them differs."""
+    """Go through the scenarios; return 1 if one of them differs or cannot be recorded, 2 where there are no brokers."""
     parser = argparse.ArgumentParser(prog="python -m tests.oracle", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--release", required=True, choices=list(SCALA))
     parser.add_argument("--seed", type=int, required=True)
@@ -34,17 +37,21 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no broker is left running
     words: Counter[str] = Counter()
     numbers = range(chosen.first, chosen.first + chosen.count)
-    made = differing = with_two = 0
+    made = differing = with_two = lost = 0
     try:
         for number in numbers:
             one = scenario(chosen.release, chosen.seed, number)
-            found = verdict(one, chosen.release)
+            said = f"{chosen.release} seed {chosen.seed} scenario {number}:"
+            try:
+                found = verdict(one, chosen.release)
+            except (OutOfTime, KazooException, RuntimeError) as problem:
+                print(said, f"could not be recorded: {type(problem).__name__} {problem}", flush=True)
+                lost += 1
+                continue
             made += 1
             words.update({next(iter(step)) for step in one["steps"]})
             with_two += len(found.controllers) > 1
-            print(
-                f"{chosen.release} seed {chosen.seed} scenario {number}: {found.result.difference or 'no difference'}", flush=True
-            )
+            print(said, found.result.difference or "no difference", flush=True)
             differing += found.differs and differs_again(found, chosen.release, chosen.keep)
     except KeyboardInterrupt:
         print("stopped")
@@ -52,8 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(problem)
         return 2
     print(table(words, made, with_two, chosen.release))
-    print(f"{made - differing} passed, {differing} failed")
-    return 1 if differing else 0
+    print(f"{made - differing} passed, {differing} failed{f', {lost} not recorded' if lost else ''}")
+    return 1 if differing or lost else 0
 
 
 def differs_again(found: Verdict, release: str, folder: Path) -> bool:

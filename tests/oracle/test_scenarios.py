@@ -17,6 +17,7 @@ from tests.oracle import __main__ as command
 from tests.oracle import judging
 from tests.oracle.judging import Verdict, shrunk
 from tests.oracle.model import MOST_REPLICAS, WORDS, Model
+from tests.oracle.quiet import OutOfTime
 from tests.oracle.scenarios import FEWEST, MOST, is_possible, numbers, scenario, words_of
 
 MANY = 60
@@ -155,6 +156,25 @@ def test_a_difference_that_does_not_repeat_is_said_and_kept(
     assert command.main(["--release", "2.8.2", "--seed", "1", "--count", "1", "--keep", str(tmp_path)]) == 0
     assert "the second recording shows no difference; the first one is kept" in capsys.readouterr().out
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_scenario_that_cannot_be_recorded_does_not_end_a_night(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A scenario that takes too long is said and counted, the next one is recorded, and the exit code is 1."""
+    record, judge = differs_if("nothing")
+    monkeypatch.setattr(judging, "judged", judge)
+
+    def verdict(one: dict[str, Any], release: str) -> Verdict:
+        if one["name"] == "random-1-0":
+            raise OutOfTime("the scenario took too long")
+        return judging.verdict(one, release, record)
+
+    monkeypatch.setattr(command, "verdict", verdict)
+    assert command.main(["--release", "2.8.2", "--seed", "1", "--count", "2"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "2.8.2 seed 1 scenario 0: could not be recorded: OutOfTime the scenario took too long"
+    assert said[-1] == "1 passed, 0 failed, 1 not recorded"
 
 
 def test_controllers_are_counted_from_the_recording() -> None:
