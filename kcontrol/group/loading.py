@@ -120,7 +120,7 @@ def _install(context: GroupContext, loaded: Loaded, now_ms: int) -> Handler:
         if group is None or group_id in context.groups:
             continue
         if not context.rules.keeps_empty_groups:
-            group = group.but(state=STABLE)
+            group = group.but(state=STABLE, protocol_type=group.protocol_type or "")  # 0.9 keeps an empty type
         yield keep(group.but(subscribed_topics=subscribed_topics(group)))
         for member in group.members.values():
             yield touch(group_id, member)
