@@ -178,8 +178,11 @@ class Player:
     def _waits(self, action: Any) -> bool:
         """Whether this has to wait until a slow broker has fetched once more: that it hears of requests or ends, or a timer.
 
-        The end of a broker that stops by itself waits for what ZooKeeper saw before it.
+        The end of a broker that stops by itself, and the new session of a broker whose session has ended, wait for the writes
+        that ZooKeeper saw before.
         """
+        if action[0] in ("renew", "reconnect") and self.written < self.recorded.writes_before_the_new_session_of(action[1]):
+            return True
         if action[0] == "exit" and self.written < self.recorded.writes_before_the_end_of(action[1]):
             return True
         late = action == ("exit", self.slow) or (action[0], action[-1]) == ("request", self.slow)

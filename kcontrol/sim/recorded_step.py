@@ -83,6 +83,11 @@ class RecordedStep:
         """Return how many writes of brokers come before the end of this broker's session; 0 where it does not end."""
         return _writes_of_brokers(self.writes[: self.end_of(broker)]) if broker in self.closes() else 0
 
+    def writes_before_the_new_session_of(self, broker: int) -> int:
+        """Return how many writes of brokers come before this broker opens a session; 0 where it opens none."""
+        opened = next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("open", broker)), 0)
+        return _writes_of_brokers(self.writes[:opened])
+
     def _span(self, word: str, argument: Any) -> tuple[int, int]:
         """Return where the writes of an act begin and end; the death of a broker comes after its last write."""
         rest = range(self.at, len(self.writes))
