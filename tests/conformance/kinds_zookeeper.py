@@ -85,7 +85,7 @@ _PARTITION_LIST = Codec(lambda v: znodes.encode_partition_list(partitions(v)), z
 
 _CONTROLLER = Codec(
     lambda value: znodes.encode_controller(value["broker"], value["timestamp"]),
-    lambda data: {"broker": znodes.decode_controller(data)},
+    lambda data: {"broker": znodes.decode_controller(data, or_bare_id=False)},  # the cases are of 1.1 and later
 )
 
 CODECS = {
