@@ -40,6 +40,7 @@ TAKEN: dict[str, dict[str, Taken]] = {
         "replica.lag.time.max.ms":                 Taken((("0.8.0", "long"),), (("0.8.0", 1), ("0.8.1", 500))),
         "controlled.shutdown.max.retries":         Taken((("0.8.0", "int"),), (("0.8.0", 0),)),
         "controlled.shutdown.retry.backoff.ms":    Taken((("0.8.0", "int"), ("0.9.0", "long")), (("0.8.0", 0),)),
+        "controller.socket.timeout.ms":            Taken((("0.8.0", "int"),), (("0.8.0", 1),)),
         "auto.leader.rebalance.enable":            Taken((("0.8.1", "boolean"),)),
         "leader.imbalance.per.broker.percentage":  Taken((("0.8.1", "int"),), (("0.8.1", 0),)),
         "leader.imbalance.check.interval.seconds": Taken((("0.8.1", "int"), ("0.9.0", "long")), (("0.8.1", 1),)),

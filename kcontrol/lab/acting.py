@@ -90,6 +90,10 @@ class Acts(Moment):
         """Break the connection before `receiver` can answer: it hears the same request twice."""
         return self._act("duplicate", *self._channel(sender, receiver))
 
+    def fetch_timeout(self, broker: int) -> Self:
+        """End a follower's wait for its fetch from a frozen leader: it then answers the request that it holds (0.8 to 1.0)."""
+        return self._act("fetch_timeout", self._alive(broker))
+
     # ---------------------------------------------------------------- records and disks
 
     def produce(self, partition: str, value: object, acks: object = "all", broker: int | None = None) -> Self:

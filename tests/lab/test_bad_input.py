@@ -158,7 +158,7 @@ def test_no_java_and_spark_is_optional(folder: Path) -> None:
     assert done.returncode == 0 and done.stderr == ""
     said, shown, fact = done.stdout.splitlines()
     assert said == shown and "Java" in said
-    assert fact.startswith("rows: open")
+    assert fact.startswith("○ rows: open")
 
 
 # ---------------------------------------------------------------- files

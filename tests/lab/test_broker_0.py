@@ -14,7 +14,7 @@ from kcontrol.runtime import journal
 from kcontrol.runtime.journal import OUTSIDE
 from kcontrol.views import picture, text
 
-OTHER = 7777  # sorted, it comes as broker 0 does before the two that both runs have
+OTHER = 7886  # in every order of the replica machine it comes where broker 0 comes, beside the two that both runs have
 BOTH = (8888, 9999)
 RELEASES = ("0.8.1", "2.8")
 TABLES = ("partitions", "replicas", "brokers", "znodes", "watches", "controllers", "requests", "statistics", "journal")

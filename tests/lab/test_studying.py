@@ -138,7 +138,8 @@ def test_long_texts_are_shown_whole(four: Lab) -> None:
     four.kill(1).run()
     shown = four.handled("BrokerChange")[["kind", "what"]]
     assert max(map(len, shown.what)) > 60
-    assert all(what in repr(shown) and what in shown._repr_html_() for what in shown.what)
+    html = shown._repr_html_().replace("<wbr>", "")  # where a browser may break a name
+    assert all(what in repr(shown) and what in html for what in shown.what)
 
 
 def test_the_handler_that_only_looks_is_passed_over(four: Lab) -> None:

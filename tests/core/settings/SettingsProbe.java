@@ -14,6 +14,7 @@ public class SettingsProbe {
         {"leader.imbalance.per.broker.percentage", "leaderImbalancePerBrokerPercentage"},
         {"leader.imbalance.check.interval.seconds", "leaderImbalanceCheckIntervalSeconds"},
         {"min.insync.replicas", "minInSyncReplicas"},
+        {"controller.socket.timeout.ms", "controllerSocketTimeoutMs"},
     };
     static final String[] TOPIC = {"unclean.leader.election.enable", "min.insync.replicas", "no.such.setting"};
     static final String[] TEXTS = {"true", "false", "True", "FALSE", " true ", "yes", "no", "0", "1", "-1", "-5", "+7", " 7 ", "7.0", "7.5", "1e3",
