@@ -18,6 +18,7 @@ from kcontrol.views.meanings import MEANINGS
 from kcontrol.views.text import short
 from kcontrol.views.twin import write_html
 from kcontrol.views.viewer import Viewer
+from tests.lab.test_broker_0 import OTHER
 from tests.views.support import NASTY, cluster, group_story, random_run, story
 
 pytestmark = [pytest.mark.chromium, pytest.mark.serial]
@@ -432,11 +433,10 @@ def test_broker_0_is_drawn_as_any_other(open_page: Open) -> None:
             go(page, at)
             found.append(page.evaluate("() => document.querySelector('.kc').outerHTML"))
         page.close()
-        return [
-            re.sub(r"(?<!\d)7777(?!\d)", "0", re.sub(r'("port":|127\.0\.0\.1:|dataLength )\d+', r"\1*", html)) for html in found
-        ]
+        without_ports = [re.sub(r'("port":|127\.0\.0\.1:|dataLength )\d+', r"\1*", html) for html in found]
+        return [re.sub(rf"(?<!\d){OTHER}(?!\d)", "0", html) for html in without_ports]
 
-    mine, theirs = drawn(0), drawn(7777)
+    mine, theirs = drawn(0), drawn(OTHER)
     assert len(mine) == len(theirs) >= 12
     for one, other in zip(mine, theirs, strict=True):
         assert re.findall(r"<[^>]*>[^<]*", one) == re.findall(r"<[^>]*>[^<]*", other)

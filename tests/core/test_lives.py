@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kcontrol.effects import Transaction
@@ -15,6 +17,19 @@ from tests.core.support import T0, alone, cluster, of_kind, stored, until, waits
 def active(world: World) -> list[int]:
     """The brokers that take themselves for controller."""
     return [n for n, p in world.processes.items() if p.driver.controller.is_active]
+
+
+def test_each_broker_takes_the_next_thousand_producer_ids() -> None:
+    """Three brokers that start one after the other write 0 to 999, 1000 to 1999 and 2000 to 2999.
+
+    Source: ProducerIdManager.getNewProducerIdBlock (0.11 to 2.8).
+    """
+    written = [
+        r.fields["ops"][0][2] for r in of_kind(cluster({}, release="2.4"), "write") if "block_start" in str(r.fields["ops"])
+    ]
+    blocks = [json.loads(data) for data in written]
+    found = [(block["broker"], block["block_start"], block["block_end"]) for block in blocks]
+    assert found == [(1, "0", "999"), (2, "1000", "1999"), (3, "2000", "2999")]
 
 
 def test_a_broker_that_comes_back_too_early_exits() -> None:

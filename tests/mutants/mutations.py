@@ -112,6 +112,8 @@ def _is_prose(child: ast.AST, parent: ast.AST) -> bool:
     match child:
         case ast.Expr(value=ast.Constant()) | ast.Assert() | ast.JoinedStr() | ast.Import() | ast.ImportFrom():
             return True
+        case ast.keyword(arg="strict"):  # of zip: an assertion
+            return True
         case ast.If(test=ast.Name("TYPE_CHECKING")):
             return True
         case ast.Assign(targets=[ast.Name(name)]) if isinstance(parent, ast.Module):
