@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kcontrol.model import ReplicaAssignment
 from kcontrol.znodes import TopicZnode, decode_topic, encode_topic, topic_path
 from tests.core.support import T0, cluster, of_kind, stored
@@ -74,3 +76,19 @@ def test_a_topic_whose_replicas_are_all_dead_waits_for_them() -> None:
     world.step(("start", 4))
     world.run()
     assert stored(world) == {"a-0": (4, (4,))}
+
+
+@pytest.mark.parametrize("release", ["1.1", "2.4", "2.8", "3.9"])
+def test_a_topic_that_is_gone_when_its_expansion_is_handled_gains_nothing(release: str) -> None:
+    """The znode of t is written and then deleted before the controller reads it: no handler fails, and t is forgotten.
+
+    Source: KafkaZkClient.getFullReplicaAssignmentForTopics, `case Code.NONODE` (2.8).
+    """
+    world = cluster({"t": ((2, 3),)}, release=release)
+    before = len(world.journal.records)
+    world.step(("set", topic_path("t"), '{"version":1,"partitions":{"0":[2,3],"1":[3,2]}}'))
+    for below in ("/partitions/0/state", "/partitions/0", "/partitions", ""):
+        world.step(("delete", topic_path("t") + below))
+    world.run()
+    assert of_kind(world, "fail", before) == []
+    assert world.processes[1].driver.controller.assignments == {}
