@@ -117,7 +117,7 @@ def keep(group: Group) -> Learn:
 
 
 def unloaded_name(group_id: str, incarnation: int) -> str:
-    """Return how a group that has been unloaded is told from others of its name."""
+    """Return the key of an unloaded group: its id and the number of its incarnation."""
     return f"{group_id} {incarnation}"
 
 

@@ -188,7 +188,7 @@ class ExpireOffsets(Timed):
 class Appended(Timed):
     """The base of these: the log has put in `error` ("NONE" is success) and where the batch begins.
 
-    `incarnation` is the number of the group that wrote, so that a later group of its name is told apart.
+    `incarnation` is the number of the group that wrote, which a later group of this name does not share.
     """
 
     group_id: str

@@ -41,13 +41,18 @@ def listens(release: str) -> set[tuple[str, bool]]:
     return found | ({CONTROLLER_EPOCH} if release in EARLY else set())
 
 
+def replace_controller(world: World) -> None:
+    """Freeze broker 1, the controller, and end its session: another broker becomes controller."""
+    world.step(("freeze", 1))
+    world.step(("expire", 1))
+    world.run()
+
+
 def second_controller(release: str) -> World:
     """Broker 1 was controller and is frozen with its session ended; of brokers 2 and 3 one has become controller."""
     config = BrokerConfig(delete_topic_enable=True)
     world = cluster({"t": ((2, 3),)}, release=release, config=config)
-    world.step(("freeze", 1))
-    world.step(("expire", 1))
-    world.run()
+    replace_controller(world)
     return world
 
 
@@ -77,9 +82,7 @@ def test_a_broker_that_resigned_listens_to_no_moving_partition(release: str) -> 
     world.step(("freeze", 4))
     world.step(("create", REASSIGN_PARTITIONS, encode_reassignment({TopicPartition("t", 0): (2, 4)}).decode()))
     world.run()
-    world.step(("freeze", 1))
-    world.step(("expire", 1))
-    world.run()
+    replace_controller(world)
     world.step(("thaw", 1))
     world.run()
     assert world.processes[1].driver.watched == {("/controller", DATA)}
@@ -93,9 +96,7 @@ def test_a_broker_that_resigned_remembers_nothing_of_the_cluster(release: str) -
     world.step(("create", "/admin/delete_topics/u", ""))
     world.step(("create", REASSIGN_PARTITIONS, encode_reassignment({TopicPartition("t", 0): (2, 4)}).decode()))
     world.run()
-    world.step(("freeze", 1))
-    world.step(("expire", 1))
-    world.run()
+    replace_controller(world)
     world.step(("thaw", 1))
     world.run()
     resigned, other = world.processes[1].driver, world.processes[4].driver

@@ -81,7 +81,7 @@ def test_the_removal_of_a_frozen_broker_waits_for_its_request(release: str, wait
 
 @pytest.mark.parametrize(("release", "reads"), [("1.1", True), ("2.8", True), ("0.9", False)])
 def test_a_frozen_broker_reads_what_was_left_in_its_socket(release: str, reads: bool) -> None:
-    """The request that was out when the channel was closed is handled after the thaw, and nobody hears the answer; not by 0.9.
+    """A thawed broker handles the request of a closed channel, and its answer reaches no broker; 0.9 drops the request.
 
     Source: Selector.close (0.9.0.1, 0.10.2.2); the recordings resign-frozen-broker of 1.1.1 and 2.8.2.
     """

@@ -4,6 +4,7 @@ One ZooKeeper 3.5.9 and the brokers run as processes on 127.0.0.1. Writes are re
 transitions from state-change.log, requests from the request log of the broker that receives them.
 """
 
+import contextlib
 import json
 import logging
 import shutil
@@ -14,6 +15,7 @@ import time
 from pathlib import Path
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
 
 from kcontrol.errors import UserError
 from tests.kafka_jars import jars
@@ -120,11 +122,10 @@ class Run(Steps):
     def close(self):
         for b in getattr(self, "brokers", {}).values():
             b.reap()
-        try:
-            self.tool.stop()
-            self.tool.close()
-        except Exception:
-            pass
+        if tool := getattr(self, "tool", None):  # a recording that fails early has none
+            with contextlib.suppress(KazooException):  # the server may have ended before
+                tool.stop()
+                tool.close()
         if self.zk and self.zk.poll() is None:
             self.zk.kill()
             self.zk.wait()
