@@ -1,1 +1,1 @@
-"""What kcontrol costs, as ratios against a peer in the same run. Results with date and command: RESULTS.md."""
+"""Measure kcontrol, as ratios to a peer in the same run. RESULTS.md has the results with date and command."""

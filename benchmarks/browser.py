@@ -1,9 +1,9 @@
-"""How soon the first live picture stands, and how long a click takes until it is painted, in a real JupyterLab.
+"""Measure the time to the first live picture, and from a click to its paint, in a real JupyterLab.
 
 Usage: python -m benchmarks.browser [--clicks 50]
 
-Paint is the second animation frame after the picture has changed. The peer of a step back and forth in the viewer, which needs no
-kernel, is the viewer's step button, which goes through the kernel; both are clicked in the same run.
+The paint is the second animation frame after the change of the picture. The viewer's buttons back and forward, which need no
+kernel, are compared with its step button, which needs the kernel; both are clicked in one run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, sync_playwright
 
-from kcontrol.lab.doctor import find_chromium
+from kcontrol.install.doctor import find_chromium
 from tests.browser.support import Desk, jupyterlab, notebook
 from tests.views.support import CHROMIUM
 
@@ -34,7 +34,7 @@ WATCH = """() => {
 
 
 def clicks(page: Page, buttons: list[Locator], count: int) -> list[float]:
-    """Click the buttons in turn, each once its paint has been seen; milliseconds of all but the first five."""
+    """Click the buttons in turn, each after the paint of the last click; return the ms of all clicks but the first five."""
     page.evaluate("() => { window.kcPaints = []; }")
     for number in range(count + 5):
         buttons[number % len(buttons)].click()

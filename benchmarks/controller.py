@@ -1,10 +1,10 @@
-"""What creation, a broker's death and a failover cost at scale, on the in-memory ZooKeeper, through the product's own handlers.
+"""Measure a topic's creation, a broker's death and a failover at scale, with kcontrol's handlers and the ZooKeeper in memory.
 
 Usage: python -m benchmarks.controller [--partitions 10000 30000 100000] [--replication 3] [--brokers 6] [--rounds 3]
 
-The journal is on. Seconds are those of the processor. The last lines compare with the sketch that the core grew from: leaders
-only, that is with no requests on their way, and journal in memory: once with the sketch as it stands, whose `actions` list what
-could go wrong before each step, and once without that list.
+The journal is on. Seconds are processor time. The last lines compare with the sketch from which the core was developed, without
+delivery of requests and with the journal in memory: once with the unchanged sketch, whose `actions` list the possible faults
+before each step, and once without that list.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from benchmarks.sketch.sim.world import World as Sketch
-from kcontrol.config import BrokerConfig
-from kcontrol.generations import Rules
-from kcontrol.sim import acts
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
+from kcontrol.cluster import actions
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.controller_rules import Rules
 
 LEADERS_ONLY = ("begin", "advance", "deliver", "expire", "renew", "reconnect")
 SHARED = (Rules, BrokerConfig, type, FunctionType, MethodType, ModuleType)
@@ -37,7 +37,7 @@ def timed(act: Callable[[], Any]) -> float:
 
 
 def deep_size(root: Any, skip: Iterable[Any] = ()) -> int:
-    """Bytes of everything that can be reached from here, each object once, without what `skip` reaches."""
+    """Return the bytes of all objects reachable from here, each object once, except those reachable from `skip`."""
     seen = {id(each) for each in skip}
     todo, total = [root], 0
     while todo:
@@ -51,8 +51,8 @@ def deep_size(root: Any, skip: Iterable[Any] = ()) -> int:
 
 
 def run(world: World, kinds: tuple[str, ...]) -> None:
-    """Until nothing of these kinds goes on by itself."""
-    while following := next((a for a in acts.routine(world) if a[0] in kinds), None):
+    """Perform routine actions of these kinds until none is left."""
+    while following := next((a for a in actions.routine_actions(world) if a[0] in kinds), None):
         world.step(following)
 
 
@@ -72,7 +72,7 @@ def assigned(partitions: int, replication: int, brokers: int) -> tuple[tuple[int
 
 
 def story(partitions: int, replication: int, brokers: int, topic_of: int) -> dict[str, Any]:
-    """Topics that come one by one, a broker that dies, and the controller that dies: seconds of each, and bytes at the end."""
+    """Create topics one by one, kill a broker, kill the controller; return the seconds of each, and the bytes at the end."""
     world = started(brokers)
     assignment = assigned(topic_of, replication, brokers)
     per_topic = []
@@ -93,7 +93,7 @@ def story(partitions: int, replication: int, brokers: int, topic_of: int) -> dic
 
 
 def sizes(world: World, partitions: int) -> dict[str, float]:
-    """Bytes per partition: of the new controller's context, and of the in-memory ZooKeeper."""
+    """Return the bytes per partition of the new controller's context and of the ZooKeeper in memory."""
     (controller,) = [p.driver.controller for p in world.processes.values() if p.driver.controller.is_active]
     return {"context": deep_size(controller) / partitions, "zookeeper": deep_size(world.zk, [world]) / partitions}
 
@@ -129,7 +129,7 @@ def run_sketch(world: Sketch) -> None:
 
 
 def sketch(topics: int, partitions: int, brokers: int, faults: frozenset[str]) -> float:
-    """Seconds until the sketch's controller has led all partitions online; `faults` is what it lists before each step."""
+    """Return the seconds until all partitions are online in the sketch; `faults` is the list that it makes before each step."""
     plans = tuple((f"t{number}", assigned(partitions, 3, brokers)) for number in range(topics))
     world = Sketch(brokers=tuple(range(1, brokers + 1)), plans=plans, faults=faults)
     for broker in range(1, brokers + 1):
@@ -145,7 +145,7 @@ def sketch(topics: int, partitions: int, brokers: int, faults: frozenset[str]) -
 
 
 def ours(topics: int, partitions: int, brokers: int) -> float:
-    """The same for ours, leaders only: what the controller does, requests waiting in their channels."""
+    """Return the seconds until all partitions are online in kcontrol, while requests wait in their channels."""
     world = started(brokers)
     assignment = assigned(partitions, 3, brokers)
 
@@ -158,7 +158,7 @@ def ours(topics: int, partitions: int, brokers: int) -> float:
 
 
 def against(topics: int, partitions: int, rounds: int) -> None:
-    """Ours against the sketch as it stands, and against the sketch without its list of faults."""
+    """Print the ratios of kcontrol to the unchanged sketch and to the sketch without its list of faults."""
     total = topics * partitions
     rows = [
         (ours(topics, partitions, 6), sketch(topics, partitions, 6, frozenset()), sketch(topics, partitions, 6, EVERY_FAULT))

@@ -1,11 +1,11 @@
-"""How many states a search goes through in a second, against the sketch that the core grew from.
+"""Measure the states per second of a search, compared with the sketch from which the core was developed.
 
 Usage: python -m benchmarks.search [--rounds 7]
 
-Both search the same story: two brokers, a topic that is created, a controller that is deposed, once with unfenced writes, where
-the search ends with a deposed controller's write, and once with fenced ones, where it goes through everything. In the sketch
-the creation of a topic is no fault, so it gets one fault and we get two. Seconds are those of the processor, since the two
-take turns on a machine that may be busy; each round has both.
+Both search one scenario: two brokers, the creation of a topic, the replacement of a controller. With unfenced writes the search
+ends with a write of the replaced controller; with fenced writes it searches all states. In the sketch the creation of a topic is
+no fault, so the sketch gets one fault and kcontrol two. Seconds are processor time, because other processes may use the machine;
+each round measures both.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Callable
 
 from benchmarks.sketch.sim.search import search as search_sketch
 from benchmarks.sketch.sim.world import World as Sketch
-from kcontrol.sim.search import search
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.search.search import search
 
 Searching = Callable[[], tuple[int, bool]]
 
@@ -55,7 +55,7 @@ def of_ours(depth: int, *, fenced: bool) -> Searching:
 
 
 def rate(run: Searching) -> tuple[int, bool, float]:
-    """States, whether a violation was found, and states per second."""
+    """Return the number of states, whether a violation was found, and the states per second."""
     began = time.process_time()
     states, found = run()
     return states, found, states / (time.process_time() - began)

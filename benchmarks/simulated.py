@@ -1,9 +1,9 @@
-"""How fast the simulated world writes its journal.
+"""Measure the journal records per second of the simulated world.
 
 Usage: python -m benchmarks.simulated [--brokers 5] [--partitions 100] [--rounds 5]
 
-The story is a cluster that starts, a topic, and every broker in turn killed and started again. The peer is Python itself: making
-the same number of records in a loop, so that the ratio says what all the rest costs.
+The scenario: a cluster starts, a topic is created, and each broker in turn is killed and started again. The peer is a loop that
+makes an equal number of records, so the ratio is the cost of everything but the records.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import argparse
 import statistics
 import time
 
-from kcontrol.runtime.journal import Journal
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.journal.journal import Journal
 
 
 def story(brokers: int, partitions: int) -> World:
@@ -39,7 +39,7 @@ def bare(records: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How fast the simulated world writes its journal.")
+    parser = argparse.ArgumentParser(description="Measure the journal records per second of the simulated world.")
     parser.add_argument("--brokers", type=int, default=5)
     parser.add_argument("--partitions", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,11 +1,12 @@
-"""Exercise: the move from New to Online. Fill in about 4 lines, then check them with lab.check("begin-a-partition", begin).
+"""Exercise: from New to Online. Fill in about 4 lines, then check them with exercises.check("begin-a-partition", begin).
 
-ctx.replicas(tp) is the assignment, ctx.online_replicas(tp) those of it that are alive, both in its order; the zk version is -1.
+ctx.replicas(tp) is the assignment, ctx.online_replicas(tp) its live replicas, both in the order of the assignment. The zk version
+of a znode that does not exist yet is -1.
 """
 
-from kcontrol.model import LeaderAndIsr  # noqa: F401
+from kcontrol.core.model import LeaderAndIsr  # noqa: F401
 
 
 def begin(ctx, tp, question):
-    """LeaderAndIsr(leader, isr, leader epoch, zk version, controller epoch), or why not."""
+    """Return LeaderAndIsr(leader, isr, leader epoch, zk version, controller epoch), or a text with the reason for a refusal."""
     # FILL IN (about 4 lines)

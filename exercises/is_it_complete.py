@@ -1,9 +1,10 @@
-"""Exercise: may a move be finished? Fill in about 2 lines, then check them with lab.check("is-it-complete", is_complete)."""
+"""Exercise: is a reassignment complete? Fill in about 2 lines, then exercises.check("is-it-complete", is_complete)."""
 
 
 def is_complete(replicas, adding, removing, isr):
-    """Whether a reassignment may be finished now: the assignment, what of it is added, what of it is removed, and the ISR.
+    """Return whether a reassignment may be completed now.
 
-    All four are lists of brokers. Where nothing is added and nothing removed there is nothing to wait for.
+    The arguments are lists of brokers: the assignment, the replicas that are added, those that are removed, and the ISR. A
+    reassignment that adds and removes no replica is complete.
     """
     # FILL IN (about 2 lines)

@@ -1,6 +1,6 @@
-"""Exercise: what had to wait longest? Fill in about 3 lines, then lab.check("longest-wait", longest_wait)."""
+"""Exercise: which events waited longest? Fill in about 3 lines, then exercises.check("longest-wait", longest_wait)."""
 
 
 def longest_wait(run):
-    """For each kind of event that broker 1 has begun, by name, the longest time in ms that one waited; run.heard(1) has them."""
+    """Return the longest wait in ms for each event that broker 1 has begun, by its name; see run.tables.watch_events(1)."""
     # FILL IN (about 3 lines)

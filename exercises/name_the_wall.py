@@ -1,3 +1,3 @@
-"""Exercise: which record shows broker 1 that it has been replaced? Then lab.check("name-the-wall", record)."""
+"""Exercise: which record first stops broker 1, which has been replaced? Then exercises.check("name-the-wall", record)."""
 
 record = ""

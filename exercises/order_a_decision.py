@@ -1,7 +1,7 @@
-"""Exercise: a goodbye, what comes first? Fill in the list, then check it with lab.check("order-a-decision", order).
+"""Exercise: order a controlled shutdown. Fill in the list, then check it with exercises.check("order-a-decision", order).
 
-Broker 3 says goodbye; it follows t-0, and its replica is taken out of the ISR. A: StopReplica goes out. B: the state znode is
-written. C: UpdateMetadata goes out. D: the state znode is read. E: LeaderAndIsr goes out.
+Broker 3, a follower of t-0, does a controlled shutdown, and its replica is removed from the ISR. A: StopReplica is sent. B: the
+state znode is written. C: UpdateMetadata is sent. D: the state znode is read. E: LeaderAndIsr is sent.
 """
 
 order = []  # FILL IN: five letters

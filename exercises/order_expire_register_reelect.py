@@ -1,7 +1,7 @@
-"""Exercise: a controller's session expires. Order the letters, then lab.check("order-expire-register-reelect", orders)."""
+"""Exercise: a controller's session expires. Order the letters, then exercises.check("order-expire-register-reelect", orders)."""
 
-# A  it resigns, and forgets the states of all partitions
-# B  another session is open
+# A  broker 1 resigns, and clears the states of all partitions
+# B  broker 1 has a new session
 # C  /brokers/ids/1 is created
-# D  it creates /controller
+# D  broker 1 creates /controller
 orders = {}  # {"0.8.1": [...], "2.8": [...]}

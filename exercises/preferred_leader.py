@@ -1,6 +1,6 @@
-"""Exercise: bring the preferred leader back, if it can lead; then lab.check("preferred-leader", preferred)."""
+"""Exercise: elect the preferred leader, if it can lead; then exercises.check("preferred-leader", preferred)."""
 
 
 def preferred(assignment, isr, live):
-    """The broker that a preferred election makes the leader, or None where the election fails."""
+    """Return the leader after a preferred election, or None if the election fails."""
     # FILL IN (about 3 lines)

@@ -1,3 +1,3 @@
-"""Exercise: what goes with the session of broker 2? List the paths, then lab.check("read-an-owner", paths)."""
+"""Exercise: which znodes does the session of broker 2 own? List the paths, then exercises.check("read-an-owner", paths)."""
 
-paths = []  # in the order of the alphabet
+paths = []  # in alphabetical order

@@ -1,9 +1,10 @@
-"""Exercise: read the answer to a fenced write. Fill in about 5 lines, then lab.check("read-the-fence", meaning)."""
+"""Exercise: read the response to a fenced write. Fill in about 5 lines, then exercises.check("read-the-fence", meaning)."""
 
 
 def meaning(check, write):
-    """What the two codes of a transaction [check /controller_epoch, write] mean: "written", "moved", "retry" or "failed".
+    """Return the meaning of the two codes of a transaction [check /controller_epoch, write].
 
-    "moved": another controller rules. "retry": read the znode again and decide anew. "failed": this znode cannot be written.
+    "written": the write is done. "moved": another broker is controller. "retry": the znode has to be read again. "failed": this
+    znode cannot be written.
     """
     # FILL IN (about 5 lines)

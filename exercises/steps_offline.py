@@ -1,6 +1,6 @@
-"""Exercise: how long was each partition down? Fill in about 2 lines, then lab.check("steps-offline", steps_offline)."""
+"""Exercise: how long was each partition down? Fill in about 2 lines, then exercises.check("steps-offline", steps_offline)."""
 
 
 def steps_offline(moment):
-    """For each partition that was ever without a leader, by name, for how many steps in all; moment.outages() has the table."""
+    """Return, by partition, the steps of all its outages; see moment.tables.outages()."""
     # FILL IN (about 2 lines)

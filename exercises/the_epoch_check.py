@@ -1,10 +1,10 @@
-"""Exercise: which epoch refuses? Fill in about 5 lines, then check them with lab.check("the-epoch-check", check)."""
+"""Exercise: which epoch refuses? Fill in about 5 lines, then check them with exercises.check("the-epoch-check", check)."""
 
 
 def check(told, mine):
-    """The epoch that refuses: "broker", "controller", "leader"; or "obey".
+    """Return the first epoch that makes the broker refuse: "broker", "controller" or "leader"; or "obey".
 
-    Both are dicts of numbers with the keys "broker", "controller" and "leader": the epochs that LeaderAndIsr names, and those
-    that the broker knows. A broker epoch of -1 says nothing.
+    Both arguments are dicts of numbers with the keys "broker", "controller" and "leader": the epochs in LeaderAndIsr, and those
+    in the broker's memory. A broker epoch of -1 is not checked.
     """
     # FILL IN (about 5 lines)

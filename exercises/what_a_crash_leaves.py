@@ -1,6 +1,6 @@
-"""Exercise: what a crash may leave. Fill in 1 or 2 lines, then check them with lab.check("what-a-crash-leaves", holds)."""
+"""Exercise: the state after a crash. Fill in 1 or 2 lines, then check them with exercises.check("what-a-crash-leaves", holds)."""
 
 
 def holds(run):
-    """Whether every broker that is in sync for a partition is one of its replicas; asked after every step of a run."""
+    """Return whether every broker in an ISR is one of the partition's replicas; called after every step of a run."""
     # FILL IN (1 or 2 lines)

@@ -1,3 +1,3 @@
-"""Exercise: what holds up each of three deletions? Then lab.check("what-halts", halts)."""
+"""Exercise: what stops each of three deletions? Then exercises.check("what-halts", halts)."""
 
-halts = {}  # such as {"a": [1, "dead"]}: the broker on which the topic waits, and "dead", "error" or "silent"
+halts = {}  # such as {"a": [1, "dead"]}: the broker that the topic waits for, and "dead", "error" or "silent"

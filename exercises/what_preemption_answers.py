@@ -1,6 +1,6 @@
-"""Exercise: is everybody told? Fill in about 3 lines, then lab.check("what-preemption-answers", told)."""
+"""Exercise: responses to preempted requests. Fill in about 3 lines, then exercises.check("what-preemption-answers", told)."""
 
 
 def told(run):
-    """Whether everybody whose request was thrown out of a controller's queue has an answer; asked after every step of a run."""
+    """Return whether every request that was preempted in a controller's queue has a response; called after every step."""
     # FILL IN (about 3 lines)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kcontrol import exercises as exercises
+    from kcontrol import journal as journal
+    from kcontrol import rules as rules
     from kcontrol.lab.lab import Lab as Lab
-    from kcontrol.runtime import journal_file as journal
 
-__all__ = ["Lab", "journal"]
+__all__ = ["Lab", "exercises", "journal", "rules"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the front door only when somebody knocks: the command line and the core do without pandas."""
+    """Import a public name at its first use, so that the command line and `core` work without pandas."""
     if name == "Lab":
         from kcontrol.lab.lab import Lab
 
         return Lab
-    if name == "journal":
-        from kcontrol.runtime import journal_file
-
-        return journal_file
+    if name in __all__:
+        return import_module(f"kcontrol.{name}")
     raise AttributeError(f"module 'kcontrol' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The command line: parses and calls."""
+"""The command line of kcontrol: parses the arguments and calls the functions that do the work."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kcontrol.errors import UserError
+from kcontrol.core.errors import UserError
 
 app = typer.Typer(
     help="Open, pause, rewind, branch and break Kafka's control plane.",
@@ -19,16 +19,14 @@ app.add_typer(zk, name="zk")
 tasks = typer.Typer(help="Exercises on the shell: start, check, hint, reset.", no_args_is_help=True)
 app.add_typer(tasks, name="exercises")
 
-Folder = Annotated[
-    Path | None, typer.Option("--dir", help="Your own folder; `work` in the project's folder where none is given.")
-]
+Folder = Annotated[Path | None, typer.Option("--dir", help="Your own folder; without it, `work` in the project's folder.")]
 Server = Annotated[
     str,
     typer.Option(
         "--zookeeper",
         envvar="KCONTROL_ZOOKEEPER",
         metavar="HOST:PORT[/CHROOT]",
-        help="Which ZooKeeper to read.",
+        help="The ZooKeeper to read.",
         show_default=False,
     ),
 ]
@@ -36,7 +34,7 @@ Exercise = Annotated[str, typer.Argument(help="Its id, as `kcontrol exercises li
 
 
 def _own(folder: Path | None) -> Path:
-    from kcontrol.lab import workspace
+    from kcontrol.install import workspace
 
     return (folder or workspace.PROJECT / "work").expanduser().resolve()
 
@@ -44,19 +42,19 @@ def _own(folder: Path | None) -> Path:
 @app.command()
 def lab(
     folder: Folder = None,
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; a free one where none is given.")] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; without it, a free port.")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or only print the address.")] = True,
 ) -> None:
     """Open the workbook in JupyterLab."""
-    from kcontrol.lab import server, workspace
+    from kcontrol.install import jupyter_server, workspace
 
-    server.serve(folder or workspace.PROJECT / "work", port, browser=browser)
+    jupyter_server.serve(folder or workspace.PROJECT / "work", port, browser=browser)
 
 
 @app.command()
 def reset(chapter: Annotated[str, typer.Argument(help="Its number, such as 0 or A1.")], folder: Folder = None) -> None:
-    """Bring one notebook back as it was shipped, keeping yours beside it."""
-    from kcontrol.lab import workspace
+    """Restore one notebook of the workbook; your version stays beside it under another name."""
+    from kcontrol.install import workspace
 
     path, kept = workspace.reset(_own(folder), chapter)
     typer.echo(f"{path} is as it was shipped." + (f" Yours is now {kept.name}." if kept else ""))
@@ -64,10 +62,10 @@ def reset(chapter: Annotated[str, typer.Argument(help="Its number, such as 0 or 
 
 @app.command()
 def doctor() -> None:
-    """Say what is there, which Java was taken and why, and what to do about what is missing."""
+    """Check the installation: print the parts that were found, the chosen Java, and a remedy for each missing part."""
     from rich.console import Console
 
-    from kcontrol.lab.doctor import report
+    from kcontrol.install.doctor import report
 
     if not report(Console()):
         raise typer.Exit(1)
@@ -79,33 +77,33 @@ def open_run(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="PAGE", help="Write the viewer as a page that needs no network.")
     ] = None,
-    log: Annotated[bool, typer.Option("--log", help="Print what Kafka's own logs say of it, line by line.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Print the lines that Kafka writes to its log files.")] = False,
 ) -> None:
-    """Look at a run that a file holds: what was done, and how the cluster stood at the end."""
-    from kcontrol.lab import outline
-    from kcontrol.lab.moment import open_journal
+    """Show the run in a file: the actions from outside, and the cluster at the end."""
+    from kcontrol.lab import text_report
+    from kcontrol.lab.run import open_journal
 
     found = open_journal(file)
     if html is not None:
-        typer.echo(outline.page(found, html))
+        typer.echo(text_report.page(found, html))
     else:
-        typer.echo(outline.in_kafkas_words(found) if log else outline.told(found))
+        typer.echo(text_report.in_kafkas_words(found) if log else text_report.report(found))
 
 
 @app.command()
-def metrics(file: Annotated[Path, typer.Argument(help="A journal, as every run leaves one in `runs`.")]) -> None:
+def metrics(file: Annotated[Path, typer.Argument(help="A journal, such as a file in the folder `runs`.")]) -> None:
     """Print Kafka's own metrics at the end of a run, as text that Prometheus reads."""
-    from kcontrol.lab.moment import open_journal
+    from kcontrol.lab.run import open_journal
 
-    typer.echo(open_journal(file).prometheus(), nl=False)
+    typer.echo(open_journal(file).tables.prometheus(), nl=False)
 
 
 @zk.command()
 def start(
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; a free one where none is given.")] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; without it, a free port.")] = None,
 ) -> None:
-    """Run a real ZooKeeper on this machine until Ctrl-C; its data goes with it."""
-    from kcontrol.runtime.embedded import EmbeddedZooKeeper
+    """Run a real ZooKeeper on this machine until Ctrl-C; then its data is deleted."""
+    from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 
     with EmbeddedZooKeeper(port) as server:
         typer.echo(f"ZooKeeper serves at {server.hosts}; Ctrl-C ends it.")
@@ -115,7 +113,7 @@ def start(
         except KeyboardInterrupt:
             typer.echo("ZooKeeper has ended.")
         else:
-            raise UserError("ZooKeeper has ended by itself: start it again.")
+            raise UserError("The ZooKeeper server has stopped: start it again.")
 
 
 @zk.command()
@@ -124,9 +122,9 @@ def get(
     stat: Annotated[bool, typer.Option("-s", help="Print the eleven lines of its Stat too.")] = False,
     zookeeper: Server = "",
 ) -> None:
-    """Print a znode as ZooKeeper's own shell does."""
-    from kcontrol.runtime.zk_read import read_znode
+    """Print a znode in the format of ZooKeeper's own shell."""
     from kcontrol.views.zkcli import format_data, format_stat
+    from kcontrol.zookeeper.kazoo.read import read_znode
 
     _require_address(zookeeper)
     znode = read_znode(zookeeper, path)
@@ -135,34 +133,34 @@ def get(
 
 @zk.command()
 def show(
-    observe: Annotated[bool, typer.Option("--observe", help="Look at anybody's cluster: nothing is written there.")] = False,
+    observe: Annotated[bool, typer.Option("--observe", help="Read any cluster, not only a lab's: nothing is written.")] = False,
     zookeeper: Server = "",
 ) -> None:
-    """Print what a cluster keeps in ZooKeeper: a lab's, or with --observe anybody's."""
-    from kcontrol.lab import observing
+    """Print the znodes of a cluster: a lab's cluster, or with --observe any cluster."""
+    from kcontrol.lab import observed_cluster
 
     _require_address(zookeeper)
-    for line in observing.report(zookeeper, anybodys=observe):
+    for line in observed_cluster.report(zookeeper, anybodys=observe):
         typer.echo(line)
 
 
 def _require_address(zookeeper: str) -> None:
     if not zookeeper:
-        raise UserError("Say which ZooKeeper to read: --zookeeper host:port, or KCONTROL_ZOOKEEPER in the environment.")
+        raise UserError("The address of a ZooKeeper is missing: add --zookeeper host:port, or set KCONTROL_ZOOKEEPER.")
 
 
 @tasks.command("list")
 def list_exercises(
-    chapter: Annotated[str | None, typer.Option(help="Those of one chapter alone, such as 0 or A1.")] = None,
+    chapter: Annotated[str | None, typer.Option(help="List one chapter only, such as 0 or A1.")] = None,
     folder: Folder = None,
 ) -> None:
-    """List the exercises: id, chapter, verb, minutes, title, and how far you have come."""
-    from kcontrol.lab.exercises import registry, standing
+    """List the exercises: id, chapter, verb, minutes, your result, and title."""
+    from kcontrol.lab.exercises.exercises import registry, standing
 
     chapters = sorted({str(entry["chapter"]) for entry in registry().values()}, key=lambda name: (len(name), name))
     wanted = chapter and (chapter.lstrip("0") or "0")
     if chapter is not None and wanted not in chapters:
-        raise UserError(f"There are no exercises of a chapter {chapter!r}; there are some of {', '.join(chapters)}.")
+        raise UserError(f"Chapter {chapter!r} has no exercises; the chapters with exercises are {', '.join(chapters)}.")
     for id, entry in registry().items():
         if chapter is None or str(entry["chapter"]) == wanted:
             about = f"{entry['chapter']!s:>2}  {entry['verb']:9}{entry['minutes']:3} min  {standing(_own(folder), id):15}"
@@ -171,8 +169,8 @@ def list_exercises(
 
 @tasks.command("start")
 def start_exercise(id: Exercise, folder: Folder = None) -> None:
-    """Bring the stub of an exercise into your folder, and say what is to be done."""
-    from kcontrol.lab.exercises import exercise, start
+    """Copy the stub of an exercise into your folder, and print the task."""
+    from kcontrol.lab.exercises.exercises import exercise, start
 
     path = start(_own(folder), id)
     typer.echo(f"{exercise(id)['title']} {exercise(id)['text']}")
@@ -181,8 +179,8 @@ def start_exercise(id: Exercise, folder: Folder = None) -> None:
 
 @tasks.command("check")
 def check_exercise(id: Exercise, folder: Folder = None) -> None:
-    """Judge what your file says; the exit status is 0 if it is solved."""
-    from kcontrol.lab.exercises import check_file
+    """Check the answer in your file; the exit status is 0 if the answer is right."""
+    from kcontrol.lab.exercises.exercises import check_file
 
     verdict = check_file(_own(folder), id)
     encoding = sys.stdout.encoding or "utf-8"
@@ -193,23 +191,23 @@ def check_exercise(id: Exercise, folder: Folder = None) -> None:
 
 @tasks.command("hint")
 def hint_exercise(id: Exercise, folder: Folder = None) -> None:
-    """Give the next hint."""
-    from kcontrol.lab.exercises import hint
+    """Print the next hint."""
+    from kcontrol.lab.exercises.exercises import hint
 
     typer.echo(hint(id, _own(folder)))
 
 
 @tasks.command("reset")
 def reset_exercise(id: Exercise, folder: Folder = None) -> None:
-    """Bring one stub back as it was shipped, keeping yours beside it."""
-    from kcontrol.lab.exercises import reset as bring_back
+    """Restore one stub; your version stays beside it under another name."""
+    from kcontrol.lab.exercises.exercises import reset as bring_back
 
     path, kept = bring_back(_own(folder), id)
     typer.echo(f"{path} is as it was shipped." + (f" Yours is now {kept.name}." if kept else ""))
 
 
 def main() -> int:
-    """Runs the command line; a problem the user can act on is one sentence on stderr and status 1."""
+    """Run the command line; a UserError is printed as one sentence on stderr, with exit status 1."""
     try:
         app(prog_name="kcontrol")
     except UserError as problem:
@@ -218,7 +216,7 @@ def main() -> int:
     except OSError as problem:
         if problem.filename is not None or problem.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
-        print(f"kcontrol: The answer cannot be written ({problem.strerror}): write it to another place.", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards the output that is still buffered
+        print(f"kcontrol: The output cannot be written ({problem.strerror}): write it to another place.", file=sys.stderr)
         return 1
     return 0

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from kcontrol.errors import UserError
+from kcontrol.core.errors import UserError
 
 POM = Path(__file__).with_name("kafka_jars.xml")
 # The Scala that a release's jars are built with.

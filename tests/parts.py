@@ -4,10 +4,10 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
-from kcontrol.errors import UserError
-from kcontrol.lab.doctor import find_chromium
-from kcontrol.runtime.embedded import class_path
-from kcontrol.runtime.java import find_java
+from kcontrol.core.errors import UserError
+from kcontrol.install.doctor import find_chromium
+from kcontrol.zookeeper.server.embedded import class_path
+from kcontrol.zookeeper.server.java import find_java
 from tests.kafka_jars import JarsMissing, jars, jdk_tool
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,9 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from kcontrol.core.releases import sort_key
 from tests.parts import ROOT
 
 README = (ROOT / "README.md").read_text()
+READ_FIRST = re.findall(r"^\d\. `([^`]+)`", README, re.MULTILINE)
 BLOCKS = re.findall(r"```(python)?\n(.*?)```", README, re.DOTALL)
 
 
@@ -25,3 +29,16 @@ def test_what_it_points_to_is_there() -> None:
     """Every link and picture of the README that is a path of this project leads to a file."""
     targets = [target for target in re.findall(r"\]\(([^)]+)\)", README) if "://" not in target]
     assert targets and [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_the_reading_path_is_short() -> None:
+    """The README's reading path names five files that exist; together they have at most 1,300 lines."""
+    assert len(READ_FIRST) == 5
+    assert sum(len((ROOT / name).read_text().splitlines()) for name in READ_FIRST) <= 1_300
+
+
+@pytest.mark.parametrize("name", READ_FIRST)
+def test_the_reading_path_is_free_of_earlier_releases(name: str) -> None:
+    """No file of the reading path names a release before 1.1, but in `since` and `until` of a table's row."""
+    text = re.sub(r"\b(since|until)=\"[\d.]+\"", "", (ROOT / name).read_text())
+    assert [number for number in re.findall(r"\d+(?:\.\d+)+", text) if sort_key(number) < sort_key("1.1")] == []

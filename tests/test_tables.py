@@ -6,28 +6,32 @@ import ast
 import inspect
 import typing
 from dataclasses import fields
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from kcontrol import effects, events
-from kcontrol.controller import handlers as controller
-from kcontrol.controller import partition_machine, replica_machine
-from kcontrol.controller.election import STRATEGIES
+from kcontrol.broker import handlers as replica
+from kcontrol.cluster.actions import ACTIONS
+from kcontrol.cluster.run_settings import FAULTS, Settings
+from kcontrol.cluster.world import World
+from kcontrol.controller import event_thread, partition_machine, replica_machine
+from kcontrol.controller.earlier import event_queue_0_11, listeners_to_0_10
+from kcontrol.controller.handlers import design_of
+from kcontrol.controller.leader_election import STRATEGIES
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
-from kcontrol.events import BrokerRequest, ControllerState, Event
-from kcontrol.generations import LISTENERS, PROTOCOL_RULES, QUEUE, RULES, Rules
-from kcontrol.model import PartitionState, ReplicaState, TopicPartition
-from kcontrol.replica import handlers as replica
-from kcontrol.runtime.driver import PERFORM
-from kcontrol.runtime.fold import CHANGES
-from kcontrol.runtime.round_trips import ROUND_TRIPS
-from kcontrol.sim.acts import ACTIONS
-from kcontrol.sim.settings import FAULTS, Settings
-from kcontrol.sim.world import World
-from kcontrol.transitions import TransitionTable
-from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH
+from kcontrol.core import effects, events
+from kcontrol.core.controller_rules import EVENT_THREAD, LISTENERS, QUEUE, Rules, rules
+from kcontrol.core.events import BrokerRequest, ControllerState, Event
+from kcontrol.core.group_rules import GroupRules
+from kcontrol.core.model import PartitionState, ReplicaState, TopicPartition
+from kcontrol.core.rule_rows import declared
+from kcontrol.core.transitions import Changes, Transition, TransitionTable
+from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH
+from kcontrol.driver.driver import PERFORM
+from kcontrol.driver.round_trips import ROUND_TRIPS
+from kcontrol.journal.fold import CHANGES
 from tests.core.logs import lost_by_unclean_election
 from tests.core.support import ALL_FAULTS, TOPICS, cluster, walk
 from tests.core.test_questions import wish
@@ -58,48 +62,48 @@ REPLICA_SOURCES = {
 @pytest.mark.parametrize("source", PartitionState, ids=str)
 @pytest.mark.parametrize("target", PartitionState, ids=str)
 def test_a_pair_of_partition_states_is_a_row_or_a_refusal(source: PartitionState, target: PartitionState) -> None:
-    """The partition table has a row for just the pairs that Kafka allows."""
-    assert (PARTITION_TRANSITIONS.find(source, target) is not None) == (str(source) in PARTITION_SOURCES[str(target)])
+    """The partition table of 2.8 has a row for just the pairs that Kafka allows."""
+    assert (PARTITION_TRANSITIONS.for_("2.8").find(source, target) is not None) == (str(source) in PARTITION_SOURCES[str(target)])
 
 
 @pytest.mark.parametrize("source", ReplicaState, ids=str)
 @pytest.mark.parametrize("target", ReplicaState, ids=str)
 def test_a_pair_of_replica_states_is_a_row_or_a_refusal(source: ReplicaState, target: ReplicaState) -> None:
-    """The replica table has a row for just the pairs that Kafka allows."""
-    assert (REPLICA_TRANSITIONS.find(source, target) is not None) == (str(source) in REPLICA_SOURCES[str(target)])
+    """The replica table of 2.8 has a row for just the pairs that Kafka allows."""
+    assert (REPLICA_TRANSITIONS.for_("2.8").find(source, target) is not None) == (str(source) in REPLICA_SOURCES[str(target)])
 
 
 # What Kafka's machines do about a target, or about a source and its target. Source: doHandleStateChanges of PartitionStateMachine
 # and ReplicaStateMachine (2.8), ReplicaStateMachine.handleStateChange (0.8.0).
 PARTITION_ACTIONS: dict[Any, Any] = {
-    "NewPartition": partition_machine.mark,
-    ("NewPartition", "OnlinePartition"): partition_machine.initialize,
-    "OnlinePartition": partition_machine.elect,
-    "OfflinePartition": partition_machine.mark,
-    "NonExistentPartition": partition_machine.mark,
+    "NewPartition": partition_machine.memory_only,
+    ("NewPartition", "OnlinePartition"): partition_machine.first_leader,
+    "OnlinePartition": partition_machine.elect_leader,
+    "OfflinePartition": partition_machine.memory_only,
+    "NonExistentPartition": partition_machine.memory_only,
 }
 REPLICA_ACTIONS: dict[Any, Any] = {
-    "NewReplica": replica_machine.introduce,
-    ("NewReplica", "OnlineReplica"): replica_machine.settle,
-    "OnlineReplica": replica_machine.resume,
-    "OfflineReplica": replica_machine.retire,
-    "ReplicaDeletionStarted": replica_machine.delete,
-    "ReplicaDeletionSuccessful": replica_machine.mark,
-    "ReplicaDeletionIneligible": replica_machine.mark,
-    "NonExistentReplica": replica_machine.forget,
+    "NewReplica": replica_machine.start_new_replica,
+    ("NewReplica", "OnlineReplica"): replica_machine.add_to_assignment,
+    "OnlineReplica": replica_machine.send_leader_and_isr,
+    "OfflineReplica": replica_machine.stop_and_leave_isr,
+    "ReplicaDeletionStarted": replica_machine.stop_and_delete,
+    "ReplicaDeletionSuccessful": replica_machine.memory_only,
+    "ReplicaDeletionIneligible": replica_machine.memory_only,
+    "NonExistentReplica": replica_machine.unassign,
 }
 REPLICA_ACTIONS_0_8_0 = REPLICA_ACTIONS | {
-    "OfflineReplica": replica_machine.leave,
-    "NonExistentReplica": replica_machine.discard,
+    "OfflineReplica": replica_machine.leave_isr,
+    "NonExistentReplica": replica_machine.delete_and_unassign,
 }
 
 
 @pytest.mark.parametrize(
     ("table", "actions"),
     [
-        (PARTITION_TRANSITIONS, PARTITION_ACTIONS),
-        (REPLICA_TRANSITIONS, REPLICA_ACTIONS),
-        (replica_machine.REPLICA_TRANSITIONS_0_8_0, REPLICA_ACTIONS_0_8_0),
+        (PARTITION_TRANSITIONS.for_("2.8"), PARTITION_ACTIONS),
+        (REPLICA_TRANSITIONS.for_("2.8"), REPLICA_ACTIONS),
+        (REPLICA_TRANSITIONS.for_("0.8.0"), REPLICA_ACTIONS_0_8_0),
     ],
     ids=["partitions", "replicas", "replicas of 0.8.0"],
 )
@@ -111,28 +115,75 @@ def test_a_row_has_the_action_of_its_target(table: TransitionTable, actions: dic
 
 @pytest.mark.parametrize("table", [PARTITION_TRANSITIONS, REPLICA_TRANSITIONS], ids=lambda table: table.name)
 def test_a_table_can_be_read(table: TransitionTable) -> None:
-    """Each row says what the move means, and its action and its phase are ones that the machine knows."""
-    phases = {"partition": {"memory", "create", "elect"}, "replica": {"broker"}}[table.name]
-    assert {row.phase for row in table} <= phases
+    """Each row says what the move means; partitions alone have rows that write; every state is part of a row."""
+    writes = {"partition": {None, "create", "set"}, "replica": {None}}[table.name]
+    assert {row.write for row in table} == writes
     assert all(row.note and row.note == row.note.strip() and callable(row.action) for row in table)
     assert {row.source for row in table} | {row.target for row in table} == set(table.states)
 
 
 def test_a_pair_cannot_be_listed_twice() -> None:
     """A table with two rows for one pair is refused when it is made."""
-    row = (PartitionState.NEW, PartitionState.ONLINE, "memory", print, "note")
-    with pytest.raises(ValueError, match="lists a pair of states twice"):
-        TransitionTable("toy", PartitionState, "here", [row, row])
+    row = Transition(PartitionState.NEW, PartitionState.ONLINE, print, "note")
+    for twice in ([row, row], [row._replace(until="1.1"), row._replace(since="1.0")], [row, row._replace(since="1.0")]):
+        with pytest.raises(ValueError, match="lists a pair of states twice"):
+            TransitionTable("toy", PartitionState, "here", twice)
+    TransitionTable("toy", PartitionState, "here", [row._replace(since="1.0"), row._replace(until="1.0")])
+
+
+# What older releases do not have, or have instead. Source: handleStateChange and assertValidPreviousStates of
+# PartitionStateMachine.scala and ReplicaStateMachine.scala (0.8.0, 0.8.1, 2.2, 2.3).
+OLDER_ROWS = [
+    # table, release, pairs that 2.8 has and it has not, pairs that it has and 2.8 has not
+    (PARTITION_TRANSITIONS, "0.8.0", {("OfflinePartition", "OfflinePartition")}, set[tuple[str, str]]()),
+    (PARTITION_TRANSITIONS, "0.8.1", set[tuple[str, str]](), set[tuple[str, str]]()),
+    (
+        REPLICA_TRANSITIONS,
+        "0.8.0",
+        {
+            ("ReplicaDeletionIneligible", "OnlineReplica"), ("OfflineReplica", "OfflineReplica"),
+            ("ReplicaDeletionIneligible", "OfflineReplica"), ("OfflineReplica", "ReplicaDeletionStarted"),
+            ("ReplicaDeletionStarted", "ReplicaDeletionSuccessful"), ("ReplicaDeletionStarted", "ReplicaDeletionIneligible"),
+            ("OfflineReplica", "ReplicaDeletionIneligible"), ("ReplicaDeletionSuccessful", "NonExistentReplica"),
+        },
+        {("OfflineReplica", "NonExistentReplica")},
+    ),
+    (REPLICA_TRANSITIONS, "0.8.1", {("OfflineReplica", "ReplicaDeletionIneligible")}, set[tuple[str, str]]()),
+    (REPLICA_TRANSITIONS, "2.2", {("OfflineReplica", "ReplicaDeletionIneligible")}, set[tuple[str, str]]()),
+    (REPLICA_TRANSITIONS, "2.3", set[tuple[str, str]](), set[tuple[str, str]]()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "release", "missing", "extra"), OLDER_ROWS, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_release_has_the_rows_of_its_time(table: TransitionTable, release: str, missing: set[Any], extra: set[Any]) -> None:
+    """The table of an older release lacks the rows that came later and has those that have gone since."""
+
+    def pairs(of: str) -> set[tuple[str, str]]:
+        return {(str(row.source), str(row.target)) for row in table.for_(of)}
+
+    assert (pairs("2.8") - pairs(release), pairs(release) - pairs("2.8")) == (missing, extra)
+
+
+def test_a_changed_row_must_be_in_the_release() -> None:
+    """An action for a pair that the release does not have is an error; pairs of other machines are left to their tables."""
+    mine = Changes({(PartitionState.OFFLINE, PartitionState.OFFLINE): print})
+    found = PARTITION_TRANSITIONS.for_("2.8", mine).find(PartitionState.OFFLINE, PartitionState.OFFLINE)
+    assert found is not None and found.action is print
+    assert list(REPLICA_TRANSITIONS.for_("2.8", mine)) == list(REPLICA_TRANSITIONS.for_("2.8"))
+    with pytest.raises(KeyError):
+        PARTITION_TRANSITIONS.for_("0.8.0", mine)
 
 
 def test_a_replaced_row_is_in_another_table() -> None:
     """`replaced` gives a table with one other action and leaves this one alone; a row that is not there is an error."""
     new, online, gone = PartitionState.NEW, PartitionState.ONLINE, PartitionState.NON_EXISTENT
-    mine = PARTITION_TRANSITIONS.replaced(new, online, print)
+    mine = PARTITION_TRANSITIONS.with_action(new, online, print)
     assert [row.action is print for row in mine if (row.source, row.target) == (new, online)] == [True]
     assert not any(row.action is print for row in PARTITION_TRANSITIONS)
     with pytest.raises(KeyError):
-        PARTITION_TRANSITIONS.replaced(gone, online, print)
+        PARTITION_TRANSITIONS.with_action(gone, online, print)
 
 
 def test_each_strategy_of_election_has_its_row() -> None:
@@ -149,8 +200,10 @@ def test_each_strategy_of_election_has_its_row() -> None:
 
 EVENTS = {name: cls for name, cls in vars(events).items() if inspect.isclass(cls) and issubclass(cls, Event)}
 CONCRETE = {name for name, cls in EVENTS.items() if cls not in (Event, BrokerRequest)}
-HANDLED = {cls.__name__ for handlers in (*controller.DESIGNS.values(), replica.HANDLERS) for cls in handlers}
-STUBS = {cls.__name__ for cls, row in controller.HANDLERS.items() if row.handler.__qualname__.startswith("listen_again")}
+DESIGNS = {LISTENERS: design_of(rules("0.10.2")), QUEUE: design_of(rules("1.0")), EVENT_THREAD: design_of(rules("2.8"))}
+HANDLERS = event_thread.DESIGN.handlers
+HANDLED = {cls.__name__ for table in (*(d.handlers for d in DESIGNS.values()), replica.HANDLERS) for cls in table}
+STUBS = {cls.__name__ for cls, row in HANDLERS.items() if row.handler.__qualname__.startswith("listen_again")}
 
 
 def omitted() -> set[str]:
@@ -166,7 +219,7 @@ def test_every_event_has_a_handler_or_is_listed_as_omitted() -> None:
 
 def test_no_event_has_two_handlers() -> None:
     """An event belongs to the controller's thread or to the broker's, never to both."""
-    assert set(controller.HANDLERS) & set(replica.HANDLERS) == set()
+    assert set(HANDLERS) & set(replica.HANDLERS) == set()
 
 
 # What the controller is busy with, and whether an inactive one looks at the event. Source: KafkaController.scala (2.8).
@@ -200,10 +253,10 @@ KAFKAS_EVENTS = {
 }
 
 
-@pytest.mark.parametrize("event", controller.HANDLERS, ids=lambda event: event.__name__)
+@pytest.mark.parametrize("event", HANDLERS, ids=lambda event: event.__name__)
 def test_a_controller_event_has_kafkas_state(event: type[Event]) -> None:
     """Each event of the controller has the state, and the rule about inactive controllers, that Kafka gives it."""
-    row = controller.HANDLERS[event]
+    row = HANDLERS[event]
     assert (row.state.value, row.only_if_active) == KAFKAS_EVENTS[event.__name__]
 
 
@@ -224,15 +277,14 @@ AT_EVERY_BROKER = {
 @pytest.mark.parametrize("design", AT_EVERY_BROKER)
 def test_an_older_design_has_events_for_every_broker(design: str) -> None:
     """These events are handled at each broker; all other events of the design are dropped where the broker is not controller."""
-    assert {event.__name__ for event, row in controller.DESIGNS[design].items() if not row.only_if_active} == AT_EVERY_BROKER[
-        design
-    ]
+    handlers = DESIGNS[design].handlers
+    assert {event.__name__ for event, row in handlers.items() if not row.only_if_active} == AT_EVERY_BROKER[design]
 
 
 @pytest.mark.parametrize("design", AT_EVERY_BROKER)
 def test_an_event_has_one_state_in_all_designs(design: str) -> None:
     """What the controller is busy with while it handles an event does not depend on the design."""
-    states = {event.__name__: row.state.value for event, row in controller.DESIGNS[design].items()}
+    states = {event.__name__: row.state.value for event, row in DESIGNS[design].handlers.items()}
     assert {name: states[name] for name in states.keys() & KAFKAS_EVENTS} == {
         name: KAFKAS_EVENTS[name][0] for name in states.keys() & KAFKAS_EVENTS
     }
@@ -273,22 +325,43 @@ WATCHED = [
 @pytest.mark.parametrize(("said", "path", "event"), WATCHED, ids=lambda value: str(value))
 def test_a_watch_event_stands_for_the_event_of_its_path(said: str, path: str, event: str | None) -> None:
     """What ZooKeeper says about a path becomes the event that Kafka's handler of that path queues, or none."""
-    found = controller.event_of(said, path)
+    found = DESIGNS[EVENT_THREAD].event_for_notification(said, path)
     assert (found.name if found else None) == event
 
 
 def test_a_watch_event_tells_whom_it_is_about() -> None:
     """The id of a broker, the name of a topic and a partition are read from the path."""
-    assert controller.event_of("NodeDataChanged", "/brokers/ids/17") == events.BrokerModifications(17)
-    assert controller.event_of("NodeDataChanged", "/brokers/topics/a-1") == events.PartitionModifications("a-1")
+    assert DESIGNS[EVENT_THREAD].event_for_notification("NodeDataChanged", "/brokers/ids/17") == events.BrokerModifications(17)
+    assert DESIGNS[EVENT_THREAD].event_for_notification(
+        "NodeDataChanged", "/brokers/topics/a-1"
+    ) == events.PartitionModifications("a-1")
     moved = events.PartitionReassignmentIsrChange(TopicPartition("a-1", 7))
-    assert controller.event_of("NodeDataChanged", "/brokers/topics/a-1/partitions/7/state") == moved
+    assert DESIGNS[EVENT_THREAD].event_for_notification("NodeDataChanged", "/brokers/topics/a-1/partitions/7/state") == moved
 
 
 def test_every_row_of_the_watch_events_names_an_event() -> None:
-    """Each row of WATCH_EVENTS makes an event of the controller's thread, and each row was asked for above."""
-    assert {event.__name__ for _, _, event in controller.WATCH_EVENTS} == {event for _, _, event in WATCHED if event}
-    assert all(EVENTS[event.__name__] is event for _, _, event in controller.WATCH_EVENTS)  # type: ignore[attr-defined]
+    """Each row of WATCHES makes an event of the controller's thread, and each row was asked for above."""
+    assert {event.__name__ for _, _, event in event_thread.WATCHES} == {event for _, _, event in WATCHED if event}
+    assert all(EVENTS[event.__name__] is event for _, _, event in event_thread.WATCHES)  # type: ignore[attr-defined]
+
+
+# ---------------------------------------------------------------- steps
+
+STEPS = {
+    "failover of listeners": (listeners_to_0_10.FAILOVER, listeners_to_0_10.RELEASES),
+    "resignation of listeners": (listeners_to_0_10.RESIGNATION, listeners_to_0_10.RELEASES),
+    "failover of the queue": (event_queue_0_11.FAILOVER, event_queue_0_11.RELEASES),
+    "resignation of the queue": (event_queue_0_11.RESIGNATION, event_queue_0_11.RELEASES),
+}
+
+
+@pytest.mark.parametrize("table", STEPS)
+def test_a_release_numbers_its_steps_without_gaps(table: str) -> None:
+    """In the column of each release the places are 1, 2, 3 and so on, each once; each step is in some release."""
+    rows, releases = STEPS[table]
+    columns = [[row[at] for row in rows if row[at]] for at in range(1, len(releases) + 1)]
+    assert [sorted(column) for column in columns] == [list(range(1, len(column) + 1)) for column in columns]
+    assert {len(row) for row in rows} == {len(releases) + 1} and all(any(row[1:]) for row in rows)
 
 
 # ---------------------------------------------------------------- effects, rules, actions
@@ -296,25 +369,44 @@ def test_every_row_of_the_watch_events_names_an_event() -> None:
 
 def test_every_instant_effect_can_be_performed() -> None:
     """The driver performs each effect that is instant, besides a commit that writes nothing; two suspend instead."""
-    instant = set(typing.get_args(effects.Instant)) - {effects.Release, effects.Sleep}
+    instant = set(typing.get_args(effects.InstantEffect)) - {effects.YieldLock, effects.Sleep}
     assert set(PERFORM) == instant | {effects.Commit}
 
 
 def test_every_other_effect_is_a_round_trip() -> None:
     """What is not instant is one of the round trips that the driver knows."""
-    assert set(ROUND_TRIPS) == set(typing.get_args(effects.RoundTrip)) - {effects.Commit} | {effects.Release, effects.Sleep}
+    assert set(ROUND_TRIPS) == set(typing.get_args(effects.RoundTripEffect)) - {effects.Commit} | {
+        effects.YieldLock,
+        effects.Sleep,
+    }
 
 
-def test_every_rule_is_a_field_of_the_rules() -> None:
-    """The two tables of rules have no row in common and together name the fields of `Rules`, release and protocol aside."""
-    assert set(RULES) & set(PROTOCOL_RULES) == set()
-    assert set(RULES) | set(PROTOCOL_RULES) == {f.name for f in fields(Rules)} - {"release", "inter_broker_protocol"}
+@pytest.mark.parametrize(("rules", "given"), [(Rules, {"release", "inter_broker_protocol"}), (GroupRules, {"release"})])
+def test_every_field_of_the_rules_is_declared_with_rows(rules: type, given: set[str]) -> None:
+    """Each field but what picks the column has rows, and a sentence that says what the rule decides."""
+    assert set(declared(rules)) == {f.name for f in fields(rules)} - given
+    assert all(rule.rows and rule.doc.endswith(".") and rule.doc[0].isupper() for rule in declared(rules).values())
+
+
+@pytest.mark.parametrize("rules", [Rules, GroupRules])
+def test_every_row_of_a_rule_changes_its_value(rules: type) -> None:
+    """No row repeats the value of the row before it."""
+    assert [name for name, rule in declared(rules).items() if any(a[1] == b[1] for a, b in pairwise(rule.rows))] == []
+
+
+@pytest.mark.parametrize("rules", [Rules, GroupRules])
+def test_a_rule_takes_the_values_that_its_type_names(rules: type) -> None:
+    """A field typed as Literal names just the values of its rows, and no rule is any text whatever."""
+    for name, hint in typing.get_type_hints(rules).items():
+        if typing.get_origin(hint) is typing.Literal:
+            assert set(typing.get_args(hint)) == {value for _, value in declared(rules)[name].rows}, name
+        else:
+            assert hint is not str or name in ("release", "inter_broker_protocol"), f"{name} is any text"
 
 
 def test_every_fault_on_offer_is_an_action() -> None:
-    """Each fault of the settings is a kind of action that does not go on by itself, or the end of a live session."""
+    """Each fault of the settings is a kind of action, but for the deletion of `/controller`, which is a `delete`."""
     assert {fault for fault in FAULTS if fault not in ACTIONS} == {"delete_controller"}
-    assert {fault for fault in FAULTS if fault in ACTIONS and ACTIONS[fault].routine} == {"expire"}
 
 
 def test_every_action_says_its_form() -> None:
@@ -327,8 +419,20 @@ def test_every_action_says_its_form() -> None:
 # ---------------------------------------------------------------- records
 
 CHANGES_NOTHING = {
-    *("open", "act", "read", "fail", "thrown", "connection_loss", "release", "append", "read_log"),
-    *("receive", "hold", "give", "lose", "refused", "time_out", "lost", "refuse", "renew", "reopen", "scenario"),
+    *("open", "act", "read", "handler_error", "exception", "connection_loss", "yield_lock", "append", "read_log"),
+    *(
+        "receive",
+        "response_delayed",
+        "delayed_response",
+        "lose",
+        "request_refused",
+        "time_out",
+        "conflict",
+        "failed_change",
+        "renew",
+        "reopen",
+        "scenario",
+    ),
 }
 
 
@@ -339,7 +443,7 @@ def logged() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                at = {"log": 0, "Spelled": 0}.get(name)
+                at = {"log": 0, "RecordParts": 0}.get(name)
                 if at is not None and len(node.args) > at and isinstance(node.args[at], ast.Constant):
                     kinds.add(str(node.args[at].value))  # type: ignore[attr-defined]
     return kinds
@@ -391,5 +495,5 @@ def ran() -> set[str]:
 
 def test_runs_log_what_the_text_says() -> None:
     """Random and chosen runs log every kind there is but for those of handlers that no broker has yet, and no other."""
-    toys = {"release", "connection_loss", "lost", "refuse", "refused"}
+    toys = {"yield_lock", "connection_loss", "conflict", "failed_change", "request_refused"}
     assert ran() - toys == logged() - toys

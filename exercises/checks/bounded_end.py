@@ -1,17 +1,17 @@
-"""Whether every deletion ends in time, which copies are left on disks, and how many brokers were restarted for it."""
+"""Check that every deletion ends in time, that the right copies remain on disks, and that no broker restarts needlessly."""
 
-from kcontrol.errors import UserError
-from kcontrol.lab.checks import Broken, Case, Kind, Marked, ask, do, play, short
-from kcontrol.lab.kinds import A_FUNCTION
+from kcontrol.core.errors import UserError
+from kcontrol.lab.exercises.check_kinds import A_FUNCTION
+from kcontrol.lab.exercises.checks import Case, CheckedAnswer, CheckKind, UnusableAnswer, ask, do, play, short
 
 TOPIC = "/brokers/topics/t"
 DAYS = 4
 
 
 def prepare(entry):
-    """Every scenario is played once; each answer is the operator in a fork of it, for four days."""
+    """Play every scenario once; the check of an answer forks each run and calls the answer as its operator, for four days."""
     runs = [(scenario, play(_beginning(scenario))) for scenario in entry["scenario"]]
-    return lambda mine: Marked([case for scenario, lab in runs for case in _cases(scenario, lab, mine)])
+    return lambda mine: CheckedAnswer([case for scenario, lab in runs for case in _cases(scenario, lab, mine)])
 
 
 def _beginning(scenario):
@@ -20,23 +20,25 @@ def _beginning(scenario):
 
 def _cases(scenario, begun, mine):
     happens = {day: act for day, *act in scenario["happens"]}
-    with begun.fork() as lab:
+    with begun.branch() as lab:
         steps = [_live(lab, 1, happens, mine)]
         if steps[0] is None:
-            yield Case(f"{scenario['title']}: on day 1 you say nothing.", None, True)
+            yield Case(f"{scenario['title']}: on day 1 your function returns None.", None, True)
             return
         steps += [_live(lab, day, happens, mine) for day in range(2, DAYS + 1)]
-        gone, left = TOPIC not in lab.znodes().index, _copies(lab)
+        gone, left = TOPIC not in lab.tables.znodes().index, _copies(lab)
     title, restarts = scenario["title"], sum(step == "restart" for step in steps)
     yield Case(f"{title}: after day {DAYS} the topic is still there.", gone, True)
-    yield Case(f"{title}: copies are left on the disks of {left}; {scenario['left']} is right.", left, scenario["left"])
-    yield Case(f"{title}: you restart {restarts} times; {scenario['restarts']} is right.", restarts, scenario["restarts"])
+    yield Case(f"{title}: copies remain on the disks of {left}; {scenario['left']} is right.", left, scenario["left"])
+    yield Case(
+        f"{title}: your function restarts {restarts} times; {scenario['restarts']} is right.", restarts, scenario["restarts"]
+    )
 
 
 def _live(lab, day, happens, mine):
-    """One day: the operator's step while the topic is there, then what happens by itself. Returns the kind of the step."""
+    """Play one day: the operator's step while the topic exists, then the act of the scenario. Return the kind of the step."""
     kind = "done"
-    if TOPIC in lab.znodes().index:
+    if TOPIC in lab.tables.znodes().index:
         kind = _step(lab, day, mine)
     if day in happens:
         do(lab, happens[day])
@@ -46,8 +48,8 @@ def _live(lab, day, happens, mine):
 
 def _step(lab, day, mine):
     alive = set(lab.brokers().query("alive").index.tolist())
-    replicas = {int(replica.split("@")[1]): state for replica, state in lab.deletions().state.items()}
-    answer = ask(mine, replicas, alive, day, about=f", when asked about {short(replicas)}, alive {sorted(alive)}, day {day}")
+    replicas = {int(replica.split("@")[1]): state for replica, state in lab.tables.deletions().state.items()}
+    answer = ask(mine, replicas, alive, day, about=f", when called with {short(replicas)}, {sorted(alive)}, {day}")
     match answer:
         case "wait":
             return answer
@@ -58,22 +60,25 @@ def _step(lab, day, mine):
         case ("restart", int(broker)) if broker in alive:
             lab.kill(broker).run().start(broker)
         case _:
-            raise Broken(f'On day {day} you say {short(answer)}; say "wait", "forget" or ("restart", broker) of one that runs.')
+            raise UnusableAnswer(
+                f'On day {day} your function returns {short(answer)}; it must be "wait", "forget" or ("restart", broker) with a '
+                "running broker."
+            )
     lab.run()
     return answer if isinstance(answer, str) else answer[0]
 
 
 def _forget(lab):
-    below = [path for path in lab.znodes().index if f"{path}/".startswith(f"{TOPIC}/")]
+    below = [path for path in lab.tables.znodes().index if f"{path}/".startswith(f"{TOPIC}/")]
     for path in [*sorted(below, reverse=True), "/config/topics/t", "/admin/delete_topics/t", "/controller"]:
-        lab.delete(path)
+        lab.zk.delete(path)
 
 
 def _copies(lab):
     try:
-        return lab.log("t-0").index.tolist()
+        return lab.tables.replica_log("t-0").index.tolist()
     except UserError:
         return []
 
 
-KIND = Kind(prepare, A_FUNCTION, callable)
+KIND = CheckKind(prepare, A_FUNCTION, callable)

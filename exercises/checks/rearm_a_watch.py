@@ -1,14 +1,14 @@
-"""Whether a znode is followed: every value where news is told in between, the last one however writes and reads interleave."""
+"""Check that a function follows a znode: it reports every value if notifications arrive between writes, and always the last."""
 
-from kcontrol.lab.checks import Case, Kind, Marked, ask, short
-from kcontrol.lab.kinds import A_FUNCTION
-from kcontrol.lab.playground import Playground
+from kcontrol.lab.exercises.check_kinds import A_FUNCTION
+from kcontrol.lab.exercises.checks import Case, CheckedAnswer, CheckKind, ask, short
+from kcontrol.lab.zookeeper_playground import Playground
 
 PATH = "/followed"
 
 
 class Meanwhile:
-    """A client between whose calls somebody else writes: after each read the next value, as long as there are any."""
+    """A client with a second client that writes: after each read of the first client, the second writes the next value."""
 
     def __init__(self, client, write):
         self._client, self._write = client, write
@@ -25,8 +25,10 @@ class Meanwhile:
 
 
 def prepare(entry):
-    """Three runs in which each change is told before the next one, and four in which writes come between reads."""
-    return lambda follow: Marked([*(_calmly(follow, n) for n in (0, 1, 3)), *(_meanwhile(follow, n) for n in (1, 2, 3, 4))])
+    """Prepare three runs with a notification before the next write, and four runs with writes right after reads."""
+    return lambda follow: CheckedAnswer(
+        [*(_calmly(follow, n) for n in (0, 1, 3)), *(_meanwhile(follow, n) for n in (1, 2, 3, 4))]
+    )
 
 
 def _opened():
@@ -38,36 +40,36 @@ def _opened():
 
 def _calmly(follow, writes):
     ground, writer, reader = _opened()
-    heard = []
-    ask(follow, reader, PATH, heard.append)
+    reported = []
+    ask(follow, reader, PATH, reported.append)
     for number in range(1, writes + 1):
         writer.set(PATH, str(number).encode())
         ground.settle()
     right = [str(number).encode() for number in range(writes + 1)]
-    text = f"0 is followed by {writes} writes, each told before the next: told hears {short(heard)}, right is {short(right)}."
-    return Case(text, _words(heard), _words(right))
+    text = f"{writes} writes, each after the last notification: told gets {short(reported)}; right is {short(right)}."
+    return Case(text, _words(reported), _words(right))
 
 
 def _meanwhile(follow, writes):
     ground, writer, reader = _opened()
-    heard, left = [], list(range(1, writes + 1))
+    reported, left = [], list(range(1, writes + 1))
 
     def write():
         if left:
             writer.set(PATH, str(left.pop(0)).encode())
 
-    ask(follow, Meanwhile(reader, write), PATH, heard.append)
+    ask(follow, Meanwhile(reader, write), PATH, reported.append)
     for _ in range(writes + 1):
         ground.settle()
         write()
     ground.settle()
     last = str(writes).encode()
-    text = f"Somebody writes {writes} times right after reads: told hears {short(heard[-1:])} last, right is {short(last)}."
-    return Case(text, _words(heard[-1:]), _words([last]))
+    text = f"{writes} writes right after reads: told gets {short(reported[-1:])} last; right is {short(last)}."
+    return Case(text, _words(reported[-1:]), _words([last]))
 
 
-def _words(heard):
-    return [value.decode() if isinstance(value, bytes) else f"something else, {type(value).__name__}" for value in heard] or None
+def _words(values):
+    return [value.decode() if isinstance(value, bytes) else f"a value of type {type(value).__name__}" for value in values] or None
 
 
-KIND = Kind(prepare, A_FUNCTION, callable)
+KIND = CheckKind(prepare, A_FUNCTION, callable)

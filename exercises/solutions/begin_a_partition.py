@@ -1,10 +1,10 @@
 """The reference."""
 
-from kcontrol.model import LeaderAndIsr
+from kcontrol.core.model import LeaderAndIsr
 
 
 def begin(ctx, tp, question):
-    """LeaderAndIsr(leader, isr, leader epoch, zk version, controller epoch), or why not."""
+    """Return LeaderAndIsr(leader, isr, leader epoch, zk version, controller epoch), or a text with the reason for a refusal."""
     live = ctx.online_replicas(tp)
     if not live:
         return "none of its replicas is alive"

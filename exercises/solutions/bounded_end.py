@@ -1,8 +1,8 @@
-"""Solution: restart whoever runs and has not deleted its copy, wait for the dead, and forget the topic when time is up."""
+"""Solution: restart a running broker that has not deleted its copy, else wait for dead brokers, and forget the topic on day 4."""
 
 
 def next_step(replicas, alive, day):
-    """What to do today about a topic that is still there: "wait", ("restart", broker) or "forget"."""
+    """Return today's step for a topic that is not deleted yet: "wait", ("restart", broker) or "forget"."""
     for broker, state in replicas.items():
         if broker in alive and state != "ReplicaDeletionSuccessful":
             return ("restart", broker)

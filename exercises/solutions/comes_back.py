@@ -1,3 +1,3 @@
-"""The reference: c-0 is New and has a replica on broker 2; of the offline ones broker 2 is in the ISR of b-0."""
+"""Solution: c-0 is New and has a replica on broker 2; of the Offline partitions, only b-0 has broker 2 in its ISR."""
 
 answer = ["b-0", "c-0"]

@@ -1,10 +1,10 @@
-"""The reference."""
+"""Solution: compare each transition to Online with the replica's last target state."""
 
 GOING = {"ReplicaDeletionStarted", "ReplicaDeletionSuccessful"}
 
 
 def holds(run):
-    """Whether nothing of what was being deleted, or is deleted, was Online next; asked after every step of a run."""
+    """Return whether no replica went from DeletionStarted or DeletionSuccessful to Online; called after every step of a run."""
     last = {}
     for move in (r.fields for r in run.records if r.kind == "change"):
         name, target = str(move["subject"]), str(move["target"])

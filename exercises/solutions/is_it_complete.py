@@ -1,7 +1,7 @@
-"""The reference: the target is in the ISR, all of it."""
+"""Solution: the whole target is in the ISR."""
 
 
 def is_complete(replicas, adding, removing, isr):
-    """Whether a reassignment may be finished now."""
+    """Return whether a reassignment may be completed now."""
     moves = adding or removing
     return not moves or set(replicas) - set(removing) <= set(isr)

@@ -1,7 +1,7 @@
-"""Solution: the greatest wait of each kind, of what was begun at all."""
+"""Solution: the longest wait of each event that a handler has begun."""
 
 
 def longest_wait(run):
-    """For each kind of event that broker 1 has begun, by name, the longest time in ms that one waited; run.heard(1) has them."""
-    begun = run.heard(1).dropna(subset=["waited_ms"])
+    """Return the longest wait in ms for each event that broker 1 has begun, by its name; see run.tables.watch_events(1)."""
+    begun = run.tables.watch_events(1).dropna(subset=["waited_ms"])
     return begun.groupby("event")["waited_ms"].max().to_dict()

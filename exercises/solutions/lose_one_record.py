@@ -1,3 +1,3 @@
-"""Solution: acknowledged by the leader alone, which dies before anybody has fetched it, and follows when it is back."""
+"""Solution: only the leader has the acknowledged record; it dies before a fetch, starts again, and becomes a follower."""
 
 acts = [("produce", 1, "t-0", "b", "1"), ("kill", 1), ("run",), ("start", 1)]

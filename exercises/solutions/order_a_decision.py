@@ -1,3 +1,3 @@
-"""The reference: read, written, told; and a batch is sent kind by kind."""
+"""Solution: the read, the write, then the requests; a batch is sent kind by kind."""
 
 order = ["D", "B", "E", "C", "A"]

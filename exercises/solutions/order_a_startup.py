@@ -1,3 +1,3 @@
-"""Solution: read, tell the others, tell it, give it its replicas, then elect."""
+"""Solution: the read, metadata to the other brokers, metadata to broker 2, LeaderAndIsr to broker 2, then the election."""
 
 order = ["E", "C", "B", "D", "A"]

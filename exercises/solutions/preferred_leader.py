@@ -1,8 +1,8 @@
-"""Solution: the head of the assignment, and nobody else."""
+"""Solution: the first broker of the assignment, and no other broker."""
 
 
 def preferred(assignment, isr, live):
-    """The broker that a preferred election makes the leader, or None where the election fails."""
+    """Return the leader after a preferred election, or None if the election fails."""
     first = assignment[0]
     if first in isr and first in live:
         return first

@@ -1,3 +1,3 @@
-"""The reference: who stays has to be in sync as well, and only who is added has to be alive when the request is made."""
+"""Solution: a replica that stays has to be in sync too, but only an added one has to be alive at the time of the request."""
 
 acts = [("kill", 2), ("reassign", {"t-0": [2, 3]})]

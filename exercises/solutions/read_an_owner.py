@@ -1,3 +1,3 @@
-"""Solution: what says that it is there, and that it rules."""
+"""Solution: the registration of broker 2, and /controller."""
 
 paths = ["/brokers/ids/2", "/controller"]

@@ -2,7 +2,7 @@
 
 
 def meaning(check, write):
-    """What the two codes of a transaction [check /controller_epoch, write] mean: "written", "moved", "retry" or "failed"."""
+    """Return the meaning of the two codes of a transaction [check /controller_epoch, write]."""
     if check == "BADVERSION":
         return "moved"
     if write == "OK":

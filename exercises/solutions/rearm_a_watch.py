@@ -1,8 +1,8 @@
-"""Solution: the read whose answer is handed on leaves the next watch."""
+"""Solution: the read that returns the data also sets the next watch."""
 
 
 def follow(client, path, told):
-    """Call told(data) with what the znode holds now, and again after each change; client.get(path, watch=...) leaves a watch."""
+    """Call told(data) with the znode's data now, and again after each change; client.get(path, watch=...) sets a watch."""
 
     def look(event=None):
         data, _ = client.get(path, watch=look)

@@ -1,8 +1,8 @@
-"""Solution: complete what is gone everywhere; wait while somebody works; then retry what failed, and start what may start."""
+"""Solution: complete a topic without copies; wait while a broker deletes; then retry failed replicas, and start if eligible."""
 
 
 def due(states, ineligible):
-    """The steps that are due for a queued topic, in order: a list of "complete", "retry" and "start", or [] to wait."""
+    """Return the due steps of a queued topic's deletion, in order: a list of "complete", "retry" and "start", or [] to wait."""
     if all(state == "Successful" for state in states):
         return ["complete"]
     if "Started" in states:

@@ -1,4 +1,4 @@
-"""Solution: goodbyes one after the other, each broker back in sync before the next one goes, the controller last."""
+"""Solution: one controlled shutdown after the other, each broker in sync again before the next, the controller last."""
 
 acts = [
     ("term", 2), ("run",), ("start", 2), ("run",),

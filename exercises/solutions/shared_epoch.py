@@ -1,3 +1,3 @@
-"""The reference: it logs the refusal, goes on, and takes the other one's epoch over when its listener is told of it."""
+"""Solution: broker 2 logs the refusal, goes on, and gets the other controller's epoch from its listener."""
 
 answer = [2, "BadVersion", "/controller_epoch"]

@@ -1,3 +1,3 @@
-"""The reference: broker 2 is well, and was not told either."""
+"""Solution: broker 2 is not frozen, and got no LeaderAndIsr either."""
 
 stale = {"2 hosts": "not told", "3 hosts": "not told", "3 metadata": "waits", "4 metadata": "waits"}

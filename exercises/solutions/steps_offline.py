@@ -2,6 +2,6 @@
 
 
 def steps_offline(moment):
-    """For each partition that was ever without a leader, by name, for how many steps in all; moment.outages() has the table."""
-    table = moment.outages()
+    """Return, by partition, the steps of all its outages; see moment.tables.outages()."""
+    table = moment.tables.outages()
     return table.groupby("partition")["steps"].sum().to_dict()

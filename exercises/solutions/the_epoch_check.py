@@ -1,8 +1,8 @@
-"""The reference."""
+"""Solution: an older broker or controller epoch refuses, and so does a leader epoch that is not newer."""
 
 
 def check(told, mine):
-    """The epoch that refuses: "broker", "controller", "leader"; or "obey"."""
+    """Return the first epoch that makes the broker refuse: "broker", "controller" or "leader"; or "obey"."""
     if 0 <= told["broker"] < mine["broker"]:
         return "broker"
     if told["controller"] < mine["controller"]:

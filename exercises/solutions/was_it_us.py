@@ -1,6 +1,6 @@
-"""The reference."""
+"""Solution: both znodes have the data of this broker's transaction."""
 
 
 def was_it_us(me, tried_epoch, named, stored_epoch):
-    """Whether this broker has won; /controller names `named`, -1 for nobody."""
+    """Return whether this broker has won the election; /controller names broker `named`, -1 without a controller."""
     return named == me and stored_epoch == tried_epoch

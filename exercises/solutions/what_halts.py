@@ -1,3 +1,3 @@
-"""Solution: one log directory has failed, one broker is dead, one is alive and does not answer."""
+"""Solution: one log directory has failed, one broker is dead, and one live broker sends no response."""
 
 halts = {"a": [3, "error"], "b": [4, "dead"], "c": [5, "silent"]}

@@ -2,7 +2,7 @@
 
 
 def next_leader(assignment, isr, live):
-    """The broker that leads next, or None; the assignment has the preferred broker first."""
+    """Return the next leader, or None; the assignment has the preferred leader first."""
     for broker in assignment:
         if broker in isr and broker in live:
             return broker

@@ -1,6 +1,10 @@
-"""Decides: what the controller does about each event. Pure: no clock, randomness, threads, I/O or logging.
+"""Decides the controller's reaction to each event.
 
-Read `partition_machine.py` first, then `handlers.py` (what leads where), `broker_changes.py`, `controller_election.py` and
-`failover_and_resignation.py`. What ends in `_0_8` is the design of listeners and one lock, what ends in `_1_0` that of
-listeners and one event thread.
+Pure: no clock, randomness, threads, I/O or logging.
+
+Read `event_thread.py` first: the page of 1.1 to 3.9 has every table of that design. Then read
+`partition_machine.py` (its table), `broker_changes.py`, `controller_election.py` and
+`failover_steps.py`. `design.py` declares the type of a design, and `handlers.py` picks the design
+of a release. `earlier/` has the code that only earlier releases need; only `handlers.py` imports
+it.
 """

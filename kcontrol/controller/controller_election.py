@@ -1,7 +1,12 @@
-"""Becoming controller, ceasing to be controller, and noticing which of the two it is.
+"""Handles the election of the controller, and the end of its term.
 
-Source: KafkaController.scala (2.8): processStartup, elect, maybeResign, triggerControllerMove, onControllerResignation; and
-KafkaZkClient.registerControllerAndIncrementControllerEpoch.
+`/controller` decides: the broker whose id is in this ephemeral znode is controller. Since 2.1 the
+winner creates `/controller` and writes the next epoch to `/controller_epoch` in one transaction,
+and every later write of this term checks the version of `/controller_epoch`. A controller that has
+lost its term without knowing it therefore fails with its next write (ControllerMoved).
+
+Source: KafkaController.scala (2.8): processStartup, elect, maybeResign, triggerControllerMove,
+onControllerResignation; KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
 """
 
 from __future__ import annotations
@@ -9,75 +14,101 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from kcontrol.broker.registration import WriteFailed, create_broker_znode
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover_and_resignation import resign, take_over
-from kcontrol.effects import ControllerMoved, Effect, Exists, Handler, Learn, Op, Read, Result, Transaction, Watch, Writes, Znode
-from kcontrol.events import ControllerChange, Expire, Reelect, RegisterBrokerAndReelect, Startup
-from kcontrol.registration import WriteFailed, register
-from kcontrol.znodes import (
-    CONTROLLER,
-    CONTROLLER_EPOCH,
-    BrokerEndpoint,
-    decode_controller,
-    decode_controller_epoch,
-    encode_controller,
-    encode_controller_epoch,
-)
+from kcontrol.controller.design import on_controller_failover, on_controller_resignation
+from kcontrol.core import effects, events
+from kcontrol.core import znodes as zk
+from kcontrol.core.effects import Handler
 
 
-def startup(ctx: ControllerContext, event: Startup) -> Handler:
-    """Listen to `/controller` for life, and compete for it."""
-    yield Watch(CONTROLLER)
-    yield Exists((CONTROLLER,), watch=True)
+def startup(ctx: ControllerContext, event: events.Startup) -> Handler:
+    """Register the handler of `/controller` for the life of the process, and compete for the znode.
+
+    Source: KafkaController.processStartup (2.8).
+    """
+    yield effects.RegisterZNodeHandler(zk.CONTROLLER)
+    yield effects.Exists((zk.CONTROLLER,), watch=True)
     yield from elect(ctx, event.timestamp_ms)
 
 
-def reelect(ctx: ControllerContext, event: Reelect) -> Handler:
-    """Give up what is lost, then compete for what is free."""
+def reelect(ctx: ControllerContext, event: events.Reelect) -> Handler:
+    """Resign if another broker is controller, then compete for `/controller` if it is free.
+
+    Source: KafkaController.processReelect (2.8).
+    """
     yield from maybe_resign(ctx)
     yield from elect(ctx, event.timestamp_ms)
 
 
-def controller_change(ctx: ControllerContext, event: ControllerChange) -> Handler:
-    """Somebody is named in `/controller`: give up if it is somebody else, but never compete."""
+def controller_change(ctx: ControllerContext, event: events.ControllerChange) -> Handler:
+    """Resign if `/controller` now names another broker; do not compete.
+
+    Source: KafkaController.processControllerChange (2.8).
+    """
     yield from maybe_resign(ctx)
 
 
-def expire(ctx: ControllerContext, event: Expire) -> Handler:
-    """Without a session nobody rules: resign, whether active or not."""
-    yield Learn("active_controller_id", -1)
-    yield from resign(ctx)
+def expire(ctx: ControllerContext, event: events.Expire) -> Handler:
+    """Resign after the session has expired, whether the broker was controller or not.
+
+    Source: KafkaController.processExpire (2.8).
+    """
+    yield effects.UpdateContext("active_controller_id", -1)
+    yield from on_controller_resignation(ctx)
 
 
-def register_and_reelect(ctx: ControllerContext, event: RegisterBrokerAndReelect) -> Handler:
-    """Under a new session: register anew, which gives a new broker epoch, and compete again."""
-    yield from register(ctx.rules, ctx.broker_id, BrokerEndpoint(event.host, event.port), event.timestamp_ms, event.session)
+def register_and_reelect(ctx: ControllerContext, event: events.RegisterBrokerAndReelect) -> Handler:
+    """Register the broker in the new session, which gives a new broker epoch, and compete again.
+
+    Source: KafkaController.processRegisterBrokerAndReelect (2.8).
+    """
+    yield from create_broker_znode(
+        ctx.rules,
+        ctx.broker_id,
+        zk.BrokerEndpoint(event.host, event.port),
+        event.timestamp_ms,
+        event.session,
+    )
     yield from maybe_resign(ctx)
     yield from elect(ctx, event.timestamp_ms)
 
 
 def maybe_resign(ctx: ControllerContext) -> Handler:
-    """Read who rules, with the watch set anew, and resign if it was this broker and is no longer."""
+    """Read `/controller` with a new watch; resign if this broker was controller and is no longer.
+
+    Source: KafkaController.maybeResign (2.8).
+    """
     was_active = ctx.is_active
-    yield Watch(CONTROLLER)
-    yield Exists((CONTROLLER,), watch=True)
-    yield from _learn_active_controller(ctx)
+    yield effects.RegisterZNodeHandler(zk.CONTROLLER)
+    yield effects.Exists((zk.CONTROLLER,), watch=True)
+    yield from update_active_controller(ctx)
     if was_active and not ctx.is_active:
-        yield from resign(ctx)
+        yield from on_controller_resignation(ctx)
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Compete for `/controller`, and take over if won."""
-    yield from _learn_active_controller(ctx)
-    if ctx.active_controller_id != -1:
-        return
-    if not ctx.rules.elects_with_epoch:
-        yield from _elect_by_znode_alone(ctx, timestamp_ms)
-        return
+    """Read `/controller`, and compete for it if it is free.
+
+    Source: KafkaController.elect (2.8).
+    """
+    yield from update_active_controller(ctx)
+    if ctx.active_controller_id == -1:
+        yield from ctx.design.elect(ctx, timestamp_ms)
+
+
+def elect_with_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
+    """Create `/controller` with the next epoch in one transaction, then run the failover.
+
+    A lost race (ControllerMoved) ends in `maybe_resign`. Any other error of the failover gives
+    `/controller` up, and is raised again.
+
+    Source: KafkaController.elect (2.1, 2.8), KAFKA-6082.
+    """
     try:
-        yield from _register(ctx, timestamp_ms)
-        yield from take_over(ctx)
-    except ControllerMoved:
+        yield from _register_controller_and_increment_epoch(ctx, timestamp_ms)
+        yield from on_controller_failover(ctx)
+    except effects.ControllerMoved:
         yield from maybe_resign(ctx)
     except Exception:
         yield from trigger_controller_move(ctx)
@@ -85,92 +116,100 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def trigger_controller_move(ctx: ControllerContext) -> Handler:
-    """Give `/controller` up so that somebody else may try; without resigning if it is somebody else's already."""
-    yield from _learn_active_controller(ctx)
+    """Delete `/controller`, so that all brokers compete again; resign first.
+
+    Nothing happens where `/controller` already names another broker.
+
+    Source: KafkaController.triggerControllerMove (2.8).
+    """
+    yield from update_active_controller(ctx)
     if not ctx.is_active:
         return
     fence = ctx.controller_epoch_zk_version
-    yield Learn("active_controller_id", -1)
-    yield from resign(ctx)
+    yield effects.UpdateContext("active_controller_id", -1)
+    yield from on_controller_resignation(ctx)
     try:
-        yield Writes(((Op("delete", CONTROLLER),),), fence=fence)
-    except ControllerMoved:
-        return  # it was deleted and taken in the meantime, which is as good
+        yield effects.FencedTransactions(
+            ((effects.Op("delete", zk.CONTROLLER),),), expected_epoch_zk_version=fence
+        )
+    except effects.ControllerMoved:
+        return  # another broker has won the next election already
 
 
 # ---------------------------------------------------------------- the election itself
 
 
-def _learn_active_controller(ctx: ControllerContext) -> Handler:
-    (znode,) = yield Read((CONTROLLER,), watch=True)
-    yield Learn("active_controller_id", decode_controller(znode.data, or_bare_id=False) if znode else -1)
+def update_active_controller(ctx: ControllerContext) -> Handler:
+    """Read `/controller` with a new watch; note the id that it names, -1 where it is missing."""
+    (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
+    yield effects.UpdateContext(
+        "active_controller_id", zk.decode_controller(znode.data, or_bare_id=False) if znode else -1
+    )
 
 
-def _read_controller_epoch() -> Generator[Effect, Any, tuple[int, int] | None]:
-    (znode,) = yield Read((CONTROLLER_EPOCH,))
-    return (decode_controller_epoch(znode.data), znode.stat.version) if znode else None
+def _read_controller_epoch() -> Generator[effects.Effect, Any, tuple[int, int] | None]:
+    (znode,) = yield effects.Read((zk.CONTROLLER_EPOCH,))
+    return (zk.decode_controller_epoch(znode.data), znode.stat.version) if znode else None
 
 
-def _register(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """`/controller` and the next epoch in one transaction: whoever comes second has lost both.
+def _register_controller_and_increment_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
+    """Create `/controller` and write the next epoch, in one transaction.
 
-    Raises ControllerMoved if another broker has won.
+    Raises ControllerMoved where another broker has won, and WriteFailed for any other refusal.
+
+    Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
     """
     stored = yield from _read_controller_epoch()
     if stored is None:
-        created: Result = yield Transaction((Op("create", CONTROLLER_EPOCH, encode_controller_epoch(0)),))
+        created: effects.TransactionResult = yield effects.Transaction(
+            (effects.Op("create", zk.CONTROLLER_EPOCH, zk.encode_controller_epoch(0)),)
+        )
         stored = (0, 0) if created.is_ok else (yield from _read_controller_epoch())
     if stored is None:
-        raise ControllerMoved
+        raise effects.ControllerMoved
     controller_epoch, zk_version = stored[0] + 1, stored[1]
-    data = encode_controller(ctx.broker_id, timestamp_ms, ctx.rules.controller_znode)
-    result: Result = yield Transaction(
+    data = zk.encode_controller(ctx.broker_id, timestamp_ms, ctx.rules.controller_znode)
+    result: effects.TransactionResult = yield effects.Transaction(
         (
-            Op("create", CONTROLLER, data, ephemeral=True),
-            Op("set", CONTROLLER_EPOCH, encode_controller_epoch(controller_epoch), zk_version),
+            effects.Op("create", zk.CONTROLLER, data, ephemeral=True),
+            effects.Op(
+                "set", zk.CONTROLLER_EPOCH, zk.encode_controller_epoch(controller_epoch), zk_version
+            ),
         )
     )
     if result.is_ok:
         zk_version = result.versions[1] or 0
     elif result.code in ("NodeExists", "BadVersion"):
-        zk_version = yield from _check_whether_it_was_us(ctx, controller_epoch)
+        zk_version = yield from _check_controller_and_epoch(ctx, controller_epoch)
     else:
         raise WriteFailed(f"registering as controller failed with {result.code}")
-    yield Learn("controller_epoch", controller_epoch)
-    yield Learn("controller_epoch_zk_version", zk_version)
-    yield Learn("active_controller_id", ctx.broker_id)
+    yield effects.UpdateContext("controller_epoch", controller_epoch)
+    yield effects.UpdateContext("controller_epoch_zk_version", zk_version)
+    yield effects.UpdateContext("active_controller_id", ctx.broker_id)
 
 
-def _elect_by_znode_alone(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """`/controller` alone decides, and the epoch is written while taking over; who fails there deletes it, whosever it is.
+def _check_controller_and_epoch(
+    ctx: ControllerContext, controller_epoch: int
+) -> Generator[effects.Effect, Any, int]:
+    """Return the version of `/controller_epoch`, if the failed transaction had succeeded before.
 
-    Source: KafkaController.elect and triggerControllerMove, KafkaZkClient.checkedEphemeralCreate (1.1).
+    A lost connection can make the client send one transaction twice: the second try fails although
+    the first has succeeded. The stored id and epoch show this.
+
+    Raises ControllerMoved where the znodes name another broker or another epoch.
+
+    Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch, checkControllerAndEpoch
+    (2.8).
     """
-    data = encode_controller(ctx.broker_id, timestamp_ms)
-    result: Result = yield Transaction((Op("create", CONTROLLER, data, ephemeral=True),))
-    if not result.is_ok:
-        yield from _learn_active_controller(ctx)
-        return
-    yield Learn("active_controller_id", ctx.broker_id)
-    try:
-        yield from take_over(ctx)
-    except Exception:
-        yield from resign(ctx)
-        yield Learn("active_controller_id", -1)
-        yield Writes(((Op("delete", CONTROLLER),),))
-        raise
-
-
-def _check_whether_it_was_us(ctx: ControllerContext, controller_epoch: int) -> Generator[Effect, Any, int]:
-    """A transaction that was sent twice fails the second time although it had succeeded: the stored names tell.
-
-    Raises ControllerMoved if it was somebody else's.
-    """
-    znode: Znode | None
-    (znode,) = yield Read((CONTROLLER,), watch=True)
+    znode: effects.Znode | None
+    (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
     if znode is None:
-        raise ControllerMoved
+        raise effects.ControllerMoved
     stored = yield from _read_controller_epoch()
-    if decode_controller(znode.data, or_bare_id=False) == ctx.broker_id and stored and stored[0] == controller_epoch:
+    if (
+        zk.decode_controller(znode.data, or_bare_id=False) == ctx.broker_id
+        and stored
+        and stored[0] == controller_epoch
+    ):
         return stored[1]
-    raise ControllerMoved
+    raise effects.ControllerMoved

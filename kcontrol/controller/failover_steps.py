@@ -1,238 +1,383 @@
-"""What a broker does once it has become controller, step by step; `orders` says in which order.
+"""The steps of a failover and of a resignation: one function for each step.
 
-Source: KafkaController.onControllerFailover and initializeControllerContext (2.8); ReplicaStateMachine.startup and
+The order of the steps is FAILOVER and RESIGNATION of the design's page (`event_thread.py`).
+
+Rules of the file:
+
+* A step is a handler without an event. It reads, registers a handler, starts a machine, or removes
+  something from the context.
+* A failover reads brokers, topics, assignments and leadership from ZooKeeper, and clears what an
+  earlier term of the broker has left in these fields.
+* Handlers outside a failover use some of the steps too: `broker_changes.py` reads registrations,
+  `topic_changes.py` reads topics, `requested_elections.py` tries elections.
+* A resignation writes nothing to ZooKeeper: the broker may have lost its session or its term
+  already.
+
+What the file does not say: the order of the steps, and who calls them. Read `event_thread.py` for
+the order, `controller_election.py` for the callers, and `earlier/failover_steps.py` for steps that
+only earlier releases have.
+
+Source: KafkaController.onControllerFailover, initializeControllerContext (2.8) and
+onControllerResignation (0.8.2, 1.0, 2.8); ReplicaStateMachine.startup and
 PartitionStateMachine.startup (2.8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.requests import update_metadata
-from kcontrol.effects import Children, Exists, Handler, Learn, Op, Read, Transaction, Watch, Writes
-from kcontrol.generations import EVENT_THREAD, LISTENERS
-from kcontrol.model import PartitionState, ReplicaState, TopicPartition
-from kcontrol.znodes import (
-    BROKER_IDS,
-    DELETE_TOPICS,
-    FEATURE,
-    ISR_CHANGE_NOTIFICATION,
-    LOG_DIR_EVENT_NOTIFICATION,
-    PREFERRED_REPLICA_ELECTION,
-    REASSIGN_PARTITIONS,
-    TOPICS,
-    broker_path,
-    decode_broker,
-    decode_state,
-    decode_topic,
-    encode_feature,
-    state_path,
-    topic_path,
-)
+from kcontrol.controller.design import Step
+from kcontrol.controller.request_batch import send_update_metadata_request
+from kcontrol.core import effects
+from kcontrol.core import znodes as zk
+from kcontrol.core.effects import Handler
+from kcontrol.core.model import PartitionState, ReplicaState, TopicPartition
 
 UNKNOWN_BROKER_EPOCH = -1
 
 
-def listen(ctx: ControllerContext) -> Handler:
-    """Register what the controller alone listens to; the two requests through znodes are looked for at once."""
-    for path in (BROKER_IDS, TOPICS, DELETE_TOPICS, LOG_DIR_EVENT_NOTIFICATION, ISR_CHANGE_NOTIFICATION):
-        yield Watch(path, children=True)
-    yield from listen_to_requests(ctx)
+def nothing(ctx: ControllerContext) -> Handler:
+    """Do nothing, where a table needs a step."""
+    yield from ()
 
 
-def listen_to_requests(ctx: ControllerContext) -> Handler:
-    """Reassignments and preferred elections are asked for through znodes."""
-    paths = (REASSIGN_PARTITIONS, PREFERRED_REPLICA_ELECTION)
-    for path in paths if ctx.rules.design == LISTENERS else reversed(paths):
-        yield from listen_to_data(path)(ctx)
+def register_handlers(ctx: ControllerContext) -> Handler:
+    """Register the handlers of a controller; set the watches of the two request znodes at once.
 
-
-def listen_to_data(path: str) -> Callable[[ControllerContext], Handler]:
-    """A step that subscribes to the data of `path`. Source: ZkClient.subscribeDataChanges (0.3, 0.10)."""
-
-    def step(ctx: ControllerContext) -> Handler:
-        yield Watch(path)
-        yield Exists((path,), watch=True)
-
-    return step
+    Source: KafkaController.onControllerFailover (2.8): registerZNodeChildChangeHandler and
+    registerZNodeChangeHandlerAndCheckExistence.
+    """
+    for path in (
+        zk.BROKER_IDS,
+        zk.TOPICS,
+        zk.DELETE_TOPICS,
+        zk.LOG_DIR_EVENT_NOTIFICATION,
+        zk.ISR_CHANGE_NOTIFICATION,
+    ):
+        yield effects.RegisterZNodeHandler(path, children=True)
+    for path in (zk.PREFERRED_REPLICA_ELECTION, zk.REASSIGN_PARTITIONS):
+        yield effects.RegisterZNodeHandler(path)
+        yield effects.Exists((path,), watch=True)
 
 
 def delete_notifications(ctx: ControllerContext) -> Handler:
-    """What brokers have announced is deleted unread: everything is read afresh anyway."""
-    for path in (LOG_DIR_EVENT_NOTIFICATION, ISR_CHANGE_NOTIFICATION):
+    """Delete unread notifications: the failover reads the state that they are about.
+
+    Source: KafkaController.onControllerFailover (2.8).
+    """
+    for path in (zk.LOG_DIR_EVENT_NOTIFICATION, zk.ISR_CHANGE_NOTIFICATION):
         yield from delete_children(path)
 
 
-def tell_brokers(ctx: ControllerContext) -> Handler:
-    """UpdateMetadata to everybody: without partitions, or with all of them, as the release has it."""
-    yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids)
-
-
-def listen_to_children(path: str) -> Callable[[ControllerContext], Handler]:
-    """A step that subscribes to the children of `path`. Source: ZkClient.subscribeChildChanges (0.3)."""
-
-    def step(ctx: ControllerContext) -> Handler:
-        yield Watch(path, children=True)
-        yield Exists((path,), watch=True)
-        yield Children((path,), watch=True)
-
-    return step
-
-
-def delete_log_dir_events(ctx: ControllerContext) -> Handler:
-    """What brokers have announced of lost directories is deleted unread. Source: LogDirUtils.deleteLogDirEvents (1.0)."""
-    if ctx.rules.outlives_log_dir:
-        yield from delete_children(LOG_DIR_EVENT_NOTIFICATION)
-
-
-def listen_to_log_dirs(ctx: ControllerContext) -> Handler:
-    if ctx.rules.outlives_log_dir:
-        yield from listen_to_children(LOG_DIR_EVENT_NOTIFICATION)(ctx)
+def send_update_metadata(ctx: ControllerContext) -> Handler:
+    """Send UpdateMetadata to every broker, without partitions; before 2.2 with all partitions."""
+    yield from send_update_metadata_request(ctx, ctx.live_or_shutting_down_broker_ids)
 
 
 def delete_children(path: str) -> Handler:
-    """Delete what has been announced below `path`, unread, and listen for more."""
-    (names,) = yield Children((path,), watch=True)
+    """Delete the children of `path` unread, and set the watch of its children."""
+    (names,) = yield effects.Children((path,), watch=True)
     if names:
         yield from delete_all(tuple(f"{path}/{name}" for name in names))
 
 
 def delete_all(paths: tuple[str, ...]) -> Handler:
-    """Delete these znodes, each for itself."""
-    yield Writes(tuple((Op("delete", path),) for path in paths))
+    """Delete these znodes, each by a write of its own."""
+    yield effects.FencedTransactions(tuple((effects.Op("delete", path),) for path in paths))
 
 
-def enable_features(ctx: ControllerContext) -> Handler:
-    """Create `/feature` if nobody has. Source: KafkaController.enableFeatureVersioning (2.8)."""
+def enable_feature_versioning(ctx: ControllerContext) -> Handler:
+    """Create `/feature` where it is missing.
+
+    Source: KafkaController.enableFeatureVersioning (2.8).
+    """
     if not ctx.rules.features:
         return
-    (znode,) = yield Read((FEATURE,))
+    (znode,) = yield effects.Read((zk.FEATURE,))
     if znode is None:
-        yield Transaction((Op("create", FEATURE, encode_feature(1, ctx.rules.feature_znode)),))
-        yield Read((FEATURE,))
+        yield effects.Transaction(
+            (effects.Op("create", zk.FEATURE, zk.encode_feature(1, ctx.rules.feature_znode)),)
+        )
+        yield effects.Read((zk.FEATURE,))
 
 
 def initialize_context(ctx: ControllerContext) -> Handler:
-    """Brokers, topics, assignments, leadership: everything from ZooKeeper, nothing from before."""
-    yield from learn_brokers(ctx)
-    (names,) = yield Children((TOPICS,), watch=True)
-    yield Learn("all_topics", names or (), clear=True)
-    yield Learn("assignments", clear=True)
-    yield from learn_topics(ctx, names or ())
-    moving = {tp: assignment.target for tp, assignment in ctx.assignments.items() if assignment.is_being_reassigned}
+    """Read brokers, topics, assignments and leadership from ZooKeeper into an empty context.
+
+    Source: KafkaController.initializeControllerContext (2.8).
+    """
+    yield from update_cluster_state(ctx, listens=True)
+    yield from register_broker_modifications_handlers(ctx.live_or_shutting_down_broker_ids)
+    yield from update_leader_and_isr_cache(ctx, ctx.assignments)
+
+
+def update_cluster_state(ctx: ControllerContext, *, listens: bool) -> Handler:
+    """Read brokers and topics; with `listens` register the handler of each topic."""
+    yield from update_live_brokers(ctx)
+    (names,) = yield effects.Children((zk.TOPICS,), watch=True)
+    yield effects.UpdateContext("all_topics", names or (), clear=True)
+    yield effects.UpdateContext("assignments", clear=True)
+    yield from update_topics(ctx, names or (), listens=listens)
+    moving = {
+        tp: assignment.target
+        for tp, assignment in ctx.assignments.items()
+        if assignment.is_being_reassigned
+    }
     if moving:
-        yield Learn("partitions_being_reassigned", moving)
-    yield Learn("leadership", clear=True)
-    yield Learn("shutting_down_broker_ids", clear=True)
-    if ctx.rules.design == EVENT_THREAD:
-        yield from listen_to_modifications(ctx.live_or_shutting_down_broker_ids)
-    yield from refresh_leadership(ctx, ctx.assignments)
-    if ctx.rules.design == LISTENERS:
-        yield Learn("has_channels", True)
+        yield effects.UpdateContext("partitions_being_reassigned", moving)
+    yield effects.UpdateContext("leadership", clear=True)
+    yield effects.UpdateContext("shutting_down_broker_ids", clear=True)
 
 
-def listen_to_modifications(brokers: Iterable[int]) -> Handler:
-    """A broker whose registration is rewritten listens somewhere else."""
+def register_broker_modifications_handlers(brokers: Iterable[int]) -> Handler:
+    """Register the handler of each registration, which changes where a broker's endpoint changes.
+
+    Source: KafkaController.registerBrokerModificationsHandler (2.8).
+    """
     for broker_id in brokers:
-        yield Watch(broker_path(broker_id))
-        yield Exists((broker_path(broker_id),), watch=True)
+        yield effects.RegisterZNodeHandler(zk.broker_path(broker_id))
+        yield effects.Exists((zk.broker_path(broker_id),), watch=True)
 
 
-def learn_brokers(ctx: ControllerContext) -> Handler:
-    """Replace what is known of brokers by what is registered now."""
+def update_live_brokers(ctx: ControllerContext) -> Handler:
+    """Replace the known brokers with the registered brokers."""
     brokers, epochs = yield from read_brokers(ctx)
-    yield Learn("live_brokers", brokers, clear=True)
-    yield Learn("live_broker_epochs", epochs, clear=True)
+    yield effects.UpdateContext("live_brokers", brokers, clear=True)
+    yield effects.UpdateContext("live_broker_epochs", epochs, clear=True)
 
 
 def read_brokers(ctx: ControllerContext) -> Handler:
-    """Return endpoints and epochs by broker id: what is registered now."""
-    (names,) = yield Children((BROKER_IDS,), watch=True)
+    """Return the endpoints and the broker epochs of all registered brokers, by id."""
+    (names,) = yield effects.Children((zk.BROKER_IDS,), watch=True)
     return (yield from read_registrations(ctx, sorted(int(name) for name in names or ())))
 
 
 def read_registrations(ctx: ControllerContext, ids: Sequence[int]) -> Handler:
-    """Return the same of these brokers. A broker's epoch is the czxid of its registration, since there are broker epochs."""
-    znodes = (yield Read(tuple(map(broker_path, ids)))) if ids else ()
+    """Return the endpoints and the broker epochs of those brokers that are registered, by id.
+
+    A broker epoch is the czxid of the registration, -1 before 2.2.
+
+    Source: KafkaZkClient.getAllBrokerAndEpochsInCluster (2.8).
+    """
+    znodes = (yield effects.Read(tuple(map(zk.broker_path, ids)))) if ids else ()
     found = {broker: znode for broker, znode in zip(ids, znodes, strict=True) if znode}
-    epochs = {b: z.stat.czxid if ctx.rules.broker_epochs else UNKNOWN_BROKER_EPOCH for b, z in found.items()}
-    return {b: decode_broker(z.data) for b, z in found.items()}, epochs
+    epochs = {
+        b: z.stat.czxid if ctx.rules.broker_epochs else UNKNOWN_BROKER_EPOCH
+        for b, z in found.items()
+    }
+    return {b: zk.decode_broker(z.data) for b, z in found.items()}, epochs
 
 
-def learn_topics(ctx: ControllerContext, topics: Iterable[str]) -> Handler:
-    """Add assignments and ids of these topics to what is known, and return the partitions.
+def update_topics(
+    ctx: ControllerContext, topics: Iterable[str], *, listens: bool = True
+) -> Handler:
+    """Read assignments and ids of these topics into the context, and return the partitions.
 
-    The event thread listens to each topic from now on; where there are listeners, they are subscribed later.
+    With `listens` register the handler of each topic.
     """
     topics = tuple(topics)
-    listens = ctx.rules.design == EVENT_THREAD
     for topic in topics if listens else ():
-        yield Watch(topic_path(topic))
+        yield effects.RegisterZNodeHandler(zk.topic_path(topic))
     if not topics:
         return ()
-    znodes = yield Read(tuple(map(topic_path, topics)), watch=listens)
-    found = {topic: decode_topic(znode.data) for topic, znode in zip(topics, znodes, strict=True) if znode}
-    assignments = {TopicPartition(t, p): a for t, value in found.items() for p, a in sorted(value.partitions.items())}
+    znodes = yield effects.Read(tuple(map(zk.topic_path, topics)), watch=listens)
+    found = {
+        topic: zk.decode_topic(znode.data)
+        for topic, znode in zip(topics, znodes, strict=True)
+        if znode
+    }
+    assignments = {
+        TopicPartition(t, p): a
+        for t, value in found.items()
+        for p, a in sorted(value.partitions.items())
+    }
     if any(value.topic_id for value in found.values()) or listens:
-        yield Learn("topic_ids", {topic: value.topic_id for topic, value in found.items() if value.topic_id})
-    yield Learn("assignments", assignments)
+        yield effects.UpdateContext(
+            "topic_ids", {topic: value.topic_id for topic, value in found.items() if value.topic_id}
+        )
+    yield effects.UpdateContext("assignments", assignments)
     return tuple(assignments)
 
 
-def listen_to_topics(ctx: ControllerContext, topics: Iterable[str] | None = None) -> Handler:
-    """Subscribe to the data of these topics, or of all that are known."""
-    for topic in sorted(ctx.all_topics) if topics is None else topics:
-        yield Watch(topic_path(topic))
-        yield Exists((topic_path(topic),), watch=True)
+def update_leader_and_isr_cache(
+    ctx: ControllerContext, partitions: Iterable[TopicPartition]
+) -> Handler:
+    """Read the state znodes of these partitions into the context.
 
-
-def refresh_leadership(ctx: ControllerContext, partitions: Iterable[TopicPartition]) -> Handler:
-    """Cache what the state znodes say. Source: KafkaController.updateLeaderAndIsrCache (2.8)."""
+    Source: KafkaController.updateLeaderAndIsrCache (2.8).
+    """
     partitions = tuple(partitions)
     if not partitions:
         return
-    znodes = yield Read(tuple(map(state_path, partitions)))
-    values = {tp: decode_state(z.data, z.stat.version) for tp, z in zip(partitions, znodes, strict=True) if z}
-    yield Learn("leadership", values)
+    znodes = yield effects.Read(tuple(map(zk.state_path, partitions)))
+    values = {
+        tp: zk.decode_state(z.data, z.stat.version)
+        for tp, z in zip(partitions, znodes, strict=True)
+        if z
+    }
+    yield effects.UpdateContext("leadership", values)
 
 
 def start_replica_machine(ctx: ControllerContext) -> Handler:
-    """First states without side effects; then the online replicas are told who leads and, since 2.3, the dead leave the ISR."""
+    """Give replicas their first states, then send LeaderAndIsr of all online replicas.
+
+    Since 2.3 the replicas that are not online leave the ISRs (KAFKA-7836).
+
+    Source: ReplicaStateMachine.startup (2.8).
+    """
+    online, offline = yield from initialize_replica_states(ctx, ReplicaState.DELETION_INELIGIBLE)
+    yield from replica_machine.handle_state_changes(ctx, online, ReplicaState.ONLINE)
+    if ctx.rules.offline_at_startup:
+        yield from replica_machine.handle_state_changes(ctx, offline, ReplicaState.OFFLINE)
+
+
+def initialize_replica_states(ctx: ControllerContext, dead: ReplicaState) -> Handler:
+    """Set the state of each replica without an action; return the online and the other replicas.
+
+    Source: ReplicaStateMachine.initializeReplicaState (2.8).
+    """
     everything = ctx.replicas_of(ctx.assignments)
     online = [r for r in everything if ctx.is_replica_online(r.broker_id, r.topic_partition)]
     offline = [r for r in everything if not ctx.is_replica_online(r.broker_id, r.topic_partition)]
-    states = dict.fromkeys(online, ReplicaState.ONLINE) | dict.fromkeys(offline, ReplicaState[ctx.rules.dead_at_startup])
+    states = dict.fromkeys(online, ReplicaState.ONLINE) | dict.fromkeys(offline, dead)
     if states:
-        yield Learn("replica_states", states)
-    if ctx.rules.design == LISTENERS:
-        yield Learn("machines_started", True)
-    yield from replica_machine.move(ctx, online, ReplicaState.ONLINE)
-    if ctx.rules.offline_at_startup:
-        yield from replica_machine.move(ctx, offline, ReplicaState.OFFLINE)
+        yield effects.UpdateContext("replica_states", states)
+    return online, offline
 
 
 def start_partition_machine(ctx: ControllerContext) -> Handler:
-    """New without leadership, Online with a live leader, Offline otherwise; then whoever is not Online is tried."""
+    """Give partitions their first states, then try to elect leaders of those that are not Online.
+
+    Source: PartitionStateMachine.startup (2.8).
+    """
     if ctx.assignments:
-        yield Learn("partition_states", {tp: _first_state(ctx, tp) for tp in ctx.assignments})
-    yield from bring_online(ctx)
+        yield effects.UpdateContext(
+            "partition_states", {tp: _first_state(ctx, tp) for tp in ctx.assignments}
+        )
+    yield from trigger_online_partition_state_change(ctx)
 
 
 def _first_state(ctx: ControllerContext, tp: TopicPartition) -> PartitionState:
+    """Return New without leadership, Online with an online leader, Offline otherwise.
+
+    Source: PartitionStateMachine.initializePartitionState (2.8).
+    """
     value = ctx.leadership.get(tp)
     if value is None:
         return PartitionState.NEW
-    return PartitionState.ONLINE if ctx.is_replica_online(value.leader, tp) else PartitionState.OFFLINE
+    return (
+        PartitionState.ONLINE if ctx.is_replica_online(value.leader, tp) else PartitionState.OFFLINE
+    )
 
 
-def bring_online(ctx: ControllerContext, topic: str | None = None) -> Handler:
-    """Try every partition, or every one of a topic, that has no leader, unless its topic is being deleted. Return who leads now.
+def trigger_online_partition_state_change(
+    ctx: ControllerContext, topic: str | None = None
+) -> Handler:
+    """Try to elect leaders of Offline and New partitions; return the new leadership by partition.
+
+    `topic` names one topic, None means all topics. Topics that are being deleted are left out.
 
     Source: PartitionStateMachine.triggerOnlinePartitionStateChange (2.8).
     """
     waiting = ctx.partitions_in(PartitionState.OFFLINE, PartitionState.NEW)
-    alive = [tp for tp in waiting if topic in (None, tp.topic) and not ctx.is_queued_for_deletion(tp.topic)]
-    moved = yield from partition_machine.move(ctx, alive, PartitionState.ONLINE, "offline")
+    alive = [
+        tp
+        for tp in waiting
+        if topic in (None, tp.topic) and not ctx.is_queued_for_deletion(tp.topic)
+    ]
+    moved = yield from partition_machine.handle_state_changes(
+        ctx, alive, PartitionState.ONLINE, "offline"
+    )
     return moved.elected
+
+
+# ---------------------------------------------------------------- resignation
+
+CLEARED_AT_RESIGNATION = (
+    "live_brokers", "live_broker_epochs", "shutting_down_broker_ids", "all_topics", "topic_ids",
+    "assignments", "leadership", "partition_states", "replica_states", "topics_to_be_deleted",
+    "partitions_being_reassigned", "topics_with_deletion_started", "topics_ineligible_for_deletion",
+    "offline_dirs",
+)  # fmt: skip
+
+
+def unregister_handler(path: str, *, children: bool = False) -> Step:
+    """Return a step that unregisters the handler of a path; its watch stays until it fires."""
+
+    def step(ctx: ControllerContext) -> Handler:
+        yield effects.UnregisterZNodeHandler(path, children)
+
+    return step
+
+
+def unregister_broker_handlers(ctx: ControllerContext) -> Handler:
+    for broker_id in sorted(ctx.live_brokers):
+        yield effects.UnregisterZNodeHandler(zk.broker_path(broker_id))
+
+
+def unregister_topic_handlers(ctx: ControllerContext) -> Handler:
+    for topic in sorted(ctx.all_topics):
+        yield effects.UnregisterZNodeHandler(zk.topic_path(topic))
+
+
+def unregister_reassignment_handlers(ctx: ControllerContext) -> Handler:
+    if not ctx.rules.alter_isr:
+        for tp in sorted(ctx.partitions_being_reassigned):
+            yield effects.UnregisterZNodeHandler(zk.state_path(tp))
+
+
+def stop_rebalancing(ctx: ControllerContext) -> Handler:
+    yield effects.CancelTimer("auto-leader-rebalance")
+
+
+def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
+    """Wait for the responses of these brokers, before their channels are closed.
+
+    From 0.10.2 to 2.1.0 the thread of a channel ends only after the response to its last request.
+
+    Source: ControllerChannelManager.removeExistingBroker (0.10.2.2, 2.1.1).
+    """
+    known = tuple(broker for broker in brokers if broker in ctx.live_broker_epochs)
+    if ctx.rules.awaits_in_flight_requests and known:
+        yield effects.AwaitInFlightRequests(known)
+
+
+def await_all_requests(ctx: ControllerContext) -> Handler:
+    """Wait for the responses on all channels."""
+    yield from await_requests(ctx, sorted(ctx.live_broker_epochs))
+
+
+def clear_fields(*names: str) -> Step:
+    """Return a step that empties these fields of the context."""
+
+    def step(ctx: ControllerContext) -> Handler:
+        for name in names:
+            if getattr(ctx, name):
+                yield effects.UpdateContext(name, clear=True)
+
+    return step
+
+
+def reset_epochs(ctx: ControllerContext) -> Handler:
+    yield effects.UpdateContext("controller_epoch", 0)
+    yield effects.UpdateContext("controller_epoch_zk_version", 0)
+
+
+# ---------------------------------------------------------------- a handler with a last step
+
+
+def try_finally(handler: Handler, ending: Handler) -> Handler:
+    """Run `handler`, then `ending`, even after an error; return the result or raise the error.
+
+    Kafka has a `finally` here. A plain `finally` must not yield: Python closes a suspended handler
+    whose process dies, and a closed generator may not yield again.
+    """
+    try:
+        result = yield from handler
+    except Exception:
+        yield from ending
+        raise
+    yield from ending
+    return result

@@ -1,4 +1,8 @@
-"""How the controller takes part when a leader's in-sync replicas change.
+"""Handles changes of the ISR that a leader asks for or has written.
+
+Since 2.7 a leader sends AlterIsr, and the controller writes the state znode (KIP-497). Before, the
+leader writes the state znode without the controller, and leaves a notification in
+`/isr_change_notification`; the controller then reads the state znode and sends UpdateMetadata.
 
 Source: KafkaController.processAlterIsr and processIsrChangeNotification (2.8).
 """
@@ -6,87 +10,127 @@ Source: KafkaController.processAlterIsr and processIsrChangeNotification (2.8).
 from __future__ import annotations
 
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover_steps import delete_all, refresh_leadership
-from kcontrol.controller.reassignment import maybe_complete_those, require_channels
-from kcontrol.controller.requests import update_metadata
-from kcontrol.controller.stories import afterwards
-from kcontrol.effects import Children, Handler, Learn, Op, Read, Respond, Result, SessionExpired, Writes
-from kcontrol.events import AlterIsrReceived, IsrChangeNotification
-from kcontrol.model import LeaderAndIsr, TopicPartition
-from kcontrol.znodes import ISR_CHANGE_NOTIFICATION, MalformedZnode, decode_partition_list, encode_state, state_path
+from kcontrol.controller.failover_steps import delete_all, try_finally, update_leader_and_isr_cache
+from kcontrol.controller.reassignment import maybe_complete_reassignments
+from kcontrol.controller.request_batch import send_update_metadata_request
+from kcontrol.core import effects
+from kcontrol.core import znodes as zk
+from kcontrol.core.effects import Handler
+from kcontrol.core.events import AlterIsrReceived, IsrChangeNotification
+from kcontrol.core.model import LeaderAndIsr, TopicPartition
 
-Answers = dict[TopicPartition, LeaderAndIsr | str]
+Responses = dict[TopicPartition, LeaderAndIsr | str]
 
 
 def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
-    """Write the ISRs that a leader asks for over the versions that it names, tell everybody, answer, whatever goes wrong."""
+    """Write the ISRs that a leader asks for, send UpdateMetadata, and respond in any case.
+
+    Each write names the version of the state znode that the leader knows. Kafka responds with
+    UNKNOWN_SERVER_ERROR to every exception. ControllerMoved ends here too, so a broker that is no
+    longer controller does not resign at this point.
+
+    Source: KafkaController.processAlterIsr (2.8).
+    """
     if ctx.live_broker_epochs.get(event.broker_id) != event.broker_epoch:
-        yield Respond(event.correlation_id, {"error": "STALE_BROKER_EPOCH", "partitions": {}})
+        yield effects.Respond(
+            event.correlation_id, {"error": "STALE_BROKER_EPOCH", "partitions": {}}
+        )
         return
     try:
-        answers: Answers = yield from _alter_isr(ctx, event)
-        yield Respond(event.correlation_id, {"error": "NONE", "partitions": answers})
-    except Exception:  # Kafka's catch-all: ControllerMoved ends here too, without a look at who rules
-        yield Respond(event.correlation_id, {"error": "UNKNOWN_SERVER_ERROR", "partitions": {}})
+        responses: Responses = yield from _alter_isr(ctx, event)
+        yield effects.Respond(event.correlation_id, {"error": "NONE", "partitions": responses})
+    except Exception:
+        yield effects.Respond(
+            event.correlation_id, {"error": "UNKNOWN_SERVER_ERROR", "partitions": {}}
+        )
     else:
-        yield from maybe_complete_those(ctx, (tp for tp, answer in answers.items() if isinstance(answer, LeaderAndIsr)))
+        yield from maybe_complete_reassignments(
+            ctx, (tp for tp, response in responses.items() if isinstance(response, LeaderAndIsr))
+        )
 
 
 def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
-    """Return the answer for each partition."""
-    answers: Answers = {}
-    settled = _settled_since_3_3 if ctx.rules.isr_of_the_living else _settled
-    wanted = {tp: value for tp, value in event.partitions if not settled(ctx, tp, value, answers)}
-    if wanted:
-        yield from _write(ctx, event.broker_id, wanted, answers)
-    yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, [tp for tp, _ in event.partitions])
-    return answers
+    """Return the response for each partition."""
+    responses: Responses = {}
+    changes: dict[TopicPartition, LeaderAndIsr] = {}
+    since_3_3 = ctx.rules.isr_requires_live_broker
+    response_to = _response_without_write_since_3_3 if since_3_3 else _response_without_write
+    for tp, value in event.partitions:
+        response = response_to(ctx, ctx.leadership.get(tp), value)
+        if response is None:
+            changes[tp] = value
+        else:
+            responses[tp] = response
+    if changes:
+        yield from _write(ctx, event.broker_id, changes, responses)
+    yield from send_update_metadata_request(
+        ctx, ctx.live_or_shutting_down_broker_ids, [tp for tp, _ in event.partitions]
+    )
+    return responses
 
 
-def _settled(ctx: ControllerContext, tp: TopicPartition, value: LeaderAndIsr, answers: Answers) -> bool:
-    """Whether the answer is known without a write: unknown, fenced, or already so."""
-    cached = ctx.leadership.get(tp)
+def _response_without_write(
+    ctx: ControllerContext, cached: LeaderAndIsr | None, value: LeaderAndIsr
+) -> LeaderAndIsr | str | None:
+    """Return the response for a partition that needs no write, or None.
+
+    No write is needed for an unknown partition, an old leader epoch, and an ISR that is in force.
+
+    Source: KafkaController.processAlterIsr (2.8).
+    """
     if cached is None:
-        answers[tp] = "UNKNOWN_TOPIC_OR_PARTITION"
-    elif value.leader_epoch < cached.leader_epoch:
-        answers[tp] = "FENCED_LEADER_EPOCH"
-    elif (value.leader, value.leader_epoch, value.isr) == (cached.leader, cached.leader_epoch, cached.isr):
-        answers[tp] = cached
-    else:
-        return False
-    return True
+        return "UNKNOWN_TOPIC_OR_PARTITION"
+    if value.leader_epoch < cached.leader_epoch:
+        return "FENCED_LEADER_EPOCH"
+    is_in_force = (value.leader, value.isr) == (cached.leader, cached.isr)
+    return cached if is_in_force and value.leader_epoch == cached.leader_epoch else None
 
 
-def _settled_since_3_3(ctx: ControllerContext, tp: TopicPartition, value: LeaderAndIsr, answers: Answers) -> bool:
-    """The same, also for whoever knows more than this controller, or less, and for an ISR with brokers that do not live.
+def _response_without_write_since_3_3(
+    ctx: ControllerContext, cached: LeaderAndIsr | None, value: LeaderAndIsr
+) -> LeaderAndIsr | str | None:
+    """Return the response for a partition that needs no write, or None.
+
+    Besides the cases of 2.8: a leader that knows a later or an earlier version than this
+    controller, and an ISR with a broker that is not live.
 
     Source: KafkaController.tryProcessAlterPartition (3.9).
     """
-    cached = ctx.leadership.get(tp)
     if cached is None:
-        answers[tp] = "UNKNOWN_TOPIC_OR_PARTITION"
-    elif value.zk_version > cached.zk_version or value.leader_epoch > cached.leader_epoch:
-        answers[tp] = "NOT_CONTROLLER"
-    elif value.leader_epoch < cached.leader_epoch:
-        answers[tp] = "FENCED_LEADER_EPOCH"
-    elif value._replace(zk_version=-1, controller_epoch=0) == cached._replace(zk_version=-1, controller_epoch=0):
-        answers[tp] = cached
-    elif value.zk_version < cached.zk_version:
-        answers[tp] = "INVALID_UPDATE_VERSION"
-    elif not set(value.isr) <= set(ctx.live_broker_ids):
-        answers[tp] = "INELIGIBLE_REPLICA"
-    else:
-        return False
-    return True
+        return "UNKNOWN_TOPIC_OR_PARTITION"
+    if value.zk_version > cached.zk_version or value.leader_epoch > cached.leader_epoch:
+        return "NOT_CONTROLLER"
+    if value.leader_epoch < cached.leader_epoch:
+        return "FENCED_LEADER_EPOCH"
+    epoch = cached.controller_epoch
+    if value._replace(zk_version=cached.zk_version, controller_epoch=epoch) == cached:
+        return cached
+    if value.zk_version < cached.zk_version:
+        return "INVALID_UPDATE_VERSION"
+    return None if set(value.isr) <= set(ctx.live_broker_ids) else "INELIGIBLE_REPLICA"
 
 
-def _write(ctx: ControllerContext, leader: int, wanted: dict[TopicPartition, LeaderAndIsr], answers: Answers) -> Handler:
-    values = {tp: v._replace(leader=leader, controller_epoch=ctx.controller_epoch) for tp, v in wanted.items()}
-    transactions = tuple((Op("set", state_path(tp), encode_state(v), v.zk_version),) for tp, v in values.items())
+def _write(
+    ctx: ControllerContext,
+    leader: int,
+    changes: dict[TopicPartition, LeaderAndIsr],
+    responses: Responses,
+) -> Handler:
+    values = {
+        tp: v._replace(leader=leader, controller_epoch=ctx.controller_epoch)
+        for tp, v in changes.items()
+    }
+    transactions = tuple(
+        (effects.Op("set", zk.state_path(tp), zk.encode_state(v), v.zk_version),)
+        for tp, v in values.items()
+    )
     try:
-        results: tuple[Result, ...] = yield Writes(transactions)
-    except SessionExpired:  # each write has failed by itself. Source: KafkaZkClient.updateLeaderAndIsr (2.8)
-        answers.update(dict.fromkeys(values, "UNKNOWN_SERVER_ERROR"))
+        results: tuple[effects.TransactionResult, ...] = yield effects.FencedTransactions(
+            transactions
+        )
+    except effects.SessionExpired:
+        # Each write fails alone. Source: KafkaZkClient.updateLeaderAndIsr (2.8).
+        responses.update(dict.fromkeys(values, "UNKNOWN_SERVER_ERROR"))
         return
     written = {
         tp: value._replace(zk_version=result.versions[0] or 0)
@@ -94,37 +138,51 @@ def _write(ctx: ControllerContext, leader: int, wanted: dict[TopicPartition, Lea
         if result.is_ok
     }
     for tp, result in zip(values, results, strict=True):
-        answers[tp] = written.get(tp) or ("INVALID_UPDATE_VERSION" if result.code == "BadVersion" else "UNKNOWN_SERVER_ERROR")
+        responses[tp] = written.get(tp) or (
+            "INVALID_UPDATE_VERSION" if result.code == "BadVersion" else "UNKNOWN_SERVER_ERROR"
+        )
     if written:
-        yield Learn("leadership", written)
+        yield effects.UpdateContext("leadership", written)
 
 
 def isr_change_notification(ctx: ControllerContext, event: IsrChangeNotification) -> Handler:
-    """Leaders have written ISRs themselves, and left notes of it. Source: KafkaController.processIsrChangeNotification (2.8)."""
-    (names,) = yield Children((ISR_CHANGE_NOTIFICATION,), watch=True)
-    yield from take_notes(ctx, tuple(f"{ISR_CHANGE_NOTIFICATION}/{name}" for name in names or ()))
+    """Handle the notifications of leaders that have written an ISR themselves.
+
+    Source: KafkaController.processIsrChangeNotification (2.8).
+    """
+    (names,) = yield effects.Children((zk.ISR_CHANGE_NOTIFICATION,), watch=True)
+    yield from process_isr_notifications(
+        ctx, tuple(f"{zk.ISR_CHANGE_NOTIFICATION}/{name}" for name in names or ())
+    )
 
 
-def take_notes(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
-    """Look at what the notes name, tell everybody, and delete the notes, even on an error."""
+def process_isr_notifications(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+    """Handle the changes that the notifications name, then delete them, even after an error.
+
+    Source: KafkaController.processIsrChangeNotification (2.8), whose finally deletes the
+    notifications.
+    """
     if paths:
-        yield from afterwards(take_note(ctx, paths), delete_all(paths))
+        yield from try_finally(process_isr_changes(ctx, paths), delete_all(paths))
 
 
-def take_note(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
-    """Read what these name, remember what the state znodes say of it, and tell everybody."""
-    znodes = yield Read(paths)
-    named = dict.fromkeys(tp for znode in znodes if znode for tp in _named(znode.data))
+def process_isr_changes(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
+    """Read the notifications and the state znodes of their partitions, then send UpdateMetadata.
+
+    Source: KafkaController.processIsrChangeNotification (1.0, 2.8).
+    """
+    znodes = yield effects.Read(paths)
+    named = dict.fromkeys(tp for znode in znodes if znode for tp in _partitions_named(znode.data))
     if named:
-        yield from refresh_leadership(ctx, named)
-        yield from require_channels(ctx)
-        yield from update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, named)
-        if ctx.rules.notes_complete_moves:
-            yield from maybe_complete_those(ctx, named)
+        yield from update_leader_and_isr_cache(ctx, named)
+        yield from ctx.design.require_channels(ctx)
+        yield from send_update_metadata_request(ctx, ctx.live_or_shutting_down_broker_ids, named)
+        if ctx.rules.isr_notification_completes_reassignment:
+            yield from maybe_complete_reassignments(ctx, named)
 
 
-def _named(data: bytes) -> tuple[TopicPartition, ...]:
+def _partitions_named(data: bytes) -> tuple[TopicPartition, ...]:
     try:
-        return decode_partition_list(data)
-    except MalformedZnode:
+        return zk.decode_partition_list(data)
+    except zk.MalformedZnode:
         return ()

@@ -1,112 +1,182 @@
-"""The partition state machine. Read PARTITION_TRANSITIONS first: everything else serves it.
+"""The partition state machine: its table, the actions of the rows, and the machine that runs them.
 
-Source: PartitionStateMachine.scala (2.8).
+Rules of the file:
+
+* Every transition of a partition goes through PARTITION_TRANSITIONS. A handler names partitions and
+  a target state, and never sets a state; only a failover sets first states
+  (`failover_steps.start_partition_machine`).
+* An action is a pure function. It returns a LeaderAndIsr, or a text that says why no leader can be
+  elected, or None where the row changes memory alone. It writes nothing and sends nothing.
+* The machine turns the result of an action into a StateChange. The driver commits the StateChange:
+  it writes the state znode, then changes memory, then appends one record to the journal. So memory
+  never holds leadership that ZooKeeper has refused.
+* An election reads the state znode first, and its write names the version that it has read. After a
+  version conflict the machine reads, decides and writes again, without limit, for the partitions in
+  conflict alone.
+* A pair of states without a row is refused with one record; the other partitions continue.
+
+Theory. A partition is NonExistent, New, Online or Offline. No znode stores this state. The state
+znode stores only the leadership: leader, ISR, leader epoch and controller epoch. Each new
+controller therefore computes the states again: New without leadership, Online with a live leader,
+Offline with a dead leader.
+
+Why the table looks as it does. Only the rows to Online write a znode. New to Online creates the
+state znode, since no leader has ever been elected; the other rows to Online set the znode, and
+count the leader epoch up, so that a broker can ignore requests about an older leader. Online to
+Online has a row, since a preferred election, a reassignment and a controlled shutdown replace a
+leader that is alive. Offline is not a failure of the machine: it is the state of a partition that
+waits for an election, and each event that can help tries again. A deleted partition goes through
+Offline to NonExistent, so a New and an Offline partition need a row to Offline too.
+
+What the table does not say:
+
+* Which replica becomes leader: STRATEGIES in `leader_election.py`.
+* That an election succeeds: after a reason the partition stays in its state.
+* When a transition happens: the handlers, such as `broker_changes.on_replicas_become_offline`.
+* Other changes of the ISR: AlterIsr (`isr_changes.py`), replicas that go Offline.
+* What brokers receive: `recipients` below, and `request_batch.py`.
+* What differs before 1.1: the rule `pipelined`, and the decisions in `Design.machines`.
+
+Read next: `leader_election.py`, `replica_machine.py`, then `broker_changes.py`, which calls both.
+Source: PartitionStateMachine.scala (2.8), with validPreviousStates of PartitionState at its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.election import STRATEGIES, Candidates, Elected
-from kcontrol.controller.requests import RequestBatch
-from kcontrol.effects import Commit, Committed, Effect, Learn, Op, Read, Refusal, StateChange, Writes, Znode
-from kcontrol.generations import LISTENERS
-from kcontrol.model import RECOVERING, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicPartition
-from kcontrol.transitions import Transition, TransitionTable
-from kcontrol.znodes import (
-    decode_state,
-    decode_topic,
-    decode_topic_config,
-    partition_path,
-    partitions_path,
-    state_path,
-    topic_config_path,
-    topic_path,
-)
+from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
+from kcontrol.controller.request_batch import RequestBatch
+from kcontrol.controller.unclean_elections import partitions_for_unclean_election
+from kcontrol.core import effects
+from kcontrol.core import znodes as zk
+from kcontrol.core.effects import Commit, FailedStateChange, Handler, Op, Read, StateChange
+from kcontrol.core.model import RECOVERING, LeaderAndIsr, PartitionState, TopicPartition
+from kcontrol.core.transitions import Transition, TransitionTable
 
 NON_EXISTENT, NEW, ONLINE, OFFLINE = PartitionState
-IN_MEMORY = ""  # the strategy of a move that elects nobody: a change that has no rule
+IN_MEMORY = ""  # the strategy of a transition without an election
 
-Steps = Generator[Effect, Any, "Moved"]
+Partitions = tuple[TopicPartition, ...]
 
 
-class Moved(NamedTuple):
-    """What became of one call: who leads the subjects that were elected. Why others were not, the journal says."""
+class TransitionResult(NamedTuple):
+    """The result of one call: the new leadership of each elected partition."""
 
     elected: dict[TopicPartition, LeaderAndIsr]
 
 
-class Question(NamedTuple):
-    """What an action may look at besides the context: the strategy, what is stored now, whether unclean is allowed."""
+class TransitionInput(NamedTuple):
+    """The input of an action besides the context.
+
+    `stored` is None without a state znode; `unclean` allows a leader outside the ISR.
+    """
 
     strategy: str
     stored: LeaderAndIsr | None = None
     unclean: bool = False
 
 
-# ---------------------------------------------------------------- the actions: leadership, or the reason why there is none
+class Call(NamedTuple):
+    """One call of `handle_state_changes`: its rows by source, its strategy, and what it fills."""
+
+    target: PartitionState
+    rows: dict[PartitionState, Transition]
+    question: TransitionInput
+    batch: RequestBatch
+    moved: TransitionResult
 
 
-def mark(ctx: ControllerContext, tp: TopicPartition, question: Question) -> None:
-    """Return no leadership: the move changes the controller's memory alone."""
+# ---------------------------------------------------------------- the actions
 
 
-def initialize(ctx: ControllerContext, tp: TopicPartition, question: Question) -> LeaderAndIsr | str:
-    """First leader and ISR of a new partition: the live replicas, the first one leading."""
+def memory_only(ctx: ControllerContext, tp: TopicPartition, question: TransitionInput) -> None:
+    """Return no leadership: the transition changes the controller's memory alone."""
+
+
+def first_leader(
+    ctx: ControllerContext, tp: TopicPartition, question: TransitionInput
+) -> LeaderAndIsr | str:
+    """Return the first leadership of a partition: all online replicas, led by the first of them.
+
+    Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
+    """
     live = ctx.online_replicas(tp)
     if not live:
         return f"none of its replicas {list(ctx.replicas(tp))} is alive"
     return LeaderAndIsr(live[0], live, 0, -1, ctx.controller_epoch)
 
 
-def elect(ctx: ControllerContext, tp: TopicPartition, question: Question) -> LeaderAndIsr | str:
-    """The next leader of a partition that had one, from what is stored now and not from what is remembered."""
+def elect_leader(
+    ctx: ControllerContext, tp: TopicPartition, question: TransitionInput
+) -> LeaderAndIsr | str:
+    """Return the next leadership of a partition, decided from the state znode and not from memory.
+
+    Return a reason where the znode is missing, the partition has no replicas, a later controller
+    has written the znode, or the strategy finds no replica.
+    Source: ZkPartitionStateMachine.doElectLeaderForPartitions (2.8); LeaderRecoveryState, KIP-704
+    (3.2).
+    """
     stored = question.stored
     if stored is None:
         return "it has no state znode"
     if tp not in ctx.assignments:
         return "no replicas are assigned to it"
     if stored.controller_epoch > ctx.controller_epoch:
-        return f"its state znode was written by controller epoch {stored.controller_epoch}, ours is {ctx.controller_epoch}"
+        theirs, ours = stored.controller_epoch, ctx.controller_epoch
+        return f"its state znode was written by controller epoch {theirs}, ours is {ours}"
     chosen = _choose(ctx, tp, question, stored)
     if chosen is None:
         thrown = "" if ctx.rules.pipelined else f"{STRATEGIES[question.strategy].error}: "
         return f"{thrown}no leader can be elected by strategy {question.strategy}"
-    value = stored.decided(chosen.leader, chosen.isr)._replace(controller_epoch=ctx.controller_epoch)
+    value = stored.new_leader_and_isr(chosen.leader, chosen.isr)._replace(
+        controller_epoch=ctx.controller_epoch
+    )
     recovers = ctx.rules.leader_recovery and chosen.leader not in stored.isr
     return value._replace(leader_recovery_state=RECOVERING) if recovers else value
 
 
-def _choose(ctx: ControllerContext, tp: TopicPartition, question: Question, stored: LeaderAndIsr) -> Elected | None:
-    rule = ctx.replace.get(f"election.{question.strategy}", STRATEGIES[question.strategy].rule)
+def _choose(
+    ctx: ControllerContext, tp: TopicPartition, question: TransitionInput, stored: LeaderAndIsr
+) -> Elected | None:
+    rule = ctx.changes.strategies.get(question.strategy, STRATEGIES[question.strategy].rule)
     assignment = ctx.assignments[tp]
     chosen: Elected | None = rule(
-        Candidates(
+        ElectionInput(
             assignment.replicas,
             stored.isr,
-            live=tuple(b for b in dict.fromkeys((*assignment.replicas, *stored.isr)) if ctx.is_replica_online(b, tp)),
-            leaving=tuple(sorted(ctx.shutting_down_broker_ids)),
-            target=ctx.target(tp),
-            unclean=question.unclean,
-            order=ctx.rules.shutdown_order if question.strategy == "controlled_shutdown" else ctx.rules.offline_order,
+            live_replicas=tuple(
+                b
+                for b in dict.fromkeys((*assignment.replicas, *stored.isr))
+                if ctx.is_replica_online(b, tp)
+            ),
+            shutting_down_brokers=tuple(sorted(ctx.shutting_down_broker_ids)),
+            target_replicas=ctx.target_replicas(tp),
+            unclean_allowed=question.unclean,
+            order=ctx.rules.shutdown_order
+            if question.strategy == "controlled_shutdown"
+            else ctx.rules.offline_order,
         )
     )
     return chosen
 
 
+Row = Transition
+
 # fmt: off
-PARTITION_TRANSITIONS = TransitionTable("partition", PartitionState, "PartitionStateMachine.scala (2.8)", [
-    # source       target        phase     action      what it means
-    (NON_EXISTENT, NEW,          "memory", mark,       "replicas are assigned, nobody leads yet"),
-    (NEW,          ONLINE,       "create", initialize, "the first live replica leads, the live ones form the ISR"),
-    (ONLINE,       ONLINE,       "elect",  elect,      "another election: preferred, reassigned or shutting down"),
-    (OFFLINE,      ONLINE,       "elect",  elect,      "a replica takes over"),
-    (NEW,          OFFLINE,      "memory", mark,       "no live replica when it should have started"),
-    (ONLINE,       OFFLINE,      "memory", mark,       "its leader is gone"),
-    (OFFLINE,      OFFLINE,      "memory", mark,       "still nobody leads"),
-    (OFFLINE,      NON_EXISTENT, "memory", mark,       "its topic is deleted"),
+SOURCE = "PartitionStateMachine.scala (2.8)"
+PARTITION_TRANSITIONS = TransitionTable("partition", PartitionState, SOURCE, [
+    #   source        target        action      what it means
+    Row(NON_EXISTENT, NEW,          memory_only, "replicas are assigned, no leader is elected yet"),
+    Row(NEW,          ONLINE,       first_leader, "the live replicas form the ISR", write="create"),
+    Row(ONLINE,       ONLINE,       elect_leader, "a live leader is replaced", write="set"),
+    Row(OFFLINE,      ONLINE,       elect_leader, "a new leader is elected", write="set"),
+    Row(NEW,          OFFLINE,      memory_only, "its topic is deleted before it had a leader"),
+    Row(ONLINE,       OFFLINE,      memory_only, "its leader is dead, or its topic is deleted"),
+    Row(OFFLINE,      OFFLINE,      memory_only, "it still has no leader", since="0.8.1"),
+    Row(OFFLINE,      NON_EXISTENT, memory_only, "its topic is deleted"),
 ])
 # fmt: on
 
@@ -114,191 +184,157 @@ PARTITION_TRANSITIONS = TransitionTable("partition", PartitionState, "PartitionS
 # ---------------------------------------------------------------- the machine
 
 
-def move(
+def handle_state_changes(
     ctx: ControllerContext,
     subjects: Iterable[TopicPartition],
     target: PartitionState,
     strategy: str = "offline",
     *,
     allow_unclean: bool = False,
-) -> Steps:
-    """Bring every subject to `target`, phase by phase, then tell the brokers in one batch.
+) -> Handler:
+    """Move each subject to `target`, then send the requests of all subjects in one batch.
 
-    A handler says `yield from move(...)`. Illegal moves are refused and the rest goes on.
+    Rows of memory come first, then new znodes, then elections. A handler says `yield from` this
+    function. An illegal transition is recorded, and the other subjects continue.
     Source: ZkPartitionStateMachine.handleStateChanges and doHandleStateChanges (2.8).
     """
-    moved = Moved({})
+    moved = TransitionResult({})
     subjects = tuple(subjects)
-    if not subjects:
+    is_stopped = ctx.design.starts_machines and not ctx.machines_started
+    if is_stopped or not subjects:
         return moved
-    if ctx.rules.design == LISTENERS and not ctx.machines_started:
-        return moved
-    batch = RequestBatch()
+    question = TransitionInput(strategy, unclean=allow_unclean)
+    call = Call(target, _rows(ctx, target), question, RequestBatch(), moved)
     for together in (subjects,) if ctx.rules.pipelined else zip(subjects):
-        yield from _move(ctx, batch, together, target, Question(strategy, unclean=allow_unclean), moved)
-    yield from batch.send(ctx)
+        yield from _do_handle_state_changes(ctx, call, together)
+    yield from call.batch.send_requests_to_brokers(ctx)
     return moved
 
 
-def _move(
-    ctx: ControllerContext,
-    batch: RequestBatch,
-    subjects: tuple[TopicPartition, ...],
-    target: PartitionState,
-    question: Question,
-    moved: Moved,
-) -> Generator[Effect, Any, None]:
-    phases = _by_phase(ctx, subjects, target)
-    if refused := phases.get(""):
-        yield Commit(tuple(Refusal(tp, ctx.partition_state(tp), target, "no such transition", True) for tp in refused))
-    if marked := phases.get("memory"):
-        if target is NEW and ctx.rules.rereads_assignment:
-            yield from _reread(marked)
-        yield Commit(tuple([_decide(ctx, tp, target, Question(IN_MEMORY), None) for tp in marked]))
-    if new := phases.get("create"):
-        yield from _create(ctx, batch, new, target, moved)
-    if waiting := phases.get("elect"):
-        yield from _elect(ctx, batch, waiting, target, question, moved)
+def _do_handle_state_changes(ctx: ControllerContext, call: Call, subjects: Partitions) -> Handler:
+    refused, by_write = _by_write(ctx, call, subjects)
+    if refused:
+        yield Commit(tuple(_refused(ctx, call, tp) for tp in refused))
+    if marked := by_write.get(None):
+        if call.target is NEW:
+            yield from ctx.design.machines.before_new(ctx, marked)
+        yield Commit(tuple([_decide(ctx, call, tp, TransitionInput(IN_MEMORY)) for tp in marked]))
+    if new := by_write.get("create"):
+        yield from _create(ctx, call, new)
+    if waiting := by_write.get("set"):
+        yield from _elect(ctx, call, tuple(waiting))
 
 
-def _reread(partitions: list[TopicPartition]) -> Generator[Effect, Any, None]:
-    """Source: PartitionStateMachine.assignReplicasToPartitions (0.8.1)."""
-    znodes: tuple[Znode | None, ...] = yield Read(tuple(topic_path(tp.topic) for tp in partitions))
-    stored = {tp: decode_topic(znode.data).partitions for tp, znode in zip(partitions, znodes, strict=True) if znode}
-    yield Learn("assignments", {tp: stored.get(tp, {}).get(tp.partition, ReplicaAssignment(())) for tp in partitions})
+def _refused(ctx: ControllerContext, call: Call, tp: TopicPartition) -> FailedStateChange:
+    return FailedStateChange(tp, ctx.partition_state(tp), call.target, "no such transition", True)
 
 
-def _row(ctx: ControllerContext, source: PartitionState, target: PartitionState) -> Transition | None:
-    row = PARTITION_TRANSITIONS.find(source, target)
-    if source is target is OFFLINE and not ctx.rules.offline_again:
-        return None
-    mine = ctx.replace.get(f"partition.({source}, {target})") if row and ctx.replace else None
-    return row._replace(action=mine) if row and mine else row
+def nothing_before_new(ctx: ControllerContext, partitions: Sequence[TopicPartition]) -> Handler:
+    """Read nothing before partitions become New: the context has their assignments."""
+    yield from ()
 
 
-def _by_phase(
-    ctx: ControllerContext, subjects: tuple[TopicPartition, ...], target: PartitionState
-) -> dict[str, list[TopicPartition]]:
-    rows = {source: _row(ctx, source, target) for source in PartitionState}
-    phases: dict[str, list[TopicPartition]] = {}
+def _rows(ctx: ControllerContext, target: PartitionState) -> dict[PartitionState, Transition]:
+    table = PARTITION_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
+    return {source: row for source in PartitionState if (row := table.find(source, target))}
+
+
+def _by_write(
+    ctx: ControllerContext, call: Call, subjects: Partitions
+) -> tuple[list[TopicPartition], dict[str | None, list[TopicPartition]]]:
+    """Return the subjects that no row moves, and the other subjects by the `write` of their row."""
+    refused: list[TopicPartition] = []
+    by_write: dict[str | None, list[TopicPartition]] = {}
     for tp in subjects:
-        row = rows[ctx.partition_state(tp)]
-        phases.setdefault(row.phase if row else "", []).append(tp)
-    return phases
+        row = call.rows.get(ctx.partition_state(tp))
+        (by_write.setdefault(row.write, []) if row else refused).append(tp)
+    return refused, by_write
 
 
 def _decide(
-    ctx: ControllerContext, tp: TopicPartition, target: PartitionState, question: Question, write: Any
-) -> StateChange | Refusal:
-    source = ctx.partition_state(tp)
-    not_needed = question.strategy == "preferred" and ctx.rules.leads_already == "not needed"
-    if not_needed and _is_led_as_preferred(ctx, tp, question.stored):
+    ctx: ControllerContext, call: Call, tp: TopicPartition, question: TransitionInput
+) -> StateChange | FailedStateChange:
+    source, target = ctx.partition_state(tp), call.target
+    rule, stored = question.strategy, question.stored
+    if rule == "preferred" and ctx.design.machines.is_led_as_wanted(ctx, tp, stored):
         return StateChange(tp, source, target, rule="not needed")
-    row = _row(ctx, source, target)
-    assert row is not None, "the phases hold legal moves only"
+    row = call.rows[source]
     value = row.action(ctx, tp, question)
     if isinstance(value, str):
-        return Refusal(tp, source, target, value)
-    unclean = value is not None and question.stored is not None and value.leader not in question.stored.isr
-    return StateChange(tp, source, target, value, write, "unclean" if unclean else question.strategy)
+        return FailedStateChange(tp, source, target, value)
+    if value is not None and stored is not None and value.leader not in stored.isr:
+        rule = "unclean"
+    return StateChange(tp, source, target, value, row.write, rule)
 
 
-def _is_led_as_preferred(ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None) -> bool:
-    """Source: PreferredReplicaPartitionLeaderSelector and LeaderElectionNotNeededException (0.8.1)."""
-    if stored is None or stored.controller_epoch > ctx.controller_epoch:
-        return False
-    cached, replicas = ctx.leadership.get(tp), ctx.replicas(tp)
-    return bool(replicas) and cached is not None and cached.leader == replicas[0]
+def elects_in_any_case(
+    ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
+) -> bool:
+    """Return False: since 1.1 even a preferred replica that leads already is elected."""
+    return False
 
 
-def _create(
-    ctx: ControllerContext, batch: RequestBatch, new: list[TopicPartition], target: PartitionState, moved: Moved
-) -> Generator[Effect, Any, None]:
-    """Parents first, then the state znodes; what was there already stays New.
+def _create(ctx: ControllerContext, call: Call, new: list[TopicPartition]) -> Handler:
+    """Create the parents of the state znodes, then the state znodes.
 
-    Source: initializeLeaderAndIsrForPartitions (2.8).
+    A partition whose state znode exists already stays New.
+    Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
     """
-    plan = [_decide(ctx, tp, target, Question("initialize"), "create") for tp in new]
+    plan = [_decide(ctx, call, tp, TransitionInput("initialize")) for tp in new]
     ready = [change.subject for change in plan if isinstance(change, StateChange)]
     if ready:
-        topics = dict.fromkeys(tp.topic for tp in ready)
-        yield Writes(tuple((Op("create", partitions_path(topic)),) for topic in topics))
-        yield Writes(tuple((Op("create", partition_path(tp)),) for tp in ready if isinstance(tp, TopicPartition)))
-    answer: Committed = yield Commit(tuple(plan))
-    for change in answer.done:
-        tp, value = change.subject, change.value
+        topics = [zk.partitions_path(topic) for topic in dict.fromkeys(tp.topic for tp in ready)]
+        partitions = [zk.partition_path(tp) for tp in ready if isinstance(tp, TopicPartition)]
+        for paths in (topics, partitions):
+            yield effects.FencedTransactions(tuple((Op("create", path),) for path in paths))
+    answer: effects.CommitResult = yield Commit(tuple(plan))
+    for change in answer.finished:
+        tp, value = change.subject, change.leadership
         assert isinstance(tp, TopicPartition) and value is not None
-        moved.elected[tp] = value
-        batch.add_leader_and_isr(ctx, value.isr, tp, value, ctx.assignments[tp], is_new=True)
+        call.moved.elected[tp] = value
+        call.batch.add_leader_and_isr(ctx, value.isr, tp, value, ctx.assignments[tp], is_new=True)
 
 
-def _elect(
-    ctx: ControllerContext,
-    batch: RequestBatch,
-    waiting: list[TopicPartition],
-    target: PartitionState,
-    question: Question,
-    moved: Moved,
-) -> Generator[Effect, Any, None]:
-    """Read, decide, write; those that lost a race once more, without limit. Source: doElectLeaderForPartitions (2.8)."""
-    todo = tuple(waiting)
+def _elect(ctx: ControllerContext, call: Call, todo: Partitions) -> Handler:
+    """Read the state znodes, decide, and write; repeat for partitions whose version has changed.
+
+    Source: ZkPartitionStateMachine.doElectLeaderForPartitions (2.8), which repeats without limit.
+    """
+    strategy, always = call.question.strategy, call.question.unclean
     while todo:
-        znodes: tuple[Znode | None, ...] = yield Read(tuple(map(state_path, todo)))
-        stored = {tp: decode_state(z.data, z.stat.version) for tp, z in zip(todo, znodes, strict=True) if z}
-        unclean = yield from _unclean(ctx, stored, question)
-        plan = [_decide(ctx, tp, target, question._replace(stored=stored.get(tp), unclean=tp in unclean), "set") for tp in todo]
-        answer: Committed = yield Commit(tuple(plan))
-        for change in answer.done:
-            _announce(ctx, batch, change, question.strategy, moved)
-        todo = tuple(tp for tp in answer.lost if isinstance(tp, TopicPartition))
+        znodes: tuple[effects.Znode | None, ...] = yield Read(tuple(map(zk.state_path, todo)))
+        found = [(tp, znode) for tp, znode in zip(todo, znodes, strict=True) if znode]
+        stored = {tp: zk.decode_state(znode.data, znode.stat.version) for tp, znode in found}
+        unclean: frozenset[TopicPartition] = frozenset()
+        if strategy == "offline":
+            unclean = yield from partitions_for_unclean_election(ctx, stored, is_requested=always)
+        questions = {tp: TransitionInput(strategy, stored.get(tp), tp in unclean) for tp in todo}
+        plan = tuple([_decide(ctx, call, tp, questions[tp]) for tp in todo])
+        answer: effects.CommitResult = yield Commit(plan)
+        for change in answer.finished:
+            _apply_and_notify(ctx, call, change)
+        todo = tuple(tp for tp in answer.to_retry if isinstance(tp, TopicPartition))
 
 
-def _announce(ctx: ControllerContext, batch: RequestBatch, change: StateChange, strategy: str, moved: Moved) -> None:
-    tp, value = change.subject, change.value
+def _apply_and_notify(ctx: ControllerContext, call: Call, change: StateChange) -> None:
+    tp, value = change.subject, change.leadership
     assert isinstance(tp, TopicPartition)
-    if value is None:  # a learner's own action may move without deciding
+    if value is None:  # the action of a learner's own row may return None
         return
-    moved.elected[tp] = value
-    batch.add_leader_and_isr(ctx, recipients(ctx, tp, strategy), tp, value, ctx.assignments[tp], is_new=False)
+    call.moved.elected[tp] = value
+    brokers = recipients(ctx, tp, call.question.strategy)
+    call.batch.add_leader_and_isr(ctx, brokers, tp, value, ctx.assignments[tp], is_new=False)
 
 
 def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tuple[int, ...]:
-    """Who is sent LeaderAndIsr after an election, in the order of the assignment; some of them may be dead."""
+    """Return the brokers that receive LeaderAndIsr after an election, in assignment order.
+
+    A strategy can name brokers that are dead; `RequestBatch.fold` leaves them out.
+    """
     assignment = ctx.assignments[tp]
     return {
         "online replicas": lambda: ctx.online_replicas(tp),
-        "target replicas": lambda: ctx.target(tp),
+        "target replicas": lambda: ctx.target_replicas(tp),
         "all replicas": lambda: assignment.replicas,
         "online or leaving replicas": lambda: ctx.online_replicas(tp, include_shutting_down=True),
     }[STRATEGIES[strategy].recipients]()
-
-
-def _unclean(
-    ctx: ControllerContext, stored: dict[TopicPartition, LeaderAndIsr], question: Question
-) -> Generator[Effect, Any, frozenset[TopicPartition]]:
-    """Those partitions that may elect outside the ISR: none of it is online, and the topic or the broker's default allows it.
-
-    Source: collectUncleanLeaderElectionState (2.8).
-    """
-    if question.strategy != "offline":
-        return frozenset()
-    hopeless = [tp for tp, value in stored.items() if not any(ctx.is_replica_online(b, tp) for b in value.isr)]
-    if not hopeless or question.unclean or ctx.rules.unclean == "always":
-        return frozenset(hopeless)
-    allowed = yield from unclean_allowed(ctx, (tp.topic for tp in hopeless))
-    return frozenset(tp for tp in hopeless if allowed[tp.topic])
-
-
-def unclean_allowed(ctx: ControllerContext, topics: Iterable[str]) -> Generator[Effect, Any, dict[str, bool]]:
-    """Whether each of these topics, or the broker's default, allows unclean elections, as ZooKeeper says now."""
-    topics = tuple(dict.fromkeys(topics))
-    znodes: tuple[Znode | None, ...] = yield Read(tuple(map(topic_config_path, topics)))
-    return {topic: _allows_unclean(ctx, znode) for topic, znode in zip(topics, znodes, strict=True)}
-
-
-def _allows_unclean(ctx: ControllerContext, znode: Znode | None) -> bool:
-    overrides = decode_topic_config(znode.data) if znode else {}
-    if "unclean.leader.election.enable" in overrides:
-        return overrides["unclean.leader.election.enable"].strip().lower() == "true"
-    default = ctx.config.unclean_leader_election_enable
-    return ctx.rules.unclean_default if default is None else default

@@ -1,188 +1,323 @@
-"""The replica state machine. Read REPLICA_TRANSITIONS first.
+"""The replica state machine: its table, the actions of the rows, and the machine that runs them.
 
-Source: ReplicaStateMachine.scala (2.8).
+Rules of the file:
+
+* Every transition of a replica goes through REPLICA_TRANSITIONS; only a failover sets first states
+  (`failover_steps.initialize_replica_states`).
+* An action gets replicas of one broker that share a row. It is a generator: it adds entries to the
+  batch, and yields one Commit for its replicas. Kafka groups replicas by broker in the same way.
+* A pair of states without a row is refused with one record in the journal; the other replicas
+  continue.
+* The batch is sent once, after the last action. So a broker receives one request of each kind for
+  all its replicas, and no LeaderAndIsr names a change that ZooKeeper has refused.
+
+Theory. A replica is one broker's copy of a partition. Its state is the controller's belief, kept in
+memory alone: no znode stores it. A replica's life has three parts. New and Online: the broker has
+been sent LeaderAndIsr. Online and Offline: the replica is in use, or its broker is down or has
+stopped it. ReplicaDeletionStarted, Successful and Ineligible: the topic is deleted, or a
+reassignment removes the replica. The third part starts from Offline only, so a replica always
+leaves the ISR before its log is deleted.
+
+Why the table looks as it does. The rows to Offline are the only rows that write to ZooKeeper: the
+replica leaves the ISR in the state znode, and where it was the leader the znode names -1. Offline
+to Offline has a row because the ISR may contain the replica again: Kafka reads the state znode each
+time. Online to Online has a row because a broker may need LeaderAndIsr again, for example after a
+log directory has failed. Ineligible leads to Offline, from where the deletion starts again, and to
+Online, because the broker of a waiting replica may come back. Rows with `until="0.8.1"` are those
+of 0.8.0, which deletes no topics.
+
+What the table does not say:
+
+* Who becomes leader after -1: only the partition machine elects.
+* That the last ISR member stays in the ISR (since 1.1 always): `_isr_without`.
+* That a leader is never a new replica: `start_new_replica` refuses it.
+* In which order brokers are visited. The order shows in the state znode, since each replica leaves
+  the ISR by a write of its own: `replica_machine_order.py`.
+* When a deletion starts or is tried again: `topic_deletion.py`. A broker's response moves Started
+  to Successful or Ineligible.
+* What differs before 1.1: the decisions in `Design.machines`.
+
+Read next: `request_batch.py` (what the actions add), `topic_deletion.py`, `reassignment.py`.
+
+Source: ReplicaStateMachine.scala (2.8), with validPreviousStates of ReplicaState at its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
-from kcontrol.controller.broker_order import BROKER_ORDERS
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.partition_machine import unclean_allowed
-from kcontrol.controller.requests import RequestBatch
-from kcontrol.effects import Commit, Committed, Effect, Learn, Read, Refusal, StateChange, Znode
-from kcontrol.generations import LISTENERS, Rules
-from kcontrol.model import NO_LEADER, LeaderAndIsr, PartitionReplica, ReplicaAssignment, ReplicaState, TopicPartition
-from kcontrol.transitions import TransitionTable
-from kcontrol.znodes import decode_state, state_path
+from kcontrol.controller.request_batch import RequestBatch
+from kcontrol.core import effects
+from kcontrol.core.model import (
+    NO_LEADER,
+    LeaderAndIsr,
+    PartitionReplica,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
+from kcontrol.core.transitions import Transition, TransitionTable
+from kcontrol.core.znodes import decode_state, state_path
 
 NEW, ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE, NON_EXISTENT = ReplicaState
 
-NOBODY_LEADS = "nobody leads it"  # a replica comes Online all the same; before 1.1 Kafka does not log that
+# The rule of a replica that comes Online without leadership. Before 1.1 Kafka does not log it.
+NO_LEADERSHIP = "nobody leads it"
 
-Steps = Generator[Effect, Any, None]
+Steps = Generator[effects.Effect, Any, None]
 Replicas = list[PartitionReplica]
 
 
-# ---------------------------------------------------------------- the actions: each is about the replicas of one broker
+# ---------------------------------------------------------------- the actions
 
 
-def _commit(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) -> Commit:
-    return Commit(tuple([StateChange(r, source, target) for r, source in zip(replicas, _sources(ctx, replicas), strict=True)]))
+def _commit(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) -> effects.Commit:
+    return effects.Commit(
+        tuple(
+            [
+                effects.StateChange(r, source, target)
+                for r, source in zip(replicas, _sources(ctx, replicas), strict=True)
+            ]
+        )
+    )
 
 
 def _sources(ctx: ControllerContext, replicas: Replicas) -> list[ReplicaState]:
-    """The states of replicas that are all on one broker."""
+    """Return the states of replicas that are all on one broker, in the order of the replicas."""
     states = ctx.replica_states.by_broker.get(replicas[0].broker_id, {})
     return [states.get(r[0], NON_EXISTENT) for r in replicas]
 
 
-def mark(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
-    """Memory only."""
+def memory_only(
+    ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
+) -> Steps:
+    """Change the replicas' states in memory and nothing else."""
     yield _commit(ctx, replicas, target)
 
 
-def introduce(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
-    """A new replica of a partition that is led already is told so; the leader itself cannot be new."""
-    plan: list[StateChange | Refusal] = []
-    known = ctx.leadership if ctx.rules.new_replica_reads == "cache" else (yield from _stored(replicas))
+def start_new_replica(
+    ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
+) -> Steps:
+    """Add LeaderAndIsr for the broker of each new replica whose partition has leadership.
+
+    A replica that leads its partition cannot be new: its transition is refused.
+
+    Source: ZkReplicaStateMachine.doHandleStateChanges, NewReplica (2.8).
+    """
+    plan: list[effects.StateChange | effects.FailedStateChange] = []
+    known = yield from ctx.design.machines.leadership_for_new(ctx, replicas)
     for replica in replicas:
         tp, source = replica.topic_partition, ctx.replica_state(replica)
         value = known.get(tp)
         if value and value.leader == replica.broker_id:
-            plan.append(Refusal(replica, source, target, "it is the leader of the partition already"))
+            plan.append(
+                effects.FailedStateChange(
+                    replica, source, target, "it is the leader of the partition already"
+                )
+            )
             continue
         if value:
-            batch.add_leader_and_isr(ctx, (replica.broker_id,), tp, value, ctx.assignments[tp], is_new=True)
-        plan.append(StateChange(replica, source, target))
-    yield Commit(tuple(plan))
+            batch.add_leader_and_isr(
+                ctx, (replica.broker_id,), tp, value, ctx.assignments[tp], is_new=True
+            )
+        plan.append(effects.StateChange(replica, source, target))
+    yield effects.Commit(tuple(plan))
 
 
-def _stored(replicas: Replicas) -> Generator[Effect, Any, dict[TopicPartition, LeaderAndIsr]]:
-    """Who leads the partitions of these replicas, as the state znodes say."""
-    partitions = tuple(r.topic_partition for r in replicas)
-    znodes: tuple[Znode | None, ...] = yield Read(tuple(map(state_path, partitions)))
-    return {tp: decode_state(z.data, z.stat.version) for tp, z in zip(partitions, znodes, strict=True) if z}
+def cached_leadership(
+    ctx: ControllerContext, replicas: Sequence[PartitionReplica]
+) -> Generator[effects.Effect, Any, Mapping[TopicPartition, LeaderAndIsr]]:
+    """Return the leadership in the context; read nothing."""
+    yield from ()
+    return ctx.leadership
 
 
-def settle(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
-    """A new replica is in use; if the assignment does not name it yet, it is appended."""
+def add_to_assignment(
+    ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
+) -> Steps:
+    """Move new replicas to Online, and append each to the assignment where the assignment lacks it.
+
+    Source: ZkReplicaStateMachine.doHandleStateChanges, OnlineReplica from NewReplica (2.8).
+    """
     for replica in replicas:
         assignment = ctx.assignments.get(replica.topic_partition, ReplicaAssignment(()))
         if replica.broker_id not in assignment.replicas:
             longer = assignment._replace(replicas=(*assignment.replicas, replica.broker_id))
-            yield Learn("assignments", {replica.topic_partition: longer})
+            yield effects.UpdateContext("assignments", {replica.topic_partition: longer})
     yield _commit(ctx, replicas, target)
 
 
-def resume(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
-    """A replica is online: its broker is told who leads, if anybody does."""
+def send_leader_and_isr(
+    ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
+) -> Steps:
+    """Move replicas to Online, and send their broker LeaderAndIsr of partitions with leadership.
+
+    Source: ZkReplicaStateMachine.doHandleStateChanges, OnlineReplica (2.8).
+    """
     for replica in replicas:
         tp = replica.topic_partition
         if value := ctx.leadership.get(tp):
-            batch.add_leader_and_isr(ctx, (replica.broker_id,), tp, value, ctx.assignments[tp], is_new=False)
-    rules = {r: "" if r.topic_partition in ctx.leadership else NOBODY_LEADS for r in replicas}
-    yield Commit(tuple(StateChange(r, ctx.replica_state(r), target, rule=rule) for r, rule in rules.items()))
+            batch.add_leader_and_isr(
+                ctx, (replica.broker_id,), tp, value, ctx.assignments[tp], is_new=False
+            )
+    rules = {r: "" if r.topic_partition in ctx.leadership else NO_LEADERSHIP for r in replicas}
+    yield effects.Commit(
+        tuple(
+            effects.StateChange(r, ctx.replica_state(r), target, rule=rule)
+            for r, rule in rules.items()
+        )
+    )
 
 
-def retire(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
-    """A replica is offline: it is stopped, leaves the ISR, and the others are told.
+def stop_and_leave_isr(
+    ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
+) -> Steps:
+    """Stop replicas, take them out of the ISR, and send the smaller ISR to the other replicas.
 
-    Source: doHandleStateChanges, OfflineReplica (2.8).
+    Source: ZkReplicaStateMachine.doHandleStateChanges, OfflineReplica (2.8).
     """
     for replica in replicas:
         batch.add_stop_replica(ctx, (replica.broker_id,), replica.topic_partition, delete=False)
     led = [r for r in replicas if r.topic_partition in ctx.leadership]
-    yield from _leave_isr(ctx, batch, led, target)
+    yield from _remove_replicas_from_isr(ctx, batch, led, target)
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
-    if unled and ctx.rules.unled_replica == "stays":
-        told = [r for r in unled if not _is_passed_over(ctx, r)]
-        if told:
-            yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in told))
-        return
-    for replica in unled:
-        batch.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (replica.topic_partition,))
     if unled:
-        yield _commit(ctx, unled, target)
+        yield from ctx.design.machines.retire_unled(ctx, batch, unled, target)
 
 
-def delete(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
-    """The broker is told to delete the replica."""
+def retire_unled(
+    ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
+) -> Steps:
+    """Move replicas of partitions without leadership; UpdateMetadata names the partitions.
+
+    Source: ZkReplicaStateMachine.doHandleStateChanges, replicasWithoutLeadershipInfo (2.8).
+    """
+    for replica in replicas:
+        batch.add_update_metadata(
+            ctx, ctx.live_or_shutting_down_broker_ids, (replica.topic_partition,)
+        )
+    yield _commit(ctx, replicas, target)
+
+
+def stop_and_delete(
+    ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
+) -> Steps:
+    """Send the broker a StopReplica that deletes each replica.
+
+    Source: ZkReplicaStateMachine.doHandleStateChanges, ReplicaDeletionStarted (2.8).
+    """
     yield _commit(ctx, replicas, target)
     for replica in replicas:
         batch.add_stop_replica(ctx, (replica.broker_id,), replica.topic_partition, delete=True)
 
 
-def forget(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
-    """The replica is gone: the assignment no longer names it."""
+def unassign(
+    ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
+) -> Steps:
+    """Remove deleted replicas from the assignments in memory.
+
+    Source: ZkReplicaStateMachine.doHandleStateChanges, NonExistentReplica (2.8).
+    """
     for replica in replicas:
         lists = ctx.assignments.get(replica.topic_partition, ReplicaAssignment(()))
-        without = ReplicaAssignment(*(tuple(b for b in ids if b != replica.broker_id) for ids in lists))
-        yield Learn("assignments", {replica.topic_partition: without})
+        without = ReplicaAssignment(
+            *(tuple(b for b in ids if b != replica.broker_id) for ids in lists)
+        )
+        yield effects.UpdateContext("assignments", {replica.topic_partition: without})
     yield _commit(ctx, replicas, target)
 
 
-def leave(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
-    """A replica is offline: it leaves the ISR, if it is known to be there, and the leader is told. Source: 0.8.0."""
+def leave_isr(
+    ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
+) -> Steps:
+    """Take replicas out of the ISR in which the context has them, and send the leader the ISR.
+
+    Refuse the replicas of a partition that has never had a leader. The broker receives no
+    StopReplica.
+
+    Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.0).
+    """
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
     if unled:
-        yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "nobody has led its partition yet") for r in unled))
+        yield effects.Commit(
+            tuple(
+                effects.FailedStateChange(
+                    r, ctx.replica_state(r), target, "nobody has led its partition yet"
+                )
+                for r in unled
+            )
+        )
     led = [r for r in replicas if r not in unled]
     members = [r for r in led if r.broker_id in ctx.leadership[r.topic_partition].isr]
-    yield from _leave_isr(ctx, batch, members, target)
+    yield from _remove_replicas_from_isr(ctx, batch, members, target)
     if others := [r for r in led if r not in members]:
         yield _commit(ctx, others, target)
 
 
-def discard(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
-    """The broker is told to delete the replica, and the assignment no longer names it. Source: NonExistentReplica (0.8.0)."""
+def delete_and_unassign(
+    ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
+) -> Steps:
+    """Send a StopReplica that deletes each replica, and remove the replicas from the assignments.
+
+    Source: ReplicaStateMachine.handleStateChange, NonExistentReplica (0.8.0).
+    """
     for replica in replicas:
         batch.add_stop_replica(ctx, (replica.broker_id,), replica.topic_partition, delete=True)
-    yield from forget(ctx, batch, replicas, target)
+    yield from unassign(ctx, batch, replicas, target)
 
+
+Row = Transition
 
 # fmt: off
 REPLICA_TRANSITIONS = TransitionTable("replica", ReplicaState, "ReplicaStateMachine.scala (2.8)", [
-    # source       target        phase     action     what it means
-    (NON_EXISTENT, NEW,          "broker", introduce, "assigned; told about the leader if there is one"),
-    (NEW,          ONLINE,       "broker", settle,    "in use"),
-    (ONLINE,       ONLINE,       "broker", resume,    "told again who leads"),
-    (OFFLINE,      ONLINE,       "broker", resume,    "its broker is back"),
-    (INELIGIBLE,   ONLINE,       "broker", resume,    "its broker is back before the topic could be deleted"),
-    (NEW,          OFFLINE,      "broker", retire,    "its broker died before it was in use"),
-    (ONLINE,       OFFLINE,      "broker", retire,    "it is no longer in use: it leaves the ISR"),
-    (OFFLINE,      OFFLINE,      "broker", retire,    "gone already; the ISR is looked at again"),
-    (INELIGIBLE,   OFFLINE,      "broker", retire,    "its deletion is tried again"),
-    (OFFLINE,      STARTED,      "broker", delete,    "its broker is told to delete it"),
-    (STARTED,      SUCCESSFUL,   "broker", mark,      "its broker has deleted it"),
-    (STARTED,      INELIGIBLE,   "broker", mark,      "its broker could not delete it"),
-    (OFFLINE,      INELIGIBLE,   "broker", mark,      "its broker is dead: it cannot be deleted now; illegal before 2.3"),
-    (SUCCESSFUL,   NON_EXISTENT, "broker", forget,    "nothing is left of it"),
+    #   source        target        action     what it means
+    Row(NON_EXISTENT, NEW,          start_new_replica, "it is assigned to a broker"),
+    Row(NEW,          ONLINE,       add_to_assignment, "it is in use"),
+    Row(ONLINE,       ONLINE,       send_leader_and_isr, "its broker receives LeaderAndIsr again"),
+    Row(OFFLINE,      ONLINE,       send_leader_and_isr, "its broker has started"),
+    Row(INELIGIBLE,   ONLINE,       send_leader_and_isr,
+        "its broker has started before its topic was deleted", since="0.8.1"),
+    Row(NEW,          OFFLINE,      leave_isr,
+        "its broker died before it was in use", until="0.8.1"),
+    Row(ONLINE,       OFFLINE,      leave_isr, "it leaves the ISR", until="0.8.1"),
+    Row(NEW,          OFFLINE,      stop_and_leave_isr,
+        "its broker died before it was in use", since="0.8.1"),
+    Row(ONLINE,       OFFLINE,      stop_and_leave_isr, "it leaves the ISR", since="0.8.1"),
+    Row(OFFLINE,      OFFLINE,      stop_and_leave_isr, "the ISR is read again", since="0.8.1"),
+    Row(INELIGIBLE,   OFFLINE,      stop_and_leave_isr,
+        "its deletion is tried again", since="0.8.1"),
+    Row(OFFLINE,      STARTED,      stop_and_delete,
+        "its broker receives a StopReplica that deletes", since="0.8.1"),
+    Row(STARTED,      SUCCESSFUL,   memory_only, "its broker has deleted it", since="0.8.1"),
+    Row(STARTED,      INELIGIBLE,   memory_only, "its broker could not delete it", since="0.8.1"),
+    Row(OFFLINE,      INELIGIBLE,   memory_only,
+        "its broker is dead, so it cannot be deleted now", since="2.3.0"),
+    Row(SUCCESSFUL,   NON_EXISTENT, unassign, "it is no longer assigned", since="0.8.1"),
+    Row(OFFLINE,      NON_EXISTENT, delete_and_unassign,
+        "its broker receives a StopReplica that deletes", until="0.8.1"),
 ])
-REPLICA_TRANSITIONS_0_8_0 = TransitionTable("replica", ReplicaState, "ReplicaStateMachine.scala (0.8.0)", [
-    # source       target        phase     action     what it means
-    (NON_EXISTENT, NEW,          "broker", introduce, "assigned; told about the leader if there is one"),
-    (NEW,          ONLINE,       "broker", settle,    "in use"),
-    (ONLINE,       ONLINE,       "broker", resume,    "told again who leads"),
-    (OFFLINE,      ONLINE,       "broker", resume,    "its broker is back"),
-    (NEW,          OFFLINE,      "broker", leave,     "its broker died before it was in use"),
-    (ONLINE,       OFFLINE,      "broker", leave,     "it is no longer in use: it leaves the ISR"),
-    (OFFLINE,      NON_EXISTENT, "broker", discard,   "its broker is told to delete it, and nobody waits"),
-])
-TABLES = {"0.8.0": REPLICA_TRANSITIONS_0_8_0, "0.8.1": REPLICA_TRANSITIONS}
 # fmt: on
 
 
 # ---------------------------------------------------------------- the machine
 
 
-def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: ReplicaState, walked: Iterable[int] = ()) -> Steps:
-    """Bring every subject to `target`, broker by broker, then tell the brokers in one batch.
+def handle_state_changes(
+    ctx: ControllerContext,
+    subjects: Iterable[PartitionReplica],
+    target: ReplicaState,
+    broker_order: Iterable[int] = (),
+    set_size: int = 0,
+) -> Steps:
+    """Move each subject to `target`, broker by broker, then send the requests in one batch.
 
-    `walked` is the order of brokers in the set that Kafka's caller passes, ascending where it is empty; only releases up to
-    1.0 walk that set (broker_order.py). Illegal moves are refused and the rest goes on.
+    `broker_order` is the order of brokers in the set that Kafka's caller passes, ascending where it
+    is empty. `set_size` is the number of replicas in the set from which the caller takes the
+    subjects, where that set is larger; only releases up to 1.0 walk such a set. An illegal
+    transition is recorded, and the other subjects continue.
+
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """
     by_broker: dict[int, Replicas] = {}
@@ -190,94 +325,147 @@ def move(ctx: ControllerContext, subjects: Iterable[PartitionReplica], target: R
         by_broker.setdefault(replica.broker_id, []).append(replica)
     if not by_broker:
         return
-    if ctx.rules.design == LISTENERS and not ctx.machines_started:
+    if ctx.design.starts_machines and not ctx.machines_started:
         return
     batch = RequestBatch()
-    brokers = [broker_id for broker_id in walked if broker_id in by_broker] or sorted(by_broker)
-    groups = [by_broker[broker_id] for broker_id in BROKER_ORDERS[ctx.rules.broker_order](brokers)]
-    for together in groups if ctx.rules.pipelined else [[r] for replicas in groups for r in replicas]:
+    groups = ctx.design.in_groups(by_broker, broker_order, set_size)
+    for together in (
+        groups if ctx.rules.pipelined else [[r] for replicas in groups for r in replicas]
+    ):
         for action, group in _by_action(ctx, together, target).items():
             if action is not None:
                 yield from action(ctx, batch, group, target)
             else:
-                yield Commit(tuple(Refusal(r, ctx.replica_state(r), target, "no such transition", True) for r in group))
-    yield from batch.send(ctx)
+                yield effects.Commit(
+                    tuple(
+                        effects.FailedStateChange(
+                            r, ctx.replica_state(r), target, "no such transition", True
+                        )
+                        for r in group
+                    )
+                )
+    yield from batch.send_requests_to_brokers(ctx)
 
 
-def is_legal(rules: Rules, source: ReplicaState, target: ReplicaState) -> bool:
-    """Whether the table has the move, and the release has it too."""
-    is_known = TABLES[rules.replica_table].find(source, target) is not None
-    return is_known and (rules.dead_replica_fails or (source, target) != (OFFLINE, INELIGIBLE))
-
-
-def _by_action(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) -> dict[Callable[..., Steps] | None, Replicas]:
-    actions: dict[ReplicaState, Callable[..., Steps] | None] = {}
-    for source in ReplicaState:
-        row = TABLES[ctx.rules.replica_table].find(source, target) if is_legal(ctx.rules, source, target) else None
-        actions[source] = ctx.replace.get(f"replica.({source}, {target})", row.action) if row else None
+def _by_action(
+    ctx: ControllerContext, replicas: Replicas, target: ReplicaState
+) -> dict[Callable[..., Steps] | None, Replicas]:
+    """Return the replicas of one broker by the action of their row, None where there is no row."""
+    table = REPLICA_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
+    actions = {
+        source: row.action if (row := table.find(source, target)) else None
+        for source in ReplicaState
+    }
     groups: dict[Callable[..., Steps] | None, Replicas] = {}
     for replica, source in zip(replicas, _sources(ctx, replicas), strict=True):
         groups.setdefault(actions[source], []).append(replica)
     return groups
 
 
-def _leave_isr(ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState) -> Steps:
-    """Take the replicas of one broker out of the ISRs, deciding again for those that lost a race, and tell the others.
+def _remove_replicas_from_isr(
+    ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
+) -> Steps:
+    """Take one broker's replicas out of the ISRs, and send the smaller ISRs to the other replicas.
 
-    Source: removeReplicasFromIsr and doRemoveReplicasFromIsr (2.8).
+    After a version conflict the partitions in conflict are read and decided again, without limit.
+
+    Source: ZkReplicaStateMachine.removeReplicasFromIsr and doRemoveReplicasFromIsr (2.8).
     """
     todo = replicas
     while todo:
-        znodes: tuple[Znode | None, ...] = yield Read(tuple(state_path(r.topic_partition) for r in todo))
-        losing = yield from _may_lose_isr(ctx, todo, znodes)
-        plan = [_without(ctx, r, target, znode, r.topic in losing) for r, znode in zip(todo, znodes, strict=True)]
-        answer: Committed = yield Commit(tuple(p for p in plan if p))
-        for change in answer.done:
-            replica, value = change.subject, change.value
+        znodes: tuple[effects.Znode | None, ...] = yield effects.Read(
+            tuple(state_path(r.topic_partition) for r in todo)
+        )
+        losing = yield from ctx.design.machines.may_lose_isr(ctx, todo, znodes)
+        plan = [
+            _isr_without(ctx, r, target, znode, r.topic in losing)
+            for r, znode in zip(todo, znodes, strict=True)
+        ]
+        answer: effects.CommitResult = yield effects.Commit(tuple(p for p in plan if p))
+        for change in answer.finished:
+            replica, value = change.subject, change.leadership
             assert isinstance(replica, PartitionReplica) and value is not None
             tp = replica.topic_partition
-            if ctx.rules.doomed_isr_is_told or not ctx.is_queued_for_deletion(tp.topic):
-                others = tuple(b for b in ctx.replicas(tp) if b != replica.broker_id)
-                told = (value.leader,) if ctx.rules.told_of_smaller_isr == "leader" else others
-                batch.add_leader_and_isr(ctx, told, tp, value, ctx.assignments[tp], is_new=False)
-        todo = [r for r in answer.lost if isinstance(r, PartitionReplica)]
+            receivers = ctx.design.machines.receivers_of_smaller_isr(ctx, replica, value)
+            if receivers is not None:
+                batch.add_leader_and_isr(
+                    ctx, receivers, tp, value, ctx.assignments[tp], is_new=False
+                )
+        todo = [r for r in answer.to_retry if isinstance(r, PartitionReplica)]
 
 
-def _is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
-    """Whether nothing is said of a replica that stays what it is because there is no leadership to take it out of."""
-    return ctx.rules.unled_doomed_replica != "fails" and ctx.is_queued_for_deletion(replica.topic)
+def receivers_of_smaller_isr(
+    ctx: ControllerContext, replica: PartitionReplica, value: LeaderAndIsr
+) -> tuple[int, ...] | None:
+    """Return the brokers that receive LeaderAndIsr after this replica has left the ISR.
 
+    Return None, for no request, where the replica's topic is being deleted.
 
-def _may_lose_isr(
-    ctx: ControllerContext, replicas: Replicas, znodes: tuple[Znode | None, ...]
-) -> Generator[Effect, Any, Collection[str]]:
-    """The topics whose last ISR member may go: before 0.8.2 all, then those with unclean elections, since 1.1 none.
-
-    Source: KafkaController.removeReplicaFromIsr (0.8.2), removeReplicasFromIsr (1.1).
+    Source: ZkReplicaStateMachine.doHandleStateChanges, OfflineReplica (2.8).
     """
-    if ctx.rules.last_isr_member != "stays if clean":
-        return () if ctx.rules.last_isr_member == "stays" else {r.topic for r in replicas}
-    stored = {r: decode_state(z.data, z.stat.version) for r, z in zip(replicas, znodes, strict=True) if z}
-    ours = {r: value for r, value in stored.items() if value.controller_epoch <= ctx.controller_epoch}
-    last = [r.topic for r, value in ours.items() if value.isr == (r.broker_id,)]
-    allowed = (yield from unclean_allowed(ctx, last)) if last else {}
-    return frozenset(topic for topic, is_allowed in allowed.items() if is_allowed)
+    if ctx.is_queued_for_deletion(replica.topic):
+        return None
+    return tuple(b for b in ctx.replicas(replica.topic_partition) if b != replica.broker_id)
 
 
-def _without(
-    ctx: ControllerContext, replica: PartitionReplica, target: ReplicaState, znode: Znode | None, may_lose_isr: bool
-) -> StateChange | Refusal | None:
-    """The partition's ISR without this replica; a leader that goes leaves -1 behind, and a last member may have to stay."""
+def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
+    """Return whether a replica without a state znode is left as it is, without an error.
+
+    This holds for replicas of a topic that is being deleted.
+
+    Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
+    """
+    return ctx.is_queued_for_deletion(replica.topic)
+
+
+def last_members_stay(
+    ctx: ControllerContext,
+    replicas: Sequence[PartitionReplica],
+    znodes: Sequence[effects.Znode | None],
+) -> Generator[effects.Effect, Any, Collection[str]]:
+    """Return no topics: since 1.1 the last ISR member always stays in the ISR.
+
+    Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
+    """
+    yield from ()
+    return ()
+
+
+def _isr_without(
+    ctx: ControllerContext,
+    replica: PartitionReplica,
+    target: ReplicaState,
+    znode: effects.Znode | None,
+    may_lose_isr: bool,
+) -> effects.StateChange | effects.FailedStateChange | None:
+    """Return the transition of one replica with its ISR: the stored ISR without the replica.
+
+    A leader that leaves is replaced by -1. The last ISR member stays, unless `may_lose_isr`. Return
+    None for a replica that is passed over.
+
+    Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
+    """
     source = ctx.replica_state(replica)
     if znode is None:
-        return None if _is_passed_over(ctx, replica) else Refusal(replica, source, target, "the partition has no state znode")
+        if ctx.design.machines.is_passed_over(ctx, replica):
+            return None
+        return effects.FailedStateChange(
+            replica, source, target, "the partition has no state znode"
+        )
     stored = decode_state(znode.data, znode.stat.version)
     if stored.controller_epoch > ctx.controller_epoch:
-        return Refusal(replica, source, target, f"controller epoch {stored.controller_epoch} has written the state znode")
+        return effects.FailedStateChange(
+            replica,
+            source,
+            target,
+            f"controller epoch {stored.controller_epoch} has written the state znode",
+        )
     value: LeaderAndIsr = stored._replace(controller_epoch=ctx.controller_epoch)
     if replica.broker_id not in stored.isr:
-        return StateChange(replica, source, target, value, None, "not in the ISR")
+        return effects.StateChange(replica, source, target, value, None, "not in the ISR")
     leader = NO_LEADER if stored.leader == replica.broker_id else stored.leader
     stays = len(stored.isr) == 1 and not may_lose_isr
     isr = stored.isr if stays else tuple(b for b in stored.isr if b != replica.broker_id)
-    return StateChange(replica, source, target, value.decided(leader, isr), "set", "leaves the ISR")
+    return effects.StateChange(
+        replica, source, target, value.new_leader_and_isr(leader, isr), "set", "leaves the ISR"
+    )

@@ -1,6 +1,9 @@
-"""Decides: what a broker does as coordinator of consumer groups. Pure: no clock, randomness, threads, I/O or logging.
+"""Decides what a broker does as coordinator of consumer groups.
 
-Read `group_machine.py` first, then `rebalance.py` (how a generation comes about), `joining.py`, `membership.py` (sync, heartbeat,
-leave), `offsets.py`, `expiry.py` and `loading.py`; `handlers.py` says which handler answers which event. It knows nothing of the
-controller.
+Pure: no clock, randomness, threads, I/O or logging; the room imports nothing of the controller.
+
+Read `group_machine.py` first (the states of a group), then `request_reactions.py` (the reaction to
+each request in each state), `rebalance.py` (how a generation begins), `joining.py` (JoinGroup),
+`membership.py` (SyncGroup, Heartbeat, LeaveGroup), `offsets.py`, `offset_expiration.py` and
+`group_loading.py`. `handlers.py` has the handler of each event.
 """

@@ -1,20 +1,28 @@
-"""Who consumes which partition: what the leader of a consumer group computes between JoinGroup and SyncGroup.
+"""The assignors range and round robin: which member consumes which partition.
 
-An assignor takes topic -> number of partitions and member -> subscription, in the order in which the members are walked, and
-gives every member a list. Source: RangeAssignor.java, RoundRobinAssignor.java (0.9, 2.8); `sticky.py` has the other two.
+The leader of a group runs an assignor between JoinGroup and SyncGroup; the coordinator does not. An
+assignor takes topic -> number of partitions and member id -> subscription, in the order in which
+Kafka iterates over the members, and gives every member a list, which may be empty. `sticky.py` has
+the assignors that keep owned partitions, and ASSIGNORS with all four.
+
+Source: RangeAssignor.java, RoundRobinAssignor.java (0.9, 2.8).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import cycle
 from typing import NamedTuple
 
-from kcontrol.group.records import STICKY_USER_DATA, read, write
-from kcontrol.model import TopicPartition
+from kcontrol.core.model import TopicPartition
+from kcontrol.group.offsets_topic_records import STICKY_USER_DATA, read, write
 
 
 class Subscription(NamedTuple):
-    """What a member wants, and what it has: `generation` None is no generation at all, -1 one that is unknown."""
+    """The topics of a member, and the partitions that it owns.
+
+    `generation` is the generation of that assignment: None if the member names none, -1 if unknown.
+    """
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
@@ -28,17 +36,31 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 def partitions_of(partitions: Partitions, topic: str) -> list[TopicPartition]:
-    """Those of a topic; a topic that nobody knows has none."""
+    """Return the partitions of a topic in their order; an unknown topic has none."""
     return [TopicPartition(topic, number) for number in range(partitions.get(topic, 0))]
 
 
 def in_order(members: Members) -> list[str]:
-    """Static members by instance id, then the others by member id; in 0.9 there are only others."""
-    return sorted(members, key=lambda name: (members[name].instance_id is None, members[name].instance_id or "", name))
+    """Return the member ids in the assignors' order.
+
+    Static members come first, by instance id, then the others by member id. Source:
+    MemberInfo.compareTo (2.8).
+    """
+    names = {id: member.instance_id for id, member in members.items()}
+    keys = {id: (name is None, code_units(name), code_units(id)) for id, name in names.items()}
+    return sorted(keys, key=lambda name: keys[name])
+
+
+def code_units(name: str | None) -> bytes:
+    """Return a key that orders names by UTF-16 code units. Source: java.lang.String.compareTo."""
+    return (name or "").encode("utf-16-be", "surrogatepass")
 
 
 def assign_range(partitions: Partitions, members: Members) -> Assignment:
-    """Of each topic a stretch for each, the first members one more each where it does not come out even."""
+    """Give each member of a topic a range of its partitions; the first members get one more.
+
+    Source: RangeAssignor.assign (0.9, 2.8).
+    """
     assigned: Assignment = {id: [] for id in members}
     for topic in sorted({topic for member in members.values() for topic in member.topics}):
         takers = [id for id in in_order(members) if topic in members[id].topics]
@@ -50,25 +72,29 @@ def assign_range(partitions: Partitions, members: Members) -> Assignment:
 
 
 def assign_round_robin(partitions: Partitions, members: Members) -> Assignment:
-    """All partitions in turn, each to the next member that subscribes to its topic."""
+    """Give each partition in turn to the next member that subscribes to its topic.
+
+    Source: RoundRobinAssignor.assign (0.9, 2.8).
+    """
     assigned: Assignment = {id: [] for id in members}
-    ring, position = in_order(members), 0
+    ring = cycle(in_order(members))
     for topic in sorted({topic for member in members.values() for topic in member.topics}):
         for tp in partitions_of(partitions, topic):
-            while topic not in members[ring[position % len(ring)]].topics:
-                position += 1
-            assigned[ring[position % len(ring)]].append(tp)
-            position += 1
+            assigned[next(id for id in ring if topic in members[id].topics)].append(tp)
     return assigned
 
 
 def sticky_user_data(previous: list[dict[str, object]], generation: int | None) -> bytes:
-    """What a sticky member says of what it had; version 0 without a generation."""
-    return write(STICKY_USER_DATA[int(generation is not None)], {"previous_assignment": previous, "generation": generation})
+    """Return the user data of a sticky member: its last assignment; version 0 without a generation.
+
+    Source: StickyAssignor.serializeTopicPartitionAssignment (2.8).
+    """
+    fields = {"previous_assignment": previous, "generation": generation}
+    return write(STICKY_USER_DATA[int(generation is not None)], fields)
 
 
 def read_sticky_user_data(data: bytes) -> dict[str, object]:
-    """The fields of version 1, or else of version 0. Raises ValueError where it is neither."""
+    """Return the fields of version 1, or else of version 0. Raises ValueError for other data."""
     try:
         return read(STICKY_USER_DATA[1], data)[0]
     except ValueError:

@@ -1,7 +1,12 @@
-"""What can happen to a coordinator: requests of clients, timers that fire, writes that end, partitions that come and go.
+"""The events of a coordinator: requests, timers, ended writes, elections; and the responses.
 
-Time and randomness come in the event: the driver sets `timestamp_ms` when it queues the event, and `uuid` ends a new member id.
-An answer goes to `correlation_id`.
+An event is frozen and holds no function, so that it can be written to a journal and read again.
+Time and randomness come in the event: the driver sets `timestamp_ms` when it queues the event, and
+`uuid` becomes the end of a new member id. The response to a request goes to its `correlation_id`.
+
+Fields have the names and meanings of Kafka's protocol (JoinGroupRequest.json and the others, 2.8);
+a field that an old version of a request lacks has a default. Read `handlers.py` next: it has the
+function of each event.
 """
 
 from __future__ import annotations
@@ -10,14 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kcontrol.events import Event
+from kcontrol.core.events import Event
+from kcontrol.core.model import TopicPartition
 from kcontrol.group.model import GroupProtocol, Member, OffsetAndMetadata
-from kcontrol.model import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class Timed(Event):
-    """The base of all events that need the time: the driver sets `timestamp_ms` when it queues the event."""
+class TimedEvent(Event):
+    """The base of events with a time; the driver sets `timestamp_ms` when it queues the event."""
 
     timestamp_ms: int = field(default=0, kw_only=True)
 
@@ -26,8 +31,8 @@ class Timed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRequest(Timed):
-    """The base of all requests to a coordinator."""
+class GroupRequest(TimedEvent):
+    """The base of requests about one group."""
 
     correlation_id: str
     group_id: str
@@ -35,7 +40,12 @@ class GroupRequest(Timed):
 
 @dataclass(frozen=True, slots=True)
 class JoinGroup(GroupRequest):
-    """`requires_known_id`: the client speaks a version whose members come back with an id that was handed out (KIP-394)."""
+    """A client joins a group, or joins it again.
+
+    `member_id` is "" before the coordinator has assigned a member id. `protocols` are in the order
+    of the member's preference. `requires_known_id` says that the client supports
+    MEMBER_ID_REQUIRED: it uses version 4 or later (KIP-394).
+    """
 
     member_id: str
     session_timeout_ms: int
@@ -51,6 +61,11 @@ class JoinGroup(GroupRequest):
 
 @dataclass(frozen=True, slots=True)
 class SyncGroup(GroupRequest):
+    """A member requests its assignment; the leader's request has the assignments of all members.
+
+    `protocol_type` and `protocol` are the member's values of both, None before version 5 (KIP-559).
+    """
+
     member_id: str
     generation: int
     assignment: Mapping[str, bytes] = field(default_factory=dict)
@@ -61,13 +76,15 @@ class SyncGroup(GroupRequest):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat(GroupRequest):
+    """A member extends its session; the response says whether the member must join again."""
+
     member_id: str
     generation: int
     instance_id: str | None = None
 
 
 class MemberIdentity(NamedTuple):
-    """Who leaves: by member id, by instance id, or by both."""
+    """The member that leaves: by member id, by instance id, or by both."""
 
     member_id: str = ""
     instance_id: str | None = None
@@ -75,11 +92,13 @@ class MemberIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroup(GroupRequest):
+    """Members leave the group; before 2.4 a request names exactly one (KIP-345)."""
+
     members: tuple[MemberIdentity, ...]
 
 
 class CommittedOffset(NamedTuple):
-    """One offset as a client sends it. `commit_timestamp` is its own idea of the time (version 1 only)."""
+    """One offset of a commit. `commit_timestamp` is the client's time in ms (version 1 only)."""
 
     offset: int
     metadata: str = ""
@@ -89,7 +108,11 @@ class CommittedOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommit(GroupRequest):
-    """With a producer it is a TxnOffsetCommit. Generation -1: the group does not manage its members here."""
+    """A client commits offsets; with a `producer` the request is a TxnOffsetCommit.
+
+    Generation -1 means that the client uses offsets alone, without the group's members.
+    `retention_ms` is None from version 5 on.
+    """
 
     member_id: str
     generation: int
@@ -101,7 +124,11 @@ class OffsetCommit(GroupRequest):
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetch(GroupRequest):
-    """`partitions` None asks for all, () for none; before 0.10.2 () asks for all."""
+    """A client requests committed offsets.
+
+    `partitions` None means all partitions, () no partition; before 0.10.2 () means all (KIP-88).
+    `requires_stable` refuses offsets that have a pending write (KIP-447).
+    """
 
     partitions: tuple[TopicPartition, ...] | None = None
     requires_stable: bool = False
@@ -109,24 +136,32 @@ class OffsetFetch(GroupRequest):
 
 @dataclass(frozen=True, slots=True)
 class DescribeGroup(GroupRequest):
-    pass
+    """A client requests the state and the members of a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetDelete(GroupRequest):
+    """A client deletes offsets of some partitions (KIP-496).
+
+    `unknown` are further partitions of the request, which the broker's metadata do not have.
+    """
+
     partitions: tuple[TopicPartition, ...]
+    unknown: tuple[TopicPartition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ListGroups(Event):
-    """`states` empty: all."""
+    """A client requests all groups of this coordinator; `states` () means all states."""
 
     correlation_id: str
     states: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteGroups(Timed):
+class DeleteGroups(TimedEvent):
+    """A client deletes groups with all their offsets (KIP-229)."""
+
     correlation_id: str
     group_ids: tuple[str, ...]
 
@@ -135,32 +170,36 @@ class DeleteGroups(Timed):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTimedOut(Timed):
-    """Nothing has been heard of a member for its session timeout, or a newcomer has waited too long."""
+class SessionTimedOut(TimedEvent):
+    """A member's session has expired, or the first JoinGroup of a member has waited too long."""
 
     group_id: str
     member_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class PendingMemberTimedOut(Timed):
-    """A member id was handed out and not used."""
+class PendingMemberTimedOut(TimedEvent):
+    """No member has joined under a pending member id within the session timeout."""
 
     group_id: str
     member_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class JoinTimedOut(Timed):
-    """The join phase after this generation has lasted as long as it may."""
+class JoinTimedOut(TimedEvent):
+    """The join phase after this generation has lasted for the rebalance timeout."""
 
     group_id: str
     generation: int
 
 
 @dataclass(frozen=True, slots=True)
-class InitialJoinTimedOut(Timed):
-    """The first wait of an Empty group is over; `remaining_ms` is by how much it can still be made longer."""
+class InitialJoinTimedOut(TimedEvent):
+    """The first wait of an Empty group is over.
+
+    `delay_ms` is the length of this wait, `remaining_ms` the longest time by which it may be
+    extended.
+    """
 
     group_id: str
     generation: int
@@ -169,26 +208,28 @@ class InitialJoinTimedOut(Timed):
 
 
 @dataclass(frozen=True, slots=True)
-class SyncTimedOut(Timed):
-    """The members of this generation have had time to ask for their assignments."""
+class SyncTimedOut(TimedEvent):
+    """The rebalance timeout of a sync phase is over."""
 
     group_id: str
     generation: int
 
 
 @dataclass(frozen=True, slots=True)
-class ExpireOffsets(Timed):
-    """It is time to look for offsets that nobody needs any more."""
+class ExpireOffsets(TimedEvent):
+    """The scheduler removes expired offsets."""
 
 
 # ---------------------------------------------------------------- writes that have ended
 
 
 @dataclass(frozen=True, slots=True)
-class Appended(Timed):
-    """The base of these: the log has put in `error` ("NONE" is success) and where the batch begins.
+class Appended(TimedEvent):
+    """The base class of events at the end of an append to the offsets topic.
 
-    `incarnation` is the number of the group that wrote, which a later group of this name does not share.
+    `error` is the error of the append, "NONE" after a success; `base_offset` is the offset of the
+    batch. `incarnation` is the number of the group that wrote the batch; a later group with the
+    name of this group has another number.
     """
 
     group_id: str
@@ -199,15 +240,18 @@ class Appended(Timed):
 
 @dataclass(frozen=True, slots=True)
 class AssignmentStored(Appended):
+    """The write of the leader's assignment has ended."""
+
     generation: int
     assignment: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class StaticMemberStored(Appended):
-    """A static member's new id is in the log; `leader` is whom the answer names.
+    """The write of a static member's new id has ended; the response names `leader`.
 
-    On an error `old_member_id` comes back, and with it the `protocols` of the JoinGroup that brought the new id.
+    After an error the member gets `old_member_id` again, with the `protocols` of the JoinGroup that
+    requested the new id.
     """
 
     correlation_id: str
@@ -219,7 +263,7 @@ class StaticMemberStored(Appended):
 
 @dataclass(frozen=True, slots=True)
 class OffsetsStored(Appended):
-    """`refused` are the partitions whose metadata were too long."""
+    """The write of a commit has ended; `refused` are partitions whose metadata was too long."""
 
     correlation_id: str
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
@@ -231,16 +275,16 @@ class OffsetsStored(Appended):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionElected(Timed):
-    """This broker leads the partition; `coordinator_epoch` is its leader epoch."""
+class PartitionElected(TimedEvent):
+    """This broker leads the partition now; `coordinator_epoch` is the leader epoch."""
 
     partition: int
     coordinator_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionResigned(Timed):
-    """This broker does not lead the partition any more."""
+class PartitionResigned(TimedEvent):
+    """This broker no longer leads the partition."""
 
     partition: int
     coordinator_epoch: int | None = None
@@ -248,18 +292,22 @@ class PartitionResigned(Timed):
 
 @dataclass(frozen=True, slots=True)
 class TransactionCompleted(Event):
-    """A producer's marker has reached these partitions of the offsets topic."""
+    """The marker of a transaction has reached these partitions of the offsets topic."""
 
     producer: int
     partitions: tuple[int, ...]
     is_commit: bool
 
 
-# ---------------------------------------------------------------- answers
+# ---------------------------------------------------------------- responses
 
 
 class JoinResult(NamedTuple):
-    """`members` is the leader's alone: (member id, its metadata for the chosen protocol)."""
+    """The response to a JoinGroup.
+
+    `members` has (member id, metadata for the chosen protocol) of each member, in the leader's
+    response alone.
+    """
 
     error: str
     member_id: str
@@ -271,20 +319,22 @@ class JoinResult(NamedTuple):
 
 
 class SyncResult(NamedTuple):
+    """The response to a SyncGroup; `assignment` is empty after an error."""
+
     error: str
     assignment: bytes = b""
     protocol_type: str | None = None
     protocol: str | None = None
 
 
-class Result(NamedTuple):
-    """What a heartbeat is answered, and a LeaveGroup for one member."""
+class HeartbeatResult(NamedTuple):
+    """The response to a Heartbeat."""
 
     error: str
 
 
 class LeaveResult(NamedTuple):
-    """The error of each member, and under which ids it was named."""
+    """The response to a LeaveGroup: an error of the request, and an error for each named member."""
 
     error: str
     members: tuple[str, ...] = ()
@@ -292,13 +342,15 @@ class LeaveResult(NamedTuple):
 
 
 class ErrorsResult(NamedTuple):
-    """An error for each partition or group asked about, and one for all of them."""
+    """The response to commits and deletions: an error of the request, and one for each part."""
 
     errors: dict[TopicPartition, str] | dict[str, str]
     error: str = "NONE"
 
 
 class FetchedOffset(NamedTuple):
+    """One partition in the response to an OffsetFetch; offset -1 means that none is committed."""
+
     offset: int = -1
     metadata: str = ""
     error: str = "NONE"
@@ -306,12 +358,17 @@ class FetchedOffset(NamedTuple):
 
 
 class FetchResult(NamedTuple):
+    """The response to an OffsetFetch."""
+
     error: str
     offsets: dict[TopicPartition, FetchedOffset]
 
 
 class DescribeResult(NamedTuple):
-    """Of each member the metadata and assignment bytes, empty unless the group is Stable."""
+    """The response to a DescribeGroups request for one group.
+
+    Each member has its metadata and assignment, empty unless the group is Stable.
+    """
 
     error: str
     state: str = ""
@@ -321,7 +378,7 @@ class DescribeResult(NamedTuple):
 
 
 class ListResult(NamedTuple):
-    """(group, protocol type, state) of each."""
+    """The response to a ListGroups: (group, protocol type, state) of each group."""
 
     error: str
     groups: tuple[tuple[str, str, str], ...] = ()

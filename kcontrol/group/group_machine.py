@@ -1,114 +1,173 @@
-"""A group's state machine: two tables, one for releases that keep groups without members, one for those before.
+"""The states of a group, and the transitions between them, as a table.
 
-A row's action makes the group that it will be from the group that it is. Source: validPreviousStates and initNextGeneration of
-GroupMetadata.scala (0.9, 2.8).
+A group lives through rounds, its generations. In each round the coordinator collects all members,
+the leader assigns partitions, and the members work until a member joins, leaves or changes its
+protocols:
+
+* Empty: the group has no members; it may have offsets. Before 0.10.1 there is no such state, and a
+  new group is Stable without members.
+* PreparingRebalance: every member must send JoinGroup. The state ends when all have done so, or
+  when the rebalance timeout is over.
+* CompletingRebalance (AwaitingSync before 1.1): the members have joined the new generation and wait
+  for the assignment, which the leader sends with its SyncGroup.
+* Stable: the assignment is in the log, and the members consume.
+* Dead: the group has left the cache, because no offset is left or another broker coordinates.
+
+Rules:
+
+* Only PreparingRebalance leads to a new generation, so the generation counts the rounds.
+* A rebalance can begin in every state but PreparingRebalance and Dead.
+* A pair of states without a row raises IllegalStateError, as Kafka throws IllegalStateException.
+* A row's action takes the group before the transition and returns the group after it; it changes
+  nothing else.
+
+Why the table looks as it does: Kafka lists for each state the states before it
+(validPreviousStates). The rows are these pairs, each with its action, because the action depends on
+the pair: a group that becomes Empty starts a generation without a protocol, a group that completes
+a rebalance selects one. The rows of Empty begin with 0.10.1, the release of that state. The row
+from Dead to Dead exists because two threads of Kafka may remove one group.
+
+What the table does not say: who requests a transition (`rebalance.py`, `offset_expiration.py`,
+`group_loading.py`), and what a request gets in each state (`request_reactions.py`). Transitions
+take no time in the table: timers and writes end in events of their own. A change within a state,
+such as a heartbeat or a commit, is no transition. The journal has a record of kind `group` for each
+transition, with the group after it.
+
+Read next: `request_reactions.py`, then `rebalance.py`.
+
+Source: validPreviousStates and initNextGeneration of GroupMetadata.scala (0.9, 2.8).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from kcontrol.effects import Handler, Learn, MoveGroup
-from kcontrol.generations import GroupRules
+from kcontrol.core.effects import Handler, TransitionGroup, UpdateContext
+from kcontrol.core.group_rules import GroupRules
+from kcontrol.core.transitions import Transition, TransitionTable
 from kcontrol.group.context import GroupContext
 from kcontrol.group.model import CONSUMER, Group, GroupState
-from kcontrol.group.records import topics_of
-from kcontrol.transitions import TransitionTable
+from kcontrol.group.offsets_topic_records import topics_of
 
 EMPTY, PREPARING, COMPLETING = GroupState.EMPTY, GroupState.PREPARING, GroupState.COMPLETING
 STABLE, DEAD = GroupState.STABLE, GroupState.DEAD
 
 
 class IllegalStateError(Exception):
-    """A move that no row allows, or a request that cannot come in this state. Source: IllegalStateException."""
+    """A transition without a row, or a request that is illegal in this state.
+
+    Source: IllegalStateException.
+    """
 
 
-def as_it_is(group: Group) -> Group:
+def unchanged(group: Group) -> Group:
+    """Return the group unchanged."""
     return group
 
 
-def ask_all_to_join(group: Group) -> Group:
-    """What has been handed out is void: no assignment, nobody from whom a SyncGroup is missing."""
+def reset_assignments(group: Group) -> Group:
+    """Return the group without assignments, and without members whose SyncGroup is missing."""
     if group.state is COMPLETING:
-        group = group.with_members(replace(member, assignment=b"") for member in group.members.values())
-    return group.but(pending_sync=())
+        group = group.with_each_member(assignment=b"")
+    return group.with_changes(pending_sync=())
 
 
-def begin_generation(group: Group) -> Group:
-    """One generation on, by the protocol that has most votes."""
+def init_next_generation(group: Group) -> Group:
+    """Return the group in its next generation, with the protocol that has most votes.
+
+    Source: initNextGeneration of GroupMetadata.scala (0.9, 2.8).
+    """
     protocol = group.select_protocol()
-    chosen = group.but(generation=group.generation + 1, protocol=protocol, is_delayed=False)
-    return chosen.but(subscribed_topics=subscribed_topics(chosen))
+    return _next_generation(group, protocol)
 
 
-def end_empty(group: Group) -> Group:
-    """One generation on, and nobody in it."""
-    empty = group.but(generation=group.generation + 1, protocol=None, is_delayed=False)
-    return empty.but(subscribed_topics=subscribed_topics(empty))
+def init_empty_generation(group: Group) -> Group:
+    """Return the group in its next generation, without a protocol.
+
+    Source: initNextGeneration of GroupMetadata.scala (2.8).
+    """
+    return _next_generation(group, None)
+
+
+def _next_generation(group: Group, protocol: str | None) -> Group:
+    generation = group.generation + 1
+    after = group.with_changes(generation=generation, protocol=protocol, is_delayed=False)
+    return after.with_changes(subscribed_topics=subscribed_topics(after))
 
 
 def subscribed_topics(group: Group) -> frozenset[str] | None:
-    """What a consumer group's members subscribe to; None where that cannot be read. Source: computeSubscribedTopics (2.8)."""
+    """Return the topics that a consumer group's members subscribe to, None where unknown.
+
+    Source: computeSubscribedTopics of GroupMetadata.scala (2.8).
+    """
     if group.protocol_type != CONSUMER or (group.members and group.protocol is None):
         return None
     found = [topics_of(member.metadata(group.protocol)) for member in group.members.values()]
     return None if None in found else frozenset(topic for topics in found for topic in topics or ())
 
 
+Row = Transition
+
 # fmt: off
-MOVES = (
-    # from        to           phase     action              what it means
-    (EMPTY,       PREPARING,   "memory", ask_all_to_join,    "somebody joins a group without members"),
-    (STABLE,      PREPARING,   "memory", ask_all_to_join,    "a member has come, gone or changed: all must join again"),
-    (COMPLETING,  PREPARING,   "memory", ask_all_to_join,    "the same, before the leader's assignment is stored"),
-    (PREPARING,   COMPLETING,  "memory", begin_generation,   "all have joined, or time is up: the leader is to assign"),
-    (PREPARING,   EMPTY,       "memory", end_empty,          "time is up, or the last one left, and nobody is there"),
-    (COMPLETING,  STABLE,      "memory", as_it_is,           "the leader's assignment is stored"),
-    (EMPTY,       DEAD,        "memory", as_it_is,           "nothing is left of it, or another broker coordinates"),
-    (PREPARING,   DEAD,        "memory", as_it_is,           "another broker coordinates; before 0.10.1 also: nobody is left"),
-    (COMPLETING,  DEAD,        "memory", as_it_is,           "another broker coordinates"),
-    (STABLE,      DEAD,        "memory", as_it_is,           "another broker coordinates"),
-    (DEAD,        DEAD,        "memory", as_it_is,           "it was on its way out already"),
-)
+GROUP_TRANSITIONS = TransitionTable("group", GroupState, "GroupMetadata.scala (2.8)", [
+    #   from        to           action                 what the transition means
+    Row(EMPTY,      PREPARING,   reset_assignments,     "a first member joins", since="0.10.1"),
+    Row(STABLE,     PREPARING,   reset_assignments,     "a member joined, left or changed"),
+    Row(COMPLETING, PREPARING,   reset_assignments,     "a member joined, left or changed"),
+    Row(PREPARING,  COMPLETING,  init_next_generation,  "all have joined, or the timeout is over"),
+    Row(PREPARING,  EMPTY,       init_empty_generation, "no member is left", since="0.10.1"),
+    Row(COMPLETING, STABLE,      unchanged,             "the leader's assignment is stored"),
+    Row(EMPTY,      DEAD,        unchanged,
+        "no offset is left, or another broker coordinates", since="0.10.1"),
+    Row(PREPARING,  DEAD,        unchanged,
+        "another broker coordinates; before 0.10.1 also: no member is left"),
+    Row(COMPLETING, DEAD,        unchanged,             "another broker coordinates"),
+    Row(STABLE,     DEAD,        unchanged,             "another broker coordinates"),
+    Row(DEAD,       DEAD,        unchanged,
+        "another thread has removed the group already", since="0.10.1"),
+])
 # fmt: on
 
-GROUP_TRANSITIONS = TransitionTable("group", GroupState, "GroupMetadata.scala (2.8)", MOVES)
-GROUP_TRANSITIONS_0_9 = TransitionTable(
-    "group of 0.9", GroupState, "GroupMetadata.scala (0.9)", [row for row in MOVES if EMPTY not in row[:2] and row[0] is not DEAD]
-)
 
-
-def transitions(rules: GroupRules) -> TransitionTable:
-    return GROUP_TRANSITIONS if rules.keeps_empty_groups else GROUP_TRANSITIONS_0_9
+def transitions(ctx: GroupContext) -> TransitionTable:
+    """Return the table of the coordinator's release, with a learner's own actions in their rows."""
+    return GROUP_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
 
 
 def first_state(rules: GroupRules) -> GroupState:
-    """The state of a group that has just been made."""
+    """Return the state of a new group."""
     return EMPTY if rules.keeps_empty_groups else STABLE
 
 
-def can_rebalance(rules: GroupRules, group: Group) -> bool:
-    return transitions(rules).find(group.state, PREPARING) is not None
+def can_rebalance(ctx: GroupContext, group: Group) -> bool:
+    return transitions(ctx).find(group.state, PREPARING) is not None
 
 
-def new_group(context: GroupContext, group_id: str, protocol_type: str | None, timestamp_ms: int) -> Group:
-    """A group nobody is in yet; only before 0.10.1 does it have its type already."""
-    fixed = None if context.rules.keeps_empty_groups else protocol_type
-    return Group(group_id, first_state(context.rules), timestamp_ms, fixed)
+def new_group(
+    ctx: GroupContext, group_id: str, protocol_type: str | None, timestamp_ms: int
+) -> Group:
+    """Return a group without members; only before 0.10.1 its protocol type is set already."""
+    fixed = None if ctx.rules.keeps_empty_groups else protocol_type
+    return Group(group_id, first_state(ctx.rules), timestamp_ms, fixed)
 
 
-def move(
-    context: GroupContext, group: Group, target: GroupState, timestamp_ms: int, rule: str, *, leaves: bool = False
+def transition_to(
+    ctx: GroupContext,
+    group: Group,
+    target: GroupState,
+    timestamp_ms: int,
+    rule: str,
+    *,
+    leaves: bool = False,
 ) -> Handler:
-    """Take a group to another state by the table's row; return it as it is then. It `leaves` the cache where it is Dead.
+    """Move a group to another state by the table's row; return the group after the transition.
 
-    Raises IllegalStateError where the table has no row.
+    With `leaves` the group also leaves the cache. Raises IllegalStateError if the table has no row.
     """
-    row = transitions(context.rules).find(group.state, target)
+    row = transitions(ctx).find(group.state, target)
     if row is None:
         raise IllegalStateError(f"Group {group.group_id} cannot go from {group.state} to {target}")
-    moved = row.action(group).but(state=target, state_timestamp_ms=timestamp_ms)
-    yield MoveGroup(group.group_id, group.state, target, None if leaves else moved, rule)
+    moved = row.action(group).with_changes(state=target, state_timestamp_ms=timestamp_ms)
+    yield TransitionGroup(group.group_id, group.state, target, None if leaves else moved, rule)
     if leaves:
-        yield Learn("ended", {group.group_id: context.incarnation_of(group.group_id) + 1}, context="group")
+        ended = ctx.incarnation_of(group.group_id) + 1
+        yield UpdateContext("ended", {group.group_id: ended}, context="group")
     return moved

@@ -1,6 +1,12 @@
-"""Which handler answers which event, and which of a broker's threads it runs on.
+"""The table of the coordinator's handlers: event, thread, function.
 
-Source: KafkaApis.scala (who calls the coordinator), GroupMetadataManager.scala (what its scheduler does) (0.9, 2.8).
+A broker has two threads for groups. `coordinator` handles requests, timers and ended writes one
+after the other, as Kafka's lock of each group orders them; `group-metadata-manager` is the
+scheduler, which loads, unloads and expires. The rows behind the handlers of requests are in
+`request_reactions.py`.
+
+Source: KafkaApis.scala (calls of the coordinator), GroupMetadataManager.scala (tasks of its
+scheduler) (0.9, 2.8).
 """
 
 from __future__ import annotations
@@ -8,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kcontrol.effects import Handler
-from kcontrol.events import Event
+from kcontrol.core.effects import Handler
+from kcontrol.core.events import Event
 from kcontrol.group import events as e
-from kcontrol.group import expiry, joining, loading, membership, offsets, rebalance
+from kcontrol.group import group_loading, joining, membership, offset_expiration, offsets, rebalance
 from kcontrol.group.context import GroupContext
 
 REQUESTS, SCHEDULER = "coordinator", "group-metadata-manager"
@@ -27,8 +33,8 @@ ROWS: tuple[tuple[type[Event], str, Callable[[GroupContext, Any], Handler]], ...
     (e.OffsetFetch,            REQUESTS,   offsets.offset_fetch),
     (e.DescribeGroup,          REQUESTS,   membership.describe_group),
     (e.ListGroups,             REQUESTS,   membership.list_groups),
-    (e.DeleteGroups,           REQUESTS,   expiry.delete_groups),
-    (e.OffsetDelete,           REQUESTS,   expiry.offset_delete),
+    (e.DeleteGroups,           REQUESTS,   offset_expiration.delete_groups),
+    (e.OffsetDelete,           REQUESTS,   offset_expiration.offset_delete),
     (e.SessionTimedOut,        REQUESTS,   rebalance.session_timed_out),
     (e.PendingMemberTimedOut,  REQUESTS,   rebalance.pending_member_timed_out),
     (e.JoinTimedOut,           REQUESTS,   rebalance.join_timed_out),
@@ -37,9 +43,9 @@ ROWS: tuple[tuple[type[Event], str, Callable[[GroupContext, Any], Handler]], ...
     (e.AssignmentStored,       REQUESTS,   rebalance.assignment_stored),
     (e.StaticMemberStored,     REQUESTS,   joining.static_member_stored),
     (e.OffsetsStored,          REQUESTS,   offsets.offsets_stored),
-    (e.ExpireOffsets,          SCHEDULER,  expiry.expire_offsets),
-    (e.PartitionElected,       SCHEDULER,  loading.partition_elected),
-    (e.PartitionResigned,      SCHEDULER,  loading.partition_resigned),
+    (e.ExpireOffsets,          SCHEDULER,  offset_expiration.expire_offsets),
+    (e.PartitionElected,       SCHEDULER,  group_loading.partition_elected),
+    (e.PartitionResigned,      SCHEDULER,  group_loading.partition_resigned),
     (e.TransactionCompleted,   SCHEDULER,  offsets.transaction_completed),
 )
 # fmt: on
@@ -48,6 +54,6 @@ HANDLERS = {event: handler for event, _, handler in ROWS}
 THREADS = {event: thread for event, thread, _ in ROWS}
 
 
-def handle(context: GroupContext, event: Event) -> Handler:
-    """The story of one event. Raises KeyError for one that is none of the coordinator's."""
-    return HANDLERS[type(event)](context, event)
+def handle(ctx: GroupContext, event: Event) -> Handler:
+    """Return the handler of an event. Raises KeyError for an event of another room."""
+    return HANDLERS[type(event)](ctx, event)

@@ -1,4 +1,11 @@
-"""Groups, members and offsets as immutable values: what one coordinator believes of each.
+"""Groups, members and offsets as immutable values.
+
+A change makes another value, which a handler puts into the cache (`context.cache_group`); so a fork
+of a world shares all values that did not change. Members are in the order in which they joined.
+Kafka keeps them in a hash map, whose order decides who leads after the leader's removal and which
+protocol wins a tie; here the order of joining decides.
+
+When a group changes is decided in `group_machine.py` and `rebalance.py`: read these next.
 
 Source: GroupMetadata.scala and MemberMetadata.scala (0.9, 2.8).
 """
@@ -8,16 +15,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from kcontrol.model import TopicPartition
+from kcontrol.core.model import TopicPartition
 
 CONSUMER = "consumer"
 NO_MEMBER_ID = ""
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 
 class GroupState(Enum):
-    """Kafka's own names; what is CompletingRebalance here was called AwaitingSync before 1.1."""
+    """The states of a group, by Kafka's names of 2.8.
+
+    CompletingRebalance was called AwaitingSync before 1.1.
+    """
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -30,7 +43,7 @@ class GroupState(Enum):
 
 
 class GroupProtocol(NamedTuple):
-    """One assignment strategy that a member offers, with its metadata for it."""
+    """An assignment strategy that a member offers, with the member's metadata for it."""
 
     name: str
     metadata: bytes = b""
@@ -38,10 +51,11 @@ class GroupProtocol(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member. `awaiting_join` and `awaiting_sync` are the correlation ids of its parked requests.
+    """One member of a group.
 
-    `unwritten` are ids that a static member has come back under and that are not in the log yet; the JoinGroup `dropped` is
-    answered only if the write of its own id fails.
+    `awaiting_join` and `awaiting_sync` are the correlation ids of its parked requests. `unwritten`
+    are the new ids of a static member that are not in the log yet. The JoinGroup `dropped` gets a
+    response only if the write of its own id fails.
     """
 
     member_id: str
@@ -58,42 +72,51 @@ class Member:
     unwritten: tuple[str, ...] = ()
     dropped: str | None = None
 
-    def plain(self) -> dict[str, Any]:
-        """What a journal says of it: bytes as hex, so that they can be read back."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the member as a journal has it: bytes as hexadecimal text."""
         said = {name: getattr(self, name) for name in Member.__slots__}
         protocols = {protocol.name: protocol.metadata.hex() for protocol in self.protocols}
-        return said | {"protocols": protocols, "assignment": self.assignment.hex(), "unwritten": list(self.unwritten)}
+        said |= {"protocols": protocols, "assignment": self.assignment.hex()}
+        return said | {"unwritten": list(self.unwritten)}
 
     @property
     def is_parked(self) -> bool:
+        """Return whether a request of the member is parked."""
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
-    def wrote(self, member_id: str) -> Member:
+    def after_id_write(self, member_id: str) -> Member:
         """Return the member after the write of one of its ids has ended."""
-        return replace(self, unwritten=tuple(other for other in self.unwritten if other != member_id))
+        return replace(self, unwritten=tuple(id for id in self.unwritten if id != member_id))
 
     @property
     def protocol_names(self) -> tuple[str, ...]:
+        """Return the names of the member's protocols, in the order of preference."""
         return tuple(protocol.name for protocol in self.protocols)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Its metadata for one protocol; empty for one that it does not offer."""
-        return next((offered.metadata for offered in self.protocols if offered.name == protocol), b"")
+        """Return the member's metadata for one protocol; empty bytes for other protocols."""
+        return next((offer.metadata for offer in self.protocols if offer.name == protocol), b"")
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The first of its protocols that is a candidate. Raises ValueError if there is none."""
+        """Return the first protocol of the member that is a candidate.
+
+        Raises ValueError if none is. Source: vote of MemberMetadata.scala (0.9, 2.8).
+        """
         for name in self.protocol_names:
             if name in candidates:
                 return name
-        raise ValueError(f"member {self.member_id} supports none of the candidates {sorted(candidates)}")
+        names = ", ".join(sorted(candidates))
+        raise ValueError(f"member {self.member_id} supports none of the candidates: {names}")
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group: its members in the order in which they came, and how far its rebalance is.
+    """One group: its members in the order in which they joined, and its place in the rebalance.
 
-    `is_delayed` tells a first wait, which nothing ends early, from a join phase that ends when all are there.
-    `subscribed_topics` is None where they are unknown.
+    `is_delayed` is True in the first wait of an Empty group, which always lasts its full time;
+    `has_newcomer` extends that wait. `pending_members` are member ids that no member uses yet,
+    `pending_sync` the members that have not sent SyncGroup. `subscribed_topics` is None if the
+    topics are unknown.
     """
 
     group_id: str
@@ -110,13 +133,18 @@ class Group:
     has_newcomer: bool = False
     subscribed_topics: frozenset[str] | None = None
 
-    def but(self, **changes: Any) -> Group:
+    def with_changes(self, **changes: Any) -> Group:
+        """Return the group with other values in some fields."""
         return replace(self, **changes)
 
     # ---- members
 
     def with_member(self, member: Member) -> Group:
-        """With one member more, or anew; whoever is there while nobody leads becomes leader, and the first one sets the type."""
+        """Return the group with one more member, or with another value of a member.
+
+        The first member becomes the leader. A pending id that the member uses is no longer pending.
+        Source: add of GroupMetadata.scala (0.9, 2.8).
+        """
         return replace(
             self,
             members={**self.members, member.member_id: member},
@@ -125,54 +153,72 @@ class Group:
         )
 
     def with_members(self, members: Iterable[Member]) -> Group:
-        """The same members, each changed."""
+        """Return the group with other values of its members."""
         return replace(self, members={member.member_id: member for member in members})
 
+    def with_each_member(self, **changes: Any) -> Group:
+        """Return the group with other values in some fields of all members."""
+        return self.with_members(replace(m, **changes) for m in self.members.values())
+
     def without(self, *gone: str) -> Group:
-        """Without some members; whoever has been here longest leads if the leader has gone."""
+        """Return the group without some members; the oldest member follows a removed leader.
+
+        Source: remove of GroupMetadata.scala (0.9, 2.8), which takes the first of a hash map.
+        """
         members = {id: member for id, member in self.members.items() if id not in gone}
         leader = next(iter(members), None) if self.leader in gone else self.leader
         pending = tuple(id for id in self.pending_sync if id not in gone)
         return replace(self, members=members, leader=leader, pending_sync=pending)
 
     def member_of(self, instance_id: str | None) -> str | None:
-        """The id of the static member with this instance id."""
-        found = (member.member_id for member in self.members.values() if instance_id and member.instance_id == instance_id)
-        return next(found, None)
+        """Return the member id of the static member with this instance id, None without one."""
+        members = self.members.values() if instance_id else ()
+        return next((m.member_id for m in members if m.instance_id == instance_id), None)
 
     def writer_of(self, member_id: str) -> Member | None:
-        """Return the static member that has come back under this id, which is being written."""
-        return next((member for member in self.members.values() if member_id in member.unwritten), None)
+        """Return the static member whose new id this is, while the id is being written."""
+        return next((m for m in self.members.values() if member_id in m.unwritten), None)
 
     def is_fenced(self, member_id: str, instance_id: str | None) -> bool:
-        """Whether another process works under the instance id. Source: isStaticMemberFenced (2.8)."""
+        """Return whether a member with another member id has the instance id.
+
+        Source: isStaticMemberFenced of GroupMetadata.scala (2.8).
+        """
         holder = self.member_of(instance_id)
         return holder is not None and holder != member_id
 
     @property
     def not_yet_rejoined(self) -> tuple[Member, ...]:
+        """Return the members without a parked JoinGroup. Source: notYetRejoinedMembers (2.8)."""
         return tuple(member for member in self.members.values() if member.awaiting_join is None)
 
     @property
     def has_all_joined(self) -> bool:
+        """Return whether every member has a parked JoinGroup, and no id is pending.
+
+        Source: hasAllMembersJoined of GroupMetadata.scala (2.8).
+        """
         return not self.not_yet_rejoined and not self.pending_members
 
     def rebalance_timeout_ms(self, *, is_session: bool) -> int:
-        """The longest rebalance timeout of its members, or, before 0.10.1, session timeout; 0 without members."""
-        chosen = (m.session_timeout_ms if is_session else m.rebalance_timeout_ms for m in self.members.values())
-        return max(chosen, default=0)
+        """Return the longest rebalance timeout of the members; 0 without members.
+
+        `is_session` takes session timeouts instead, as before 0.10.1. Source: rebalanceTimeoutMs.
+        """
+        name = "session_timeout_ms" if is_session else "rebalance_timeout_ms"
+        return max((getattr(member, name) for member in self.members.values()), default=0)
 
     # ---- protocols
 
     @property
     def candidates(self) -> frozenset[str]:
-        """The protocols that all members offer."""
+        """Return the protocols that all members offer. Source: candidateProtocols (0.9, 2.8)."""
         offered = [frozenset(member.protocol_names) for member in self.members.values()]
         return frozenset.intersection(*offered) if offered else frozenset()
 
     @property
     def votes(self) -> dict[str, int]:
-        """How many members want each candidate most, in the order of the first vote."""
+        """Return how many members prefer each candidate, in the order of the first vote."""
         candidates, votes = self.candidates, dict[str, int]()
         for member in self.members.values():
             chosen = member.vote(candidates)
@@ -180,24 +226,28 @@ class Group:
         return votes
 
     def select_protocol(self) -> str:
-        """The protocol with most votes, at a tie the one voted for first. Raises ValueError where there is none."""
+        """Return the protocol with most votes; in a tie the one with the earliest vote.
+
+        Raises ValueError if no protocol is offered by all members. Source: selectProtocol (0.9,
+        2.8).
+        """
         votes = self.votes
         return max(votes, key=lambda name: votes[name])
 
-    def supports(self, protocol_type: str, names: Collection[str], first: str) -> bool:
-        """Return whether a member may offer these protocols. `first` is the rule `first_protocols`.
+    def supports(self, protocol_type: str, names: Collection[str]) -> bool:
+        """Return whether a new member with these protocols is compatible with the members.
 
-        From 2.2 on a member must offer a protocol even where the group has no members. Source: supportsProtocols (2.1, 2.8).
+        Source: supportsProtocols of GroupMetadata.scala (2.1, 2.8).
         """
-        if self.state is GroupState.EMPTY:
-            return first == "any" or (bool(protocol_type) and bool(names))
-        if protocol_type != self.protocol_type:
-            return False
-        return not self.candidates.isdisjoint(names) if self.members else first == "any" or bool(names)
+        is_common = not self.members or not self.candidates.isdisjoint(names)
+        return protocol_type == self.protocol_type and is_common
 
 
 class OffsetAndMetadata(NamedTuple):
-    """One committed offset. Times in ms since 1970; without `expire_timestamp` the group's retention decides."""
+    """One committed offset, with times in ms since 1970.
+
+    Without `expire_timestamp` the retention of the coordinator decides (`offset_expiration.py`).
+    """
 
     offset: int
     metadata: str = ""
@@ -206,56 +256,86 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = -1
 
 
-class Stored(NamedTuple):
-    """A committed offset and where the batch that carried it begins; None while that is unknown."""
+class CommitRecordMetadataAndOffset(NamedTuple):
+    """A committed offset, and the log offset at which its batch begins (None while unknown)."""
 
     value: OffsetAndMetadata
     base_offset: int | None = None
 
 
+Entries = Mapping[TopicPartition, CommitRecordMetadataAndOffset]
+
+
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """The offsets of one group: visible ones, those on their way to the log, and by producer those of open transactions."""
+    """The offsets of one group.
 
-    committed: Mapping[TopicPartition, Stored] = field(default_factory=dict)
+    `committed` are the visible ones, `pending` those without an acknowledgement of the log, and
+    `by_producer` those of open transactions, by producer id.
+    """
+
+    committed: Entries = field(default_factory=dict)
     pending: Mapping[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
-    by_producer: Mapping[int, Mapping[TopicPartition, Stored]] = field(default_factory=dict)
+    by_producer: Mapping[int, Entries] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
+        """Return whether there is any offset, or any open transaction."""
         return bool(self.committed or self.pending or self.by_producer)
 
     def is_unstable(self, tp: TopicPartition) -> bool:
+        """Return whether an offset of the partition is pending, or in an open transaction."""
         return tp in self.pending or any(tp in entries for entries in self.by_producer.values())
 
-    def committing(self, new: Mapping[TopicPartition, Stored]) -> Offsets:
-        """With some made visible, but none over what a later batch has brought."""
-        newer = {tp: stored for tp, stored in new.items() if _is_newer(stored, self.committed.get(tp))}
-        return replace(self, committed={**self.committed, **newer})
+    def committing(self, new: Entries) -> Offsets:
+        """Return the offsets with new visible offsets, unless a later batch has a newer offset.
+
+        Source: onOffsetCommitAppend, completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
+        """
+        old = self.committed
+        newer = {tp: stored for tp, stored in new.items() if _is_newer(stored, old.get(tp))}
+        return replace(self, committed={**old, **newer})
 
     def without_committed(self, gone: Collection[TopicPartition]) -> Offsets:
-        """Return all but some visible offsets. Source: removeExpiredOffsets (2.8)."""
-        return replace(self, committed={tp: stored for tp, stored in self.committed.items() if tp not in gone})
+        """Return all offsets without some visible ones. Source: removeExpiredOffsets (2.8)."""
+        return replace(self, committed=_without(self.committed, gone))
 
     def without(self, gone: Collection[TopicPartition]) -> Offsets:
-        """Return all but those of some partitions; a producer left without any keeps its entry. Source: removeOffsets (2.8)."""
+        """Return all offsets without those of some partitions.
+
+        A producer without any offset left keeps its entry. Source: removeOffsets of
+        GroupMetadata.scala (2.8).
+        """
         return replace(
             self.without_committed(gone),
-            pending={tp: value for tp, value in self.pending.items() if tp not in gone},
-            by_producer={p: {tp: s for tp, s in e.items() if tp not in gone} for p, e in self.by_producer.items()},
+            pending=_without(self.pending, gone),
+            by_producer={id: _without(entries, gone) for id, entries in self.by_producer.items()},
         )
 
-    def for_producer(self, producer: int, entries: Mapping[TopicPartition, Stored]) -> Offsets:
-        """Return all offsets, with these as what one producer's transaction holds."""
+    def for_producer(self, producer: int, entries: Entries) -> Offsets:
+        """Return all offsets, with these in the transaction of one producer."""
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:
-        """Return all, without producers that have none: loading makes no entry for them. Source: doLoadGroupsAndOffsets (2.8)."""
-        return replace(self, by_producer={producer: entries for producer, entries in self.by_producer.items() if entries})
+        """Return all offsets, without producers that have none.
+
+        Loading makes no entry for such a producer. Source: doLoadGroupsAndOffsets (2.8).
+        """
+        left = {id: entries for id, entries in self.by_producer.items() if entries}
+        return replace(self, by_producer=left)
 
     def without_producer(self, producer: int) -> Offsets:
-        """Return all offsets but those of one producer's transaction, which has ended."""
-        return replace(self, by_producer={p: entries for p, entries in self.by_producer.items() if p != producer})
+        """Return all offsets without the transaction of one producer."""
+        return replace(self, by_producer=_without(self.by_producer, (producer,)))
 
 
-def _is_newer(new: Stored, old: Stored | None) -> bool:
-    return old is None or old.base_offset is None or new.base_offset is None or new.base_offset > old.base_offset
+def _without(entries: Mapping[K, V], gone: Collection[K]) -> dict[K, V]:
+    return {key: value for key, value in entries.items() if key not in gone}
+
+
+def _is_newer(
+    new: CommitRecordMetadataAndOffset, old: CommitRecordMetadataAndOffset | None
+) -> bool:
+    """Return whether an offset's batch is later in the log, or one of the two places is unknown."""
+    if old is None or old.base_offset is None or new.base_offset is None:
+        return True
+    return new.base_offset > old.base_offset

@@ -1,77 +1,79 @@
-"""Committing and fetching offsets: stamped, written to the log, visible when the log has them.
+"""Handlers of OffsetCommit, TxnOffsetCommit and OffsetFetch.
 
-Source: doCommitOffsets and doTxnCommitOffsets of GroupCoordinator.scala, storeOffsets and getOffsets of
-GroupMetadataManager.scala (0.9: prepareStoreOffsets), handleOffsetCommitRequest of KafkaApis.scala (0.9, 2.8).
+A commit has three stages. Its offsets get a time (`with_timestamps`), are appended to the log and
+are pending (`_store_offsets`), and become visible when the log has them (`offsets_stored`). The
+offsets of a transaction stay apart, by producer id, until a marker commits or aborts them
+(`transaction_completed`).
+
+Rule of the order: the offset of a later batch in the log counts (`Offsets.committing`), even if its
+acknowledgement came first. GROUP_REACTIONS in `request_reactions.py` says which member may commit;
+`offset_expiration.py` says when offsets expire.
+
+Source: doCommitOffsets and doTxnCommitOffsets of GroupCoordinator.scala, storeOffsets and
+getOffsets of GroupMetadataManager.scala (0.9: prepareStoreOffsets), handleOffsetCommitRequest of
+KafkaApis.scala (0.9, 2.8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from kcontrol.effects import Append, Handler, Park, Respond
+from kcontrol.core.effects import Append, Handler, Park, Respond
+from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
-from kcontrol.group.context import GroupContext, keep, keep_offsets
-from kcontrol.group.errors import translated
-from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, new_group
-from kcontrol.group.model import NO_MEMBER_ID, Group, OffsetAndMetadata, Offsets, Stored
-from kcontrol.group.rebalance import touch
-from kcontrol.group.records import offset_key, offset_value
-from kcontrol.model import TopicPartition
+from kcontrol.group.context import GroupContext, cache_group, cache_offsets
+from kcontrol.group.error_codes import translate_append_error
+from kcontrol.group.group_machine import new_group
+from kcontrol.group.model import CommitRecordMetadataAndOffset, OffsetAndMetadata, Offsets
+from kcontrol.group.offsets_topic_records import offset_key, offset_value
+from kcontrol.group.rebalance import restart_session_timer
+from kcontrol.group.request_reactions import react
 
 # ---------------------------------------------------------------- commit
 
 
-def offset_commit(context: GroupContext, event: e.OffsetCommit) -> Handler:
-    """Park the request until the log has the offsets, or refuse all of them."""
-    group = context.groups.get(event.group_id)
-    error = context.refusal(event.group_id, needs_name=event.producer is not None)
-    if not error and group is None and event.producer is not None:
-        group = new_group(context, event.group_id, None, event.timestamp_ms)
-        yield keep(group)
-    error = error or _commit_error(context, event, group)
-    if error:
-        yield Respond(event.correlation_id, e.ErrorsResult(dict.fromkeys(event.offsets, error)))
+def offset_commit(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
+    """Refuse all offsets, or write them and park the request until the log has them.
+
+    Since 0.10.1 offsets belong to a group, so a commit to a missing group creates the group.
+    Source: handleCommitOffsets, handleTxnCommitOffsets (0.9, 2.8).
+    """
+    group = ctx.groups.get(event.group_id)
+    if error := ctx.validate_group_status(event.group_id, needs_name=event.producer is not None):
+        yield _refuse(event, error)
         return
-    if group is None and context.rules.offsets_need_group:
-        yield keep(new_group(context, event.group_id, None, event.timestamp_ms))
-    member = group.members.get(event.member_id) if group else None
-    if member and event.producer is None and context.rules.commit_touches:
-        yield touch(event.group_id, member)
-    yield from _store(context, event)
+    row = react(ctx, group, event)
+    if row.reaction == "create the group":
+        group = new_group(ctx, event.group_id, None, event.timestamp_ms)
+        yield cache_group(group)
+        row = react(ctx, group, event)
+    if row.reaction != "store":
+        yield _refuse(event, row.reaction)
+        return
+    if group is None and ctx.rules.offsets_need_group:
+        yield cache_group(new_group(ctx, event.group_id, None, event.timestamp_ms))
+    if row.restarts_session and group:
+        yield restart_session_timer(event.group_id, group.members[event.member_id])
+    yield from _store_offsets(ctx, event)
 
 
-def _commit_error(context: GroupContext, event: e.OffsetCommit, group: Group | None) -> str | None:
-    is_plain = event.producer is None
-    if group is None:
-        return "ILLEGAL_GENERATION" if event.generation >= 0 else None
-    if group.state is DEAD:
-        return context.rules.dead_error
-    if group.is_fenced(event.member_id, event.instance_id):
-        return "FENCED_INSTANCE_ID"
-    is_stranger, is_other = event.member_id not in group.members, event.generation != group.generation
-    if not is_plain and not context.rules.transaction_checks:
-        return None
-    if not is_plain:
-        is_stranger, is_other = is_stranger and event.member_id != NO_MEMBER_ID, is_other and event.generation >= 0
-    elif event.generation < 0 and group.state is EMPTY:
-        return None
-    is_awaiting = is_plain and group.state is COMPLETING
-    if is_awaiting and context.rules.commit_checks == "state first":
-        return "REBALANCE_IN_PROGRESS"
-    if is_stranger:
-        return "UNKNOWN_MEMBER_ID"
-    if is_other:
-        return "ILLEGAL_GENERATION"
-    return "REBALANCE_IN_PROGRESS" if is_awaiting else None
+def _refuse(event: e.OffsetCommit, error: str) -> Respond:
+    """Return the response with one error for every partition of the request."""
+    return Respond(event.correlation_id, e.ErrorsResult(dict.fromkeys(event.offsets, error)))
 
 
-def stamped(context: GroupContext, event: e.OffsetCommit, offset: e.CommittedOffset) -> OffsetAndMetadata:
-    """An offset with its times: until 2.1 each gets a time at which it expires. Source: handleOffsetCommitRequest."""
+def with_timestamps(
+    ctx: GroupContext, event: e.OffsetCommit, offset: e.CommittedOffset
+) -> OffsetAndMetadata:
+    """Return an offset with its times, in ms since 1970.
+
+    Before 2.1 each offset gets a time at which it expires; since then only if the request has a
+    retention. Source: handleOffsetCommitRequest of KafkaApis.scala.
+    """
     now, given, retention = event.timestamp_ms, offset.commit_timestamp, event.retention_ms
-    if context.rules.expiry == "commit":
+    if ctx.rules.expiry == "commit":
         base = now if given is None else given
-        commit, expire = now, base + (context.config.retention_ms if retention is None else retention)
+        commit, expire = now, base + (ctx.config.retention_ms if retention is None else retention)
     else:
         commit, expire = (now if given is None else given), None
         if retention is not None:
@@ -79,84 +81,112 @@ def stamped(context: GroupContext, event: e.OffsetCommit, offset: e.CommittedOff
     return OffsetAndMetadata(offset.offset, offset.metadata, commit, expire, offset.leader_epoch)
 
 
-def _store(context: GroupContext, event: e.OffsetCommit) -> Handler:
-    """Write what may be written; until it is in the log, it is pending."""
-    refused = tuple(tp for tp, offset in event.offsets.items() if not _fits(context, offset.metadata))
-    values = {tp: stamped(context, event, offset) for tp, offset in event.offsets.items() if tp not in refused}
-    if not values and context.rules.offsets_need_group:
-        yield Respond(event.correlation_id, e.ErrorsResult(dict.fromkeys(refused, "OFFSET_METADATA_TOO_LARGE")))
+def _store_offsets(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
+    """Write the offsets whose metadata are short enough; each is pending until the log has it.
+
+    Source: storeOffsets of GroupMetadataManager.scala (2.8), prepareStoreOffsets (0.9).
+    """
+    rows = event.offsets.items()
+    refused = tuple(tp for tp, offset in rows if not _is_metadata_valid(ctx, offset.metadata))
+    values = {tp: with_timestamps(ctx, event, row) for tp, row in rows if tp not in refused}
+    if not values and ctx.rules.offsets_need_group:
+        yield _refuse(event, "OFFSET_METADATA_TOO_LARGE")
         return
-    held = context.offsets_of(event.group_id)
+    held = ctx.offsets_of(event.group_id)
     if event.producer is not None:
-        entries = {**held.by_producer.get(event.producer, {}), **{tp: Stored(value) for tp, value in values.items()}}
-        yield keep_offsets(event.group_id, held.for_producer(event.producer, entries))
-    elif context.rules.offsets_need_group:
-        yield keep_offsets(event.group_id, replace(held, pending={**held.pending, **values}))
-    version = context.rules.offset_value
-    records = tuple((offset_key(event.group_id, tp), offset_value(value, version)) for tp, value in values.items())
-    incarnation = context.incarnation_of(event.group_id)
-    then = e.OffsetsStored(event.group_id, event.correlation_id, values, refused, event.producer, incarnation=incarnation)
-    yield Park(event.correlation_id, f"append {event.group_id}")
-    yield Append(context.topic_partition(event.group_id), records, then, event.producer)
+        entries = {tp: CommitRecordMetadataAndOffset(value) for tp, value in values.items()}
+        entries = {**held.by_producer.get(event.producer, {}), **entries}
+        yield cache_offsets(event.group_id, held.for_producer(event.producer, entries))
+    elif ctx.rules.offsets_need_group:
+        yield cache_offsets(event.group_id, replace(held, pending={**held.pending, **values}))
+    version, group_id = ctx.rules.offset_value, event.group_id
+    keys = (offset_key(group_id, tp) for tp in values)
+    records = tuple(zip(keys, (offset_value(v, version) for v in values.values()), strict=True))
+    stored = group_id, event.correlation_id, values, refused, event.producer
+    then = e.OffsetsStored(*stored, incarnation=ctx.incarnation_of(group_id))
+    yield Park(event.correlation_id, f"append {group_id}")
+    yield Append(ctx.topic_partition(group_id), records, then, event.producer)
 
 
-def _fits(context: GroupContext, metadata: str) -> bool:
-    return len(metadata.encode("utf-16-be", "surrogatepass")) // 2 <= context.config.metadata_max
+def _is_metadata_valid(ctx: GroupContext, metadata: str) -> bool:
+    """Return whether the metadata has at most offset.metadata.max.bytes UTF-16 units."""
+    return len(metadata.encode("utf-16-be", "surrogatepass")) // 2 <= ctx.config.metadata_max
 
 
-def offsets_stored(context: GroupContext, event: e.OffsetsStored) -> Handler:
-    """The log has them, or never will: answer, and let go of what was pending."""
-    held = after = context.offsets_of(event.group_id)
-    if context.rules.offsets_need_group and event.incarnation != context.incarnation_of(event.group_id):
-        after = held  # they were a group's that has ended, and with it what was pending
-    elif context.rules.offsets_need_group:
-        after = _settle(held, event) if event.producer is None else _settle_in_transaction(held, event, event.producer)
-    elif event.error == "NONE" and context.partition_of(event.group_id) in context.owned:
-        after = held.committing({tp: Stored(value, event.base_offset) for tp, value in event.offsets.items()})
+def offsets_stored(ctx: GroupContext, event: e.OffsetsStored) -> Handler:
+    """Answer a commit whose write has ended, and make its offsets visible if it succeeded.
+
+    Offsets of a group that has ended meanwhile are dropped. Source: the callback of storeOffsets
+    (2.8).
+    """
+    held = after = ctx.offsets_of(event.group_id)
+    if ctx.rules.offsets_need_group and event.incarnation != ctx.incarnation_of(event.group_id):
+        after = held  # the group that wrote has ended, and its pending offsets with it
+    elif ctx.rules.offsets_need_group and event.producer is None:
+        after = _after_append(held, event)
+    elif ctx.rules.offsets_need_group and event.producer is not None:
+        after = _after_transactional_append(held, event, event.producer)
+    elif event.error == "NONE" and ctx.partition_of(event.group_id) in ctx.owned:
+        after = held.committing(_placed(event))
     if after != held:
-        yield keep_offsets(event.group_id, after)
-    error = "NONE" if event.error == "NONE" else translated("offsets", event.error, context.rules.append_errors)
-    codes = dict.fromkeys(event.offsets, error) | dict.fromkeys(event.refused, "OFFSET_METADATA_TOO_LARGE")
+        yield cache_offsets(event.group_id, after)
+    error = translate_append_error("offsets", event.error, ctx.rules.append_errors)
+    codes = dict.fromkeys(event.offsets, error)
+    codes |= dict.fromkeys(event.refused, "OFFSET_METADATA_TOO_LARGE")
     yield Respond(event.correlation_id, e.ErrorsResult(codes))
 
 
-def _settle(held: Offsets, event: e.OffsetsStored) -> Offsets:
-    """A plain commit: what is pending as it was written is so no more. Source: onOffsetCommitAppend, failPendingOffsetWrite.
+def _placed(event: e.OffsetsStored) -> dict[TopicPartition, CommitRecordMetadataAndOffset]:
+    at = event.base_offset
+    return {tp: CommitRecordMetadataAndOffset(value, at) for tp, value in event.offsets.items()}
 
-    What is not pending was deleted meanwhile, or belongs to an earlier group of this name.
+
+def _after_append(held: Offsets, event: e.OffsetsStored) -> Offsets:
+    """Return the offsets after the write of a commit without a transaction has ended.
+
+    An offset that is not pending was deleted meanwhile, or belongs to an earlier group of this
+    name. Source: onOffsetCommitAppend, failPendingOffsetWrite of GroupMetadata.scala (2.8).
     """
     if event.error == "NONE":
-        written = {tp: Stored(value, event.base_offset) for tp, value in event.offsets.items() if tp in held.pending}
-        held = held.committing(written)
-    return replace(held, pending={tp: value for tp, value in held.pending.items() if event.offsets.get(tp) != value})
+        placed = _placed(event).items()
+        held = held.committing({tp: stored for tp, stored in placed if tp in held.pending})
+    pending = held.pending.items()
+    left = {tp: value for tp, value in pending if event.offsets.get(tp) != value}
+    return replace(held, pending=left)
 
 
-def _settle_in_transaction(held: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
-    """Return the offsets after a transaction's write: those written have a place in the log, or are dropped.
+def _after_transactional_append(held: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
+    """Return the offsets after a write in a transaction: written ones are kept, or dropped.
 
-    A write that fails also drops the offset of a later write to the same partition.
-    Source: onTxnOffsetCommitAppend, failPendingTxnOffsetCommit (2.8).
+    A write that fails also drops the offset of a later write to the same partition. Source:
+    onTxnOffsetCommitAppend, failPendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """
     if producer not in held.by_producer:
         return held
     entries = held.by_producer[producer]
     if event.error == "NONE":
-        placed = {tp: Stored(value, event.base_offset) for tp, value in event.offsets.items()}
-        return held.for_producer(
-            producer, {tp: placed[tp] if tp in placed and placed[tp].value == old.value else old for tp, old in entries.items()}
-        )
+        placed = _placed(event).items()
+        written = {
+            tp: new for tp, new in placed if tp in entries and new.value == entries[tp].value
+        }
+        return held.for_producer(producer, {**entries, **written})
     left = {tp: stored for tp, stored in entries.items() if tp not in event.offsets}
     return held.for_producer(producer, left) if left else held.without_producer(producer)
 
 
-def transaction_completed(context: GroupContext, event: e.TransactionCompleted) -> Handler:
-    """A transaction's offsets become visible, or are dropped. Source: completePendingTxnOffsetCommit (2.8)."""
-    for group_id, held in tuple(context.offsets.items()):
-        if event.producer in held.by_producer and context.partition_of(group_id) in event.partitions:
-            yield keep_offsets(group_id, completed(held, event.producer, is_commit=event.is_commit))
+def transaction_completed(ctx: GroupContext, event: e.TransactionCompleted) -> Handler:
+    """Make the offsets of a transaction visible, or drop them, as its marker says.
+
+    Source: completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
+    """
+    for group_id, held in tuple(ctx.offsets.items()):
+        if event.producer in held.by_producer and ctx.partition_of(group_id) in event.partitions:
+            after = after_transaction(held, event.producer, is_commit=event.is_commit)
+            yield cache_offsets(group_id, after)
 
 
-def completed(held: Offsets, producer: int, *, is_commit: bool) -> Offsets:
+def after_transaction(held: Offsets, producer: int, *, is_commit: bool) -> Offsets:
+    """Return the offsets of a group after the end of one producer's transaction."""
     entries = held.by_producer.get(producer, {})
     return (held.committing(entries) if is_commit else held).without_producer(producer)
 
@@ -164,26 +194,33 @@ def completed(held: Offsets, producer: int, *, is_commit: bool) -> Offsets:
 # ---------------------------------------------------------------- fetch
 
 
-def offset_fetch(context: GroupContext, event: e.OffsetFetch) -> Handler:
-    """What is stored, whoever asks; nothing stored is offset -1."""
-    asked, by_partition = event.partitions, context.rules.fetch_error == "each partition"
-    error = context.refusal(event.group_id, needs_name=False)
+def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
+    """Answer with the committed offsets; a partition without one has offset -1.
+
+    The response depends on no member and no state: a client may use offsets alone. Source:
+    handleFetchOffsets of GroupCoordinator.scala, getOffsets of GroupMetadataManager.scala (0.9,
+    2.8).
+    """
+    asked, by_partition = event.partitions, ctx.rules.fetch_error == "each partition"
+    error = ctx.validate_group_status(event.group_id, needs_name=False)
     if error:
         each = dict.fromkeys(asked or (), e.FetchedOffset(error=error)) if by_partition else {}
         yield Respond(event.correlation_id, e.FetchResult("NONE" if by_partition else error, each))
         return
-    group = context.groups.get(event.group_id)
-    is_there = group is not None and group.state is not DEAD if context.rules.offsets_need_group else True
-    held = context.offsets_of(event.group_id) if is_there else Offsets()
+    held = ctx.offsets_of(event.group_id)
     wanted = held.committed if asked is None or (not asked and by_partition) else asked
-    found = {tp: _fetched(held, tp, event.requires_stable, held.committed) for tp in wanted}
+    found = {tp: _fetched(held, tp, stable=event.requires_stable) for tp in wanted}
     yield Respond(event.correlation_id, e.FetchResult("NONE", found))
 
 
-def _fetched(held: Offsets, tp: TopicPartition, stable: bool, committed: Mapping[TopicPartition, Stored]) -> e.FetchedOffset:
+def _fetched(held: Offsets, tp: TopicPartition, *, stable: bool) -> e.FetchedOffset:
+    """Return one fetched offset; with `stable`, UNSTABLE_OFFSET_COMMIT if it has a pending write.
+
+    Source: getOffsets (2.8), KIP-447.
+    """
     if stable and held.is_unstable(tp):
         return e.FetchedOffset(error="UNSTABLE_OFFSET_COMMIT")
-    if tp not in committed:
+    if tp not in held.committed:
         return e.FetchedOffset()
-    value = committed[tp].value
+    value = held.committed[tp].value
     return e.FetchedOffset(value.offset, value.metadata, leader_epoch=value.leader_epoch)

@@ -1,4 +1,14 @@
-"""The assignors that keep what members have: sticky (KIP-54) and cooperative-sticky (KIP-429), as Kafka 2.8 has them.
+"""The assignors that keep owned partitions: sticky (KIP-54) and cooperative-sticky (KIP-429).
+
+Both balance first: no member has two partitions more than another that could take one. Among
+balanced assignments they keep as many owners as they can. Two algorithms do that: `constrained`,
+for members that all subscribe to the same topics, fills each member up to an equal number;
+`GeneralAssignment` moves single partitions until no move improves the balance. The cooperative
+assignor withholds each partition that changes its owner, so that the old owner can give it up
+before the next rebalance.
+
+Later releases have other algorithms; these are 2.8's. Where no rule decides, the order of Java's
+hash maps does (`java_hash_order.py`).
 
 Source: AbstractStickyAssignor.java, StickyAssignor.java, CooperativeStickyAssignor.java (2.8).
 """
@@ -8,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+from kcontrol.core.model import TopicPartition
 from kcontrol.group.assignors import (
     Assignment,
     Assignor,
@@ -16,16 +27,20 @@ from kcontrol.group.assignors import (
     Subscription,
     assign_range,
     assign_round_robin,
+    code_units,
     partitions_of,
 )
-from kcontrol.group.hash_order import in_hash_order
-from kcontrol.model import TopicPartition
+from kcontrol.group.java_hash_order import in_java_hash_map_order
 
 UNKNOWN = -1
 
 
 class Claims(NamedTuple):
-    """What members of the newest generation own, what several of them claim, and who was asked before it was known."""
+    """The partitions that the members of the newest generation own.
+
+    `contested` are partitions that several of them claim. `asked` are the members visited so far,
+    and `are_equal` says whether all members subscribe to the same topics.
+    """
 
     owned: Assignment
     contested: set[TopicPartition]
@@ -34,7 +49,10 @@ class Claims(NamedTuple):
 
 
 def claims(partitions: Partitions, members: Members) -> Claims:
-    """Walk the members; it ends early at the first whose topics are not those of the others. Source: allSubscriptionsEqual."""
+    """Collect the partitions that members own, up to the first member with other topics.
+
+    Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
+    """
     owned, owner, newest = Assignment(), dict[TopicPartition, str](), UNKNOWN
     contested, current, topics = set[TopicPartition](), list[str](), set[str]()
     for id, member in members.items():
@@ -42,7 +60,9 @@ def claims(partitions: Partitions, members: Members) -> Claims:
         if set(member.topics) != topics or len(member.topics) != len(topics):
             return Claims(owned, contested, list(owned), are_equal=False)
         owned[id] = []
-        generation = newest if member.generation is None and newest == UNKNOWN else member.generation
+        generation = member.generation
+        if generation is None and newest == UNKNOWN:
+            generation = newest
         if generation is None or generation < newest:
             continue
         if generation > newest:
@@ -64,16 +84,21 @@ def claims(partitions: Partitions, members: Members) -> Claims:
 
 
 def path(partitions: Partitions, members: Members) -> str:
-    """Which of the two algorithms is taken: "constrained" where all subscribe to the same topics, or "general"."""
+    """Return the name of the algorithm for these members, "constrained" or "general"."""
     return "constrained" if claims(partitions, members).are_equal else "general"
 
 
-# ---------------------------------------------------------------- all subscribe to the same
+# ---------------------------------------------------------------- equal subscriptions
 
 
-def constrained(partitions: Partitions, found: Claims) -> tuple[Assignment, dict[TopicPartition, str]]:
-    """Fill everybody up to the same number, and say which partitions pass from one member to another."""
-    free = dict.fromkeys(tp for topic in sorted(partitions) for tp in partitions_of(partitions, topic))
+def constrained(
+    partitions: Partitions, found: Claims
+) -> tuple[Assignment, dict[TopicPartition, str]]:
+    """Return the assignment, and the new owner of each partition that changes its owner.
+
+    Source: constrainedAssign of AbstractStickyAssignor.java (2.8).
+    """
+    free = dict.fromkeys(tp for t in sorted(partitions) for tp in partitions_of(partitions, t))
     least, left_over = divmod(len(free), len(found.owned))
     most = least + (left_over > 0)
     assigned: Assignment = {}
@@ -97,7 +122,7 @@ def constrained(partitions: Partitions, found: Claims) -> tuple[Assignment, dict
         if tp in revoked:
             moving[tp] = id
 
-    unfilled.sort()
+    unfilled.sort(key=code_units)
     while unfilled and waiting:
         for id in tuple(unfilled):
             if waiting:
@@ -119,13 +144,21 @@ def constrained(partitions: Partitions, found: Claims) -> tuple[Assignment, dict
 # ---------------------------------------------------------------- the general case
 
 
-class General:
-    """One run: who has what, who may have what, and what was moved from whom to whom."""
+class GeneralAssignment:
+    """One run of the general algorithm.
+
+    `held` is the assignment so far, `takers` the members that may take each partition, `before` the
+    owner before the present one, and `moved` the moves so far: (first owner, present owner).
+    Source: generalAssign, PartitionMovements of AbstractStickyAssignor.java (2.8).
+    """
 
     def __init__(self, partitions: Partitions, members: Members) -> None:
         known = [tp for topic in partitions for tp in partitions_of(partitions, topic)]
-        self.takers = {tp: [id for id, member in members.items() if tp.topic in member.topics] for tp in known}
-        self.wanted = {id: [tp for t in member.topics for tp in partitions_of(partitions, t)] for id, member in members.items()}
+        rows = members.items()
+        self.takers = {tp: [id for id, m in rows if tp.topic in m.topics] for tp in known}
+        self.wanted = {
+            id: [tp for t in m.topics for tp in partitions_of(partitions, t)] for id, m in rows
+        }
         self.held: Assignment = {id: [] for id in members}
         self.before: dict[TopicPartition, str] = {}
         self.moved: dict[TopicPartition, tuple[str, str]] = {}
@@ -140,15 +173,18 @@ class General:
                 self.before[tp] = ids[1]
 
     def run(self) -> Assignment:
-        """Hand out what is free, then move partitions until it is balanced, unless that makes nothing better."""
+        """Assign the free partitions, then move partitions until the assignment is balanced.
+
+        Restore the assignment before the moves if the balance is no better. Source: balance (2.8).
+        """
         is_first = not any(self.held.values())
         kept = {tp for held in self.held.values() for tp in held}
         in_order = sorted(self.takers, key=lambda tp: (len(self.takers[tp]), tp))
         free = [tp for tp in in_order if tp not in kept]
         for tp in free:
             if self.takers[tp]:
-                self.held[self.first(tp)].append(tp)
-        fixed = {id: self.held.pop(id) for id in tuple(self.held) if not self.takes_part(id)}
+                self.held[self.best_candidate(tp)].append(tp)
+        fixed = {id: self.held.pop(id) for id in tuple(self.held) if not self.can_participate(id)}
         as_it_was = {id: list(held) for id, held in self.held.items()}
         movable = [tp for tp in in_order if len(self.takers[tp]) > 1]
         if not self.must_revoke:
@@ -159,17 +195,23 @@ class General:
         return self.held | fixed
 
     def ranked(self) -> list[str]:
-        return sorted(self.held, key=lambda name: (len(self.held[name]), name))
+        """Return the member ids, the one with the fewest partitions first."""
+        return sorted(self.held, key=lambda name: (len(self.held[name]), code_units(name)))
 
-    def first(self, tp: TopicPartition) -> str:
-        """Who of those that may take it has least."""
+    def best_candidate(self, tp: TopicPartition) -> str:
+        """Return the member with the fewest partitions among those that may take this one."""
         return next(id for id in self.ranked() if tp in self.wanted[id])
 
-    def takes_part(self, id: str) -> bool:
-        """Whether a member can get more, or holds something that somebody else might have."""
-        return len(self.held[id]) < len(self.wanted[id]) or any(len(self.takers[tp]) > 1 for tp in self.held[id])
+    def can_participate(self, id: str) -> bool:
+        """Return whether a member can get more partitions, or has one that another could take."""
+        held = self.held[id]
+        return len(held) < len(self.wanted[id]) or any(len(self.takers[tp]) > 1 for tp in held)
 
     def is_balanced(self) -> bool:
+        """Return whether no member could take a partition from a member that has more.
+
+        Source: isBalanced of AbstractStickyAssignor.java (2.8).
+        """
         ranked = self.ranked()
         if len(self.held[ranked[0]]) >= len(self.held[ranked[-1]]) - 1:
             return True
@@ -182,13 +224,18 @@ class General:
         )
 
     def reassign(self, movable: list[TopicPartition]) -> bool:
-        """Pass after pass until one changes nothing; return whether any did."""
+        """Repeat passes over the partitions until a pass moves none; return whether any moved."""
         has_moved = False
-        while self.one_pass(movable):
+        while self.reassign_once(movable):
             has_moved = True
         return has_moved
 
-    def one_pass(self, movable: list[TopicPartition]) -> bool:
+    def reassign_once(self, movable: list[TopicPartition]) -> bool:
+        """Move each partition that a member with fewer may take; return whether any was moved.
+
+        A partition goes back to its previous owner if that owner has fewer. Source:
+        performReassignments of AbstractStickyAssignor.java (2.8).
+        """
         has_moved = False
         for tp in movable:
             if self.is_balanced():
@@ -199,17 +246,23 @@ class General:
             if before in self.held and more_than > len(self.held[before]):
                 self.move(tp, source, before)
             elif any(more_than > len(self.held[other]) for other in self.takers[tp]):
-                self.move(tp, source, self.first(tp))
+                self.move(tp, source, self.best_candidate(tp))
             else:
                 continue
             has_moved = True
         return has_moved
 
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
-        """Move it, or rather take back one of the same topic that went the other way."""
+        """Move a partition, or undo an earlier move of the same topic in the other direction.
+
+        Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
+        (2.8).
+        """
         origin = self.moved[tp][0] if tp in self.moved else source
         back = self.moved_along(tp.topic, (target, origin))
-        actual = in_hash_order(back, self.most_moved[tp.topic, target, origin])[0] if back else tp
+        actual = tp
+        if back:
+            actual = in_java_hash_map_order(back, self.most_moved[tp.topic, target, origin])[0]
         holder = next(id for id, held in self.held.items() if actual in held)
         self.held[holder].remove(actual)
         self.held[target].append(actual)
@@ -221,18 +274,20 @@ class General:
                 del self.most_moved[actual.topic, *way]
         if came_from != target:
             self.moved[actual] = (came_from, target)
-            key, count = (actual.topic, came_from, target), len(self.moved_along(actual.topic, (came_from, target)))
+            key = actual.topic, came_from, target
+            count = len(self.moved_along(actual.topic, (came_from, target)))
             self.most_moved[key] = max(count, self.most_moved.get(key, 0))
 
     def moved_along(self, topic: str, way: tuple[str, str]) -> list[TopicPartition]:
-        """Return the partitions of a topic that have moved from the first member to the second, in the order of their moves."""
+        """Return the partitions of a topic that moved this way, in the order of their moves."""
         return [tp for tp, taken in self.moved.items() if taken == way and tp.topic == topic]
 
 
 def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
-    """Return who claims each partition, the newest generation first; of two in one known generation the first walked.
+    """Return the claimants of each partition, the newest generation first.
 
-    Partitions come in the order of a hash map's walk. Source: prepopulateCurrentAssignments (2.8).
+    Of two claimants of one known generation the first visited counts. Partitions are in the order
+    of a hash map. Source: prepopulateCurrentAssignments (2.8).
     """
     found: dict[TopicPartition, dict[int, str]] = {}
     for id, member in members.items():
@@ -240,10 +295,14 @@ def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
             claimants = found.setdefault(tp, {})
             if member.generation is None or member.generation not in claimants:
                 claimants[UNKNOWN if member.generation is None else member.generation] = id
-    return {tp: [found[tp][generation] for generation in sorted(found[tp], reverse=True)] for tp in in_hash_order(found)}
+    in_order = in_java_hash_map_order(found)
+    return {
+        tp: [found[tp][number] for number in sorted(found[tp], reverse=True)] for tp in in_order
+    }
 
 
 def _score(held: Assignment) -> int:
+    """Return the sum of the differences between the members' partition counts; 0 is balanced."""
     sizes = [len(partitions) for partitions in held.values()]
     return sum(abs(one - other) for index, one in enumerate(sizes) for other in sizes[index + 1 :])
 
@@ -252,25 +311,35 @@ def _score(held: Assignment) -> int:
 
 
 def assign_sticky(partitions: Partitions, members: Members) -> Assignment:
-    """Balanced first, and as much as possible as it was."""
+    """Return a balanced assignment that keeps as many owners as possible.
+
+    Source: StickyAssignor.java, AbstractStickyAssignor.assign (2.8).
+    """
     found = claims(partitions, members)
     if found.are_equal:
         return constrained(partitions, found)[0]
-    # Whoever was asked before the subscriptions turned out to differ has nothing left to say: his data have been read.
-    heard = {id: Subscription(m.topics) if id in found.asked else m for id, m in members.items()}
-    return General(partitions, heard).run()
+    # The user data of the members visited in `claims` have been read already, so they own nothing.
+    unread = {id: Subscription(m.topics) if id in found.asked else m for id, m in members.items()}
+    return GeneralAssignment(partitions, unread).run()
 
 
 def assign_cooperative(partitions: Partitions, members: Members) -> Assignment:
-    """The same, but what passes from one member to another is withheld until the first has given it up."""
+    """Return the sticky assignment without the partitions that change their owner.
+
+    Source: CooperativeStickyAssignor.assign, adjustAssignment (2.8).
+    """
     found = claims(partitions, members)
     if found.are_equal:
         assigned, moving = constrained(partitions, found)
     else:
-        lost = {id: m._replace(generation=UNKNOWN) for id, m in members.items() if id in found.asked and m.generation is not None}
-        assigned = General(partitions, {**members, **lost}).run()
-        revoked = {tp for id, member in members.items() for tp in member.owned if tp not in assigned[id]}
-        added = {tp: id for id, held in assigned.items() for tp in held if tp not in members[id].owned}
+        claimants = [id for id in found.asked if members[id].generation is not None]
+        lost = {id: members[id]._replace(generation=UNKNOWN) for id in claimants}
+        assigned = GeneralAssignment(partitions, {**members, **lost}).run()
+        rows = members.items()
+        revoked = {tp for id, member in rows for tp in member.owned if tp not in assigned[id]}
+        added = {
+            tp: id for id, tps in assigned.items() for tp in tps if tp not in members[id].owned
+        }
         moving = {tp: id for tp, id in added.items() if tp in revoked}
     return {id: [tp for tp in held if moving.get(tp) != id] for id, held in assigned.items()}
 

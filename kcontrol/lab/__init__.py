@@ -1,1 +1,1 @@
-"""The front door: the notebook's own calls, the learner's folder and JupyterLab."""
+"""The public interface of notebooks: `Lab`, with its tables, pictures and exercises."""

@@ -1,1 +1,1 @@
-"""Shows journals and tables: text, diagrams, the viewer."""
+"""Views of journals and tables: text, diagrams, and the viewer."""

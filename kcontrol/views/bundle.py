@@ -1,4 +1,4 @@
-"""The viewer's JavaScript modules as one module, without a build chain: what anywidget and a page without a kernel load."""
+"""The viewer's JavaScript modules joined into one module, which the widget and the HTML page load; there is no build step."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from functools import cache
 from pathlib import Path
 
-from kcontrol.views.meanings import MEANINGS, STATIC
+from kcontrol.views.explanations import MEANINGS, STATIC
 
 # Each module comes after those that it imports.
 MODULES = (
     "dom",
-    "fold",
+    "patches",
     "timeline",
     "brokers",
     "partitions",
@@ -23,6 +23,7 @@ MODULES = (
     "beside",
     "replicas",
     "controls",
+    "groups",
 )
 
 _IMPORT = re.compile(r'^import \{ (?P<names>[^}]+) \} from "\./(?P<module>\w+)\.js";$', re.MULTILINE)
@@ -34,7 +35,7 @@ def _imports(source: str) -> str:
 
 
 def _enclosed(name: str, source: str) -> str:
-    """A module as a function that is called at once, so that no two modules share a name by accident."""
+    """Return a module as a function that is called at once, so that modules cannot share names by accident."""
     exported = ", ".join(match["name"] for match in _EXPORT.finditer(source))
     return f"const {name}_js = (() => {{\n{_EXPORT.sub('', _imports(source))}\nreturn {{ {exported} }};\n}})();\n"
 
@@ -45,7 +46,7 @@ def _read(path: Path) -> str:
 
 @cache
 def script() -> str:
-    """The viewer as one ES module, whose default export has `initialize` and `render` as anywidget wants them."""
+    """Return the viewer as one ES module, whose default export has the functions `initialize` and `render` for anywidget."""
     meanings = f"const meanings_js = {{ MEANINGS: {json.dumps(MEANINGS, separators=(',', ':'))} }};\n"
     enclosed = [_enclosed(name, _read(STATIC / f"{name}.js")) for name in MODULES]
     return "".join([meanings, *enclosed, _imports(_read(STATIC / "viewer.js"))])
@@ -53,5 +54,5 @@ def script() -> str:
 
 @cache
 def style() -> str:
-    """The viewer's style sheet."""
+    """Return the viewer's style sheet."""
     return _read(STATIC / "viewer.css")

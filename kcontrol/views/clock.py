@@ -1,4 +1,4 @@
-"""The clock behind a journal's times: a wall clock, the simulated world's own, or none: a recording only counts its records."""
+"""The clock of a journal's times: a wall clock, the virtual clock of the simulated world, or none in a recording."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from kcontrol.runtime.journal import Record
+from kcontrol.journal.journal import Record
 
 Clock = Literal["virtual", "wall", "none"]
 
@@ -14,7 +14,7 @@ CLOCKS: dict[str, Clock] = {"simulated": "virtual", "recorded": "none"}  # by wo
 
 
 def of_world(world: str) -> Clock:
-    """Return the clock of a world, as a journal's first record names the world."""
+    """Return the clock of a world, by the world's name in a journal's first record."""
     return CLOCKS.get(world, "wall")
 
 
@@ -24,7 +24,7 @@ def of_run(records: Sequence[Record]) -> Clock:
 
 
 def stamp(at_ms: int, clock: Clock) -> str:
-    """Return a time as Kafka's log lines begin: in UTC, in ms of virtual time, or empty where there is no clock."""
+    """Return a time as the beginning of a log line of Kafka: a date in UTC, ms of virtual time, or "" without a clock."""
     if clock == "none":
         return ""
     return (
@@ -32,3 +32,15 @@ def stamp(at_ms: int, clock: Clock) -> str:
         if clock == "wall"
         else f"[{at_ms} ms] "
     )
+
+
+def duration(length_ms: int) -> str:
+    """Return a length of time in the largest unit that keeps three digits: "87 ms", "10 s", "2.5 s", "5 min".
+
+    >>> [duration(n) for n in (0, 87, 2_500, 10_003, 300_087)]
+    ['0 ms', '87 ms', '2.5 s', '10 s', '5 min']
+    """
+    for size, unit in ((60_000, "min"), (1_000, "s")):
+        if abs(length_ms) >= size:
+            return f"{round(length_ms / size, 1):g} {unit}"
+    return f"{length_ms} ms"

@@ -1,4 +1,4 @@
-"""What a record decides about a partition or about the controller: for the headline of a cluster at rest and for comparisons.
+"""The decisions in records, about a partition or about the controller, for the viewer's headline and for comparisons.
 
 A decision about a partition is a new content of its state znode (leader, ISR and leader epoch), an election that finds no leader,
 or the deletion of the partition. The controller makes most decisions; up to 2.6 a partition's leader also writes its ISR itself.
@@ -10,16 +10,22 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kcontrol.model import PartitionState
-from kcontrol.runtime.journal import Record
+from kcontrol.core.model import PartitionState
+from kcontrol.core.znodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    MalformedZnode,
+    decode_controller,
+    parse_state_path,
+)
+from kcontrol.journal.journal import Record
 from kcontrol.views import text
-from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, MalformedZnode, decode_controller, parse_state_path
 
 NO_LEADER = ("no leader elected",)
 DELETED = ("deleted",)
 
 
-class Decided(NamedTuple):
+class Decision(NamedTuple):
     """A decision about `partition`: its outcome as values that compare, and in words."""
 
     partition: str
@@ -27,28 +33,28 @@ class Decided(NamedTuple):
     words: str
 
 
-def about_partitions(record: Record) -> list[Decided]:
-    """Return what a record decides about partitions, one decision each; most records decide nothing."""
-    if record.kind not in ("change", "write", "refuse"):
+def about_partitions(record: Record) -> list[Decision]:
+    """Return a record's decisions about partitions, one per partition; most records have none."""
+    if record.kind not in ("change", "write", "failed_change"):
         return []
-    r = record.plain()
+    r = record.to_json()
     fields = r.fields
-    if r.kind == "refuse" and fields["target"] == PartitionState.ONLINE.value and not fields["illegal"]:
+    if r.kind == "failed_change" and fields["target"] == PartitionState.ONLINE.value and not fields["illegal"]:
         partition = str(fields["subject"])
-        return [Decided(partition, NO_LEADER, f"{partition} stays {text.short(fields['source'])}: {fields['reason']}")]
+        return [Decision(partition, NO_LEADER, f"{partition} stays {text.short(fields['source'])}: {fields['reason']}")]
     if r.kind == "change" and fields["target"] == PartitionState.NON_EXISTENT.value:
-        return [Decided(fields["subject"], DELETED, f"{fields['subject']} is deleted")]
+        return [Decision(fields["subject"], DELETED, f"{fields['subject']} is deleted")]
     return [_led(partition, value) for partition, value in written(r).items()]
 
 
-def _led(partition: str, value: dict[str, Any]) -> Decided:
+def _led(partition: str, value: dict[str, Any]) -> Decision:
     leader = "no broker leads" if value["leader"] == -1 else f"broker {value['leader']} leads"
     words = f"{partition}: {leader}, leader epoch {value.get('leader_epoch')}, ISR {list(value['isr'])}"
-    return Decided(partition, (value["leader"], *value["isr"], value.get("leader_epoch")), words)
+    return Decision(partition, (value["leader"], *value["isr"], value.get("leader_epoch")), words)
 
 
 def decision(record: Record) -> str:
-    """Return what a record decides, or nothing: `t-1: broker 2 leads, leader epoch 2, ISR [2, 3]`, `broker 2 is controller`."""
+    """Return a record's decisions as text, such as `t-1: broker 2 leads, leader epoch 2, ISR [2, 3]`; "" without decisions."""
     found = [decided.words for decided in about_partitions(record)]
     return text.clean("; ".join([*_elected(record), *found]))
 
@@ -56,7 +62,7 @@ def decision(record: Record) -> str:
 def _elected(record: Record) -> Iterator[str]:
     if record.kind != "write" or record.fields["error"] is not None:
         return
-    texts = {op[1]: op[2] for op in record.plain().fields["ops"] if op[0] in ("create", "set")}
+    texts = {op[1]: op[2] for op in record.to_json().fields["ops"] if op[0] in ("create", "set")}
     if CONTROLLER not in texts:
         return
     try:
@@ -68,10 +74,10 @@ def _elected(record: Record) -> Iterator[str]:
 
 
 def written(record: Record) -> dict[str, dict[str, Any]]:
-    """Return the leadership that a record writes, by the names of the partitions; empty for a record that writes none."""
+    """Return the leadership that a record writes to state znodes, by partition; empty for any other record."""
     if record.kind not in ("change", "write"):
         return {}
-    r = record.plain()
+    r = record.to_json()
     if r.kind == "change":
         names = [r.fields["subject"].partition("@")[0]]
     else:
@@ -80,15 +86,15 @@ def written(record: Record) -> dict[str, dict[str, Any]]:
 
 
 def _is_whole(stored: dict[str, Any]) -> bool:
-    """Return whether a znode's JSON has a leader and an ISR; a client may write any data into a znode."""
+    """Return whether a state znode's JSON has a leader and an ISR, because a client may write any data into a znode."""
     return isinstance(stored.get("leader"), int) and isinstance(stored.get("isr"), list | tuple)
 
 
 def leadership(r: Record, partition: str) -> dict[str, Any] | None:
-    """Return what a record writes to a partition's state znode, or None."""
+    """Return the content that a record writes to a partition's state znode, None if the record does not write it."""
     f = r.fields
     if r.kind == "change" and f["write"] and f["subject"].partition("@")[0] == partition:
-        value: dict[str, Any] = f["value"]
+        value: dict[str, Any] = f["leadership"]
         return value
     if r.kind == "write" and f["error"] is None:
         for op in f["ops"]:

@@ -10,14 +10,14 @@ from typing import Any
 
 import graphviz
 
-from kcontrol.runtime import journal
-from kcontrol.runtime.journal import Record, RecordId
-from kcontrol.transitions import Transition, TransitionTable
-from kcontrol.views import dot, text
-from kcontrol.views.meanings import decided
-from kcontrol.views.rows import about_run, rows
+from kcontrol.core.transitions import Transition, TransitionTable
+from kcontrol.journal import journal
+from kcontrol.journal.journal import Record, RecordId
+from kcontrol.views import dot_command, text
+from kcontrol.views.explanations import decided
+from kcontrol.views.record_rows import about_run, rows
 
-# Graphviz writes colours as attributes, which a style sheet overrides: in a dark theme what is dark becomes light.
+# Graphviz writes colours as attributes, which this style sheet overrides, so that a dark theme has light lines and text.
 STYLE = """<style>
 .edge path{stroke:#57606a}.edge polygon{stroke:#57606a;fill:#57606a}
 .node path,.node polygon{stroke:#57606a;fill:#f1f3f5}.full path,.full polygon{stroke:#0072b2;fill:#d6ecf8}
@@ -33,41 +33,41 @@ WIDEST = 4
 
 
 class Diagram(graphviz.Digraph):  # type: ignore[misc]
-    """A Digraph whose picture follows the reader's theme; `outline()` says in text what is in it, whatever the fonts."""
+    """A Digraph whose picture follows the reader's theme; `outline()` returns its nodes and edges as text."""
 
     said: tuple[str, ...] = ()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **_: Any) -> dict[str, Any]:
-        """The picture, and the outline for where no picture is shown."""
+        """Return the picture, and the outline for frontends that show no pictures."""
         return {"image/svg+xml": self.svg(), "text/plain": self.outline()}
 
     def svg(self) -> str:
-        """The picture as SVG text, drawn by `dot`, or in this process where no `dot` is on PATH."""
+        """Return the picture as SVG text, drawn by `dot`; without a `dot` on PATH it is drawn in this process."""
         try:
             drawn: str = self.pipe(format="svg", encoding="utf-8")
         except graphviz.ExecutableNotFound:
-            drawn = dot.draw(self.source, "dot", "svg", []).decode()
+            drawn = dot_command.draw(self.source, "dot", "svg", []).decode()
         head, tag, rest = drawn[drawn.index("<svg") :].partition(">")
         return f"{head}{tag}{STYLE}{rest}"
 
     def outline(self) -> str:
-        """One line for each node and edge, in the order in which they were drawn."""
+        """Return one line for each node and edge, in the order in which they were added."""
         return "\n".join(self.said)
 
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
-        """A node with these lines of text, shown as they are; the outline has its tooltip, or else the lines."""
+        """Add a node with these lines of text, escaped; the outline has its tooltip, or without a tooltip its lines."""
         attributes = {"class": css} if css else {}
         self.node(key, _literal(lines), tooltip=_literal([tooltip or lines[0]]), **attributes)
         self.said = (*self.said, tooltip or " ".join(lines))
 
     def add_edge(self, source: str, target: str, line: str, tooltip: str = "", label: str = "") -> None:
-        """An edge, and the line that the outline has for it."""
+        """Add an edge, and its line in the outline."""
         self.edge(source, target, label=_literal([label]), tooltip=_literal([tooltip or line]))
         self.said = (*self.said, line)
 
 
 def _literal(lines: Sequence[str]) -> Any:
-    """Text for Graphviz in which nothing has a meaning of its own: no HTML, entity or escape, one line below the other."""
+    """Return lines of text for Graphviz, escaped so that Graphviz finds no HTML, entity or escape in them."""
     return graphviz.nohtml("\\n".join(graphviz.escape(line.replace("&", "&amp;")) for line in lines))
 
 
@@ -77,42 +77,50 @@ def _diagram(name: str, **graph: str) -> Diagram:
     return diagram
 
 
-def machine(table: TransitionTable, current: Enum | str | None = None, counts: Mapping[Any, int] | None = None) -> Diagram:
-    """The table as a picture: each state with how many subjects are in it, each row as an edge that says what it means.
+def machine(
+    table: TransitionTable,
+    current: Enum | str | None = None,
+    counts: Mapping[Any, int] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Diagram:
+    """Draw a transition table: each state with the number of subjects in it, each row as an edge with its note as a tooltip.
 
-    `current` is lit. An edge bears the name of the function that decides it, so that a learner's own rule is seen.
+    `current` is highlighted. `names` are the names of a release for its states; states without a name are left out. An edge has
+    the name of the row's function as its label, so that a learner's function is visible.
     """
     towards = "LR" if len(table.states) <= WIDEST else "TB"  # seven states side by side are wider than a page
     diagram = _diagram(
         table.name, rankdir=towards, label=_literal([table.source]), fontname="Helvetica,sans-serif", fontsize="10"
     )
     numbers = {str(state): count for state, count in (counts or {}).items()}
-    for state in table.states:
-        name, count = str(state), numbers.get(str(state))
-        css = "current" if name == str(current) else "full" if count else ""
+    shown = names if names is not None else {str(state): str(state) for state in table.states}
+    for state, name in shown.items():
+        count = numbers.get(state)
+        css = "current" if state == str(current) else "full" if count else ""
         diagram.add_node(name, [name] if count is None else [name, str(count)], css=css)
     for row in table:
-        diagram.add_edge(str(row.source), str(row.target), f"{row.source} -> {row.target}: {row.note}", row.note, _decider(row))
+        source, target = shown[str(row.source)], shown[str(row.target)]
+        diagram.add_edge(source, target, f"{source} -> {target}: {row.note}", row.note, _decider(row))
     return diagram
 
 
 def _decider(row: Transition) -> str:
-    """The name of the function that decides this row, where it decides anything."""
+    """Return the name of a row's function, or "" for a row that changes the state in memory alone."""
     name = getattr(row.action, "__name__", type(row.action).__name__)
-    return "" if name == "mark" else name
+    return "" if name == "memory_only" else name
 
 
 def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
-    """The chain of causes of a record, from the first cause down, each link with its row or rule and where Kafka has it.
+    """Draw the chain of causes of a record, the first cause at the top, each with its row or rule and its place in Kafka.
 
-    Raises KeyError for an id that is not among the records.
+    Raises KeyError for an unknown id.
     """
     diagram = _diagram("why", rankdir="TB", nodesep="0.2", ranksep="0.25")
     records = list(records)
     release = about_run(rows(records[:1]))["release"]
-    chain = [record.plain() for record in reversed(journal.why(records, id))]
+    chain = [record.to_json() for record in reversed(journal.why(records, id))]
     for record in chain:
-        words = [f"{record.id}  {text.say(record)}", *decided(record, release)]
+        words = [f"{record.id}  {text.sentence(record)}", *decided(record, release)]
         lines = [part for line in words for part in textwrap.wrap(line, WRAP, break_long_words=False)]
         diagram.add_node(str(record.id), lines, tooltip=" · ".join(words), css="current" if record is chain[-1] else "")
     for earlier, later in pairwise(chain):

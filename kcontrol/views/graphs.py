@@ -1,4 +1,4 @@
-"""Any other picture by Graphviz: boxes and arrows, from rows that are handed over."""
+"""Pictures of boxes and arrows, drawn by Graphviz."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kcontrol.views.diagrams import SHAPE, Diagram
 
 
 class Box(NamedTuple):
-    """A node: its key, the lines in it, and its class, `full` or `current` where it is to be lit."""
+    """A node: its key, its lines of text, and its class, `full` or `current` for a highlighted node."""
 
     key: str
     lines: tuple[str, ...]
@@ -17,7 +17,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """An edge from one key to another, with what is written beside it."""
+    """An edge from one key to another, with its label."""
 
     source: str
     target: str
@@ -25,9 +25,9 @@ class Arrow(NamedTuple):
 
 
 def graph(name: str, boxes: Iterable[Box], arrows: Iterable[Arrow], rankdir: str = "LR") -> Diagram:
-    """The boxes and arrows, drawn in this order; the outline names an arrow's ends by the first line in their boxes.
+    """Return a diagram of boxes and arrows, added in this order; the outline names an arrow's ends by the boxes' first lines.
 
-    Raises KeyError for an arrow that begins or ends at no box.
+    Raises KeyError for an arrow with an unknown key.
     """
     spacing = {"nodesep": "0.18", "ranksep": "0.45"}
     diagram = Diagram(name, graph_attr={"bgcolor": "transparent", "rankdir": rankdir, **spacing}, node_attr=SHAPE)

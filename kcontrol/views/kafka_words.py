@@ -1,7 +1,7 @@
-"""A journal in the words of Kafka's own logs: the lines of state-change.log, controller.log and server.log that a release writes.
+"""A journal as lines of Kafka's log files: the lines of state-change.log, controller.log and server.log that a release writes.
 
-A line is written where Kafka logs it and the journal has all that it says. Left out are lines with correlation ids or durations,
-which a journal does not have, and lines of what is not in the journal.
+A line is written where Kafka logs it, if the journal has all its values. Lines with correlation ids or durations are left out,
+because a journal does not have these, and so are lines about actions that are not in the journal.
 
 Source: the log statements of the named class at each release's tag; a row counts from its release on.
 """
@@ -14,28 +14,36 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kcontrol.model import RECOVERED, ReplicaAssignment
-from kcontrol.runtime.journal import Record
+from kcontrol.core.model import RECOVERED, ReplicaAssignment
+from kcontrol.core.znodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    TOPICS,
+    MalformedZnode,
+    decode_topic,
+    delete_topic_path,
+    topic_path,
+)
+from kcontrol.journal.journal import Record
 from kcontrol.views import clock
 from kcontrol.views.text import clean
-from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, MalformedZnode, decode_topic, delete_topic_path, topic_path
 
-NOBODY_LEADS, NOBODY_LEADS_LOGGED_SINCE = "nobody leads it", (1, 1)
-"""The rule of a replica's move to Online that Kafka does not log before this release."""
+NO_LEADERSHIP, NO_LEADERSHIP_LOGGED_SINCE = "nobody leads it", (1, 1)
+"""The rule of a replica's transition to Online that Kafka does not log, and the first release that logs it."""
 
 TABLE = Path(__file__).with_suffix(".tsv")
-"""One row per kind of line and release that changed it: kind, since, level, logger, message; without a message there is none."""
+"""One row per kind of line and release that changed it: kind, since, level, logger, message; "" as message is no line."""
 
 
 @cache
 def rows(kind: str) -> tuple[tuple[str, ...], ...]:
-    """The rows of a kind: (since, level, logger, message), the oldest first."""
+    """Return the rows of a kind as (since, level, logger, message), the oldest first."""
     lines = [line.split("\t") for line in TABLE.read_text().splitlines()[1:]]
     return tuple(tuple(columns) for name, *columns in lines if name == kind)
 
 
 class LogLine(NamedTuple):
-    """One line: `str()` is the whole of it as in the log's file, begun with the time as `clock.stamp` writes it."""
+    """A line of a log: `str()` is the whole line as in the log file; it begins with the time as `clock.stamp` returns it."""
 
     stamp: str
     level: str
@@ -47,31 +55,31 @@ class LogLine(NamedTuple):
 
 
 def numbers(release: str) -> tuple[int, ...]:
-    """A release as numbers that compare; what is no release comes after all."""
+    """Return a release as numbers that can be compared; any other text compares as the latest release."""
     return tuple(map(int, re.findall(r"\d+", release))) or (99,)
 
 
 def picked(kind: str, release: str) -> tuple[str, ...] | None:
-    """Level, logger and message of a kind in a release, from the latest row that is not later; None where it has no such line."""
+    """Return level, logger and message of a kind in a release, from the latest row up to this release; None without a line."""
     at = numbers(release)
     found = [row[1:] for row in rows(kind) if numbers(row[0])[: len(at)] <= at]
     return found[-1] if found and found[-1][-1] else None
 
 
 class KafkaWords:
-    """Goes through a journal from its beginning; `lines(record)` are those that Kafka logs at this record."""
+    """The log lines of one journal: `lines(record)`, called for each record in order, returns the lines that Kafka logs there."""
 
     def __init__(self, release: str, world: str = "simulated") -> None:
         self.release, self.clock, self.recorded = release, clock.of_world(world), world == "recorded"
         self.epochs: dict[int, int] = {}
-        self.reigning: set[int] = set()
+        self.controllers: set[int] = set()
         self.assigned: dict[str, ReplicaAssignment] = {}
         self.gone: set[str] = set()  # the topics whose znodes brokers have deleted
 
     def lines(self, record: Record) -> list[LogLine]:
-        r = record.plain()
-        said = SAY.get(r.kind)
-        return list(said(self, r)) if said else []
+        r = record.to_json()
+        write = WRITERS.get(r.kind)
+        return list(write(self, r)) if write else []
 
     def _line(self, r: Record, kind: str, **facts: Any) -> Iterator[LogLine]:
         row = picked(kind, self.release)
@@ -96,12 +104,12 @@ class KafkaWords:
     def _change(self, r: Record) -> Iterator[LogLine]:
         yield from self._move(r, failed=False)
 
-    def _refuse(self, r: Record) -> Iterator[LogLine]:
+    def _failed_change(self, r: Record) -> Iterator[LogLine]:
         yield from self._move(r, failed=True)
 
     def _move(self, r: Record, *, failed: bool) -> Iterator[LogLine]:
-        f, value = r.fields, r.fields.get("value")
-        if f.get("rule") == NOBODY_LEADS and numbers(self.release) < NOBODY_LEADS_LOGGED_SINCE:
+        f, value = r.fields, r.fields.get("leadership")
+        if f.get("rule") == NO_LEADERSHIP and numbers(self.release) < NO_LEADERSHIP_LOGGED_SINCE:
             return
         tp, _, replica = f["subject"].rpartition("@") if f["machine"] == "replica" else (f["subject"], "", "")
         facts = {"tp": tp, "replica": replica, "source": f["source"], "target": f["target"]}
@@ -132,9 +140,9 @@ class KafkaWords:
 
     def _send(self, r: Record) -> Iterator[LogLine]:
         sent = r.fields["requests"]
-        told = sent.get("leader_and_isr", {"values": [], "to": {}})
-        for broker, places in told["to"].items():
-            entries = [told["values"][i] for i in places]
+        leaderships = sent.get("leader_and_isr", {"values": [], "to": {}})
+        for broker, places in leaderships["to"].items():
+            entries = [leaderships["values"][i] for i in places]
             leads = sum(str(entry["leader"]) == broker for entry in entries)
             yield from self._line(r, "leader_and_isr", broker=broker, leaders=leads, followers=len(entries) - leads)
             for entry in entries:
@@ -152,7 +160,7 @@ class KafkaWords:
         kept = {"leader": entry["leader"], "leader_epoch": entry["leader_epoch"]}
         yield from self._line(r, "leader_and_isr.partition", broker=broker, role=role, **facts, **kept)
 
-    # ---------------------------------------------------------------- who rules
+    # ---------------------------------------------------------------- the controller
 
     def _write(self, r: Record) -> Iterator[LogLine]:
         if r.fields["error"] is not None:
@@ -168,15 +176,15 @@ class KafkaWords:
                 yield from self._line(r, "assigned.triple", tp=tp, **lists)
             if kind == "delete" and r.id.incarnation > 0:
                 yield from self._deleted(r, path)
-        crowned = any(op[0] == "create" and op[1] == CONTROLLER for op in r.fields["ops"])
+        elected = any(op[0] == "create" and op[1] == CONTROLLER for op in r.fields["ops"])
         by_broker = r.id.incarnation > 0
-        if by_broker and crowned and (epoch or numbers(self.release) < (2, 1)):
+        if by_broker and elected and (epoch or numbers(self.release) < (2, 1)):
             yield from self._line(r, "elected", **epoch)
         if by_broker and epoch and epoch["new_epoch"] != "0":
             yield from self._line(r, "epoch", **epoch)
 
     def _deleted(self, r: Record, path: str) -> Iterator[LogLine]:
-        """A topic's deletion is complete when its request goes, after its znode."""
+        """Yield the line for a completed deletion, when the request's znode is deleted after the topic's znode."""
         topic = path.rpartition("/")[2]
         if path == topic_path(topic):
             self.gone.add(topic)
@@ -185,7 +193,7 @@ class KafkaWords:
             yield from self._line(r, "deleted", topic=topic)
 
     def _note_topic(self, kind: str, path: str, text: str) -> dict[str, ReplicaAssignment]:
-        """Remember what a topic znode says now; return what it says otherwise of partitions that were known."""
+        """Store the assignments in a topic znode; return the partitions whose assignment has changed, with the new assignment."""
         topic = path.removeprefix(f"{TOPICS}/")
         if topic == path or "/" in topic or kind not in ("create", "set"):
             return {}
@@ -198,29 +206,29 @@ class KafkaWords:
         self.assigned |= found
         return moved
 
-    def _learn(self, r: Record) -> Iterator[LogLine]:
+    def _update(self, r: Record) -> Iterator[LogLine]:
         f, n = r.fields, r.id.node
         if f["context"] != "controller":
             return
         if f["field"] == "controller_epoch":
             self.epochs[n] = f["put"]
         elif f["field"] == "active_controller_id":
-            if n in self.reigning and f["put"] != n:
+            if n in self.controllers and f["put"] != n:
                 yield from self._line(r, "resigning")
-            (self.reigning.add if f["put"] == n else self.reigning.discard)(n)
+            (self.controllers.add if f["put"] == n else self.controllers.discard)(n)
 
 
-SAY: dict[str, Callable[[KafkaWords, Record], Iterator[LogLine]]] = {
+WRITERS: dict[str, Callable[[KafkaWords, Record], Iterator[LogLine]]] = {
     "change": KafkaWords._change,
-    "refuse": KafkaWords._refuse,
+    "failed_change": KafkaWords._failed_change,
     "send": KafkaWords._send,
     "write": KafkaWords._write,
-    "learn": KafkaWords._learn,
+    "update": KafkaWords._update,
 }
 
 
 def in_kafkas_words(records: Iterable[Record]) -> Iterator[list[LogLine]]:
-    """For each record of a journal, from its beginning, the lines that its release logs; none for most of them."""
+    """Yield, for each record of a journal, the lines that its release logs; most records have none."""
     words = KafkaWords("")
     for record in records:
         if record.kind == "run":
@@ -233,5 +241,5 @@ def _joined(brokers: Iterable[int]) -> str:
 
 
 def _old_name(state: str) -> str:
-    """What 0.8.0 calls a state of a partition in its log."""
+    """Return the name of a partition's state in the logs of 0.8.0."""
     return state.removesuffix("Partition").replace("NonExistent", "NotExists")

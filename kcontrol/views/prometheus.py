@@ -1,4 +1,4 @@
-"""Numbers in Prometheus's text format, version 0.0.4."""
+"""Metrics in Prometheus's text format, version 0.0.4."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Sample(NamedTuple):
-    """One line: what follows the family's name ("", "_sum", "_count"), the labels, and the value."""
+    """A sample, which is one line: the suffix of the family's name ("", "_sum" or "_count"), the labels, and the value."""
 
     suffix: str
     labels: Mapping[str, str]
@@ -17,7 +17,7 @@ class Sample(NamedTuple):
 
 
 class Family(NamedTuple):
-    """All samples of one name; `type` is "gauge", "counter" or "summary"."""
+    """All samples of one metric; `type` is "gauge", "counter" or "summary"."""
 
     name: str
     type: str
@@ -26,7 +26,7 @@ class Family(NamedTuple):
 
 
 def text(families: Iterable[Family]) -> str:
-    """The families one after the other, each with its help and type; values of labels are escaped, whatever they hold."""
+    """Return the families as text, each with its help and type; the values of labels are escaped."""
     return "".join(f"{line}\n" for family in families for line in _lines(family))
 
 

@@ -1,54 +1,48 @@
-"""A record as one sentence, an action as a label, a state as one line. The viewer shows these very words."""
+"""Records as sentences, actions as labels, states as lines. The viewer's rows carry these texts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kcontrol.runtime.journal import Record, plain
-from kcontrol.views import scene
+from kcontrol.core.errors import listed as listed
+from kcontrol.journal.journal import Record, to_json
+from kcontrol.views import folded_state
 
 LONGEST = 180
 Fields = dict[str, Any]
 
-ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "lose", "duplicate", "fire"})
-FAILURES = frozenset({"fail_log_dir", "lose_tail"})  # acts that are no client's
+ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "lose", "duplicate", "timer_fired"})
+FAILURES = frozenset({"fail_log_dir", "lose_tail"})  # actions that no client does
 A_CLIENT = "A client"
-"""The outside in sentences: an admin client, a producer, a consumer, or ZooKeeper's shell."""
+"""The subject of sentences about records of an admin client, a producer, a consumer, or ZooKeeper's shell."""
 LOSSES = frozenset({"record_lost", "tail_lost"})
-INSIDE = frozenset({"run", "open", "read", "learn", "adopt", "end", "respond", "answered"})
-UNSEEN = INSIDE | {"told", "arm", "cancel", "park", "release", "follower_end", "checkpoint", "log_role", "log_config"}
+INSIDE = frozenset({"run", "open", "read", "update", "apply_request", "end", "respond", "response"})
+UNSEEN = INSIDE | {"controller_response", "set_timer", "cancel_timer", "park", "yield_lock",
+                   "follower_end", "checkpoint", "log_role", "log_config"}  # fmt: skip
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
-    """One line of printable text: what cannot be printed becomes a replacement character, what is too long is cut."""
-    shown = "".join(c if c.isprintable() else "\ufffd" for c in text)
+    """Return one line of printable text of at most `longest` characters; others become replacement characters."""
+    shown = text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
-def listed(names: Iterable[Any], most: int = 4) -> str:
-    """`a, b, c and d`; of more than `most` the first ones and how many more there are."""
-    shown = [str(name) for name in names]
-    if len(shown) > most:
-        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
-
-
 def short(state: Any) -> str:
-    """A state without the noun that its machine is about: `Offline` for `OfflinePartition`."""
+    """Return the name of a state without its machine's noun: `Offline` for `OfflinePartition`."""
     return str(state).replace("Partition", "").replace("Replica", "")
 
 
-def weight(record: Record) -> int:
-    """How much a record shows: 2 what somebody does to the cluster, 1 what changes or travels, 0 what goes on inside a broker."""
+def importance(record: Record) -> int:
+    """Return a record's importance: 2 for an action from outside, 1 for a change or a message, 0 for a step inside a broker."""
     kind, fields = record.kind, record.fields
     if kind in ACTS | LOSSES:
         return 2
     if kind in {"begin", "preempt"}:
         return int(fields["thread"] != "requests" and not _event(fields["event"]).endswith("ResponseReceived"))
     if kind == "enqueue":
-        return int(fields["noticed"])
-    if kind == "write":  # at every start a broker tries to create what is there already
+        return int(fields["is_notification"])
+    if kind == "write":  # every start of a broker tries to create znodes that exist already
         return int(len(fields["ops"]) > 1 or fields["error"] not in {"NodeExists", "NoNode"})
     return int(kind not in UNSEEN)
 
@@ -56,17 +50,17 @@ def weight(record: Record) -> int:
 # ---------------------------------------------------------------- one sentence a record
 
 
-def say(record: Record) -> str:
-    """What a record tells, as one plain sentence; a kind that is not known is named."""
-    r = record.plain()
+def sentence(record: Record) -> str:
+    """Return a record as one sentence; for an unknown kind the sentence has the kind."""
+    r = record.to_json()
     sentence = SENTENCES.get(r.kind)
     who = A_CLIENT if r.id.broker is None else f"Broker {r.id.broker}"
     return clean(sentence(who, r.fields) if sentence else f"{who}: {r.kind}.")
 
 
 def lines(records: Iterable[Record]) -> list[str]:
-    """Each record as one line: id, kind and sentence, in columns."""
-    return [f"{record.id!s:<9} {record.kind:<14} {say(record)}" for record in records]
+    """Return each record as one line: id, kind and sentence, in columns."""
+    return [f"{record.id!s:<9} {record.kind:<19} {sentence(record)}" for record in records]
 
 
 def _run(who: str, f: Fields) -> str:
@@ -104,12 +98,12 @@ def _notify(who: str, f: Fields) -> str:
 
 
 def _event(event: Any) -> str:
-    """The name of an event, which a record holds as it is, as its name, or in JSON's own types."""
+    """Return the name of an event, which a record has as an object, as a name, or in JSON's types."""
     return event if isinstance(event, str) else str(event["event"]) if isinstance(event, dict) else type(event).__name__
 
 
 def _enqueue(who: str, f: Fields) -> str:
-    if f["noticed"]:
+    if f["is_notification"]:
         return f"{who} hears of it: {_event(f['event'])} waits for its {f['thread']} thread."
     return f"{_event(f['event'])} waits for the {f['thread']} thread of {who.lower()}."
 
@@ -136,9 +130,9 @@ def _read(who: str, f: Fields) -> str:
     return f"{who} {what.format(listed(f['paths'], 3))}{none}{', and watches' if f['watch'] else ''}."
 
 
-def _learn(who: str, f: Fields) -> str:
+def _update(who: str, f: Fields) -> str:
     owner, name = f"{who}'s {f['context']} part", str(f["field"]).replace("_", " ")
-    if f["of"] == "value":
+    if f["container"] == "value":
         return f"{owner} now holds {name} {f['put']}."
     done = [f"puts {listed(f['put'])} into"] if f["put"] else []
     done += [f"takes {listed(f['remove'])} out of"] if f["remove"] else []
@@ -146,7 +140,7 @@ def _learn(who: str, f: Fields) -> str:
     return f"{owner} {' and '.join(done) or 'leaves'} {name}{' after clearing it' if f['clear'] and f['put'] else ''}."
 
 
-def _adopt(who: str, f: Fields) -> str:
+def _apply_request(who: str, f: Fields) -> str:
     what = "all partitions" if f["partitions"] is None else listed(f["partitions"])
     as_what = {"hosted": "leadership", "metadata": "metadata"}[f["field"]]
     return f"{who} takes over the {as_what} of {what} from the request."
@@ -160,31 +154,31 @@ def _move(f: Fields) -> str:
 
 
 def leadership(value: Fields) -> str:
-    """`leader 3, ISR [3, 1], leader epoch 1`."""
+    """Return leadership as text: `leader 3, ISR [3, 1], leader epoch 1`."""
     leader = "no leader" if value["leader"] == -1 else f"leader {value['leader']}"
     return f"{leader}, ISR {value['isr']}, leader epoch {value['leader_epoch']}"
 
 
 def _change(who: str, f: Fields) -> str:
-    decided = f": {leadership(f['value'])}" if f["value"] else ""
+    decided = f": {leadership(f['leadership'])}" if f["leadership"] else ""
     return f"{who} moves {_move(f)}{decided}."
 
 
-def _refuse(who: str, f: Fields) -> str:
+def _failed_change(who: str, f: Fields) -> str:
     return f"{who} does not move {_move(f)}: {f['reason']}."
 
 
-def _lost(who: str, f: Fields) -> str:
+def _conflict(who: str, f: Fields) -> str:
     return f"{who} cannot move {_move(f)}: somebody else wrote first ({f['reason']}); it reads and decides again."
 
 
-def _told(requests: Fields) -> str:
+def _requests_by_broker(requests: Fields) -> str:
     named = [("LeaderAndIsr", "leader_and_isr"), ("UpdateMetadata", "update_metadata"), ("StopReplica", "stop_replica")]
     return listed(f"{api} to {listed(requests[key]['to'], 6)}" for api, key in named if key in requests)
 
 
-def about(requests: Fields) -> list[str]:
-    """The partitions that a batch speaks of, each once."""
+def partitions_of(requests: Fields) -> list[str]:
+    """Return the partitions in a batch of requests, each once."""
     names = [v["partition"] for v in requests.get("leader_and_isr", {}).get("values", ())]
     names += requests.get("update_metadata", {}).get("partitions", ())
     names += [tp for stopped in requests.get("stop_replica", {}).get("to", {}).values() for tp in stopped]
@@ -192,25 +186,27 @@ def about(requests: Fields) -> list[str]:
 
 
 def _send(who: str, f: Fields) -> str:
-    names = about(f["requests"])
-    return f"{who} sends {_told(f['requests'])}{f' about {listed(names)}' if names else ''}."
+    names = partitions_of(f["requests"])
+    return f"{who} sends {_requests_by_broker(f['requests'])}{f' about {listed(names)}' if names else ''}."
 
 
-def _answered(who: str, f: Fields) -> str:
+def _response(who: str, f: Fields) -> str:
     sender, _, receiver = f["channel"].partition(">")
     return f"The answer of broker {receiver} to {f['api']} has reached broker {sender}."
 
 
 def _respond(who: str, f: Fields) -> str:
-    """The answer as a whole, and those for partitions that went wrong or say how a reassignment stands."""
+    """Return the response's error code, with the partitions that failed and the replicas of partitions being reassigned."""
     body = f["body"]._asdict() if hasattr(f["body"], "_asdict") else f["body"] or {}
-    told = body.get("partitions", {}).items()
-    said = [f"{tp} {answer}" for tp, answer in told if isinstance(answer, str) and answer != "NONE"]
-    said += [f"{tp} {answer['replicas']}" for tp, answer in told if isinstance(answer, dict) and "adding" in answer]
+    results = body.get("partitions", {}).items()
+    said = [f"{tp} {result}" for tp, result in results if isinstance(result, str) and result != "NONE"]
+    if str(f["correlation_id"]).startswith(("consumer ", "group-admin ")):
+        said += [f"{about} {error}" for about, error in body.get("errors", {}).items() if error != "NONE"]
+    said += [f"{tp} {result['replicas']}" for tp, result in results if isinstance(result, dict) and "adding" in result]
     return f"{who} answers: {body.get('error', 'NONE')}{f' ({listed(said)})' if said else ''}."
 
 
-def _ask(who: str, f: Fields) -> str:
+def _to_controller(who: str, f: Fields) -> str:
     wanted = listed(f"{tp} {v['isr']}" for tp, v in f["body"].items()) if f["api"] == "AlterIsr" else listed(f["body"] or ())
     return f"{who} wants to ask the controller ({f['api']}): {wanted}."
 
@@ -220,17 +216,21 @@ def _records(records: Iterable[Fields]) -> str:
 
 
 def _group_records(f: Fields) -> str:
-    """Return what a coordinator's records hold, from the event that follows the write; without an event, how many there are."""
-    then, values = f["then"], [value for _, value in f["records"]]
-    if then is None:
+    """Return the content of a coordinator's records, from the event that follows the write; without an event, their number."""
+    completion, values = f["completion_event"], [value for _, value in f["records"]]
+    if completion is None:
         removed = all(value is None for value in values)
         return _counted(len(values), "tombstone") if removed else _counted(len(values), "record") + " of a group without members"
-    if then["event"] == "OffsetsStored":
-        offsets = listed(f"{tp} {value['offset']}" for tp, value in then["offsets"].items())
-        return f"the offsets {offsets} of group {then['group_id']}" if offsets else f"no offset of group {then['group_id']}"
-    if then["event"] == "StaticMemberStored":
-        return f"the new id of a static member of group {then['group_id']}"
-    return f"the assignment of group {then['group_id']} in generation {then['generation']}"
+    if completion["event"] == "OffsetsStored":
+        offsets = listed(f"{tp} {value['offset']}" for tp, value in completion["offsets"].items())
+        return (
+            f"the offsets {offsets} of group {completion['group_id']}"
+            if offsets
+            else f"no offset of group {completion['group_id']}"
+        )
+    if completion["event"] == "StaticMemberStored":
+        return f"the new id of a static member of group {completion['group_id']}"
+    return f"the assignment of group {completion['group_id']} in generation {completion['generation']}"
 
 
 def _counted(number: int, noun: str) -> str:
@@ -256,18 +256,24 @@ def _record_lost(who: str, f: Fields) -> str:
     return f"Record {f['offset']} of {f['partition']}, {f['value']!r}, is on no replica any more: {said}."
 
 
+PROCESSES = {
+    "restart": "ends without LeaveGroup and starts again",
+    "poll timeout": "has polled later than max.poll.interval.ms allows",
+}
+
+
 def _act(who: str, f: Fields) -> str:
     kind, *subject = f["action"]
     if kind == "consumer":
-        return f"Consumer {subject[0]} sends {subject[1]}."
+        return f"Consumer {subject[0]} {PROCESSES.get(subject[1], f'sends {subject[1]}')}."
     if kind == "term":
         return f"Broker {subject[0]} receives SIGTERM."
-    said = label(f["action"])
+    said = action_label(f["action"])
     return f"{said[:1].upper()}{said[1:]}." if kind in FAILURES else f"{A_CLIENT} acts: {said}."
 
 
-def steps(do: Mapping[str, Any]) -> str:
-    """A step of a scenario in a few words: `kill 1`, `create t`."""
+def scenario_step(do: Mapping[str, Any]) -> str:
+    """Return a step of a scenario in a few words: `kill 1`, `create t`."""
     return "; ".join(f"{word} {_argument(argument)}".rstrip() for word, argument in do.items())
 
 
@@ -276,7 +282,7 @@ def _argument(argument: Any) -> str:
         case dict():
             return listed(argument)
         case list() if any(isinstance(item, dict) for item in argument):
-            return ", then ".join(steps(item) if isinstance(item, dict) else str(item) for item in argument)
+            return ", then ".join(scenario_step(item) if isinstance(item, dict) else str(item) for item in argument)
         case list():
             return listed(argument)
     return str(argument)
@@ -299,25 +305,27 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "begin": _begin,
     "write": _write,
     "read": _read,
-    "learn": _learn,
-    "group": lambda who, f: f"{who} takes group {f['group']} from {f['from']} to {f['to']}: {f['rule']}.",
-    "adopt": _adopt,
+    "update": _update,
+    "group": lambda who, f: f"{who} takes group {f['group_id']} from {f['from']} to {f['to']}: {f['rule']}.",
+    "apply_request": _apply_request,
     "change": _change,
-    "refuse": _refuse,
-    "lost": _lost,
+    "failed_change": _failed_change,
+    "conflict": _conflict,
     "send": _send,
-    "answered": _answered,
-    "ask": _ask,
+    "response": _response,
+    "to_controller": _to_controller,
     "act": _act,
-    "scenario": lambda who, f: f"Step {f['step']} of the scenario: {steps(f['do'])}.",
+    "scenario": lambda who, f: f"Step {f['step']} of the scenario: {scenario_step(f['do'])}.",
     "open": lambda who, f: f"{who} opens a session with ZooKeeper.",
     "end": lambda who, f: f"The {f['thread']} thread of {who.lower()} is done with its event.",
     "preempt": lambda who, f: f"{who} throws {_event(f['event'])} out of its {f['thread']} queue.",
     "drop": lambda who, f: f"{who} drops the news of {f['path']}: no handler of its own listens.",
     "receive": lambda who, f: f"{who} receives {f['api']} from broker {f['sender']}.",
     "respond": _respond,
-    "hold": lambda who, f: f"Broker {f['broker']} cannot answer yet: its fetch from {listed(f['leaders'])} has not come back.",
-    "give": lambda who, f: (
+    "response_delayed": lambda who, f: (
+        f"Broker {f['broker']} cannot answer yet: its fetch from {listed(f['leaders'])} has not come back."
+    ),
+    "delayed_response": lambda who, f: (
         f"The fetch of broker {f['broker']} has {'timed out' if f.get('timed_out') else 'ended'}; its answer goes out."
     ),
     "lose": lambda who, f: (
@@ -325,22 +333,26 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     ),
     "duplicate": lambda who, f: f"The connection breaks before broker {f['receiver']} can answer; it hears {f['api']} twice.",
     "close_channels": lambda who, f: f"{who} gives up what waited for {listed(f['to'])}.",
-    "told": lambda who, f: f"Broker {f['broker']} has the controller's answer.",
-    "refused": lambda who, f: f"{who} refuses {f['api']}: {f['error']}.",
+    "controller_response": lambda who, f: (
+        f"Broker {f['broker']} gets no answer from the controller: {f['error']}."
+        if "error" in f
+        else f"Broker {f['broker']} has the controller's answer."
+    ),
+    "request_refused": lambda who, f: f"{who} refuses {f['api']}: {f['error']}.",
     "time_out": lambda who, f: f"{who} has had no answer from broker {f['to']} for too long, and ends the connection.",
     "session_lost": lambda who, f: f"The session of {who.lower()} expires while the broker lives.",
     "renew": lambda who, f: f"{who} learns that its session has expired.",
     "reopen": lambda who, f: f"The {f['client']} outside the brokers open another session with ZooKeeper.",
     "freeze": lambda who, f: f"Broker {f['broker']} freezes; its session goes on until it expires.",
     "thaw": lambda who, f: f"Broker {f['broker']} thaws and goes on as if nothing had happened.",
-    "arm": lambda who, f: f"{who} arms the timer {f['timer']}.",
-    "cancel": lambda who, f: f"{who} stops the timer {f['timer']}.",
-    "fire": lambda who, f: f"The timer {f['timer']} of {who.lower()} fires.",
+    "set_timer": lambda who, f: f"{who} arms the timer {f['timer']}.",
+    "cancel_timer": lambda who, f: f"{who} stops the timer {f['timer']}.",
+    "timer_fired": lambda who, f: f"The timer {f['timer']} of {who.lower()} fires.",
     "park": lambda who, f: f"{who} leaves a request unanswered until {f['key']}.",
-    "release": lambda who, f: f"The {f['thread']} thread of {who.lower()} lets go of its lock.",
+    "yield_lock": lambda who, f: f"The {f['thread']} thread of {who.lower()} lets go of its lock.",
     "connection_loss": lambda who, f: f"{who} loses its connection and asks again.",
-    "thrown": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",
-    "fail": lambda who, f: f"{f['event']} fails on {who.lower()}: {f['error']}: {f['message']}.",
+    "exception": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",
+    "handler_error": lambda who, f: f"{f['event']} fails on {who.lower()}: {f['error']}: {f['message']}.",
     "consumer": lambda who, f: _consumer(f),
     "offsets_append": lambda who, f: f"The log of {f['partition']} has the records of {who.lower()}.",
     "append": lambda who, f: f"{who} appends {_group_records(f)} to {f['partition']}.",
@@ -363,11 +375,6 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
 
 
 # ---------------------------------------------------------------- actions
-
-# What goes on by itself. `expire` and `fire` do so for some subjects only: see `scene.is_left_behind` and `scene.is_periodic`.
-ROUTINE = frozenset(
-    {"advance", "begin", "deliver", "renew", "reconnect", "request", "give", "ask", "exit", "fetch", "checkpoint", "time_out"}
-)
 
 LABELS: dict[str, str] = {
     "advance": "broker {0} goes on",
@@ -398,6 +405,7 @@ LABELS: dict[str, str] = {
     "produce": "produce {2} to {1} at broker {0}, acks={3}",
     "consumer": "consumer {0}: {1}",
     "commit": "consumer {0} commits offset {2} of {1}",
+    "group_request": "ask broker {0} by {1} about {2}",
     "lose_tail": "the disk of broker {0} loses {1} from offset {2} on",
     "fail_log_dir": "the directory with {1} on broker {0} fails",
     "create_topic": "create topic {0}",
@@ -412,15 +420,15 @@ LABELS: dict[str, str] = {
 }
 
 
-def label(action: Sequence[Any], state: dict[str, Any] | None = None) -> str:
-    """An action in a few words; with the state that it starts from, also what it is about."""
-    words = [plain(word) for word in action]
+def action_label(action: Sequence[Any], state: dict[str, Any] | None = None) -> str:
+    """Return an action in a few words; with the state before it, its subject too."""
+    words = [to_json(word) for word in action]
     pattern = LABELS.get(words[0]) if words else None
     try:
         text = pattern.format(*words[1:]) if pattern else " ".join(map(str, words))
     except IndexError:
         text = " ".join(map(str, words))
-    subject = scene.subject(words, state) if state else ""
+    subject = folded_state.subject(words, state) if state else ""
     return clean(f"{text}: {subject}" if subject else text, 80)
 
 
@@ -428,15 +436,18 @@ def label(action: Sequence[Any], state: dict[str, Any] | None = None) -> str:
 
 
 def summary(state: dict[str, Any], brokers: Iterable[int] = ()) -> str:
-    """A state in one line: `2 of 3 brokers, broker 1 is controller (epoch 1), 2 partitions online`; `brokers` is all of them."""
+    """Return a state in one line: `2 of 3 brokers, broker 1 is controller (epoch 1), 2 partitions online`.
+
+    `brokers` are all brokers of the run; brokers of the state are counted too.
+    """
     living = len(state["nodes"])
     all_of = len({*map(str, brokers), *state["nodes"]})
     count = f"{living} of {all_of} brokers" if living < all_of else f"{living} broker{'s' * (living != 1)}"
-    if lasting := scene.without_session(state):
+    if lasting := folded_state.without_session(state):
         count += f", {listed(f'broker {n}' for n in lasting)} registered without a session"
-    controller = scene.controller(state)
+    controller = folded_state.controller(state)
     rules = f"broker {controller[0]} is controller (epoch {controller[1]})" if controller else "no controller"
-    states = [scene.condition(p, state) for p in scene.partitions(state)]
+    states = [folded_state.condition(p, state) for p in folded_state.partitions(state)]
     numbers = [(states.count(name), name) for name in ("online", "offline", "new", "being deleted") if name in states]
     if not numbers:
         return f"{count}, {rules}, no partitions"

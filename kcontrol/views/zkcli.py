@@ -1,4 +1,4 @@
-"""A znode as ZooKeeper's own shell shows it."""
+"""Znodes in the output format of ZooKeeper's own shell."""
 
 from datetime import UTC, datetime
 from typing import Protocol
@@ -32,26 +32,26 @@ class StatLike(Protocol):
 
 
 def hexadecimal(number: int) -> str:
-    """Returns a 64-bit number as Java's Long.toHexString does, negative session ids included."""
+    """Return a 64-bit number as Java's Long.toHexString does, also for negative session ids."""
     return f"0x{number & 0xFFFF_FFFF_FFFF_FFFF:x}"
 
 
 def date(time_ms: int) -> str:
-    """Returns a time in the local zone as Java's Date.toString does."""
+    """Return a time in the local time zone as Java's Date.toString does."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).astimezone().strftime("%a %b %d %H:%M:%S %Z %Y")
 
 
 def format_data(data: bytes) -> str:
-    """Returns a znode's value as text.
+    """Return a znode's data as text.
 
-    Bytes that are no UTF-8 and control characters other than line breaks and tabs become replacement characters, so that what
-    is stored in a znode cannot steer the terminal.
+    Bytes that are not UTF-8, and control characters other than line breaks and tabs, become replacement characters, so that a
+    znode's data cannot control the terminal.
     """
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in data.decode("utf-8", errors="replace"))
 
 
 def format_stat(data: bytes, stat: StatLike) -> str:
-    """Returns a znode's value and the eleven lines of its Stat, as `get -s` of ZooKeeper's shell prints them.
+    """Return a znode's data and the eleven lines of its Stat, as `get -s` of ZooKeeper's shell prints them.
 
     Source: org/apache/zookeeper/cli/StatPrinter.java and GetCommand.java, ZooKeeper 3.9.
     """

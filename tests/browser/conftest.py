@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from kcontrol.lab.doctor import find_chromium
+from kcontrol.install.doctor import find_chromium
 from tests.browser.support import Desk, jupyterlab, notebook
 from tests.views.support import CHROMIUM, NASTY
 
@@ -18,8 +18,10 @@ world = cluster(topic={NASTY!r})
 viewer = Viewer(OfWorld(world), title="A cluster to break")"""
 
 TABLES = (
-    "partitions()", "brokers()", "log('t-0')", "heard(2)", "requests()", "replicas()", "handlers()", "journal()", "znodes()",
-    "stored('t-0')", "statistics()", "config()", "elections()", "generations('design', 'pipelined', 'preempted_are_told')",
+    "lab.partitions()", "lab.brokers()", "lab.tables.replica_log('t-0')", "lab.tables.watch_events(2)", "lab.tables.requests()",
+    "lab.tables.replicas()", "lab.tables.event_handlers()", "lab.journal()", "lab.tables.znodes()",
+    "lab.tables.partition_history('t-0')", "lab.tables.metrics()", "lab.tables.config()", "rules.elections()",
+    "rules.table('design', 'pipelined', 'responds_when_preempted')",
 )  # fmt: skip
 NOTEBOOKS = {
     "steps.ipynb": [PREPARE, "viewer", "print('below')", "print('further below')"],
@@ -40,9 +42,9 @@ NOTEBOOKS = {
         "for lab in labs: lab.viewer.held = ''",
     ],
     "tables.ipynb": [
-        "from kcontrol import Lab\nlab = Lab(3, data=True, topics={'t': [[2, 3], [1, 2, 3]]}, runs=None)",
+        "from kcontrol import Lab, rules\nlab = Lab(3, data=True, topics={'t': [[2, 3], [1, 2, 3]]}, runs=None)",
         "lab.produce('t-0', 'a').run().produce('t-0', 'b').produce('t-0', 'c').run().kill(1).run()",
-        *(f"lab.{table}" for table in TABLES),
+        *TABLES,
     ],
     "late.ipynb": [PREPARE, "world.step(('kill', 1))\nviewer.refresh()\nviewer.click_run()\nviewer", "viewer"],
 }

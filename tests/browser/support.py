@@ -22,10 +22,10 @@ PATIENCE_MS = 60_000
 SERVE = """
 import sys
 from pathlib import Path
-from kcontrol.lab import server, workspace
+from kcontrol.install import jupyter_server, workspace
 files = workspace.shipped(Path(sys.argv[1]))
 workspace.shipped = lambda _: files
-server.serve(Path(sys.argv[2]), browser=False)
+jupyter_server.serve(Path(sys.argv[2]), browser=False)
 """
 
 

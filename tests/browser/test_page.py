@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from kcontrol.runtime.fold import fold
-from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
-from kcontrol.views import scene
-from kcontrol.views.meanings import MEANINGS
+from kcontrol.journal.fold import fold
+from kcontrol.journal.journal import OUTSIDE, Record, RecordId
+from kcontrol.views import folded_state
+from kcontrol.views.explanations import MEANINGS
+from kcontrol.views.html_page import write_html
 from kcontrol.views.text import short
-from kcontrol.views.twin import write_html
 from kcontrol.views.viewer import Viewer
 from tests.lab.test_broker_0 import OTHER
 from tests.views.support import NASTY, cluster, group_story, random_run, story
@@ -76,19 +76,20 @@ def expected(records: Sequence[Record], at: int) -> dict[str, Any]:
     """What the picture of a record should hold, by Python's own fold."""
     state = fold(records[: at + 1])
 
-    def classes(p: scene.Partition, broker: int) -> list[Any]:
+    def classes(p: folded_state.Partition, broker: int) -> list[Any]:
         standing = "lead" if p.leader == broker else "isr" if broker in p.isr else "out"
         return [broker, standing] + ([] if str(broker) in state["nodes"] else ["dead"])
 
-    def numbers(p: scene.Partition) -> list[str]:
+    def numbers(p: folded_state.Partition) -> list[str]:
         return ["\u2013"] * 3 if p.leader is None else [str(p.leader_epoch), str(p.controller_epoch), str(p.zk_version)]
 
-    def name(p: scene.Partition) -> str:
-        return f"✖ {p.name}" if scene.condition(p, state) == "being deleted" else p.name
+    def name(p: folded_state.Partition) -> str:
+        return f"✖ {p.name}" if folded_state.condition(p, state) == "being deleted" else p.name
 
-    ruler = scene.controller(state)
+    ruler = folded_state.controller(state)
     rows = [
-        {"name": name(p), "replicas": [classes(p, b) for b in p.replicas], "numbers": numbers(p)} for p in scene.partitions(state)
+        {"name": name(p), "replicas": [classes(p, b) for b in p.replicas], "numbers": numbers(p)}
+        for p in folded_state.partitions(state)
     ]
     known = [str(n) for n in sorted({1, 2, 3} | {r.fields["broker"] for r in records if r.kind == "start"})]
     living = [f"broker {n}" for n in known if n in state["nodes"]]
@@ -120,13 +121,13 @@ def test_the_machines_counts(open_page: Open) -> None:
     for at in range(300, len(records), 97):
         go(page, at)
         state = fold(records[: at + 1])
-        ruler = scene.controller(state)
+        ruler = folded_state.controller(state)
         node = state["nodes"].get(str(ruler[0])) if ruler else None
         drawn = page.evaluate(DRAWN)
         for place, machine in enumerate(("partition", "replica")):
             held = list((node["controller"].get(f"{machine}_states", {}) if node else {}).values())
             assert drawn["counts"][place] == [held.count(name) for name in MEANINGS["machines"][machine]["states"]]
-            last = next(r.plain().fields for r in records[at::-1] if r.kind == "change" and r.fields["machine"] == machine)
+            last = next(r.to_json().fields for r in records[at::-1] if r.kind == "change" and r.fields["machine"] == machine)
             assert drawn["lit"][place] == f"{short(last['source'])} to {short(last['target'])}"
 
 
@@ -373,8 +374,8 @@ def test_the_headline_at_rest_is_the_last_decision(open_page: Open) -> None:
     world.run()
     records = list(world.journal.records)
     page = open_page(records)
-    chosen = [r.plain() for r in records if r.kind == "change" and r.fields["write"]][-1]
-    value = chosen.fields["value"]
+    chosen = [r.to_json() for r in records if r.kind == "change" and r.fields["write"]][-1]
+    value = chosen.fields["leadership"]
     expected = (
         f"{chosen.fields['subject'].partition('@')[0]}: broker {value['leader']} leads, leader epoch {value['leader_epoch']}"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
-from kcontrol.lab import progress
+from kcontrol.install import progress
 from tests.browser.support import RESULTS, Desk, jupyterlab, notebook
 from tests.parts import ROOT
 
@@ -18,9 +18,9 @@ pytestmark = [pytest.mark.chromium, pytest.mark.serial]
 WIDTHS = (1360, 1024, 800)
 CHAPTERS = ("00", "05", "09")
 SHORT = [
-    "from kcontrol import Lab\nlab = Lab(brokers=[4, 1, 2, 3], topics={'t': [[1, 2, 3]]}, runs=None)",
-    "lab.predict('leader-after-1-dies')",
-    "lab.kill(1).run()\nlab.outcome('leader-after-1-dies')\nlab",
+    "from kcontrol import Lab, exercises\nlab = Lab(brokers=[4, 1, 2, 3], topics={'t': [[1, 2, 3]]}, runs=None)",
+    "exercises.predict('leader-after-1-dies', lab)",
+    "lab.kill(1).run()\nexercises.outcome('leader-after-1-dies')\nlab",
 ]
 THEMES = ("JupyterLab Light", "JupyterLab Dark")
 SIGNS = ("✓", "✗")

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kcontrol import events, znodes
-from kcontrol.effects import Op
-from kcontrol.generations import EVENT_THREAD, LISTENERS
-from kcontrol.model import LeaderAndIsr, ReplicaAssignment, TopicPartition
-from kcontrol.sim import topic_ids
-from kcontrol.sim.process import Process
-from kcontrol.znodes import BrokerEndpoint, TopicZnode
+from kcontrol.cluster import topic_ids
+from kcontrol.cluster.process import Process
+from kcontrol.core import events, znodes
+from kcontrol.core.controller_rules import EVENT_THREAD, LISTENERS
+from kcontrol.core.effects import Op
+from kcontrol.core.model import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kcontrol.core.znodes import BrokerEndpoint, TopicZnode
 from tests.conformance import callers
 from tests.conformance.callers import make_event
 from tests.conformance.stage import THREAD, Stage, Trap
@@ -50,7 +50,7 @@ def broker_down(stage: Stage, broker: int) -> None:
     """The process dies and its session ends."""
     stage.driver(broker)
     stage.step(("kill", broker))
-    if broker in stage.world.ghosts:
+    if broker in stage.world.orphaned_sessions:
         stage.step(("expire", broker))
     stage.cut_off.discard(broker)
     stage.unstarted.discard(broker)
@@ -75,7 +75,7 @@ def broker_bounce(stage: Stage, broker: int) -> None:
     if stage.rules.design == LISTENERS:
         stage.write_as(broker, (Op("create", path, data, ephemeral=True),))
     else:
-        stage.write_as(broker, (Op("create", path, ephemeral=True), Op("set", path, data, version=0)))
+        stage.write_as(broker, (Op("create", path, ephemeral=True), Op("set", path, data, expected_version=0)))
 
 
 def change_broker_endpoint(stage: Stage, broker: int) -> None:
@@ -146,7 +146,7 @@ def set_controller_epoch(stage: Stage, epoch: int) -> None:
 def topic_znode(stage: Stage, topic: str, assigned: dict[int, ReplicaAssignment]) -> bytes:
     """The text of a topic znode, with the topic's id where the release has them."""
     return znodes.encode_topic(
-        TopicZnode(assigned, topic_ids.of(topic) if stage.rules.topic_ids else None), stage.rules.topic_znode
+        TopicZnode(assigned, topic_ids.topic_id(topic) if stage.rules.topic_ids else None), stage.rules.topic_znode
     )
 
 
@@ -196,7 +196,7 @@ def set_topic_config(stage: Stage, given: Any) -> None:
 def enable_default_unclean(stage: Stage, _: Any) -> None:
     """The default of every broker changes, and the active controller is told."""
     event = make_event("UncleanLeaderElectionEnable")
-    config = stage.world.settings.config.but("unclean.leader.election.enable", True)
+    config = stage.world.settings.config.with_setting("unclean.leader.election.enable", True)
     stage.world.settings = replace(stage.world.settings, config=config)
     for p in stage.world.processes.values():
         object.__setattr__(p.driver.controller, "config", config)

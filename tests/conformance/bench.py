@@ -6,19 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kcontrol import effects as fx
-from kcontrol.config import BrokerConfig
+from kcontrol.broker.context import BrokerContext
+from kcontrol.broker.handlers import handle as handle_broker_event
 from kcontrol.controller.context import ControllerContext, ReplicaStates
-from kcontrol.effects import Op
-from kcontrol.events import Event
-from kcontrol.generations import LISTENERS, rules
-from kcontrol.model import TopicPartition
-from kcontrol.replica.context import BrokerContext
-from kcontrol.replica.handlers import handle as handle_broker_event
-from kcontrol.runtime.driver import Driver, Thread
-from kcontrol.runtime.journal import Journal, Record
-from kcontrol.runtime.zk_memory import MemoryZooKeeper
-from kcontrol.znodes import BrokerEndpoint, parent
+from kcontrol.controller.handlers import design_of
+from kcontrol.core import effects as fx
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.controller_rules import rules
+from kcontrol.core.effects import Op
+from kcontrol.core.events import Event
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.znodes import BrokerEndpoint, parent
+from kcontrol.driver.driver import Driver, Thread
+from kcontrol.journal.journal import Journal, Record
+from kcontrol.zookeeper.memory import MemoryZooKeeper
 
 ENDPOINT = BrokerEndpoint("127.0.0.1", 9092)
 LIMIT = 10_000
@@ -44,7 +45,7 @@ class Outbox:
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
         """There are none."""
 
-    def ask(self, driver: Driver, question: Any, record: Any) -> None:
+    def send_to_controller(self, driver: Driver, question: Any, record: Any) -> None:
         """There is nobody to ask."""
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: Any) -> None:
@@ -70,7 +71,7 @@ class Bench:
         self.tool = self.zk.connect()
         self.journal, self.outbox = Journal(), Outbox()
         chosen, config = rules(release, inter_broker_protocol), BrokerConfig(unclean_leader_election_enable=unclean)
-        self.controller = ControllerContext(broker_id, chosen, config)
+        self.controller = ControllerContext(broker_id, chosen, design_of(chosen), config)
         self.broker = BrokerContext(broker_id, chosen, config)
         self.driver = Driver(
             broker_id,
@@ -102,7 +103,7 @@ class Bench:
         """This broker is the controller, of this epoch."""
         self.put("/controller_epoch", str(controller_epoch).encode(), controller_epoch)
         self.know(active_controller_id=self.controller.broker_id)
-        if self.controller.rules.design == LISTENERS:
+        if self.controller.design.active_by_channels:
             self.know(has_channels=True, machines_started=True)
         self.know(controller_epoch=controller_epoch, controller_epoch_zk_version=controller_epoch)
 
@@ -146,7 +147,7 @@ class Bench:
             self.driver.advance(thread)
         records = self.journal.records[before:]
         for record in records:
-            if record.kind == "fail":
+            if record.kind == "handler_error":
                 raise RuntimeError(f"{record.fields['error']}: {record.fields['message']}")
         return records
 

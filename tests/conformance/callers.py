@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcontrol import events
-from kcontrol.model import LeaderAndIsr, TopicPartition
-from kcontrol.runtime.driver import Driver
-from kcontrol.sim.network import response_event
+from kcontrol.cluster.network import response_event
+from kcontrol.core import events
+from kcontrol.core.model import LeaderAndIsr, TopicPartition
+from kcontrol.driver.driver import Driver
 from tests.conformance.stage import Stage
 from tests.conformance.values import CannotPlay, look_up, partition, partitions, pick, plain
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from kcontrol import znodes
-from kcontrol.model import TopicPartition
-from kcontrol.runtime.journal import Record
+from kcontrol.core import znodes
+from kcontrol.core.model import TopicPartition
+from kcontrol.journal.journal import Record
 from tests.conformance import requests
 from tests.conformance.callers import results
 from tests.conformance.kinds_memory import COUNTS, field_of
@@ -147,7 +147,7 @@ def _of_requests(check: Callable[[list[requests.Request], Any], Any]) -> Callabl
 
 def unclean_elections(stage: Stage, expected: int) -> Any:
     """How often an unclean leader was chosen, also where the choice then lost a race."""
-    chosen = [r for kind in ("change", "lost", "refuse") for r in stage.records(kind, stage.when_from)]
+    chosen = [r for kind in ("change", "conflict", "failed_change") for r in stage.records(kind, stage.when_from)]
     return sum(record.fields.get("rule") == "unclean" for record in chosen)
 
 
@@ -155,16 +155,16 @@ def cas_retries(stage: Stage, expected: int) -> Any:
     """Writes of state znodes that came too late, by a controller that still was one."""
     written = [r for r in stage.records("write", stage.when_from) if r.id.incarnation and r.fields["error"] == "BadVersion"]
     by_hand = [r for r in written if znodes.parse_state_path(r.fields["ops"][0][1]) and not _lost_the_fence(stage, r)]
-    return len(stage.records("lost", stage.when_from)) + len(by_hand)
+    return len(stage.records("conflict", stage.when_from)) + len(by_hand)
 
 
 def _lost_the_fence(stage: Stage, write: Record) -> bool:
-    return any(record.cause == write.cause for record in stage.records("thrown"))
+    return any(record.cause == write.cause for record in stage.records("exception"))
 
 
 def illegal_transitions(stage: Stage, expected: list[str]) -> Any:
     """What the machines have refused because there is no such row."""
-    refused = [r.fields for r in stage.records("refuse", stage.when_from) if r.fields["illegal"]]
+    refused = [r.fields for r in stage.records("failed_change", stage.when_from) if r.fields["illegal"]]
     found = [f"{f['subject']}: {_short(f['source'])} -> {_short(f['target'])}" for f in refused]
     return expected if Counter(found) == Counter(expected) else found
 
@@ -176,12 +176,12 @@ def _short(of: Any) -> str:
 def controller_moved_while_processing(stage: Stage, expected: list[str]) -> Any:
     """The events that a failed epoch check has ended. An election, and AlterIsr, see to that themselves and go on."""
     begun = {record.id: record.fields["event"] for record in stage.records("begin")}
-    thrown = [begun[r.cause] for r in stage.records("thrown") if r.fields["error"] == "ControllerMoved" and r.cause]
+    thrown = [begun[r.cause] for r in stage.records("exception") if r.fields["error"] == "ControllerMoved" and r.cause]
     return [event for event in thrown if event not in ("Startup", "Reelect", "RegisterBrokerAndReelect", "AlterIsrReceived")]
 
 
 def _epochs_learnt(stage: Stage, broker: int) -> list[int]:
-    learnt = [r for r in stage.records("learn") if r.id.node == broker and r.fields["context"] == "controller"]
+    learnt = [r for r in stage.records("update") if r.id.node == broker and r.fields["context"] == "controller"]
     return [r.fields["put"] for r in learnt if r.fields["field"] == "controller_epoch"]
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
-from kcontrol.controller.replica_machine import is_legal
-from kcontrol.generations import rules
-from kcontrol.model import (
+from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
+from kcontrol.core.model import (
     NO_LEADER,
     LeaderAndIsr,
     PartitionReplica,
@@ -17,9 +16,9 @@ from kcontrol.model import (
     ReplicaState,
     TopicPartition,
 )
-from kcontrol.placement import assign_replicas
-from kcontrol.runtime.journal import Record
-from kcontrol.znodes import decode_state, encode_state, state_path
+from kcontrol.core.topic_tool import assign_replicas
+from kcontrol.core.znodes import decode_state, encode_state, state_path
+from kcontrol.journal.journal import Record
 from tests.conformance.bench import Bench
 from tests.conformance.values import PARTITION_STATES, assignment, look_up
 
@@ -39,14 +38,14 @@ def election(case: Case) -> dict[str, Any]:
     bench.put(state_path(TP), encode_state(stored))
     bench.know(assignments={TP: _assigned(given)}, leadership={TP: stored}, partition_states={TP: PartitionState.ONLINE})
     strategy = given["strategy"]
-    records = bench.tell(lambda ctx: partition_machine.move(ctx, [TP], PartitionState.ONLINE, strategy))
+    records = bench.tell(lambda ctx: partition_machine.handle_state_changes(ctx, [TP], PartitionState.ONLINE, strategy))
     found: dict[str, Any] = dict.fromkeys(("leader", "isr", "recipients", "leader_epoch"))
     if not bench.controller.rules.pipelined and (thrown := _thrown(records)):
         return {"error": thrown}
     found["unclean_elections"] = sum(record.fields.get("rule") == "unclean" for record in records)
     for record in records:
         if record.kind == "change":
-            value = record.fields["value"]
+            value = record.fields["leadership"]
             found |= {"leader": value.leader, "isr": value.isr, "leader_epoch": value.leader_epoch}
             found["recipients"] = partition_machine.recipients(bench.controller, TP, strategy)
     return found
@@ -55,7 +54,7 @@ def election(case: Case) -> dict[str, Any]:
 def _thrown(records: list[Record]) -> str | None:
     """What a selector throws before 1.1 where no leader is chosen."""
     for record in records:
-        if record.kind == "refuse":
+        if record.kind == "failed_change":
             return str(record.fields["reason"]).partition(":")[0]
         if record.kind == "change" and record.fields["rule"] == "not needed":
             return "LeaderElectionNotNeededException"
@@ -89,7 +88,7 @@ def isr_removal(case: Case) -> dict[str, Any]:
         partition_states={TP: PartitionState.ONLINE},
         replica_states={leaving: ReplicaState.ONLINE},
     )
-    bench.tell(lambda ctx: replica_machine.move(ctx, [leaving], ReplicaState.OFFLINE))
+    bench.tell(lambda ctx: replica_machine.handle_state_changes(ctx, [leaving], ReplicaState.OFFLINE))
     (znode,) = bench.tool.read([state_path(TP)], False)
     assert znode is not None
     after = decode_state(znode.data, znode.stat.version)
@@ -99,14 +98,15 @@ def isr_removal(case: Case) -> dict[str, Any]:
 def transition(case: Case) -> dict[str, Any]:
     """What the table of a machine says about one state, in the case's release."""
     given = case["given"]
-    legal, states = look_up(MACHINES, "machine", given["machine"])
+    machine, states = look_up(MACHINES, "machine", given["machine"])
     source = look_up(states, f"state of a {given['machine']}", given["from"])
-    return {"to": {name: legal(rules(case["version"]), source, look_up(states, "state", name)) for name in case["then"]["to"]}}
+    table = machine.for_(case["version"])
+    return {"to": {name: table.find(source, look_up(states, "state", name)) is not None for name in case["then"]["to"]}}
 
 
 MACHINES = {
-    "partition": (lambda _, *move: PARTITION_TRANSITIONS.find(*move) is not None, PARTITION_STATES),
-    "replica": (is_legal, {state.value: state for state in ReplicaState}),
+    "partition": (PARTITION_TRANSITIONS, PARTITION_STATES),
+    "replica": (REPLICA_TRANSITIONS, {state.value: state for state in ReplicaState}),
 }
 
 

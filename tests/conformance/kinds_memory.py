@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from kcontrol.controller.context import apply_change, apply_learn
-from kcontrol.controller.requests import RequestBatch
-from kcontrol.effects import Learn, StateChange
-from kcontrol.model import LeaderAndIsr, TopicPartition
-from kcontrol.runtime.journal import RecordId
-from kcontrol.sim.network import Parcel, response_event
+from kcontrol.cluster.network import QueuedRequest, response_event
+from kcontrol.controller.context import apply_state_change, apply_update
+from kcontrol.controller.request_batch import RequestBatch
+from kcontrol.core.effects import StateChange, UpdateContext
+from kcontrol.core.model import LeaderAndIsr, TopicPartition
+from kcontrol.journal.journal import RecordId
 from tests.conformance import requests
 from tests.conformance.bench import Bench
 from tests.conformance.values import (
@@ -59,37 +59,37 @@ def context(case: Case) -> dict[str, Any]:
 
 
 def _assign(ctx: Any, value: Any) -> None:
-    apply_learn(ctx, Learn("assignments", {partition(tp): assignment(given) for tp, given in value.items()}))
+    apply_update(ctx, UpdateContext("assignments", {partition(tp): assignment(given) for tp, given in value.items()}))
 
 
 def _lead(ctx: Any, value: Any) -> None:
     led = {partition(tp): LeaderAndIsr(v["leader"], tuple(v["isr"]), v.get("leader_epoch", 0)) for tp, v in value.items()}
-    apply_learn(ctx, Learn("leadership", led))
+    apply_update(ctx, UpdateContext("leadership", led))
 
 
 def _partition_state(ctx: Any, value: Any) -> None:
     for tp in partitions(value):
         target = look_up(PARTITION_STATES, "partition state", value[str(tp)])
-        apply_change(ctx, StateChange(tp, ctx.partition_state(tp), target))
+        apply_state_change(ctx, StateChange(tp, ctx.partition_state(tp), target))
 
 
 def _queue_deletion(ctx: Any, topics: Any) -> None:
-    apply_learn(ctx, Learn("topics_to_be_deleted", topics))
+    apply_update(ctx, UpdateContext("topics_to_be_deleted", topics))
 
 
 def _begin_deletion(ctx: Any, topics: Any) -> None:
     _queue_deletion(ctx, topics)
     field_of(ctx, "topics_with_deletion_started")
-    apply_learn(ctx, Learn("topics_with_deletion_started", topics))
+    apply_update(ctx, UpdateContext("topics_with_deletion_started", topics))
 
 
 def _remove_topic(ctx: Any, topic: Any) -> None:
     gone = tuple(tp for tp in ctx.assignments if tp.topic == topic)
     for name in ("topics_to_be_deleted", "topics_with_deletion_started", "all_topics"):
         if hasattr(ctx, name):
-            apply_learn(ctx, Learn(name, remove=(topic,)))
-    apply_learn(ctx, Learn("leadership", remove=gone))
-    apply_learn(ctx, Learn("assignments", remove=gone))
+            apply_update(ctx, UpdateContext(name, remove=(topic,)))
+    apply_update(ctx, UpdateContext("leadership", remove=gone))
+    apply_update(ctx, UpdateContext("assignments", remove=gone))
 
 
 STEPS = {
@@ -114,7 +114,7 @@ class Batch:
         self.ctx = _knowing(case["version"], given).controller
         self.batch = RequestBatch()
         self.sent: list[requests.Request] = []
-        self.unanswered: list[tuple[int, Parcel]] = []
+        self.unanswered: list[tuple[int, QueuedRequest]] = []
         self.events: list[Any] = []
 
     def add_leader_and_isr(self, brokers: list[int], partition: str, is_new: bool = False) -> None:
@@ -135,18 +135,19 @@ class Batch:
 
     def new_batch(self) -> None:
         """Start anew, which the batch refuses while something is in it."""
-        if self.batch.fold(self.ctx).queued():
+        if self.batch.fold(self.ctx).in_send_order():
             raise CannotPlay("a batch that is still full does not refuse to be started anew here")
         self.batch = RequestBatch()
 
     def send(self) -> None:
         """Fold the batch and note its requests, none of them answered."""
-        for effect in self.batch.send(self.ctx):
+        for effect in self.batch.send_requests_to_brokers(self.ctx):
             folded = effect.requests
             self.sent += requests.of_batch(folded)
             number = len(self.unanswered)
             self.unanswered += [
-                (broker, Parcel(api, folded, RecordId(1, 1, number + i))) for i, (api, broker) in enumerate(folded.queued())
+                (broker, QueuedRequest(api, folded, RecordId(1, 1, number + i)))
+                for i, (api, broker) in enumerate(folded.in_send_order())
             ]
 
     def answer(self, api: str, broker: int, error: str = "NONE", partitions: Any = None) -> None:

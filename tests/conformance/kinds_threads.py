@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcontrol import events
-from kcontrol.controller.handlers import HANDLERS
-from kcontrol.controller.requests import LeaderAndIsrPartition, StopReplicaPartition
-from kcontrol.effects import Exists, Handler
-from kcontrol.model import LeaderAndIsr, TopicPartition
-from kcontrol.replica.context import HostedPartition
-from kcontrol.runtime.journal import RecordId
+from kcontrol.broker.context import HostedPartition
+from kcontrol.controller.event_thread import DESIGN
+from kcontrol.controller.request_batch import LeaderAndIsrPartition, StopReplicaPartition
+from kcontrol.core import events
+from kcontrol.core.effects import Exists, Handler
+from kcontrol.core.model import LeaderAndIsr, TopicPartition
+from kcontrol.journal.journal import RecordId
 from tests.conformance.bench import Bench, Story
 from tests.conformance.values import CannotPlay, look_up, only_item, pick
 
@@ -83,7 +83,7 @@ class Queue:
             "processed": [r.fields["event"] for r in self.bench.journal.records if r.kind == "begin"],
             "preempted": [r.fields["event"].label for r in self.bench.journal.records if r.kind == "preempt"],
             "queued": [item.event.label for item in self.thread.queue.waiting],
-            "state": (HANDLERS[events.TopicChange].state if inside else events.ControllerState.IDLE).value,
+            "state": (DESIGN.handlers[events.TopicChange].state if inside else events.ControllerState.IDLE).value,
             "queue_time": {"count": len(times), "min": min(times, default=0), "max": max(times, default=0)},
         }
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kcontrol import znodes
-from kcontrol.effects import ControllerMoved, Op
-from kcontrol.model import LeaderAndIsr
-from kcontrol.runtime import fencing
+from kcontrol.core import znodes
+from kcontrol.core.effects import ControllerMoved, Op
+from kcontrol.core.model import LeaderAndIsr
+from kcontrol.driver import fenced_writes
 from tests.conformance.bench import Bench
 from tests.conformance.values import CannotPlay, assignment, look_up, partition, partitions
 
@@ -38,14 +38,14 @@ def _call(bench: Bench, item: Case) -> str:
         item.get("version", -1),
     )
     try:
-        done = fencing.write(bench.driver.client, [(op,)], item.get("expected_epoch_zk_version", fencing.UNFENCED))
+        done = fenced_writes.write(bench.driver.client, [(op,)], item.get("expected_epoch_zk_version", fenced_writes.UNFENCED))
     except ValueError:
         return "IllegalArgumentException"
     if done.error is None:
         return done.results[0].code.upper()
     if isinstance(done.error, ControllerMoved):
         return "ControllerMovedException"
-    if isinstance(done.error, fencing.FenceBroken):
+    if isinstance(done.error, fenced_writes.FenceCheckFailed):
         return f"{done.error.code}Exception"
     raise done.error
 

@@ -15,7 +15,7 @@ FIELDS = {"adding_replicas": "adding", "removing_replicas": "removing"}  # the p
 
 def of_batch(requests: Any) -> Iterator[Request]:
     """The requests of one folded batch, one for each broker, in the order of sending."""
-    for api, broker in requests.queued():
+    for api, broker in requests.in_send_order():
         request: Request = {"api": api, "to": broker, "controller_epoch": requests.controller_epoch}
         if api == "UpdateMetadata":
             request["live_brokers"] = list(requests.live_brokers)

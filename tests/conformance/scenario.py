@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcontrol import znodes
-from kcontrol.model import LeaderAndIsr, TopicPartition
+from kcontrol.core import znodes
+from kcontrol.core.model import LeaderAndIsr, TopicPartition
 from tests.conformance.actions import ACTIONS, store_topic_config, topic_znode
 from tests.conformance.checks import CHECKS
 from tests.conformance.stage import Case, Stage
@@ -29,7 +29,7 @@ def scenario(case: Case) -> dict[str, Any]:
 
 def _insist_on_handlers(stage: Stage) -> None:
     """An event that the product cannot handle yet must not pass for one that changes nothing."""
-    for record in stage.records("fail"):
+    for record in stage.records("handler_error"):
         if record.fields["error"] == "NotImplementedError":
             raise CannotPlay(record.fields["message"])
 

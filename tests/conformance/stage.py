@@ -10,25 +10,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kcontrol import effects as fx
-from kcontrol import znodes
-from kcontrol.config import BrokerConfig
-from kcontrol.effects import Op, Znode
-from kcontrol.events import BrokerStartup, RegisterBrokerAndReelect
-from kcontrol.generations import LISTENERS
-from kcontrol.model import PartitionReplica, TopicPartition
-from kcontrol.runtime.driver import Driver, Thread
-from kcontrol.runtime.journal import Record
-from kcontrol.sim.process import THREADS
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
-from kcontrol.znodes import BrokerEndpoint
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.controller.handlers import design_of
+from kcontrol.core import effects as fx
+from kcontrol.core import znodes
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.controller_rules import LISTENERS
+from kcontrol.core.effects import Op, Znode
+from kcontrol.core.events import BrokerStartup, RegisterBrokerAndReelect
+from kcontrol.core.model import PartitionReplica, TopicPartition
+from kcontrol.core.znodes import BrokerEndpoint
+from kcontrol.driver.driver import Driver, Thread
+from kcontrol.journal.journal import Record
 from tests.conformance.values import CannotPlay, look_up
 
 Case = dict[str, Any]
 
 THREAD = "controller"
-CONTROLLERS_THREADS = {design: tuple(name for name, room, _ in rows if room == THREAD) for design, rows in THREADS.items()}
 STEPS_LIMIT = 50_000
 
 CONFIG: dict[str, tuple[str, Any]] = {
@@ -55,7 +54,7 @@ class Stage:
         self.given = given = case["given"]
         self.world = World(_settings(case["version"], given))
         self.rules = self.world.settings.rules()
-        self.threads = CONTROLLERS_THREADS[self.rules.design]
+        self.threads = tuple(row.name for row in design_of(self.rules).threads if row.context_name == THREAD)
         self.unstarted: set[int] = set()
         self.cut_off: set[int] = set()  # their session has ended and their client library has not noticed
         self.surplus_callbacks: set[int] = (
@@ -135,9 +134,9 @@ class Stage:
 
     def _queue_watch_events(self) -> None:
         for n, p in self.world.processes.items():
-            while p.notices:
+            while p.notifications:
                 if self.loses_watch_events:
-                    p.notices.popleft()
+                    p.notifications.popleft()
                 else:
                     self.world.step(("deliver", n))
 
@@ -215,7 +214,7 @@ class Stage:
         if written.error:
             raise CannotPlay(f"broker {broker} cannot write {ops[0].path}: {written.error}")
         done = [[op.kind, op.path, op.data, v, op.ephemeral] for op, v in zip(ops, written.versions, strict=True)]
-        driver.log("write", None, ops=done, zxid=written.zxid, error=None, fence=-1)
+        driver.log("write", None, ops=done, zxid=written.zxid, error=None, epoch_zk_version=-1)
         self.world._notify(before)  # what `World.step` does after an action; this write is none
         self._queue_watch_events()
 
@@ -231,10 +230,10 @@ def written_by(thread: Thread) -> frozenset[str]:
     waiting = thread.waits_for
     if waiting is None:
         return frozenset()
-    match waiting.parts[len(waiting.so_far)]:
+    match waiting.parts[len(waiting.partial_results)]:
         case fx.Transaction(ops):
             written = ops
-        case fx.Writes(transactions):
+        case fx.FencedTransactions(transactions):
             written = tuple(op for ops in transactions for op in ops)
         case fx.Commit(changes):
             return frozenset(
@@ -257,7 +256,7 @@ def _settings(release: str, given: Case) -> Settings:
         look_up(CONFIG, "config", name)
     for name, (key, default) in CONFIG.items():
         try:
-            config = config.but(key, asked.get(name, default))
+            config = config.with_setting(key, asked.get(name, default))
         except ValueError:
             if asked.get(name, default) != default:
                 raise CannotPlay(f"brokers have no setting {key} yet") from None

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import Any
 
-from kcontrol.model import PartitionReplica, PartitionState, ReplicaAssignment, TopicPartition
+from kcontrol.core.model import PartitionReplica, PartitionState, ReplicaAssignment, TopicPartition
 
 
 class CannotPlay(Exception):

@@ -6,10 +6,10 @@ import random
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from kcontrol.config import BrokerConfig
-from kcontrol.replica.log import ReplicaLog
-from kcontrol.sim import acts, data
-from kcontrol.sim.world import Action, World
+from kcontrol.broker.log import ReplicaLog
+from kcontrol.cluster import actions, data_plane
+from kcontrol.cluster.world import Action, World
+from kcontrol.core.broker_configs import BrokerConfig
 from tests.core.support import T0, cluster, stored
 
 UNCLEAN = BrokerConfig(unclean_leader_election_enable=True)
@@ -34,23 +34,23 @@ def fetch(world: World, *followers: int) -> None:
 
 def log(world: World, broker: int) -> ReplicaLog:
     """The log of t-0 on a broker, dead or alive."""
-    return data.replicas(world)[broker][T0]
+    return data_plane.replicas(world)[broker][T0]
 
 
 def values(world: World) -> dict[int, str]:
     """What each replica holds, by broker, as one text."""
-    return {n: " ".join(r.value for r in found[T0].records) for n, found in data.replicas(world).items() if T0 in found}
+    return {n: " ".join(r.value for r in found[T0].records) for n, found in data_plane.replicas(world).items() if T0 in found}
 
 
 def high_watermarks(world: World) -> dict[int, int]:
     """The high watermark of each replica, by broker."""
-    return {n: found[T0].high_watermark for n, found in data.replicas(world).items() if T0 in found}
+    return {n: found[T0].high_watermark for n, found in data_plane.replicas(world).items() if T0 in found}
 
 
 def without(world: World, *kinds: str) -> None:
     """Runs until nothing routine is left but actions of these kinds, or of a kind and a broker, as in `fetch 3`."""
     for _ in range(10_000):
-        left = [a for a in acts.routine(world) if a[0] not in kinds and f"{a[0]} {a[1]}" not in kinds]
+        left = [a for a in actions.routine_actions(world) if a[0] not in kinds and f"{a[0]} {a[1]}" not in kinds]
         if not left:
             return
         world.step(left[0])
@@ -58,7 +58,7 @@ def without(world: World, *kinds: str) -> None:
 
 
 def lost_by_unclean_election(**settings: Any) -> World:
-    """Record 7 is on the leader alone when it dies, somebody outside the ISR takes over, and the old leader comes back."""
+    """Record 7 is only on the leader when the leader dies; a broker outside the ISR is elected, and the old leader restarts."""
     world = with_logs(config=UNCLEAN, **settings)
     for number in range(7):
         produce(world, str(number))
@@ -79,7 +79,7 @@ def lost_by_unclean_election(**settings: Any) -> World:
 
 
 def committed_and_not_heard_of(rule: str | None, **settings: Any) -> World:
-    """Both followers have record b, which is committed, and have not heard so. The leader dies, and one follows the other."""
+    """Both followers have the committed record b, but an old high watermark. The leader dies, and one follows the other."""
     world = with_logs(rule_changes={"truncate_to": rule} if rule else {}, **settings)
     produce(world, "a")
     world.run()
@@ -98,16 +98,18 @@ OFTEN = {"produce": 6, "start": 4, "thaw": 4, "kill": 1}
 def ways(world: World, rng: random.Random, slow: Collection[int]) -> list[Action]:
     """What may happen next: something routine, fetches of slow followers aside, or now and then a fault, often to a leader."""
     by_itself = [
-        a for a in acts.routine(world) if (a[0] != "fetch" or a[1] not in slow) and (a[0] != "expire" or a[1] in world.ghosts)
+        a
+        for a in actions.routine_actions(world)
+        if (a[0] != "fetch" or a[1] not in slow) and (a[0] != "expire" or a[1] in world.orphaned_sessions)
     ]
-    faults = [a for a in acts.faults(world) if a[0] != "fire"]
+    faults = [a for a in actions.fault_actions(world) if a[0] != "fire"]
     faults += [("thaw" if p.frozen else "freeze", n) for n, p in world.processes.items()]
     if by_itself and rng.random() > 0.1:
         return by_itself[:3]
     kinds = sorted({action[0] for action in faults})
     kind = rng.choice([kind for kind in kinds for _ in range(OFTEN.get(kind, 1))])
     chosen = [action for action in faults if action[0] == kind]
-    leading = [action for action in chosen if kind == "kill" and world.processes[action[1]].driver.broker.leads(T0)]
+    leading = [action for action in chosen if kind == "kill" and world.processes[action[1]].driver.broker.is_leader(T0)]
     return leading or chosen
 
 

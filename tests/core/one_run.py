@@ -5,8 +5,8 @@ Usage: `python -m tests.core.one_run SEED` writes the journal to standard output
 
 import sys
 
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
 from tests.core.support import ALL_FAULTS, TOPICS, journal_bytes, walk
 
 if __name__ == "__main__":

@@ -7,21 +7,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kcontrol.broker.context import BrokerContext
+from kcontrol.cluster import actions
+from kcontrol.cluster.run_settings import FAULTS, Settings
+from kcontrol.cluster.world import Action, World
 from kcontrol.controller.context import ControllerContext
-from kcontrol.effects import Append, Ask, Handler, LogBatch, Op
-from kcontrol.events import Event
-from kcontrol.generations import KAFKA_2_8
-from kcontrol.model import TopicPartition
-from kcontrol.replica.context import BrokerContext
-from kcontrol.runtime.driver import Driver, Thread
-from kcontrol.runtime.journal import Journal, Record, RecordId, to_line
-from kcontrol.runtime.zk_memory import MemoryZooKeeper
-from kcontrol.runtime.zookeeper import Written
-from kcontrol.sim import acts
-from kcontrol.sim.invariants import stored as states
-from kcontrol.sim.search import Found
-from kcontrol.sim.settings import FAULTS, Settings
-from kcontrol.sim.world import Action, World
+from kcontrol.controller.handlers import design_of
+from kcontrol.core.controller_rules import KAFKA_2_8
+from kcontrol.core.effects import Append, Handler, LogBatch, Op, SendToController
+from kcontrol.core.events import Event
+from kcontrol.core.model import PartitionState, TopicPartition
+from kcontrol.driver.driver import Driver, Thread
+from kcontrol.journal.journal import Journal, Record, RecordId, to_line
+from kcontrol.search.invariants import stored as states
+from kcontrol.search.search import SearchResult
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+from kcontrol.zookeeper.port import WriteResult
 
 TOPICS = {"t": ((1, 2, 3), (2, 3, 1)), "u": ((3, 1),)}
 LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
@@ -47,7 +48,7 @@ def cluster(topics: Mapping[str, Any] = TOPICS, **settings: Any) -> World:
 def until(world: World, happens: Callable[[World], bool]) -> None:
     """Takes routine steps until something is so; it is an error if the world falls quiet before."""
     while not happens(world):
-        following = next(acts.routine(world), None)
+        following = next(actions.routine_actions(world), None)
         assert following is not None, "the cluster fell quiet before that"
         world.step(following)
 
@@ -55,7 +56,7 @@ def until(world: World, happens: Callable[[World], bool]) -> None:
 def alone(world: World, broker: int, happens: Callable[[World], bool]) -> None:
     """Takes the routine steps of one broker only, until something is so; it is an error if it has none left before."""
     while not happens(world):
-        mine = [action for action in acts.routine(world) if action[0] in LOCAL and action[1] == broker]
+        mine = [action for action in actions.routine_actions(world) if action[0] in LOCAL and action[1] == broker]
         assert mine, f"broker {broker} has nothing left to do before that"
         world.step(mine[0])
 
@@ -84,7 +85,7 @@ def journal_bytes(records: Sequence[Record]) -> bytes:
 
 def scenario(world: World, found: str = "") -> str:
     """The whole run as Python that can be pasted."""
-    return Found(0, world.settings, found, (), tuple(world.done)).scenario()
+    return SearchResult(0, world.settings, found, (), tuple(world.done)).scenario()
 
 
 def differences(left: Any, right: Any, path: str = "") -> Iterator[str]:
@@ -96,6 +97,13 @@ def differences(left: Any, right: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {left!r} is not {right!r}"
 
 
+def full_counts(ctx: ControllerContext) -> tuple[int, int]:
+    """Return the numbers of Offline and of imbalanced partitions as a scan over all partitions finds them."""
+    going, states = ctx.topics_with_deletion_started, ctx.partition_states
+    offline = sum(state is PartitionState.OFFLINE and tp.topic not in going for tp, state in states.items())
+    return offline, sum(map(ctx.is_imbalanced, ctx.assignments))
+
+
 # ---------------------------------------------------------------- random walks
 
 
@@ -105,8 +113,7 @@ def choose(world: World, rng: random.Random, faulty: float = 0.15) -> Action:
     faults: dict[str, list[Action]] = {}
     for action in world.actions():
         kind = action[0]
-        is_routine = acts.ACTIONS[kind].routine and (kind != "expire" or action[1] in world.ghosts)
-        (by_kind if is_routine else faults).setdefault(kind, []).append(action)
+        (by_kind if action.routine or kind == "fire" else faults).setdefault(kind, []).append(action)
     frozen = [n for n, p in world.processes.items() if p.frozen]
     faults["thaw"] = [("thaw", n) for n in frozen]
     faults["freeze"] = [("freeze", n) for n in world.processes if n not in frozen]
@@ -146,7 +153,7 @@ class Spy:
         self.calls.append(("children", tuple(paths), watch))
         return self.client.children(paths, watch)
 
-    def write(self, transactions: Sequence[tuple[Op, ...]]) -> list[Written]:
+    def write(self, transactions: Sequence[tuple[Op, ...]]) -> list[WriteResult]:
         self.calls.append(("write", tuple(tuple((op.kind, op.path) for op in ops) for ops in transactions)))
         return self.client.write(transactions)
 
@@ -155,7 +162,7 @@ class Spy:
 
 
 class Post:
-    """An outbox that keeps what a driver hands over."""
+    """An outbox that keeps the requests and responses of a driver."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[Any, ...]] = []
@@ -166,7 +173,7 @@ class Post:
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
         self.sent.append(("close_channels", brokers))
 
-    def ask(self, driver: Driver, question: Ask, record: RecordId) -> None:
+    def send_to_controller(self, driver: Driver, question: SendToController, record: RecordId) -> None:
         self.sent.append(("ask", question.api, question.body))
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
@@ -193,7 +200,7 @@ Story = Callable[[Any], Handler]
 class Bench:
     """One driver, broker 1, on an empty ZooKeeper in memory. Its handlers are the test's own generators.
 
-    `calls` is what has reached ZooKeeper, `post` what was handed over, `hand` an outside hand's session.
+    `calls` has the calls to ZooKeeper, `post` the calls to the outbox, and `hand` is a session of a client outside the brokers.
     """
 
     def __init__(self, threads: Mapping[str, str | None] | None = None, **rule_changes: Any) -> None:
@@ -204,8 +211,8 @@ class Bench:
         self.journal, self.post = Journal(), Post()
         self.journal.add(0, 0, "start", None, 0, {"broker": 1, "incarnation": 1})
         self.stories: dict[str, Story] = {}
-        rules = KAFKA_2_8.but(**rule_changes)
-        contexts = ControllerContext(1, rules), BrokerContext(1, rules)
+        rules = KAFKA_2_8.with_changes(**rule_changes)
+        contexts = ControllerContext(1, rules, design_of(rules)), BrokerContext(1, rules)
         rooms = {"controller": contexts[0]}
         named = (threads or {"controller": None}).items()
         made = [Thread(name, rooms.get(name, contexts[1]), self._handle, lock) for name, lock in named]
@@ -242,7 +249,7 @@ class Bench:
         return answers
 
     def outside(self, *ops: Op) -> None:
-        """An outside hand writes, each operation by itself."""
+        """Write as a client outside the brokers, each operation in a transaction of its own."""
         for op in ops:
             (written,) = self.hand.write([(op,)])
             assert written.error is None, f"{op.path}: {written.error}"

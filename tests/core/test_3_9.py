@@ -1,4 +1,4 @@
-"""3.9 in ZooKeeper mode: what leaders and controllers say to each other about an ISR, and what is told of deaths."""
+"""3.9 in ZooKeeper mode: AlterPartition between leaders and controllers, and the metadata after a broker's death."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kcontrol.events import AlterIsrReceived, AlterIsrResponse, ReplicaCaughtUp
-from kcontrol.model import RECOVERED, RECOVERING, LeaderAndIsr, TopicPartition
-from kcontrol.sim import acts
-from kcontrol.sim.world import World
+from kcontrol.cluster import actions
+from kcontrol.cluster.world import World
+from kcontrol.core.events import AlterIsrReceived, AlterIsrResponse, ReplicaCaughtUp
+from kcontrol.core.model import RECOVERED, RECOVERING, LeaderAndIsr, TopicPartition
 from tests.core.support import T0, cluster, of_kind, states, until
 from tests.core.test_broker import Broker
 
@@ -31,7 +31,7 @@ def alter(world: World, leader: int, value: LeaderAndIsr) -> Any:
 
 @pytest.mark.parametrize(("release", "marks"), [("2.8", [RECOVERED] * 3), ("3.9", [RECOVERING, RECOVERING, RECOVERED])])
 def test_a_leader_that_was_elected_uncleanly_is_marked_until_it_changes_the_isr(release: str, marks: list[int]) -> None:
-    """The mark is set by the unclean election, outlives clean ones, and goes when the leader takes somebody in (KIP-704).
+    """An unclean election sets the mark, clean elections keep it, and an ISR expansion removes it (KIP-704).
 
     The other party: golden unclean-allowed of 3.9.1. Source: Election.leaderForOffline, LeaderAndIsr.newLeaderAndIsr (3.9).
     """
@@ -47,8 +47,8 @@ def test_a_leader_that_was_elected_uncleanly_is_marked_until_it_changes_the_isr(
 
 
 @pytest.mark.parametrize(("release", "live"), [("2.8", {1, 2}), ("3.9", {1})])
-def test_a_death_is_told_though_a_partition_has_no_leader(release: str, live: set[int]) -> None:
-    """Since 3.1 what counts is whether anything was said to brokers, and not whether anything had to be decided (KAFKA-13225).
+def test_metadata_about_a_death_is_sent_even_with_a_leaderless_partition(release: str, live: set[int]) -> None:
+    """Since 3.1 UpdateMetadata is sent if no other request was sent, even if a partition had to be decided (KAFKA-13225).
 
     Source: KafkaController.onReplicasBecomeOffline (2.8, 3.9).
     """
@@ -59,8 +59,8 @@ def test_a_death_is_told_though_a_partition_has_no_leader(release: str, live: se
     assert world.processes[1].driver.broker.live_brokers == live
 
 
-def test_a_leader_that_asks_for_an_unknown_partition_is_told_so() -> None:
-    """A partition that the controller does not know is answered with UNKNOWN_TOPIC_OR_PARTITION.
+def test_alter_partition_of_an_unknown_partition_gets_an_error() -> None:
+    """For a partition that the controller does not know the response is UNKNOWN_TOPIC_OR_PARTITION.
 
     Source: KafkaController.tryProcessAlterPartition (3.9).
     """
@@ -83,7 +83,7 @@ def test_a_leader_that_asks_for_an_unknown_partition_is_told_so() -> None:
     ],
 )
 def test_what_a_leader_cannot_have_is_said_without_a_write(changes: dict[str, Any], answer: str) -> None:
-    """Whoever knows more than the controller, or less, or wants a broker that does not live, is told so, and nothing is written.
+    """A request with a newer epoch, an older epoch or a dead broker gets its error, and nothing is written.
 
     Source: KafkaController.tryProcessAlterPartition (3.9).
     """
@@ -93,8 +93,8 @@ def test_what_a_leader_cannot_have_is_said_without_a_write(changes: dict[str, An
     assert dict(states(world))[T0] == before
 
 
-def test_what_is_so_already_is_answered_to_whoever_knows_an_older_version() -> None:
-    """A leader whose wish has been written before is told the present value, though it names the version before that.
+def test_an_isr_that_is_written_already_is_accepted_with_an_older_version() -> None:
+    """A leader whose ISR was written before gets the present value, although its request names the previous version.
 
     Source: LeaderAndIsr.equalsAllowStalePartitionEpoch (3.9).
     """
@@ -105,7 +105,7 @@ def test_what_is_so_already_is_answered_to_whoever_knows_an_older_version() -> N
 
 @pytest.mark.parametrize(("release", "takes_in"), [("2.8", True), ("3.9", False)])
 def test_a_follower_that_its_leader_takes_for_dead_stays_out(release: str, takes_in: bool) -> None:
-    """A broker that is back has to wait until its leader has heard that it lives; in 2.8 it could enter the ISR before (KIP-841).
+    """A restarted broker enters the ISR only after its leader knows its registration; in 2.8 it could enter before (KIP-841).
 
     Source: Partition.isReplicaIsrEligible (3.9).
     """
@@ -118,10 +118,10 @@ def test_a_follower_that_its_leader_takes_for_dead_stays_out(release: str, takes
     while (1, 3) in world.network.channels:
         world.step(("request", 1, 3))
     fetch = ("fetch", 3, "t-0")
-    assert (fetch in acts.routine(world)) is takes_in
+    assert (fetch in actions.routine_actions(world)) is takes_in
     while (1, 2) in world.network.channels:
         world.step(("request", 1, 2))
-    assert fetch in acts.routine(world)
+    assert fetch in actions.routine_actions(world)
 
 
 @pytest.mark.parametrize(("answer", "pending", "asks"), [("INELIGIBLE_REPLICA", (), 1), ("NOT_CONTROLLER", (1, 2, 3), 2),
@@ -135,12 +135,12 @@ def test_a_leader_gives_up_asks_again_or_waits(answer: str, pending: tuple[int, 
     broker.hear(ReplicaCaughtUp(T0, 3))
     broker.hear(AlterIsrResponse("NONE", ((T0, answer),)))
     assert broker.driver.broker.hosted[T0].pending_isr == pending
-    assert len(broker.records("ask")) == asks
+    assert len(broker.records("to_controller")) == asks
 
 
 @pytest.mark.parametrize(("release", "leader", "asked"), [("2.8", 3, 1), ("3.9", -1, 1)])
-def test_a_leader_that_says_goodbye_can_take_nobody_in(release: str, leader: int, asked: int) -> None:
-    """The ISR that it asks for names itself, and whoever is shutting down is not live: it ends with nobody to hand over to.
+def test_a_leader_that_shuts_down_cannot_expand_its_isr(release: str, leader: int, asked: int) -> None:
+    """The requested ISR names the broker itself, and a broker that shuts down is not live: no other leader is possible.
 
     It asks once, though its follower fetches on. Source: KafkaController.tryProcessAlterPartition, liveBrokerIds (3.9).
     """
@@ -152,6 +152,6 @@ def test_a_leader_that_says_goodbye_can_take_nobody_in(release: str, leader: int
     world.step(("start", 3))
     before = len(world.journal.records)
     world.run()
-    assert len([r for r in of_kind(world, "ask", before) if r.fields["api"] == "AlterIsr"]) == asked
+    assert len([r for r in of_kind(world, "to_controller", before) if r.fields["api"] == "AlterIsr"]) == asked
     assert 2 not in world.processes
     assert dict(states(world))[T0].leader == leader

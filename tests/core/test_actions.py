@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kcontrol.errors import UserError
-from kcontrol.sim.acts import ACTIONS, form
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER
+from kcontrol.cluster.actions import ACTIONS, form
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.core.errors import UserError
+from kcontrol.core.znodes import CONTROLLER
 from tests.core.support import ALL_FAULTS, T0, TOPICS, cluster, journal_bytes, of_kind, until, walk
 from tests.parts import ROOT
 
@@ -118,24 +118,24 @@ def test_what_cannot_happen_is_refused_and_changes_nothing(action: Any) -> None:
     assert str(problem.value).endswith(".")
 
 
-def test_an_unknown_action_is_told_which_there_are() -> None:
-    """The refusal of an unknown action lists the form of every kind there is."""
+def test_the_error_of_an_unknown_action_lists_the_kinds() -> None:
+    """The error of an unknown action lists the form of every kind."""
     with pytest.raises(UserError) as problem:
         World().step(("dance", 1))
     assert [kind for kind in ACTIONS if form(kind) not in str(problem.value)] == []
 
 
-def test_an_impossible_action_is_told_what_is_possible() -> None:
-    """The refusal of an action that cannot happen now lists what can."""
+def test_the_error_of_an_impossible_action_lists_the_possible_actions() -> None:
+    """The error of an action that is not possible now lists the possible actions."""
     world = cluster(faults=("kill",))
-    with pytest.raises(UserError, match=r"cannot happen now; what can is .*\('kill', 1\), \('kill', 2\), \('kill', 3\)"):
+    with pytest.raises(UserError, match=r"is not possible now; possible actions: .*\('kill', 1\), \('kill', 2\), \('kill', 3\)"):
         world.step(("thaw", 1))
-    with pytest.raises(UserError, match="what can is nothing"):
-        World(Settings(faults=())).step(("thaw", 1))
+    with pytest.raises(UserError, match="possible actions: none"):
+        World(Settings(faults=())).step(("deliver", 1))
 
 
-def test_a_malformed_action_is_told_its_form() -> None:
-    """The refusal of an action with other words than its kind has shows that kind's form."""
+def test_the_error_of_a_malformed_action_names_its_form() -> None:
+    """The error of an action with wrong arguments shows the form of its kind."""
     with pytest.raises(UserError, match=r"does not have the form \('lose', sender, receiver\)"):
         cluster().step(("lose", 1))
 
@@ -163,7 +163,7 @@ def test_a_frozen_broker_does_nothing(frozen: int) -> None:
     assert [r.kind for r in world.journal.records[since:] if r.id.node == frozen] == []
     world.step(("thaw", frozen))
     world.run()
-    assert world.processes[3].driver.broker.hosted[T0].value.isr == (1, 3)
+    assert world.processes[3].driver.broker.hosted[T0].leadership.isr == (1, 3)
 
 
 def test_an_answer_waits_for_a_frozen_broker() -> None:
@@ -174,17 +174,18 @@ def test_an_answer_waits_for_a_frozen_broker() -> None:
     world.step(("freeze", 2))
     world.run()
     held = world.processes[2].driver.broker.hosted[T0]
-    assert (held.value.isr, held.pending_isr) == ((2, 3), (2,))
+    assert (held.leadership.isr, held.pending_isr) == ((2, 3), (2,))
     assert [item.event.name for item in world.processes[2].driver.threads["requests"].queue.waiting] == ["AlterIsrResponse"]
     world.step(("thaw", 2))
     world.step(("begin", 2, "requests"))
-    assert world.processes[2].driver.broker.hosted[T0].value.isr == (2,)
+    assert world.processes[2].driver.broker.hosted[T0].leadership.isr == (2,)
 
 
 def test_faults_are_offered_only_if_the_settings_say_so() -> None:
-    """`actions()` of a cluster offers the faults of its settings and no other, though each can be asked for."""
+    """`actions()` of a cluster at rest offers the faults of its settings and no other, none of which goes on by itself."""
     for fault in ("kill", "expire", "term", "freeze", "shrink"):
-        assert {action[0] for action in cluster(faults=(fault,)).actions()} - {"fire"} == {fault}
+        offered = cluster(faults=(fault,)).actions()
+        assert {action[0] for action in offered} - {"fire"} == {fault} and not any(action.routine for action in offered)
     assert ("thaw", 2) not in cluster(faults=("freeze", "thaw")).actions()
     world = cluster(faults=("start", "create_topic", "delete_controller"))
     assert {action[0] for action in world.actions()} - {"fire"} == {"delete"}
@@ -222,7 +223,7 @@ def test_run_goes_on_until_nothing_routine_is_left() -> None:
     assert world.run() == 0
     world.step(("create_topic", "t", TOPICS["t"]))
     before = len(world.done)
-    with pytest.raises(RuntimeError, match="not quiet after 3 steps"):
+    with pytest.raises(RuntimeError, match="left after 3 steps"):
         world.run(limit=3)
     assert world.run() == len(world.done) - before - 3
     assert not any(action[0] in ALL_FAULTS for action in world.done[before:])

@@ -1,4 +1,4 @@
-"""A journal keeps batches of records that nobody has looked at as columns; whoever looks cannot tell."""
+"""A journal keeps unread batches of records as columns; a reader gets equal records."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kcontrol.runtime.journal import Journal, Record, RecordId, Spelled
+from kcontrol.journal.journal import Journal, Record, RecordId, RecordParts
 
 
-def spell(text: str, number: int) -> Spelled:
+def spell(text: str, number: int) -> RecordParts:
     """A row as a record; it is caused by the first record of all."""
-    return Spelled(text, RecordId(1, 1, 1), {"number": number})
+    return RecordParts(text, RecordId(1, 1, 1), {"number": number})
 
 
 class Scribe:
@@ -27,7 +27,7 @@ class Scribe:
         self._expect(node, kind, None, len(self.expected), {"plain": kind})
         assert id == self.expected[-1].id
 
-    def batch(self, words: Sequence[str], node: int = 1, spell: Callable[..., Spelled] = spell) -> None:
+    def batch(self, words: Sequence[str], node: int = 1, spell: Callable[..., RecordParts] = spell) -> None:
         """A record for each word."""
         at_ms = len(self.expected)
         self.journal.add_batch(node, 1, at_ms, spell, (tuple(words), range(len(words))))
@@ -59,7 +59,7 @@ CHAPTERS: list[Callable[[Scribe], None]] = [
 
 
 def written(looked_at_after: int | None = None) -> Scribe:
-    """All chapters, somebody having read everything after so many of them."""
+    """Write all chapters, and read every record after the given number of them."""
     scribe = Scribe()
     for number, chapter in enumerate(CHAPTERS):
         if number == looked_at_after:
@@ -137,11 +137,11 @@ def test_a_copy_with_batches_shares_nothing_that_changes(looked_at_after: int | 
         assert journal.records == twin.records == [*scribe.expected, *journal.since(LENGTH)]
 
 
-def test_nobody_spells_out_what_nobody_reads() -> None:
-    """Records are spelled out from the entry on in which one is asked for, once each; those before are left alone."""
+def test_unread_batches_make_no_records() -> None:
+    """A read makes the records from its entry on, once each; earlier entries stay columns."""
     spelled = list[str]()
 
-    def noting(text: str, number: int) -> Spelled:
+    def noting(text: str, number: int) -> RecordParts:
         spelled.append(text)
         return spell(text, number)
 

@@ -6,10 +6,16 @@ from typing import Any
 
 import pytest
 
-from kcontrol.controller.context import apply_learn
-from kcontrol.controller.requests import LeaderAndIsrPartition, StopReplicaPartition, UpdateMetadataPartition
-from kcontrol.effects import Learn, Op
-from kcontrol.events import (
+from kcontrol.broker.context import HostedPartition
+from kcontrol.broker.handlers import handle
+from kcontrol.controller.context import apply_update
+from kcontrol.controller.request_batch import (
+    LeaderAndIsrPartition,
+    StopReplicaPartition,
+    UpdateMetadataPartition,
+)
+from kcontrol.core.effects import Op, UpdateContext
+from kcontrol.core.events import (
     AlterIsrResponse,
     Event,
     LeaderAndIsrRequest,
@@ -19,11 +25,9 @@ from kcontrol.events import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from kcontrol.lab import answers, exercises
-from kcontrol.model import LeaderAndIsr, TopicPartition
-from kcontrol.replica.context import HostedPartition
-from kcontrol.replica.handlers import handle
-from kcontrol.runtime.journal import RecordId
+from kcontrol.core.model import LeaderAndIsr, TopicPartition
+from kcontrol.journal.journal import RecordId
+from kcontrol.lab.exercises import answers, exercises
 from tests.core.support import T0, T1, Bench, cluster, stored
 
 LED = LeaderAndIsr(1, (1, 2), 4, 7, 2)
@@ -36,18 +40,18 @@ class Broker(Bench):
         super().__init__({"requests": None})
         self.driver.threads["requests"].handle = handle
         for field, value in (("broker_epoch", 50), ("controller_epoch", 2), ("controller_id", 9)):
-            apply_learn(self.driver.broker, Learn(field, value))
-        apply_learn(self.driver.broker, Learn("hosted", {T0: HostedPartition(LED, (1, 2, 3))}))
+            apply_update(self.driver.broker, UpdateContext(field, value))
+        apply_update(self.driver.broker, UpdateContext("hosted", {T0: HostedPartition(LED, (1, 2, 3))}))
 
     def hear(self, event: Event) -> Any:
-        """Handles one event; returns what was handed over last, if anything."""
+        """Handle one event and return the last call to the outbox, if there is one."""
         self.driver.enqueue(event, None, "requests")
         self.driver.begin("requests")
-        assert self.records("fail") == []
+        assert self.records("handler_error") == []
         return self.post.sent[-1] if self.post.sent else None
 
     def request(self, kind: type, partitions: dict[TopicPartition, Any], **header: Any) -> Any:
-        """Hears a request of controller 3, by default with valid epochs, and returns the body of the answer."""
+        """Handle a request of controller 3, by default with valid epochs, and return the body of the response."""
         head = {
             "correlation_id": "3.1-1",
             "request": RecordId(3, 1, 1),
@@ -122,7 +126,7 @@ def test_a_leader_epoch_must_be_newer() -> None:
         answer = broker.request(LeaderAndIsrRequest, {T0: broker.told(2, leader_epoch), T1: broker.told(3, 0)})
         assert answer == {"error": "NONE", "errors": {T0: error} if error else {}}
         hosted = broker.driver.broker.hosted
-        assert (hosted[T0].value.leader, hosted[T1].value.leader) == (1 if error else 2, 3)
+        assert (hosted[T0].leadership.leader, hosted[T1].leadership.leader) == (1 if error else 2, 3)
 
 
 def test_a_broker_hosts_only_what_is_assigned_to_it() -> None:
@@ -172,7 +176,7 @@ class WithoutDirectory(Broker):
         self.go("requests")
 
 
-def test_a_failed_directory_is_told_through_zookeeper() -> None:
+def test_a_failed_directory_is_notified_through_zookeeper() -> None:
     """The broker stops serving what was there and leaves a numbered znode with its id, as `propagateLogDirEvent` does.
 
     Source: ReplicaManager.handleLogDirFailure, KafkaZkClient.propagateLogDirEvent (2.8).
@@ -184,8 +188,24 @@ def test_a_failed_directory_is_told_through_zookeeper() -> None:
     assert broker.records("write")[-1].fields["ops"] == [["create", path, b'{"version":1,"broker":1,"event":1}', 0, False]]
 
 
+def test_a_directory_fails_for_a_replica_that_is_not_hosted() -> None:
+    """Of the partitions in a failed directory the broker forgets those that it hosts; where it hosts none, it records no change.
+
+    Source: ReplicaManager.handleLogDirFailure (2.8), which takes the partitions of `onlinePartitionsIterator`.
+    """
+    broker = Broker()
+    broker.outside(Op("create", "/log_dir_event_notification"))
+    for partitions, hosted in (((T1,), {T0}), ((T0, T1), set())):
+        before = len(broker.records("update"))
+        broker.driver.enqueue(LogDirFailure(partitions), None, "requests")
+        broker.go("requests")
+        assert broker.records("handler_error") == [] and set(broker.driver.broker.hosted) == hosted
+        changed = [record.fields for record in broker.records("update")[before:] if record.fields["field"] == "hosted"]
+        assert [fields["remove"] for fields in changed] == ([] if hosted else [(T0,)])
+
+
 def test_a_replica_without_its_directory_is_a_storage_error() -> None:
-    """LeaderAndIsr and StopReplica answer KAFKA_STORAGE_ERROR for it, whatever its epoch, and treat the others as ever.
+    """LeaderAndIsr and StopReplica respond KAFKA_STORAGE_ERROR for it with any epoch, and handle other partitions normally.
 
     Source: HostedPartition.Offline in ReplicaManager.becomeLeaderOrFollower and stopReplicas (2.8).
     """
@@ -211,7 +231,7 @@ def test_an_old_controller_is_refused_before_a_directory_is_looked_at() -> None:
 
 @pytest.mark.parametrize("data", [False, True])
 def test_the_controller_asks_and_moves_the_leader(data: bool) -> None:
-    """It is told of the directory, asks by LeaderAndIsr, hears a storage error, and elects another leader from the ISR.
+    """The controller sends LeaderAndIsr after the notification, gets a storage error, and elects another leader from the ISR.
 
     After a restart the directory is back, and the broker returns to the ISR. Source: KIP-112; reference 11.4.
     """
@@ -232,7 +252,7 @@ def test_before_1_0_a_broker_dies_with_its_directory() -> None:
     """A storage error halts the process (`Runtime.halt` in ReplicaManager, 0.8.1); its session lives on until it expires."""
     world = cluster({"t": ((1, 2, 3),)}, brokers=(3, 1, 2), release="0.8.1")
     world.step(("fail_log_dir", 1, "t-0"))
-    assert (1 in world.processes, 1 in world.ghosts) == (False, True)
+    assert (1 in world.processes, 1 in world.orphaned_sessions) == (False, True)
     world.run()
     assert stored(world)["t-0"][0] == 2
 
@@ -259,7 +279,7 @@ def test_a_leader_asks_for_the_larger_isr_once() -> None:
 
 
 def test_a_leader_asks_for_the_smaller_isr() -> None:
-    """A follower that lags is asked out of the ISR; the leader itself, a stranger and what it does not lead are not."""
+    """The leader requests an ISR without a lagging follower; itself, a non-member and foreign partitions change nothing."""
     broker = Broker()
     broker.hear(ReplicaLags(T0, 1))
     broker.hear(ReplicaLags(T0, 3))
@@ -271,9 +291,9 @@ def test_a_leader_asks_for_the_smaller_isr() -> None:
 
 
 def test_a_follower_asks_for_nothing() -> None:
-    """A broker that does not lead a partition does not ask for its ISR, whatever it hears."""
+    """A broker that does not lead a partition requests no ISR for it after any event."""
     broker = Broker()
-    apply_learn(broker.driver.broker, Learn("hosted", {T0: HostedPartition(LED._replace(leader=2), (1, 2, 3))}))
+    apply_update(broker.driver.broker, UpdateContext("hosted", {T0: HostedPartition(LED._replace(leader=2), (1, 2, 3))}))
     broker.hear(ReplicaCaughtUp(T0, 3))
     broker.hear(ReplicaLags(T0, 2))
     assert asked(broker) == []
@@ -299,12 +319,12 @@ def test_a_leader_takes_over_what_the_controller_has_written(answer: str) -> Non
     broker.hear(ReplicaCaughtUp(T0, 3))
     broker.hear(AlterIsrResponse("NONE", ((T0, told),)))
     held = broker.driver.broker.hosted[T0]
-    assert (held.value.isr, held.pending_isr) == (isr, pending)
-    assert held.value.zk_version == (8 if answer == "written" else 7)
+    assert (held.leadership.isr, held.pending_isr) == (isr, pending)
+    assert held.leadership.zk_version == (8 if answer == "written" else 7)
 
 
-def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
-    """A second answer, or one about a partition that is no longer hosted, leaves the broker as it is."""
+def test_an_unexpected_response_changes_nothing() -> None:
+    """A second response, or a response for a partition that is no longer hosted, changes nothing at the broker."""
     broker = Broker()
     for tp in (T0, T1):
         broker.hear(AlterIsrResponse("NONE", ((tp, LED._replace(isr=(1,))),)))

@@ -7,7 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kcontrol.controller.broker_order import in_order_of_champ, in_order_of_hashes
+from kcontrol.controller.earlier.scala_hash_order import in_order_of_hashes, order_of_the_caller, replica_hash
+from kcontrol.controller.replica_machine_order import in_order_of_champ
+from kcontrol.core.model import PartitionReplica, TopicPartition
 from tests.golden.test_golden import recorded
 
 
@@ -40,3 +42,32 @@ def test_the_order_since_2_6_is_that_of_scalas_own_group_by() -> None:
     listed = [[int(broker_id) for broker_id in line.split()] for line in lines]
     assert len(listed) == 2**9 - 1 + 3
     assert [(brokers, ours) for brokers in listed if (ours := in_order_of_champ(sorted(brokers))) != brokers] == []
+
+
+def test_the_hash_of_a_replica_is_that_of_kafkas_own_class() -> None:
+    """Each of 36 replicas has the hash of PartitionAndReplica of Kafka 0.10.2.2.
+
+    Source: tests/core/scala/ReplicaHashes.java, which printed the hashes with the jars of that release.
+    """
+    lines = (Path(__file__).parent / "scala" / "replica_hashes_0_10_2_2.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 36
+    for line in lines:
+        topic, partition, broker_id, hashed = line.split()
+        ours = replica_hash(PartitionReplica(TopicPartition(topic, int(partition)), int(broker_id)))
+        assert ours == int(hashed) & 0xFFFF_FFFF, line
+
+
+def test_replicas_of_a_set_of_more_than_four_are_not_walked_broker_by_broker() -> None:
+    """Where six replicas are alive those of a deleted topic leave in the recorded order, which is not broker by broker.
+
+    Source: the recording replica-hashes-deleted of Kafka 0.10.2.2.
+    """
+    transitions = recorded("more/0.10.2.2/replica-hashes-deleted")["steps"][3]["transitions"]
+    moves = [move for move in transitions if (move["machine"], move["to"]) == ("replica", "Offline")]
+    left = [PartitionReplica.parse(move["subject"]) for move in moves]
+    by_broker: dict[int, list[PartitionReplica]] = {}
+    for replica in sorted(left):
+        by_broker.setdefault(replica.broker_id, []).append(replica)
+    walked = [replica for group in order_of_the_caller(by_broker, (1, 2, 3, 4, 5), 6) for replica in group]
+    assert walked == left
+    assert [replica for group in order_of_the_caller(by_broker, (1, 2, 3, 4, 5), 4) for replica in group] != left

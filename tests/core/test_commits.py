@@ -1,4 +1,4 @@
-"""What a commit writes, remembers and records, change by change; and that it makes no difference when somebody reads it."""
+"""The writes, memory and records of a commit, change by change; the time of reading the journal makes no difference."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from typing import Any
 
 import pytest
 
-from kcontrol.controller.requests import RequestBatch
-from kcontrol.effects import Commit, Committed, Handler, Learn, Op, Refusal, Send, StateChange
-from kcontrol.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaState, TopicPartition
-from kcontrol.runtime.journal import Record
-from kcontrol.sim import acts
-from kcontrol.znodes import CONTROLLER_EPOCH, decode_state, encode_state, state_path
+from kcontrol.cluster import actions
+from kcontrol.controller.request_batch import RequestBatch
+from kcontrol.core.effects import Commit, CommitResult, FailedStateChange, Handler, Op, Send, StateChange, UpdateContext
+from kcontrol.core.model import (
+    LeaderAndIsr,
+    PartitionReplica,
+    PartitionState,
+    ReplicaState,
+    TopicPartition,
+)
+from kcontrol.core.znodes import CONTROLLER_EPOCH, decode_state, encode_state, state_path
+from kcontrol.journal.journal import Record
 from tests.core.support import T0, T1, U0, Bench, cluster
 
 NEW, ONLINE, OFFLINE = PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE
@@ -25,7 +31,7 @@ AFTER = LeaderAndIsr(2, (2, 3), 1, 0, 1)
 
 
 def bench(**rules: Any) -> Bench:
-    """A controller whose epoch is good, with state znodes of t-0, at version 0, and of t-1, which somebody has rewritten."""
+    """A controller with a valid epoch; the state znode of t-0 has version 0, that of t-1 was rewritten from outside."""
     made = Bench(**rules)
     made.outside(Op("create", CONTROLLER_EPOCH, b"1"), Op("create", "/brokers"), Op("create", "/brokers/topics"))
     for topic in "tuv":
@@ -35,24 +41,24 @@ def bench(**rules: Any) -> Bench:
     for tp in (T0, T1):
         made.outside(Op("create", state_path(tp), encode_state(BEFORE)))
     made.outside(Op("set", state_path(T1), encode_state(BEFORE)))
-    made.do(Learn("controller_epoch_zk_version", 0))
+    made.do(UpdateContext("controller_epoch_zk_version", 0))
     return made
 
 
 MIXED = (
     StateChange(T0, ONLINE, ONLINE, AFTER, "set", "preferred"),
-    Refusal(T0_ON_3, REPLICA_ONLINE, ReplicaState.NEW, "there is no such row", illegal=True),
+    FailedStateChange(T0_ON_3, REPLICA_ONLINE, ReplicaState.NEW, "there is no such row", illegal=True),
     StateChange(T1, OFFLINE, ONLINE, AFTER, "set", "offline"),
     StateChange(V0, OFFLINE, ONLINE, AFTER, "set", "offline"),
     StateChange(U0, NEW, ONLINE, AFTER, "create", "initialize"),
-    Refusal(U0, ONLINE, NEW, "nobody lives", illegal=False),
+    FailedStateChange(U0, ONLINE, NEW, "nobody lives", illegal=False),
     StateChange(T0_ON_1, REPLICA_ONLINE, REPLICA_OFFLINE, AFTER, None, "mark"),
 )
 
 
 def moves(bench: Bench) -> list[Record]:
     """What a commit has recorded."""
-    return bench.records("change", "lost", "refuse")
+    return bench.records("change", "conflict", "failed_change")
 
 
 def machine(change: Any, name: str) -> dict[str, Any]:
@@ -68,21 +74,21 @@ def test_changes_refusals_and_lost_races_come_in_the_order_of_the_commit(fenced:
     zxid = {tp: world.hand.read([state_path(tp)], False)[0].stat.mzxid for tp in (T0, U0)}  # type: ignore[union-attr]
     as_written = AFTER._replace(zk_version=1)
     expected = [
-        ("change", {"value": as_written, "write": "set", "rule": "preferred", "zxid": zxid[T0], "fence": fence}),
-        ("refuse", {"reason": "there is no such row", "illegal": True}),
-        ("lost", {"reason": "BadVersion", "rule": "offline"}),
-        ("refuse", {"reason": "NoNode", "illegal": False, "rule": "offline"}),
-        ("change", {"value": AFTER, "write": "create", "rule": "initialize", "zxid": zxid[U0], "fence": fence}),
-        ("refuse", {"reason": "nobody lives", "illegal": False}),
-        ("change", {"value": AFTER, "write": None, "rule": "mark"}),
+        ("change", {"leadership": as_written, "write": "set", "rule": "preferred", "zxid": zxid[T0], "epoch_zk_version": fence}),
+        ("failed_change", {"reason": "there is no such row", "illegal": True}),
+        ("conflict", {"reason": "BadVersion", "rule": "offline"}),
+        ("failed_change", {"reason": "NoNode", "illegal": False, "rule": "offline"}),
+        ("change", {"leadership": AFTER, "write": "create", "rule": "initialize", "zxid": zxid[U0], "epoch_zk_version": fence}),
+        ("failed_change", {"reason": "nobody lives", "illegal": False}),
+        ("change", {"leadership": AFTER, "write": None, "rule": "mark"}),
     ]
     names = ["replica" if isinstance(change.subject, PartitionReplica) else "partition" for change in MIXED]
     told = [(kind, machine(c, name) | fields) for c, name, (kind, fields) in zip(MIXED, names, expected, strict=True)]
     assert [(record.kind, record.fields) for record in moves(world)] == told
     numbers = [record.id.seq for record in moves(world)]
     assert numbers == list(range(numbers[0], numbers[0] + 7))
-    done = (MIXED[0]._replace(value=as_written), MIXED[4], MIXED[6])
-    assert answer == Committed(done, (T1,), ((V0, "NoNode"),))
+    done = (MIXED[0]._replace(leadership=as_written), MIXED[4], MIXED[6])
+    assert answer == CommitResult(done, (T1,), ((V0, "NoNode"),))
 
 
 def test_memory_and_znodes_have_what_was_done_and_nothing_else() -> None:
@@ -105,8 +111,8 @@ def test_a_broken_fence_leaves_memory_alone_and_says_what_was_tried() -> None:
     begun = world.records("begin")[-1].id
     tried = [[[kind, state_path(tp), encode_state(AFTER), None, False]] for kind, tp in (("set", T0), ("create", U0))]
     assert [(r.cause, r.fields["ops"]) for r in world.records("write")] == [(begun, ops) for ops in tried]
-    assert [(r.fields["error"], r.fields["fence"]) for r in world.records("write")] == [("BadVersion", 0)] * 2
-    assert [r.fields["error"] for r in world.records("thrown", "fail")] == ["ControllerMoved"] * 2
+    assert [(r.fields["error"], r.fields["epoch_zk_version"]) for r in world.records("write")] == [("BadVersion", 0)] * 2
+    assert [r.fields["error"] for r in world.records("exception", "handler_error")] == ["ControllerMoved"] * 2
 
 
 # ---------------------------------------------------------------- causes
@@ -119,8 +125,8 @@ def mark(source: PartitionState, target: PartitionState, tp: TopicPartition = T0
 
 OFF, STAYS, ON = mark(ONLINE, OFFLINE), mark(OFFLINE, OFFLINE), mark(OFFLINE, ONLINE)
 ELECTED = MIXED[0]
-REFUSED = Refusal(T0, OFFLINE, OFFLINE, "nobody lives")
-LOST = ELECTED._replace(value=AFTER._replace(zk_version=7))
+REFUSED = FailedStateChange(T0, OFFLINE, OFFLINE, "nobody lives")
+LOST = ELECTED._replace(leadership=AFTER._replace(zk_version=7))
 REPLICA = StateChange(T0_ON_1, REPLICA_ONLINE, REPLICA_OFFLINE)
 OTHER = mark(ONLINE, OFFLINE, T1)
 
@@ -146,7 +152,7 @@ def test_what_causes_a_move(name: str, together: bool) -> None:
     for _ in range(2):  # what an earlier handler did is no cause
         world.outside(Op("set", state_path(T0), encode_state(BEFORE)))
         version = world.hand.read([state_path(T0)], False)[0].stat.version  # type: ignore[union-attr]
-        now = tuple(c._replace(value=AFTER._replace(zk_version=version)) if c is ELECTED else c for c in changes)
+        now = tuple(c._replace(leadership=AFTER._replace(zk_version=version)) if c is ELECTED else c for c in changes)
         world.do(*([Commit(now)] if together else [Commit((change,)) for change in now]))
         begun = world.records("begin")[-1].id
         ids = [*(record.id for record in moves(world)[-len(changes) :]), begun]
@@ -156,10 +162,10 @@ def test_what_causes_a_move(name: str, together: bool) -> None:
 REQUESTS: list[tuple[list[Any], str]] = [
     ([], "begin"),
     ([()], "begin"),
-    ([(OFF, REFUSED), ()], "refuse"),
+    ([(OFF, REFUSED), ()], "failed_change"),
     ([(OFF, OTHER)], "change"),
     ([(OFF,), (STAYS,)], "change"),
-    ([(OFF, REFUSED)], "refuse"),
+    ([(OFF, REFUSED)], "failed_change"),
 ]
 
 
@@ -168,11 +174,11 @@ def test_what_causes_a_request(commits: list[Any], last: str) -> None:
     """The last record of the handler's machines, of whatever kind, or its beginning if they have done nothing."""
     world = bench()
     world.do(
-        Learn("controller_epoch", 1),
+        UpdateContext("controller_epoch", 1),
         *(Commit(changes) for changes in commits),
         Send(RequestBatch().fold(world.driver.controller)),
     )
-    before = world.records("begin", "change", "refuse")[-1]
+    before = world.records("begin", "change", "failed_change")[-1]
     assert (before.kind, world.records("send")[-1].cause) == (last, before.id)
 
 
@@ -190,7 +196,7 @@ def story(looks: Callable[[Bench], Any]) -> Bench:
         yield Commit(MIXED)
         looks(world)
         world.now_ms = 7
-        yield Learn("controller_epoch_zk_version", 9)
+        yield UpdateContext("controller_epoch_zk_version", 9)
         looks(world)
         yield Commit((REPLICA, OFF))
 
@@ -203,11 +209,11 @@ def story(looks: Callable[[Bench], Any]) -> Bench:
 
 
 def test_it_makes_no_difference_when_a_commit_is_read() -> None:
-    """Causes, times, fences and numbers are those of the commit, whether somebody reads it at once or when all is over."""
+    """Causes, times, fences and numbers are those of the commit, if the journal is read at once or at the end."""
     at_once, later = story(lambda world: world.journal.records), story(lambda world: None)
     from_here = story(lambda world: world.journal.since(len(world.journal) - 1))
     assert later.journal.records == at_once.journal.records == from_here.journal.records
-    fences = [(r.at_ms, r.fields["fence"]) for r in moves(later) if r.fields.get("write")]
+    fences = [(r.at_ms, r.fields["epoch_zk_version"]) for r in moves(later) if r.fields.get("write")]
     assert fences == [(5, 0), (5, 0)]
     assert [r.at_ms for r in moves(later)] == [0] * 2 + [5] * 7 + [7] * 2 + [9] * 2
 
@@ -236,7 +242,7 @@ def test_a_step_leaves_the_collector_as_it_was(
         if fails:
             raise ZeroDivisionError
 
-    monkeypatch.setitem(acts.ACTIONS, "freeze", acts.ACTIONS["freeze"]._replace(perform=perform))
+    monkeypatch.setitem(actions.ACTIONS, "freeze", actions.ACTIONS["freeze"]._replace(perform=perform))
     (gc.enable if is_on else gc.disable)()
     try:
         world.step(("freeze", 1))

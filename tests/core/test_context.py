@@ -12,19 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcontrol.controller.context import ControllerContext, apply_change, apply_learn
-from kcontrol.controller.resignation_steps import FORGOTTEN_AT_RESIGNATION
-from kcontrol.effects import Learn, StateChange
-from kcontrol.generations import KAFKA_2_8
-from kcontrol.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaAssignment, ReplicaState, TopicPartition
-from kcontrol.sim.snapshot import GIVEN, context
+from kcontrol.cluster.snapshot import CONSTANT, context
+from kcontrol.controller.context import ControllerContext, apply_state_change, apply_update
+from kcontrol.controller.failover_steps import CLEARED_AT_RESIGNATION
+from kcontrol.controller.handlers import design_of
+from kcontrol.core.controller_rules import KAFKA_2_8
+from kcontrol.core.effects import StateChange, UpdateContext
+from kcontrol.core.model import (
+    LeaderAndIsr,
+    PartitionReplica,
+    PartitionState,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
 from tests.core.support import ALL_FAULTS, T0, T1, Bench, cluster, walk
 from tests.parts import ROOT
 
 SNIPPET = """
 from kcontrol.controller.context import ControllerContext
-from kcontrol.model import LeaderAndIsr, PartitionState, ReplicaState, TopicPartition
-from kcontrol.replica.context import BrokerContext
+from kcontrol.core.model import LeaderAndIsr, PartitionState, ReplicaState, TopicPartition
+from kcontrol.broker.context import BrokerContext
 
 def decide(ctx: ControllerContext, broker: BrokerContext, tp: TopicPartition) -> int:
     {line}
@@ -65,9 +73,26 @@ def test_mypy_refuses_a_decider_that_writes_the_context(tmp_path: Path) -> None:
     assert [line for name, line in lines.items() if not said[name]] == ["print(ctx.leadership[tp])"]
 
 
+RIGHT = 'print(ctx.rules.last_isr_member == "stays if clean")'
+MISSPELT = [
+    'print(ctx.rules.last_isr_member == "stays if claen")',
+    'print(ctx.rules.design != "one event thraed")',
+    'rule: Literal["isr", "ar"] = since(("0.8.0", "isr"), ("0.8.2", "rr"), doc="Whose order decides.")',
+    'ElectionInput((1,), (1,), {1}, order="assignment")',
+]
+
+
+def test_mypy_refuses_a_misspelt_value_of_a_rule(tmp_path: Path) -> None:
+    """A value that the type of a rule does not name is an error of mypy's, in a comparison, in a row and as an argument."""
+    imports = "from typing import Literal; from kcontrol.core.rule_rows import since; "
+    imports += "from kcontrol.controller.leader_election import ElectionInput; "
+    said = typed(tmp_path, {f"rule_{number}": imports + line for number, line in enumerate((*MISSPELT, RIGHT))})
+    assert [bool(error) for error in said.values()] == [True] * len(MISSPELT) + [False]
+
+
 def test_python_refuses_an_assignment() -> None:
     """Assigning a field of a context raises at run time too."""
-    ctx = ControllerContext(1, KAFKA_2_8)
+    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
     with pytest.raises(FrozenInstanceError):
         ctx.controller_epoch = 3  # type: ignore[misc]
 
@@ -78,49 +103,49 @@ def test_python_refuses_an_assignment() -> None:
 @pytest.mark.parametrize(
     ("learn", "left"),
     [
-        (Learn("topic_ids", {"b": "3"}), {"a": "1", "b": "3"}),
-        (Learn("topic_ids", remove=("a", "missing")), {"b": "2"}),
-        (Learn("topic_ids", clear=True), {}),
-        (Learn("topic_ids", {"a": "9"}, remove=("a",), clear=True), {"a": "9"}),
-        (Learn("all_topics", ("c",), remove=("a", "missing")), {"b", "c"}),
-        (Learn("all_topics", ("c",), clear=True), {"c"}),
-        (Learn("controller_epoch", 8), 8),
+        (UpdateContext("topic_ids", {"b": "3"}), {"a": "1", "b": "3"}),
+        (UpdateContext("topic_ids", remove=("a", "missing")), {"b": "2"}),
+        (UpdateContext("topic_ids", clear=True), {}),
+        (UpdateContext("topic_ids", {"a": "9"}, remove=("a",), clear=True), {"a": "9"}),
+        (UpdateContext("all_topics", ("c",), remove=("a", "missing")), {"b", "c"}),
+        (UpdateContext("all_topics", ("c",), clear=True), {"c"}),
+        (UpdateContext("controller_epoch", 8), 8),
     ],
 )
-def test_a_lesson_first_clears_then_removes_then_puts(learn: Learn, left: object) -> None:
-    """A `Learn` changes a mapping, a set or a plain field, in this order, and removing what is not there is no error."""
-    ctx = ControllerContext(1, KAFKA_2_8)
-    apply_learn(ctx, Learn("topic_ids", {"a": "1", "b": "2"}))
-    apply_learn(ctx, Learn("all_topics", ("a", "b")))
-    apply_learn(ctx, learn)
+def test_a_lesson_first_clears_then_removes_then_puts(learn: UpdateContext, left: object) -> None:
+    """A `UpdateContext` changes a mapping, a set or a plain field, in this order, and removing what is not there is no error."""
+    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
+    apply_update(ctx, UpdateContext("topic_ids", {"a": "1", "b": "2"}))
+    apply_update(ctx, UpdateContext("all_topics", ("a", "b")))
+    apply_update(ctx, learn)
     assert getattr(ctx, learn.field) == left
 
 
 def test_a_lesson_about_replicas_is_kept_by_broker() -> None:
     """Replica states are put, removed and cleared like any mapping from replicas to states."""
-    ctx = ControllerContext(1, KAFKA_2_8)
+    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
     one, two = PartitionReplica(T0, 1), PartitionReplica(T0, 2)
-    apply_learn(ctx, Learn("replica_states", {one: ReplicaState.ONLINE, two: ReplicaState.OFFLINE}))
+    apply_update(ctx, UpdateContext("replica_states", {one: ReplicaState.ONLINE, two: ReplicaState.OFFLINE}))
     assert dict(ctx.replica_states) == {one: ReplicaState.ONLINE, two: ReplicaState.OFFLINE}
-    apply_learn(ctx, Learn("replica_states", remove=(one, PartitionReplica(T1, 9))))
+    apply_update(ctx, UpdateContext("replica_states", remove=(one, PartitionReplica(T1, 9))))
     assert (len(ctx.replica_states), ctx.replica_state(two), str(ctx.replica_state(one))) == (
         1,
         ReplicaState.OFFLINE,
         "NonExistentReplica",
     )
-    apply_learn(ctx, Learn("replica_states", clear=True))
+    apply_update(ctx, UpdateContext("replica_states", clear=True))
     assert len(ctx.replica_states) == 0
 
 
 def test_a_subject_that_is_gone_has_no_state() -> None:
     """A move to a NonExistent state leaves nothing behind in memory, and an unknown subject is NonExistent."""
-    ctx = ControllerContext(1, KAFKA_2_8)
+    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
     for subject, online, gone in (
         (T0, PartitionState.ONLINE, PartitionState.NON_EXISTENT),
         (PartitionReplica(T0, 2), ReplicaState.ONLINE, ReplicaState.NON_EXISTENT),
     ):
-        apply_change(ctx, StateChange(subject, gone, online))
-        apply_change(ctx, StateChange(subject, online, gone))
+        apply_state_change(ctx, StateChange(subject, gone, online))
+        apply_state_change(ctx, StateChange(subject, online, gone))
     assert (dict(ctx.partition_states), len(ctx.replica_states)) == ({}, 0)
     assert (ctx.partition_state(T0), ctx.replica_state(PartitionReplica(T0, 2))) == (
         PartitionState.NON_EXISTENT,
@@ -129,9 +154,9 @@ def test_a_subject_that_is_gone_has_no_state() -> None:
 
 
 def test_the_driver_learns_into_the_context_that_is_named() -> None:
-    """A `Learn` names the controller's context or the broker's, and the other one stays as it was."""
+    """A `UpdateContext` names the controller's context or the broker's, and the other one stays as it was."""
     bench = Bench()
-    bench.do(Learn("controller_epoch", 5), Learn("controller_epoch", 3, context="broker"))
+    bench.do(UpdateContext("controller_epoch", 5), UpdateContext("controller_epoch", 3, context="broker"))
     assert (bench.driver.controller.controller_epoch, bench.driver.broker.controller_epoch) == (5, 3)
 
 
@@ -140,15 +165,15 @@ def test_the_driver_learns_into_the_context_that_is_named() -> None:
 
 def known() -> ControllerContext:
     """Brokers 1 to 3 live, 3 shutting down, 2 without its directory of t-0; t-0 and t-1 on all of them."""
-    ctx = ControllerContext(1, KAFKA_2_8)
+    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
     for learn in (
-        Learn("live_broker_epochs", {1: 11, 2: 12, 3: 13}),
-        Learn("shutting_down_broker_ids", (3,)),
-        Learn("offline_dirs", {2: frozenset({T0})}),
-        Learn("assignments", {T0: ReplicaAssignment((3, 2, 1)), T1: ReplicaAssignment((4, 2, 3))}),
-        Learn("leadership", {T0: LeaderAndIsr(2, (2, 1)), T1: LeaderAndIsr(3, (3,))}),
+        UpdateContext("live_broker_epochs", {1: 11, 2: 12, 3: 13}),
+        UpdateContext("shutting_down_broker_ids", (3,)),
+        UpdateContext("offline_dirs", {2: frozenset({T0})}),
+        UpdateContext("assignments", {T0: ReplicaAssignment((3, 2, 1)), T1: ReplicaAssignment((4, 2, 3))}),
+        UpdateContext("leadership", {T0: LeaderAndIsr(2, (2, 1)), T1: LeaderAndIsr(3, (3,))}),
     ):
-        apply_learn(ctx, learn)
+        apply_update(ctx, learn)
     return ctx
 
 
@@ -170,7 +195,7 @@ def test_a_leader_that_is_not_online_makes_a_partition_leaderless() -> None:
     """
     ctx = known()
     assert ctx.partitions_with_offline_leader() == (T0, T1)
-    apply_learn(ctx, Learn("topics_to_be_deleted", ("t",)))
+    apply_update(ctx, UpdateContext("topics_to_be_deleted", ("t",)))
     assert ctx.partitions_with_offline_leader() == ()
 
 
@@ -186,10 +211,10 @@ def test_a_resigned_controller_remembers_nothing() -> None:
 
     Source: KafkaController.onControllerResignation and ControllerContext.resetContext (2.8).
     """
-    learnt = {f.name for f in fields(ControllerContext)} - set(GIVEN)
+    learnt = {f.name for f in fields(ControllerContext)} - set(CONSTANT)
     numbers = {"controller_epoch", "controller_epoch_zk_version", "offline_partition_count", "preferred_replica_imbalance_count"}
-    of_listeners = {"scheduler_runs", "has_channels", "machines_started", "preferred_elections", "deletion_thread"}
-    assert learnt - set(FORGOTTEN_AT_RESIGNATION) - numbers - of_listeners == {"active_controller_id"}
+    of_listeners = {"scheduler_is_running", "has_channels", "machines_started", "preferred_elections", "topic_deletion_thread"}
+    assert learnt - set(CLEARED_AT_RESIGNATION) - numbers - of_listeners == {"active_controller_id"}
 
 
 TPS = [TopicPartition(topic, number) for topic in "ab" for number in range(2)]
@@ -199,19 +224,25 @@ ASSIGNED = st.builds(ReplicaAssignment, BROKERS, BROKERS)
 LED = st.builds(LeaderAndIsr, st.sampled_from((-1, 1, 2, 3)), BROKERS)
 LESSONS = st.one_of(
     st.builds(
-        Learn, st.just("assignments"), st.dictionaries(st.sampled_from(TPS), ASSIGNED, max_size=3), PARTITIONS, st.booleans()
+        UpdateContext,
+        st.just("assignments"),
+        st.dictionaries(st.sampled_from(TPS), ASSIGNED, max_size=3),
+        PARTITIONS,
+        st.booleans(),
     ),
-    st.builds(Learn, st.just("leadership"), st.dictionaries(st.sampled_from(TPS), LED, max_size=3), PARTITIONS, st.booleans()),
     st.builds(
-        Learn,
+        UpdateContext, st.just("leadership"), st.dictionaries(st.sampled_from(TPS), LED, max_size=3), PARTITIONS, st.booleans()
+    ),
+    st.builds(
+        UpdateContext,
         st.just("partition_states"),
         st.dictionaries(st.sampled_from(TPS), st.sampled_from(PartitionState), max_size=3),
         PARTITIONS,
     ),
-    st.builds(Learn, st.just("topics_to_be_deleted"), st.just(("a",)), st.just(()), st.booleans()),
-    st.builds(Learn, st.just("topics_to_be_deleted"), st.none(), st.just(("a", "b"))),
-    st.builds(Learn, st.just("topics_with_deletion_started"), st.just(("a",)), st.just(()), st.booleans()),
-    st.builds(Learn, st.just("topics_with_deletion_started"), st.none(), st.just(("a", "b"))),
+    st.builds(UpdateContext, st.just("topics_to_be_deleted"), st.just(("a",)), st.just(()), st.booleans()),
+    st.builds(UpdateContext, st.just("topics_to_be_deleted"), st.none(), st.just(("a", "b"))),
+    st.builds(UpdateContext, st.just("topics_with_deletion_started"), st.just(("a",)), st.just(()), st.booleans()),
+    st.builds(UpdateContext, st.just("topics_with_deletion_started"), st.none(), st.just(("a", "b"))),
 )
 MOVES = st.builds(
     StateChange, st.sampled_from(TPS), st.just(PartitionState.NEW), st.sampled_from(PartitionState), st.none() | LED
@@ -233,14 +264,14 @@ def counted(ctx: ControllerContext) -> tuple[int, int]:
 
 
 @given(st.lists(LESSONS | MOVES, max_size=12))
-def test_the_counts_are_what_a_full_count_finds(steps: list[Learn | StateChange]) -> None:
+def test_the_counts_are_what_a_full_count_finds(steps: list[UpdateContext | StateChange]) -> None:
     """After every change of any kind the two counts that the one apply keeps are those of a full count."""
-    ctx = ControllerContext(1, KAFKA_2_8)
+    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
     for step in steps:
-        if isinstance(step, Learn):
-            apply_learn(ctx, step)
+        if isinstance(step, UpdateContext):
+            apply_update(ctx, step)
         else:
-            apply_change(ctx, step)
+            apply_state_change(ctx, step)
         assert (ctx.offline_partition_count, ctx.preferred_replica_imbalance_count) == counted(ctx)
 
 
@@ -257,8 +288,8 @@ def test_the_counts_of_a_controller_are_right_all_the_way() -> None:
     assert {offline > 0 for offline, _ in seen} == {imbalance > 0 for _, imbalance in seen} == {True, False}
 
 
-def test_whoever_is_not_controller_knows_nothing() -> None:
-    """In random runs only a broker that takes itself for controller, or is suspended, holds any of its memory."""
+def test_a_broker_that_is_not_controller_has_an_empty_context() -> None:
+    """In random runs only an active controller, or a broker with a suspended handler, has a controller context with values."""
     for seed in range(10):
         world = cluster()
         for action in walk(world, seed, 60):
@@ -272,15 +303,15 @@ def test_whoever_is_not_controller_knows_nothing() -> None:
 def test_a_copy_of_a_context_is_independent() -> None:
     """What a copy learns, the original does not, and the other way round."""
     ctx = known()
-    apply_learn(ctx, Learn("replica_states", {PartitionReplica(T0, 1): ReplicaState.ONLINE}))
+    apply_update(ctx, UpdateContext("replica_states", {PartitionReplica(T0, 1): ReplicaState.ONLINE}))
     before = context(ctx)
     twin = ctx.copy()
     for learn in (
-        Learn("leadership", clear=True),
-        Learn("all_topics", ("x",)),
-        Learn("replica_states", clear=True),
-        Learn("controller_epoch", 9),
+        UpdateContext("leadership", clear=True),
+        UpdateContext("all_topics", ("x",)),
+        UpdateContext("replica_states", clear=True),
+        UpdateContext("controller_epoch", 9),
     ):
-        apply_learn(twin, learn)
+        apply_update(twin, learn)
     assert context(ctx) == before
     assert context(twin) != before

@@ -1,14 +1,20 @@
-"""What a controller forgets, and what it reads in forms of old."""
+"""The controller's memory of deleted topics, and the old formats of znodes that it reads."""
 
 from __future__ import annotations
 
 import pytest
 
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.core.kafka_json import MalformedZnode
+from kcontrol.core.znodes import (
+    CONTROLLER,
+    PREFERRED_REPLICA_ELECTION,
+    broker_path,
+    decode_controller,
+    encode_partition_list,
+)
 from kcontrol.group.assignors import read_sticky_user_data, sticky_user_data
-from kcontrol.kafka_json import MalformedZnode
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER, PREFERRED_REPLICA_ELECTION, broker_path, decode_controller, encode_partition_list
 from tests.core.support import T0, cluster, of_kind, states, stored
 
 LISTENERS = ("0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2")
@@ -37,7 +43,7 @@ def test_an_integer_in_the_controllers_znode_names_a_broker_up_to_1_0(release: s
     world.run()
     reads_it = release in ("0.8.0", "0.9.0", "1.0")
     assert world.processes[1].driver.controller.active_controller_id == (3 if reads_it else -1)
-    assert [r.fields["error"] for r in of_kind(world, "fail")] == ([] if reads_it else ["MalformedZnode"])
+    assert [r.fields["error"] for r in of_kind(world, "handler_error")] == ([] if reads_it else ["MalformedZnode"])
 
 
 def test_what_a_sticky_member_had_is_read_in_both_versions() -> None:
@@ -48,8 +54,8 @@ def test_what_a_sticky_member_had_is_read_in_both_versions() -> None:
 
 
 @pytest.mark.parametrize("release", [*LISTENERS, "0.11.0", "1.0", "1.1", "2.8", "3.9"])
-def test_a_topic_that_is_removed_by_hand_is_forgotten(release: str) -> None:
-    """The controller no longer knows a topic whose znode an outside hand has deleted, and takes up a topic of that name again.
+def test_a_topic_that_is_removed_from_outside_leaves_the_memory(release: str) -> None:
+    """A topic whose znode was deleted from outside leaves the controller's memory, and a new topic of that name enters it.
 
     Source: PartitionStateMachine.TopicChangeListener, controllerContext.setAllTopics (0.8.1); KafkaController.TopicChange (1.0).
     """
@@ -88,7 +94,7 @@ def test_a_failover_elects_only_who_does_not_lead_yet(release: str) -> None:
     before = len(world.journal.records)
     world.step(("kill", 1))
     world.run()
-    wanted = [r for r in of_kind(world, "learn", before) if r.fields["field"] == "preferred_elections" and r.fields["put"]]
+    wanted = [r for r in of_kind(world, "update", before) if r.fields["field"] == "preferred_elections" and r.fields["put"]]
     assert (wanted, PREFERRED_REPLICA_ELECTION in world.zk.tree()) == ([], False)
 
 

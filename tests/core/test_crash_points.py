@@ -6,14 +6,20 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kcontrol.config import BrokerConfig
-from kcontrol.model import TopicPartition
-from kcontrol.sim import acts
-from kcontrol.sim.invariants import IN_THE_END, violation
-from kcontrol.sim.reports import report
-from kcontrol.sim.settings import PLAYED
-from kcontrol.sim.world import Action, World
-from kcontrol.znodes import DELETE_TOPICS, REASSIGN_PARTITIONS, decode_topic, encode_reassignment, topic_path
+from kcontrol.cluster import actions
+from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
+from kcontrol.cluster.world import Action, World
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.znodes import (
+    DELETE_TOPICS,
+    REASSIGN_PARTITIONS,
+    decode_topic,
+    encode_reassignment,
+    topic_path,
+)
+from kcontrol.search.counterexample import report
+from kcontrol.search.invariants import AT_REST, violation
 from tests.core.support import T0, TOPICS, U0, cluster, stored
 
 NEW = ("create_topic", "v", ((1, 2, 3), (3, 2), (2, 1)))
@@ -38,13 +44,13 @@ def broker_failure(world: World) -> int:
 
 
 def controlled_shutdown(world: World) -> int:
-    """Broker 3 says goodbye to broker 1."""
+    """Broker 3 sends ControlledShutdown to broker 1."""
     world.step(("term", 3))
     return 1
 
 
 def creation(world: World) -> int:
-    """Somebody creates a topic of three partitions."""
+    """Create a topic of three partitions."""
     world.step(NEW)
     return 1
 
@@ -56,7 +62,7 @@ def reassignment(world: World) -> int:
 
 
 def deletion(world: World) -> int:
-    """Somebody asks for the deletion of a topic of two partitions."""
+    """Request the deletion of a topic of two partitions."""
     world.step(("delete_topic", "t"))
     return 1
 
@@ -70,7 +76,7 @@ def crashes(world: World, victim: int) -> Iterator[World]:
     What the victim can do is done first, so that it is the one that takes over.
     """
     while True:
-        routine = list(acts.routine(world))
+        routine = list(actions.routine_actions(world))
         if not routine:
             return
         mine = [a for a in routine if a[1] == victim and a[0] in ("advance", "begin", "deliver")]
@@ -85,12 +91,12 @@ def crashes(world: World, victim: int) -> Iterator[World]:
 def goes_on(world: World) -> None:
     """Until the cluster is at rest."""
     world.run(limit=MOST_STEPS)
-    if found := violation(world, IN_THE_END):
+    if found := violation(world, AT_REST):
         raise AssertionError(report(world, found))
 
 
 def moved(world: World) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas of what was to move; nothing as long as somebody is asked to move it, or moves it."""
+    """Return the replicas of the reassigned partition; nothing while its reassignment is requested or in progress."""
     tree = world.zk.tree()
     found = {tp: decode_topic(tree[topic_path(tp.topic)].data).partitions[tp.partition] for tp in MOVED}
     if REASSIGN_PARTITIONS in tree or any(a.is_being_reassigned for a in found.values()):
@@ -99,18 +105,18 @@ def moved(world: World) -> dict[TopicPartition, tuple[int, ...]]:
 
 
 def leaderless(world: World) -> list[str]:
-    """The partitions that somebody in sync could lead and nobody alive does, of topics that are not to be deleted."""
+    """Return the partitions without a living leader although an in-sync replica lives, except those of topics in deletion."""
     living, doomed = world.processes.keys(), world.tool.children([DELETE_TOPICS], False)[0] or ()
     staying = {name: found for name, found in stored(world).items() if name.rpartition("-")[0] not in doomed}
     return [name for name, (leader, isr) in staying.items() if leader not in living and not living.isdisjoint(isr)]
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-@pytest.mark.parametrize("release", PLAYED)
+@pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_the_controller_may_die_at_any_round_trip(release: str, story: Callable[[World], int]) -> None:
-    """Wherever it dies, the others take over whatever somebody in sync can lead; once it is back every partition has a leader.
+    """After a death at any point, partitions with a living in-sync replica get a leader; after the restart all have a leader.
 
-    What was to move has moved then, in whoever's hands. The invariants are looked at after every step of every run, and of
+    The reassignment is complete then, under any controller. The invariants are checked after every step of every run, and of
     the cluster at rest.
     """
     world = cluster(release=release)
@@ -133,16 +139,16 @@ def test_the_controller_may_die_at_any_round_trip(release: str, story: Callable[
     assert points >= 5
 
 
-@pytest.mark.parametrize("release", PLAYED[1:])
+@pytest.mark.parametrize("release", PLAYABLE_RELEASES[1:])
 def test_the_controller_may_die_at_any_round_trip_of_a_deletion(release: str) -> None:
     """Wherever it dies, once it is back the topic is gone with all its znodes, and the other topic is led.
 
-    Up to 1.0 that is so until the first state znode has gone: then nobody can bring the partition's replicas Offline any more,
+    Up to 1.0 that is so until the first state znode has gone: then no controller can bring the partition's replicas Offline,
     and the request stays. Source: ReplicaStateMachine.handleStateChange, leaderAndIsrIsEmpty (0.8.1.1, 1.0.2).
     """
-    world = cluster(release=release, config=BrokerConfig.of(release).but("delete.topic.enable", True))
+    world = cluster(release=release, config=BrokerConfig.of(release).with_setting("delete.topic.enable", True))
     victim = deletion(world)
-    stuck, may_stick = [], world.settings.rules().unled_replica == "stays"
+    stuck, may_stick = [], world.settings.rules().leaderless_replica == "stays"
     for point, crashed in enumerate(crashes(world, victim), 1):
         goes_on(crashed)
         assert leaderless(crashed) == [], report(crashed, f"point {point}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.errors import UserError
-from kcontrol.model import EpochEnd, LogRecord
-from kcontrol.replica import data as replica
-from kcontrol.replica.log import EpochStart
-from kcontrol.sim.durability import committed_records_survive, replicas_agree
-from kcontrol.sim.invariants import violation
-from kcontrol.sim.world import World
+from kcontrol.broker import replication as replica
+from kcontrol.broker.log import EpochStart
+from kcontrol.cluster.world import World
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import EpochEnd, LogRecord
+from kcontrol.search.durability import committed_records_survive, replicas_agree
+from kcontrol.search.invariants import violation
 from tests.core.logs import (
     UNCLEAN,
     committed_and_not_heard_of,
@@ -27,7 +27,7 @@ from tests.core.support import T0, cluster, of_kind, stored
 
 
 def acknowledged(world: World) -> list[str]:
-    """The values that producers have been told are safe, in the order of the answers."""
+    """Return the acknowledged values, in the order of the responses."""
     return [record.fields["value"] for record in of_kind(world, "acknowledged")]
 
 
@@ -51,8 +51,8 @@ def test_a_record_goes_to_the_leader_then_to_its_followers() -> None:
     assert values(world) == {1: "a b", 2: "a b", 3: "a b"}
 
 
-def test_the_high_watermark_follows_the_isr_and_is_heard_of_one_fetch_later() -> None:
-    """A fetch says that all before its offset is there; the last of the ISR to say so raises the leader's high watermark.
+def test_followers_get_the_high_watermark_one_fetch_later() -> None:
+    """A fetch confirms all records before its offset; the last confirmation of an ISR member raises the leader's high watermark.
 
     A follower learns that from the answer to its next fetch, since the leader reads its log before it takes note.
     Source: ReplicaManager.fetchMessages and Partition.maybeIncrementLeaderHW (2.8).
@@ -80,7 +80,7 @@ def test_a_new_leader_keeps_its_high_watermark() -> None:
     world.step(("kill", 1))
     without(world, "fetch")
     assert stored(world)["t-0"] == (2, (2, 3))
-    assert (high_watermarks(world), log(world, 2).end_of(3)) == ({1: 1, 2: 1, 3: 1}, -1)
+    assert (high_watermarks(world), log(world, 2).follower_end_offset(3)) == ({1: 1, 2: 1, 3: 1}, -1)
 
 
 def test_a_follower_that_catches_up_learns_the_high_watermark_with_the_records() -> None:
@@ -100,7 +100,7 @@ def test_a_follower_that_catches_up_learns_the_high_watermark_with_the_records()
 
 
 def test_a_followers_high_watermark_falls_with_its_leaders() -> None:
-    """A new leader that had not heard of a commit yet has a lower one, and whoever follows it takes that over.
+    """A new leader may have a lower high watermark than the old leader, and its followers take it over.
 
     Source: Log.updateHighWatermarkMetadata (2.8), which only warns of a non-monotonic update.
     """
@@ -147,8 +147,8 @@ def test_a_broker_that_does_not_lead_says_so() -> None:
     assert (answers(world), values(world)) == (["NOT_LEADER_OR_FOLLOWER"], {1: "", 2: "", 3: ""})
 
 
-def test_a_producer_that_waits_hears_when_his_broker_leads_no_more() -> None:
-    """Who waits for a high watermark is answered NOT_LEADER_OR_FOLLOWER by a leader that becomes a follower."""
+def test_a_waiting_producer_gets_an_error_when_its_broker_resigns() -> None:
+    """A leader that becomes a follower responds NOT_LEADER_OR_FOLLOWER to a producer that waits for the high watermark."""
     world = with_logs()
     world.step(("freeze", 2))
     world.step(("freeze", 3))
@@ -170,14 +170,14 @@ def test_a_world_comes_to_rest() -> None:
     produce(world, "a")
     world.run()
     assert not [action for action in world.actions() if action[0] in ("fetch", "checkpoint")]
-    with pytest.raises(UserError, match="cannot happen now"):
+    with pytest.raises(UserError, match="is not possible now"):
         world.step(("fetch", 2, "t-0"))
 
 
 def test_without_data_there_is_nothing_to_produce_to() -> None:
     """A world that keeps no logs refuses `produce`, offers no such action and writes no such record."""
     world = cluster({"t": ((1, 2),)}, brokers=(1, 2), faults=("produce", "kill"))
-    with pytest.raises(UserError, match="cannot happen now"):
+    with pytest.raises(UserError, match="with data=True"):
         world.step(("produce", 1, "t-0", "a", "1"))
     assert {action[0] for action in world.actions()} == {"fire", "kill"}
     assert "data" not in world.journal.records[0].fields
@@ -195,7 +195,7 @@ def test_only_who_is_behind_can_be_left_out() -> None:
     world = with_logs()
     produce(world, "a")
     world.run()
-    with pytest.raises(UserError, match="cannot happen now"):
+    with pytest.raises(UserError, match="Broker 2 has all records of t-0"):
         world.step(("shrink", 1, "t-0", 2))
     world.step(("freeze", 2))
     produce(world, "b")
@@ -219,7 +219,7 @@ def test_a_leader_of_0_8_1_writes_its_isr_itself() -> None:
     world.step(("shrink", 1, "t-0", 2))
     assert acknowledged(world) == []
     world.step(("advance", 1, "requests"))
-    assert (stored(world)["t-0"], acknowledged(world), of_kind(world, "ask")) == ((1, (1, 3)), ["a"], [])
+    assert (stored(world)["t-0"], acknowledged(world), of_kind(world, "to_controller")) == ((1, (1, 3)), ["a"], [])
     world.step(("thaw", 2))
     world.run()
     assert (stored(world)["t-0"], values(world)[2]) == ((1, (1, 3, 2)), "a")
@@ -272,9 +272,9 @@ def test_a_follower_enters_the_isr_when_it_is_at_the_high_watermark() -> None:
     """One that fetches again is asked into the ISR by the fetch that shows that it has caught up, not by one before."""
     world = out_of_sync()
     fetch(world, 2)
-    assert of_kind(world, "ask")[-1].fields["body"][T0].isr == (1, 3)
+    assert of_kind(world, "to_controller")[-1].fields["body"][T0].isr == (1, 3)
     fetch(world, 2)
-    assert of_kind(world, "ask")[-1].fields["body"][T0].isr == (1, 3, 2)
+    assert of_kind(world, "to_controller")[-1].fields["body"][T0].isr == (1, 3, 2)
     world.run()
     assert stored(world)["t-0"] == (1, (1, 3, 2))
 
@@ -319,7 +319,7 @@ def test_an_unclean_election_loses_record_7() -> None:
 
 
 def test_nothing_is_lost_while_some_replica_has_it() -> None:
-    """As long as the old leader is dead its disk still has record 7, and nobody says that it is lost."""
+    """While the old leader is dead its disk still has record 7, and no record_lost is written."""
     world = lost_by_unclean_election()
     again = World(world.settings)
     for action in world.done[: world.done.index(("kill", 1)) + 1]:
@@ -373,7 +373,7 @@ def test_a_follower_that_cuts_at_its_high_watermark_loses_what_was_committed(rul
 
 
 @pytest.mark.parametrize("release", ["0.8.1", "2.8"])
-def test_what_each_release_makes_of_a_commit_not_heard_of(release: str) -> None:
+def test_a_committed_record_above_the_high_watermark_by_release(release: str) -> None:
     """The same with nothing changed: 0.8.1 throws the committed record away before it asks its leader, 2.8 keeps it."""
     world = committed_and_not_heard_of(None, release=release)
     assert values(world)[3] == {"0.8.1": "a", "2.8": "a b"}[release]
@@ -473,16 +473,16 @@ def test_only_a_dead_brokers_disk_loses_its_tail() -> None:
     produce(world, "a", "b")
     world.run()
     for action in (("lose_tail", 2, "t-0", 1),):
-        with pytest.raises(UserError, match="cannot happen now"):
+        with pytest.raises(UserError, match="Broker 2 is running"):
             world.step(action)
     world.step(("kill", 2))
     for offset in (2, -1):
-        with pytest.raises(UserError, match="cannot happen now"):
+        with pytest.raises(UserError, match="log end offsets"):
             world.step(("lose_tail", 2, "t-0", offset))
     world.step(("lose_tail", 2, "t-0", 1))
     assert (values(world)[2], log(world, 2).high_watermark, of_kind(world, "record_lost")) == ("a", 1, [])
     world.step(("start", 2))
-    with pytest.raises(UserError, match="cannot happen now"):
+    with pytest.raises(UserError, match="Broker 2 is running"):
         world.step(("lose_tail", 2, "t-0", 0))
 
 
@@ -491,19 +491,19 @@ def test_only_a_dead_brokers_disk_loses_its_tail() -> None:
 
 @pytest.mark.parametrize("fenced", [True, False])
 def test_a_fetch_under_another_leader_epoch_is_fenced(fenced: bool) -> None:
-    """Since 2.1 a leader answers only who names its own leader epoch; before, whoever takes it for the leader (KIP-320)."""
+    """Since 2.1 a leader serves only fetches with its own leader epoch; before 2.1 it serves every fetch (KIP-320)."""
     world = with_logs(rule_changes={"fenced_fetches": fenced})
     produce(world, "a")
     held = world.processes[2].driver.broker.hosted
-    held[T0] = held[T0]._replace(value=held[T0].value._replace(leader_epoch=7))  # type: ignore[index]
+    held[T0] = held[T0]._replace(leadership=held[T0].leadership._replace(leader_epoch=7))  # type: ignore[index]
     assert (("fetch", 2, "t-0") in world.actions()) != fenced
 
 
 def test_a_leader_reads_before_it_takes_note() -> None:
-    """Whoever asks from the leader's epoch on gets records; whoever asks about another one hears where the logs part."""
+    """A fetch with the leader's latest epoch gets records; a fetch with another epoch gets the offset where the logs diverge."""
     world = with_logs()
     produce(world, "a", "b")
     broker = world.processes[1].driver.broker
-    told = [replica.answer(broker, T0, offset, epoch) for offset, epoch in ((0, -1), (1, 0), (3, 0))]
+    told = [replica.read_for_fetch(broker, T0, offset, epoch) for offset, epoch in ((0, -1), (1, 0), (3, 0))]
     assert [[r.value for r in answer.records] for answer in told] == [["a", "b"], ["b"], []]
     assert [answer.diverging for answer in told] == [None, None, EpochEnd(0, 2)]

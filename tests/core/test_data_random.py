@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from kcontrol.runtime import journal_file
-from kcontrol.runtime.fold import Fold, fold
-from kcontrol.sim.durability import DURABLE, Property, high_watermark_within, replicas_agree
-from kcontrol.sim.invariants import violation
-from kcontrol.sim.search import search
-from kcontrol.sim.snapshot import settled
-from kcontrol.sim.world import World
+from kcontrol.cluster.snapshot import without_defaults
+from kcontrol.cluster.world import World
+from kcontrol.journal import journal_file
+from kcontrol.journal.fold import Fold, fold
+from kcontrol.search.durability import DURABLE, Property, high_watermark_within, replicas_agree
+from kcontrol.search.invariants import violation
+from kcontrol.search.search import search
 from tests.core.logs import UNCLEAN, committed_and_not_heard_of, fetch, lost_by_unclean_election, produce, walk, with_logs
 from tests.core.support import differences, journal_bytes, scenario
 
@@ -36,7 +36,7 @@ def follow(world: World, seed: int, steps: int = STEPS) -> None:
     for _ in walk(world, seed, steps):
         folded.all(world.journal.records[seen:])
         seen = len(world.journal.records)
-        told, found = settled(folded.state), settled(world.snapshot())
+        told, found = without_defaults(folded.state), without_defaults(world.snapshot())
         if told != found:
             pytest.fail("\n".join(["the journal folds to something else:", *differences(told, found), scenario(world)]))
 
@@ -73,7 +73,7 @@ def test_a_journal_from_a_file_draws_the_same_logs(tmp_path: Path) -> None:
     """Written as JSON and read again, a journal with losses folds to the same state."""
     world = lost_by_unclean_election()
     journal_file.write(world.journal.records, tmp_path / "run.jsonl")
-    assert settled(fold(journal_file.read(tmp_path / "run.jsonl"))) == settled(world.snapshot())
+    assert without_defaults(fold(journal_file.read(tmp_path / "run.jsonl"))) == without_defaults(world.snapshot())
 
 
 def test_the_walks_go_through_what_logs_go_through() -> None:
@@ -95,7 +95,7 @@ def test_the_walks_go_through_what_logs_go_through() -> None:
             "acknowledged",
             "record_lost",
         ),
-        *("ask", "told", "lose", "duplicate", "session_lost"),
+        *("to_controller", "controller_response", "lose", "duplicate", "session_lost"),
     } <= kinds
 
 
@@ -123,13 +123,13 @@ def test_what_was_committed_survives_five_hundred_more_runs(first: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_replicas_agree_even_after_unclean_elections(seed: int) -> None:
-    """Records may be lost then, but whoever is in sync has what the leader has."""
+    """Records may be lost then, but every in-sync replica has the leader's records."""
     assert keeps(ANY.fork(), seed, (replicas_agree, high_watermark_within)) is None
 
 
 @pytest.mark.parametrize("rule", ["high_watermark", "leader_epoch", "common_epoch"])
 def test_the_shortest_run_that_loses_a_commit(rule: str) -> None:
-    """Where a commit is not heard of yet, 0.10's rule loses it when the leader dies before its follower has fetched again.
+    """0.10's rule loses a committed record if the leader dies before its follower has fetched the new high watermark.
 
     No order of events of up to twelve steps with one death does so under the later rules. Source: KIP-101, scenario 1.
     """
@@ -152,7 +152,7 @@ def test_the_shortest_run_that_loses_a_commit(rule: str) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_fork_has_the_same_logs_and_the_same_future(seed: int, exact: bool) -> None:
     """It has the fingerprint, the journal and the actions of the original, and the same steps give equal journals on both."""
-    world = ANY.fork(exact=exact)
+    world = ANY.fork(keep_replay_logs=exact)
     for _ in walk(world, seed, 60):
         pass
     branch = world.fork()
@@ -176,8 +176,8 @@ def test_what_a_fork_appends_is_not_in_the_original() -> None:
     assert branch.snapshot() != world.snapshot()
 
 
-def test_a_fingerprint_tells_logs_apart() -> None:
-    """A record, an offset that a leader knows, a high watermark or a checkpoint more is another state; who asked first is not."""
+def test_different_logs_have_different_fingerprints() -> None:
+    """One more record, known offset, high watermark or checkpoint is another state; the order of fetches is not."""
     world = start()
     prints = [world.fingerprint()]
     produce(world, "a")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kcontrol.config import BrokerConfig
-from kcontrol.effects import Transaction
-from kcontrol.sim.world import World
-from kcontrol.znodes import (
+from kcontrol.cluster.world import World
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.effects import Transaction
+from kcontrol.core.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
     LOG_DIR_EVENT_NOTIFICATION,
@@ -31,8 +31,8 @@ def take(world: World, broker: int, thread: str) -> None:
 
 
 def hear(world: World, broker: int) -> None:
-    """A broker is told all that ZooKeeper has to tell, and its listeners, if it has any, what ZkClient reads then."""
-    while world.processes[broker].notices:
+    """Deliver all watch events of a broker, and let ZkClient's thread call the listeners, if the release has them."""
+    while world.processes[broker].notifications:
         world.step(("deliver", broker))
     listening = world.processes[broker].driver.threads.get(EVENTS)
     while listening and listening.queue:
@@ -93,8 +93,8 @@ def test_a_failover_whose_epoch_another_has_written_goes_on(release: str, rules:
 
 
 @pytest.mark.parametrize(("release", "greeted_with"), [("1.0", (1, 3)), ("1.1", (1, 3)), ("2.8", (1, 2, 3))])
-def test_a_dead_broker_is_forgotten_before_a_new_one_is_greeted(release: str, greeted_with: tuple[int, ...]) -> None:
-    """Where one comes and one goes between two looks, who comes hears of the living alone; since 2.2 of the dead one too.
+def test_a_dead_broker_is_removed_before_a_started_broker_gets_metadata(release: str, greeted_with: tuple[int, ...]) -> None:
+    """If a broker starts and one dies between two reads, the started broker gets live brokers only; since 2.2 the dead one too.
 
     Source: BrokerChange.process, which replaces liveBrokers first (1.0, 1.1); KafkaController.processBrokerChange (2.8).
     """
@@ -111,8 +111,8 @@ def test_a_dead_broker_is_forgotten_before_a_new_one_is_greeted(release: str, gr
 
 
 @pytest.mark.parametrize(("release", "left"), [("1.0", False), ("1.1", True)])
-def test_notes_of_lost_directories_are_taken_by_whoever_hears_of_them(release: str, left: bool) -> None:
-    """A broker that has ceased to rule before it comes to such a note deletes it in 1.0: nobody else will read it.
+def test_a_former_controller_deletes_log_dir_notifications_in_1_0(release: str, left: bool) -> None:
+    """In 1.0 a broker that is no longer controller deletes the notification, so that the next controller does not get it.
 
     Source: LogDirEventNotification.process, which does not ask whether the broker is active (1.0).
     """
@@ -128,20 +128,20 @@ def test_notes_of_lost_directories_are_taken_by_whoever_hears_of_them(release: s
     assert (note in world.zk.tree()) is left
 
 
-def test_a_request_for_elections_stays_where_nobody_has_ever_led() -> None:
-    """The election of the other partitions is done, and then the look at one that was never led fails: the znode stays.
+def test_a_request_for_elections_stays_without_leadership() -> None:
+    """The other partitions are elected, and then the check of a partition without leadership fails: the znode stays.
 
     Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.0).
     """
     world = cluster({"t": ((1, 2),), "u": ((9,),)}, **QUEUE)
     world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0, U0)).decode()))
     world.run()
-    assert of_kind(world, "fail")[-1].fields["error"] == "KeyError"
+    assert of_kind(world, "handler_error")[-1].fields["error"] == "KeyError"
     assert PREFERRED_REPLICA_ELECTION in world.zk.tree()
 
 
 def test_partitions_move_to_brokers_that_are_down() -> None:
-    """Since 0.10.1 nobody asks whether those alive could take them: the move begins, and waits.
+    """Since 0.10.1 the controller does not check that the new replicas live: the reassignment begins, and waits.
 
     Source: KafkaController.initiateReassignReplicasForTopicPartition (1.0).
     """
@@ -191,13 +191,13 @@ def test_a_broker_back_too_early_competes_all_the_same() -> None:
     world.step(("kill", 1))
     world.step(("start", 1))
     until(world, lambda w: 1 not in w.processes)
-    assert [r.fields["event"] for r in of_kind(world, "fail")] == ["BrokerStartup"]
+    assert [r.fields["event"] for r in of_kind(world, "handler_error")] == ["BrokerStartup"]
     assert [r.fields["exit_code"] for r in of_kind(world, "stop")] == [None, 1]
 
 
 @pytest.mark.parametrize(("release", "live"), [("0.11.0", {1}), ("1.0", {1, 2}), ("2.8", {1, 2})])
-def test_a_death_goes_untold_while_a_partition_has_no_leader(release: str, live: set[int]) -> None:
-    """Since 1.0 brokers are told of a death only if no partition at all is leaderless; in 0.11 what the dead have led counts.
+def test_no_metadata_about_a_death_with_a_leaderless_partition(release: str, live: set[int]) -> None:
+    """Since 1.0 brokers get metadata about a death only if no partition is leaderless; in 0.11 partitions of the dead count.
 
     Source: KafkaController.onBrokerFailure (0.11), onReplicasBecomeOffline (1.0 to 3.0, KAFKA-13225).
     """
@@ -209,8 +209,8 @@ def test_a_death_goes_untold_while_a_partition_has_no_leader(release: str, live:
 
 
 @pytest.mark.parametrize(("release", "heard"), [("0.11.0", False), ("1.0", True)])
-def test_the_controller_hears_how_leader_and_isr_went_since_1_0(release: str, heard: bool) -> None:
-    """Before log directories could fail alone the answers to LeaderAndIsr were not looked at (KIP-112).
+def test_the_controller_handles_leader_and_isr_responses_since_1_0(release: str, heard: bool) -> None:
+    """Before KIP-112, when a log directory could not fail alone, the controller ignored the responses to LeaderAndIsr.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.11, 1.0).
     """
@@ -219,12 +219,12 @@ def test_the_controller_hears_how_leader_and_isr_went_since_1_0(release: str, he
 
 
 @pytest.mark.parametrize("release", ["0.11.0", "1.0"])
-def test_a_doomed_topic_is_not_elected_at_failover(release: str) -> None:
-    """A preferred election that is asked for is left out by the next controller where the topic is being deleted.
+def test_a_topic_in_deletion_is_not_elected_at_failover(release: str) -> None:
+    """The next controller skips a requested preferred election of a topic that is being deleted.
 
     Source: KafkaController.fetchPendingPreferredReplicaElections and onPreferredReplicaElection (0.11, 1.0).
     """
-    config = BrokerConfig.of(release).but("delete.topic.enable", True)
+    config = BrokerConfig.of(release).with_setting("delete.topic.enable", True)
     world = cluster({"t": ((2, 3, 9),)}, release=release, config=config)
     for act in (("kill", 2), ("start", 2), ("delete_topic", "t")):
         world.step(act)
@@ -233,5 +233,5 @@ def test_a_doomed_topic_is_not_elected_at_failover(release: str) -> None:
     before = len(world.journal.records)
     world.step(("kill", 1))
     world.run()
-    tried = [r for r in of_kind(world, "change", before) + of_kind(world, "refuse", before) if r.fields["subject"] == T0]
+    tried = [r for r in of_kind(world, "change", before) + of_kind(world, "failed_change", before) if r.fields["subject"] == T0]
     assert (tried, PREFERRED_REPLICA_ELECTION in world.zk.tree()) == ([], False)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kcontrol.runtime import journal_file
-from kcontrol.runtime.fold import Fold, fold
-from kcontrol.runtime.journal import to_line
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.snapshot import settled
-from kcontrol.sim.world import World
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.snapshot import without_defaults
+from kcontrol.cluster.world import World
+from kcontrol.journal import journal_file
+from kcontrol.journal.fold import Fold, fold
+from kcontrol.journal.journal import to_line
 from tests.core.support import ALL_FAULTS, TOPICS, cluster, differences, scenario, walk
 
 CHUNK = 25
@@ -23,7 +23,7 @@ def follow(world: World, seed: int, steps: int) -> None:
     for _ in walk(world, seed, steps):
         folded.all(world.journal.records[seen:])
         seen = len(world.journal.records)
-        told, found = settled(folded.state), settled(world.snapshot())
+        told, found = without_defaults(folded.state), without_defaults(world.snapshot())
         if told != found:
             pytest.fail("\n".join(["the journal folds to something else:", *differences(told, found), scenario(world)]))
 
@@ -75,7 +75,7 @@ def test_a_journal_from_a_file_draws_the_same_world(seed: int, tmp_path: Path) -
     """Written as JSON and read again, a journal folds to the same state."""
     world = from_a_quiet_cluster(seed)
     journal_file.write(world.journal.records, tmp_path / "run.jsonl")
-    assert settled(fold(journal_file.read(tmp_path / "run.jsonl"))) == settled(world.snapshot())
+    assert without_defaults(fold(journal_file.read(tmp_path / "run.jsonl"))) == without_defaults(world.snapshot())
 
 
 def test_the_walks_go_through_everything_that_can_happen() -> None:
@@ -102,7 +102,7 @@ def test_every_line_of_a_journal_stands_alone() -> None:
     world.step(("create", "/brokers/note", 'two\nlines, a "quote" and \x00'))
     lines = [to_line(record) for record in world.journal.records]
     assert {line.count(b"\n") for line in lines} == {1}
-    assert settled(fold(world.journal.records)) == settled(world.snapshot())
+    assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
 
 
 def test_the_journal_knows_who_is_frozen() -> None:

@@ -1,4 +1,4 @@
-"""A fork has the same past and the same futures; equal fingerprints mean that nobody could tell two worlds apart."""
+"""A fork has the past and the futures of its world; worlds with equal fingerprints have equal futures."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from kcontrol.effects import Commit, Handler, Learn, Op, Read, WatchEvent
-from kcontrol.events import TopicChange
-from kcontrol.runtime.journal import OUTSIDE, RecordId
-from kcontrol.sim.invariants import stored as states
-from kcontrol.sim.network import Held
-from kcontrol.sim.process import Notice, copy_driver
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER, encode_state, state_path
+from kcontrol.cluster.network import DelayedResponse
+from kcontrol.cluster.process import QueuedNotification, copy_driver
+from kcontrol.cluster.world import World
+from kcontrol.core.effects import Commit, Handler, Op, Read, UpdateContext, WatchEvent
+from kcontrol.core.events import TopicChange
+from kcontrol.core.znodes import CONTROLLER, encode_state, state_path
+from kcontrol.journal.journal import OUTSIDE, RecordId
+from kcontrol.search.invariants import stored as states
 from tests.core.support import ALL_FAULTS, T0, Bench, choose, cluster, journal_bytes, until, waits_for, walk
 
 
 def in_mid_handler(seed: int, *, exact: bool = False) -> World:
     """A world after at least thirty random steps, with a handler suspended."""
-    world = cluster(faults=ALL_FAULTS).fork(exact=exact)
+    world = cluster(faults=ALL_FAULTS).fork(keep_replay_logs=exact)
     rng, steps = random.Random(seed), 0
     while steps < 30 or world.is_quiet:
         world.step(choose(world, rng, faulty=0.1))
@@ -65,7 +65,7 @@ def test_a_fork_is_independent(seed: int, exact: bool) -> None:
 def test_a_fork_of_a_fork_is_a_fork(seed: int) -> None:
     """Forks taken of each other in the middle of handlers, one of them exact, are all the same world."""
     world = in_mid_handler(seed)
-    one = world.fork(exact=True)
+    one = world.fork(keep_replay_logs=True)
     two = one.fork()
     for _ in walk(two, seed, 10):
         pass
@@ -76,12 +76,14 @@ def test_a_fork_of_a_fork_is_a_fork(seed: int) -> None:
 
 def test_a_fork_keeps_a_handler_that_waits_for_its_second_part() -> None:
     """Before 1.1 a handler that reads many znodes has read some of them: the fork goes on with the others and no other."""
-    world = cluster({"t": ((1, 2, 3), (1, 3, 2))}, brokers=(2, 1, 3), rule_changes={"pipelined": False}).fork(exact=True)
+    world = cluster({"t": ((1, 2, 3), (1, 3, 2))}, brokers=(2, 1, 3), rule_changes={"pipelined": False}).fork(
+        keep_replay_logs=True
+    )
     world.step(("delete", "/controller"))
 
     def half_read(w: World) -> bool:
         trip = next((w.processes[n].driver.threads["controller"].waits_for for n in w.processes if waits_for(w, n, Read)), None)
-        return trip is not None and 0 < len(trip.so_far) < len(trip.parts)
+        return trip is not None and 0 < len(trip.partial_results) < len(trip.parts)
 
     until(world, half_read)
     branch = world.fork()
@@ -92,13 +94,13 @@ def test_a_fork_keeps_a_handler_that_waits_for_its_second_part() -> None:
 
 def test_a_fork_keeps_what_a_suspended_handler_has_gathered() -> None:
     """Between two rounds of an election the requests about the first are still to be sent: the fork sends the same ones."""
-    world = cluster({"t": ((1, 2, 3), (1, 3, 2))}, brokers=(2, 1, 3), followers=False).fork(exact=True)
+    world = cluster({"t": ((1, 2, 3), (1, 3, 2))}, brokers=(2, 1, 3), followers=False).fork(keep_replay_logs=True)
     world.step(("kill", 1))
     until(world, lambda w: waits_for(w, 2, Commit))
     text = encode_state(dict(states(world))[T0]).decode()
     world.step(("set", state_path(T0), text))
     world.step(("advance", 2, "controller"))
-    assert [r.kind for r in world.last_step if r.kind in ("lost", "change")] == ["lost", "change"]
+    assert [r.kind for r in world.last_step if r.kind in ("conflict", "change")] == ["conflict", "change"]
     branch = world.fork()
     world.run()
     branch.run()
@@ -113,7 +115,7 @@ def test_a_fork_shares_nothing_that_travels_or_waits() -> None:
     until(world, lambda w: bool(w.network.channels))
     before = (world.fingerprint(), world.snapshot(), journal_bytes(world.journal.records))
     assert world.network.channels
-    assert world.ghosts
+    assert world.orphaned_sessions
     world.fork().run()
     assert (world.fingerprint(), world.snapshot(), journal_bytes(world.journal.records)) == before
 
@@ -121,13 +123,13 @@ def test_a_fork_shares_nothing_that_travels_or_waits() -> None:
 def test_a_copy_of_a_suspended_handler_does_not_forget_what_others_have_learnt() -> None:
     """A driver with a handler under way is copied with what its other threads have learnt since that handler began."""
     bench = Bench({"main": None, "requests": None})
-    bench.driver.exact = True
+    bench.driver.keeps_replay_logs = True
 
     def waits(ctx: Any) -> Handler:
         yield Read(("/x",))
 
     def learns(ctx: Any) -> Handler:
-        yield Learn("controller_id", 7, context="broker")
+        yield UpdateContext("controller_id", 7, context="broker")
 
     bench.tell(waits, "main")
     bench.driver.begin("main")
@@ -139,10 +141,10 @@ def test_a_copy_of_a_suspended_handler_does_not_forget_what_others_have_learnt()
 
 
 def test_a_world_on_a_real_zookeeper_cannot_be_forked() -> None:
-    """A world that was handed a ZooKeeper from outside refuses to fork and has no fingerprint."""
+    """A world with a ZooKeeper from outside raises an error for fork and fingerprint."""
     simulated = World()
     world = World(zookeeper=simulated.zk, clock=lambda: 0)
-    with pytest.raises(ValueError, match="only a simulated world can be forked"):
+    with pytest.raises(ValueError, match=r"World\.fork needs the in-memory ZooKeeper"):
         world.fork()
 
 
@@ -150,7 +152,7 @@ def test_a_world_on_a_real_zookeeper_cannot_be_forked() -> None:
 
 
 def test_two_ways_to_the_same_state_have_one_fingerprint() -> None:
-    """Two brokers that hear of something in either order, and then do the same, leave the same fingerprint."""
+    """Two brokers that handle a watch event in either order have equal fingerprints after equal steps."""
     prints = set()
     for order in ((1, 2, 3), (3, 1, 2)):
         world = cluster()
@@ -216,9 +218,9 @@ def drop_a_parcel(world: World) -> None:
 
 def drop_an_answer(world: World) -> None:
     """A suspended handler remembers one answer less."""
-    begun = world.processes[1].driver.threads["controller"].begun_with
+    begun = world.processes[1].driver.threads["controller"].replay_log
     assert begun is not None
-    begun.answers.pop()
+    begun.results.pop()
 
 
 def forget_a_watch(world: World) -> None:
@@ -232,21 +234,23 @@ DIFFERENCES: dict[str, Callable[[World], Any]] = {
     "a znode more": lambda w: w.tool.write([(Op("create", "/note"),)]),
     "a watch": forget_a_watch,
     "a registered handler": lambda w: w.processes[1].driver.watched.pop(),
-    "an undelivered watch event": lambda w: w.processes[2].notices.append(
-        Notice(WatchEvent("NodeCreated", CONTROLLER), RecordId(OUTSIDE, 0, 1))
+    "an undelivered watch event": lambda w: w.processes[2].notifications.append(
+        QueuedNotification(WatchEvent("NodeCreated", CONTROLLER), RecordId(OUTSIDE, 0, 1))
     ),
     "a queue": queue_an_event,
     "a channel": drop_a_parcel,
     "a request in flight": lambda w: w.network.in_flight.update({"x": (1, 2)}),
-    "a fetch that a request finds under way": lambda w: w.network.fetching.update({"x": (RecordId(OUTSIDE, 0, 1), (3,))}),
-    "an answer held back": lambda w: w.network.held.update({"x": Held(2, {}, RecordId(OUTSIDE, 0, 1), (3,))}),
+    "a fetch that a request finds under way": lambda w: w.network.fetching_from.update({"x": (RecordId(OUTSIDE, 0, 1), (3,))}),
+    "an answer held back": lambda w: w.network.delayed_responses.update(
+        {"x": DelayedResponse(2, {}, RecordId(OUTSIDE, 0, 1), (3,))}
+    ),
     "the controller's context": lambda w: object.__setattr__(w.processes[1].driver.controller, "controller_epoch", 7),
     "the broker's context": lambda w: object.__setattr__(w.processes[2].driver.broker, "controller_epoch", 7),
     "a broker epoch": lambda w: w.processes[1].driver.controller.live_broker_epochs.update({1: 10_000}),
     "a suspended handler's answers": drop_an_answer,
     "a frozen process": lambda w: setattr(w.processes[2], "frozen", True),
     "a session": lambda w: setattr(w.processes[2], "session", "expired"),
-    "a session left behind": lambda w: w.ghosts.update({2: [object()]}),
+    "a session left behind": lambda w: w.orphaned_sessions.update({2: [object()]}),
     "a timer": lambda w: w.processes[1].driver.timers.clear(),
     "a parked request": lambda w: w.processes[1].driver.parked.update({"1-2": "key"}),
 }
@@ -255,14 +259,14 @@ DIFFERENCES: dict[str, Callable[[World], Any]] = {
 @pytest.mark.parametrize("difference", DIFFERENCES)
 def test_what_can_matter_is_in_the_fingerprint(difference: str) -> None:
     """Two worlds that differ in one of these have different fingerprints."""
-    world = nothing_yet(cluster().fork(exact=True))
+    world = nothing_yet(cluster().fork(keep_replay_logs=True))
     other = world.fork()
     assert other.fingerprint() == world.fingerprint()
     DIFFERENCES[difference](other)
     assert other.fingerprint() != world.fingerprint()
 
 
-def test_what_a_suspended_handler_was_told_is_in_the_fingerprint() -> None:
+def test_the_results_of_a_suspended_handler_are_in_the_fingerprint() -> None:
     """Two controllers that read a state before and after it was changed back and forth differ, though all the znodes agree."""
     prints = []
     for early in (True, False):

@@ -1,14 +1,15 @@
-"""Generations are data: one table of rules, one column for each release."""
+"""The rules are data: declared once with their rows, one column for each release."""
 
 from __future__ import annotations
 
 import pytest
 
-from kcontrol import generations
-from kcontrol.errors import UserError
-from kcontrol.generations import RULES, rules
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.core import controller_rules
+from kcontrol.core.controller_rules import Rules, rules
+from kcontrol.core.errors import UserError
+from kcontrol.core.rule_rows import declared
 
 LINES = "0.8.0 0.8.1 0.8.2 0.9.0 0.10.0 0.10.1 0.10.2 0.11.0 1.0 1.1"
 RELEASES = (*LINES.split(), *(f"2.{minor}" for minor in range(9)), *(f"3.{minor}" for minor in range(10)))
@@ -18,38 +19,37 @@ CHANGED = {
     "offline_order":         ("0.8.1", "isr",              "0.8.2", "ar"),
     "unclean_default":       ("0.10.2", True,              "0.11.0", False),
     "follows_epoch":         ("0.8.1", True,               "0.8.2", False),
-    "looks_before_electing": ("0.8.1", False,              "0.8.2", True),
+    "reads_before_electing": ("0.8.1", False,              "0.8.2", True),
     "resigns_when_replaced": ("0.8.2", False,              "0.9.0", True),
-    "own_znode":             ("0.8.2", "waited out",       "0.9.0", "fails"),
-    "told_of_newcomer":      ("0.8.2", "newcomer",         "0.9.0", "everybody"),
+    "znode_of_earlier_session":             ("0.8.2", "waited out",       "0.9.0", "fails"),
+    "metadata_on_broker_startup":      ("0.8.2", "newcomer",         "0.9.0", "everybody"),
     "rereads_assignment":    ("0.8.2", True,               "0.9.0", False),
     "shutdown_order":        ("0.9.0", "isr",              "0.10.0", "ar"),
     "refuses_dead_targets":  ("0.10.0", True,              "0.10.1", False),
     "skips_own_session":     ("0.10.1", False,             "0.10.2", True),
-    "listens_in_office":     ("0.10.1", False,             "0.10.2", True),
+    "checks_active_first":     ("0.10.1", False,             "0.10.2", True),
     "fenced_writes":         ("2.0", False,                "2.1", True),
     "pipelined":             ("1.0", False,                "1.1", True),
     "offline_at_startup":    ("2.2", False,                "2.3", True),
     "outlives_log_dir":      ("0.11.0", False,             "1.0", True),
     "rejoins_at":            ("1.0", "high_watermark",     "1.1", "leader_epoch_start"),
     "fenced_fetches":        ("2.0", False,                "2.1", True),
-    "lost_epoch":            ("1.0", "is logged",          "1.1", "ends it"),
+    "controller_epoch_conflict":            ("1.0", "is logged",          "1.1", "ends it"),
     "elects_with_epoch":     ("2.0", False,                "2.1", True),
     "registers_with_version": ("2.1", False,               "2.2", True),
     "leaderless":            ("0.11.0", "led by the dead", "1.0", "led by nobody online"),
     "reassigns_on_request":  ("2.3", False,                "2.4", True),
-    "replica_table":         ("0.8.0", "0.8.0",            "0.8.1", "0.8.1"),
-    "strangers_obey":        ("0.8.0", True,               "0.8.1", False),
-    "deleted_together":      ("2.4", False,                "2.5", True),
-    "metadata_answers":      ("2.4", False,                "2.5", True),
-    "rebalances_in_sync_alone": ("2.5", False,             "2.6", True),
+    "accepts_unassigned_partitions":        ("0.8.0", True,               "0.8.1", False),
+    "deletes_topics_together":      ("2.4", False,                "2.5", True),
+    "handles_metadata_responses":      ("2.4", False,                "2.5", True),
+    "rebalance_requires_isr": ("2.5", False,             "2.6", True),
     "stop_replica_by_partition": ("2.5", False,            "2.6", True),
     "added_replica_is_new":  ("2.6", False,                "2.7", True),
     "alter_isr":             ("2.6", False,                "2.7", True),
     "topic_ids":             ("2.7", False,                "2.8", True),
-    "untold_death":          ("3.0", "nothing was leaderless", "3.1", "nothing was said"),
+    "metadata_on_broker_failure":          ("3.0", "nothing was leaderless", "3.1", "nothing was said"),
     "leader_recovery":       ("3.1", False,                "3.2", True),
-    "isr_of_the_living":     ("3.2", False,                "3.3", True),
+    "isr_requires_live_broker":     ("3.2", False,                "3.3", True),
     "feature_znode":         ("3.2", 1,                    "3.3", 2),
     "controller_znode":      ("3.3", 1,                    "3.4", 2),
     "features":              ("2.6", False,                "2.7", True),
@@ -67,13 +67,13 @@ def test_a_rule_changes_in_one_release(rule: str) -> None:
 
 def test_a_preferred_leader_that_leads_changed_twice() -> None:
     """Nothing to do before 1.1, another election up to 2.1, left alone since 2.2 (KIP-183)."""
-    found = [rules(release).leads_already for release in ("0.8.1", "1.0", "1.1", "2.1", "2.2", "3.9")]
+    found = [rules(release).preferred_already_leads for release in ("0.8.1", "1.0", "1.1", "2.1", "2.2", "3.9")]
     assert found == ["not needed", "not needed", "elected again", "elected again", "left alone", "left alone"]
 
 
 def test_stops_were_grouped_for_a_while() -> None:
     """From 0.10.2 to 1.0 replicas that stay on disk are stopped by one request for each broker, before and after one by one."""
-    found = [rules(release).stops_are_grouped for release in ("0.10.1", "0.10.2", "1.0", "1.1")]
+    found = [rules(release).plain_stop_replica_batched for release in ("0.10.1", "0.10.2", "1.0", "1.1")]
     assert found == [False, True, True, False]
 
 
@@ -90,7 +90,7 @@ def test_truncation_changed_twice() -> None:
 
 
 def test_who_joins_an_isr_changed_in_the_middle_of_a_line() -> None:
-    """1.1.1 still takes in whoever is at the high watermark; 1.1.2, and with it the line 1.1, asks for more (KAFKA-7128)."""
+    """In 1.1.1 a follower at the high watermark joins the ISR; 1.1.2, and so the line 1.1, requires more (KAFKA-7128)."""
     found = [rules(release).rejoins_at for release in ("1.1.1", "1.1.2", "1.1")]
     assert found == ["high_watermark", "leader_epoch_start", "leader_epoch_start"]
 
@@ -99,7 +99,7 @@ def test_who_joins_an_isr_changed_in_the_middle_of_a_line() -> None:
 def test_a_patch_release_plays_by_the_rules_of_its_line(release: str) -> None:
     """The third or fourth number of a patch release changes no rule."""
     patch = f"{release}.2"
-    assert rules(patch).but(release=release, inter_broker_protocol=release) == rules(release)
+    assert rules(patch).with_changes(release=release, inter_broker_protocol=release) == rules(release)
 
 
 def test_some_rules_ask_for_the_protocol() -> None:
@@ -130,22 +130,22 @@ def test_what_is_no_release_is_refused(release: str) -> None:
 
 def test_a_world_refuses_a_release_that_it_does_not_play() -> None:
     """The rules of a release may be known before it is played: a world of it is refused with the list of those that are."""
-    with pytest.raises(UserError, match=r"Kafka 2\.0 is not played here yet; there is "):
+    with pytest.raises(UserError, match=r"Kafka 2\.0 cannot be played; choose "):
         World(Settings(release="2.0"))
     assert World(Settings(release="2.8.2")).settings.rules().fenced_writes
 
 
 def test_a_rule_can_be_changed_for_once() -> None:
-    """`but` gives another column and leaves the release's as it is; a rule that does not exist is an error."""
-    assert not rules("2.8").but(fenced_writes=False).fenced_writes
+    """`with_changes` gives another column and leaves the release's as it is; a rule that does not exist is an error."""
+    assert not rules("2.8").with_changes(fenced_writes=False).fenced_writes
     assert rules("2.8").fenced_writes
     with pytest.raises(TypeError):
-        rules("2.8").but(no_such_rule=1)
+        rules("2.8").with_changes(no_such_rule=1)
 
 
 def test_the_presets_carry_their_release() -> None:
     """`KAFKA_2_8` is the column of 2.8, and there is one such name for each release that was recorded."""
-    named = {name: value for name, value in vars(generations).items() if name.startswith("KAFKA_")}
+    named = {name: value for name, value in vars(controller_rules).items() if name.startswith("KAFKA_")}
     recorded = ["0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9"]
     assert {name: value.release for name, value in named.items()} == {
         "KAFKA_" + release.replace(".", "_"): release for release in recorded
@@ -155,6 +155,6 @@ def test_the_presets_carry_their_release() -> None:
 
 def test_every_rule_begins_with_the_first_release() -> None:
     """Each row of the table starts at 0.8.0 and goes on in the order of the releases."""
-    for rows in (RULES | generations.PROTOCOL_RULES).values():
-        since = [tuple(map(int, release.split("."))) for release, _ in rows]
+    for rule in declared(Rules).values():
+        since = [tuple(map(int, release.split("."))) for release, _ in rule.rows]
         assert (since[0], since) == ((0, 8, 0), sorted(set(since)))

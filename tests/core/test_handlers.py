@@ -6,24 +6,24 @@ from typing import Any
 
 import pytest
 
-from kcontrol.effects import (
+from kcontrol.core.effects import (
     Children,
     Commit,
-    Committed,
+    CommitResult,
     Exists,
+    FailedStateChange,
+    FencedTransactions,
     Handler,
-    Learn,
     Op,
     Read,
-    Refusal,
+    RegisterZNodeHandler,
     StateChange,
     Transaction,
-    Unwatch,
-    Watch,
-    Writes,
+    UnregisterZNodeHandler,
+    UpdateContext,
 )
-from kcontrol.model import LeaderAndIsr, PartitionState, TopicPartition
-from kcontrol.znodes import ISR_CHANGE_NOTIFICATION, partitions_path, state_path
+from kcontrol.core.model import LeaderAndIsr, PartitionState, TopicPartition
+from kcontrol.core.znodes import ISR_CHANGE_NOTIFICATION, partitions_path, state_path
 from tests.core.support import T0, T1, Bench, Tell, alone, cluster, of_kind, stored, until, waits_for
 
 NEW, ONLINE, OFFLINE = PartitionState.NEW, PartitionState.ONLINE, PartitionState.OFFLINE
@@ -49,7 +49,7 @@ def test_the_order_of_round_trips_is_the_handlers_text() -> None:
         Exists(("/a",), watch=True),
         Transaction((Op("create", "/a"), Op("create", "/a/b"))),
         Children(("/a",), watch=True),
-        Writes(((Op("delete", "/a/b"),),)),
+        FencedTransactions(((Op("delete", "/a/b"),),)),
         Read(("/a",)),
     )
     assert bench.calls == [
@@ -68,9 +68,9 @@ def test_instant_effects_happen_between_the_round_trips_around_them() -> None:
 
     def learns(ctx: Any) -> Handler:
         yield Exists(("/a",))
-        yield Learn("controller_epoch", 7)
+        yield UpdateContext("controller_epoch", 7)
         yield Exists(("/b",))
-        yield Learn("controller_epoch", 8)
+        yield UpdateContext("controller_epoch", 8)
 
     bench.tell(learns)
     bench.driver.begin("controller")
@@ -88,7 +88,7 @@ def test_answers_come_back_as_the_value_of_the_yield() -> None:
         Exists(("/a", "/none")),
         Read(("/none", "/a")),
         Children(("/a", "/none")),
-        Writes(((Op("set", "/a", b"y"),), (Op("set", "/none", b""),))),
+        FencedTransactions(((Op("set", "/a", b"y"),), (Op("set", "/none", b""),))),
     )
     assert (made.code, made.versions) == ("OK", (0, 0, 0))
     assert (exists[0].num_children, exists[1]) == (2, None)
@@ -101,7 +101,7 @@ def test_a_transaction_is_all_or_nothing() -> None:
     """Where one operation of a transaction fails, the answer names its error and its place, and no other has happened."""
     bench = Bench()
     (result,) = bench.do(Transaction((Op("create", "/a"), Op("create", "/none/b"))))
-    assert (result.code, result.failed, list(bench.zookeeper.tree())) == ("NoNode", 1, [])
+    assert (result.code, result.failed_index, list(bench.zookeeper.tree())) == ("NoNode", 1, [])
 
 
 @pytest.mark.parametrize("path", ["/missing", "/there"])
@@ -119,14 +119,20 @@ def test_only_exists_leaves_a_watch_at_a_missing_znode(path: str) -> None:
 
 
 def test_handlers_of_paths_are_registered_and_forgotten() -> None:
-    """`Watch` registers the handler of a path, for its data or for its children, and `Unwatch` forgets just that one."""
+    """`RegisterZNodeHandler` is for data or for children of a path, and `UnregisterZNodeHandler` forgets just that one."""
     bench = Bench()
-    bench.do(Watch("/a"), Watch("/b", children=True), Watch("/c"), Unwatch("/c"), Unwatch("/b"))
+    bench.do(
+        RegisterZNodeHandler("/a"),
+        RegisterZNodeHandler("/b", children=True),
+        RegisterZNodeHandler("/c"),
+        UnregisterZNodeHandler("/c"),
+        UnregisterZNodeHandler("/b"),
+    )
     assert bench.driver.watched == {("/a", False), ("/b", True)}
 
 
 def test_a_watch_event_of_a_path_without_a_handler_is_dropped() -> None:
-    """A controller that has resigned still has watches at ZooKeeper: what they tell is dropped and becomes no event.
+    """A controller that has resigned still has watches at ZooKeeper: their watch events are dropped.
 
     Source: the handlers that KafkaZkClient.unregisterZNodeChildChangeHandler takes away (2.8).
     """
@@ -137,7 +143,7 @@ def test_a_watch_event_of_a_path_without_a_handler_is_dropped() -> None:
     before = len(world.journal.records)
     world.step(("kill", 3))
     world.step(("expire", 3))
-    while world.processes[1].notices:
+    while world.processes[1].notifications:
         world.step(("deliver", 1))
     mine = [(r.kind, r.fields["path"]) for r in world.journal.records[before:] if r.id.node == 1]
     assert mine == [("drop", "/brokers/ids/3"), ("drop", "/brokers/ids")]
@@ -151,7 +157,7 @@ MANY = [
     (Read(("/a", "/b", "/c")), 3),
     (Children(("/a", "/b", "/c")), 3),
     (Transaction((Op("create", "/x"), Op("create", "/y"))), 1),
-    (Writes(((Op("create", "/x"),), (Op("create", "/y"), Op("create", "/y/z")))), 2),
+    (FencedTransactions(((Op("create", "/x"),), (Op("create", "/y"), Op("create", "/y/z")))), 2),
 ]
 
 
@@ -182,16 +188,16 @@ def test_before_1_1_each_change_is_a_round_trip() -> None:
         bench = Bench(fenced_writes=False, pipelined=pipelined)
         third = TopicPartition("t", 2)
         bench.outside(*parents(T0, T1, third), Op("create", state_path(T0)), Op("create", state_path(T1)))
-        told: list[Committed] = []
+        told: list[CommitResult] = []
 
-        def commits(ctx: Any, told: list[Committed] = told, third: TopicPartition = third) -> Handler:
+        def commits(ctx: Any, told: list[CommitResult] = told, third: TopicPartition = third) -> Handler:
             told.append((yield Commit((change(T0), change(T1, zk_version=9), change(third)))))
 
         bench.tell(commits)
         assert bench.go() == trips
         answers.append(told[0])
     assert answers[0] == answers[1]
-    assert ([c.subject for c in answers[0].done], answers[0].lost, answers[0].failed) == (
+    assert ([c.subject for c in answers[0].finished], answers[0].to_retry, answers[0].failed) == (
         [T0],
         (T1,),
         ((TopicPartition("t", 2), "NoNode"),),
@@ -227,11 +233,14 @@ def test_what_is_put_into_a_queue_is_known_by_its_record() -> None:
 def test_a_commit_that_writes_nothing_is_instant() -> None:
     """Moves in memory and refusals are carried out within the step, without a round trip, and answered like any commit."""
     bench = Bench()
-    refused = Refusal(T1, NEW, OFFLINE, "no way")
+    refused = FailedStateChange(T1, NEW, OFFLINE, "no way")
     (answer,) = bench.do(Commit((StateChange(T0, NEW, OFFLINE), refused)))
-    assert (bench.calls, [c.subject for c in answer.done]) == ([], [T0])
+    assert (bench.calls, [c.subject for c in answer.finished]) == ([], [T0])
     assert bench.driver.controller.partition_states == {T0: OFFLINE}
-    assert [(r.kind, r.fields["subject"]) for r in bench.records("change", "refuse")] == [("change", T0), ("refuse", T1)]
+    assert [(r.kind, r.fields["subject"]) for r in bench.records("change", "failed_change")] == [
+        ("change", T0),
+        ("failed_change", T1),
+    ]
 
 
 def test_a_commit_answers_with_the_version_that_the_write_produced() -> None:
@@ -239,7 +248,7 @@ def test_a_commit_answers_with_the_version_that_the_write_produced() -> None:
     bench = Bench(fenced_writes=False)
     bench.outside(*parents(T0, T1), Op("create", state_path(T0)), Op("set", state_path(T0)))
     (answer,) = bench.do(Commit((change(T0, zk_version=1), change(T1, "create"))))
-    assert [c.value.zk_version for c in answer.done] == [2, 0]
+    assert [c.leadership.zk_version for c in answer.finished] == [2, 0]
     assert [value.zk_version for value in bench.driver.controller.leadership.values()] == [2, 0]
 
 
@@ -251,8 +260,8 @@ def test_failed_and_lost_changes_leave_memory_alone() -> None:
     bench.do(Commit((change(T0, zk_version=5), change(T1), change(third))))
     context = bench.driver.controller
     assert (context.partition_states, list(context.leadership)) == ({T1: ONLINE}, [T1])
-    told = [(r.kind, r.fields["subject"], r.fields.get("reason")) for r in bench.records("change", "lost", "refuse")]
-    assert told == [("lost", T0, "BadVersion"), ("change", T1, None), ("refuse", third, "NoNode")]
+    told = [(r.kind, r.fields["subject"], r.fields.get("reason")) for r in bench.records("change", "conflict", "failed_change")]
+    assert told == [("conflict", T0, "BadVersion"), ("change", T1, None), ("failed_change", third, "NoNode")]
 
 
 # ---------------------------------------------------------------- the controller's own text
@@ -279,7 +288,7 @@ def test_a_new_controller_deletes_isr_notes_before_it_reads_the_states() -> None
 
 
 def test_a_broker_that_dies_during_failover_is_not_missed() -> None:
-    """The handler of `/brokers/ids` is registered before the brokers are read: a death right after the read is told at once.
+    """The handler of `/brokers/ids` is registered before the brokers are read: a death right after the read fires the watch.
 
     Source: KafkaController.onControllerFailover (2.8), which registers its handlers first.
     """
@@ -290,7 +299,7 @@ def test_a_broker_that_dies_during_failover_is_not_missed() -> None:
     victim = 3 if winner == 1 else 1
     world.step(("kill", victim))
     world.step(("expire", victim))
-    while world.processes[winner].notices:
+    while world.processes[winner].notifications:
         world.step(("deliver", winner))
     world.run()
     assert victim not in {leader for leader, _ in stored(world).values()}

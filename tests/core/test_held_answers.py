@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.errors import UserError
-from kcontrol.sim.world import World
+from kcontrol.cluster.world import World
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.failover_steps import await_requests
+from kcontrol.controller.handlers import design_of
+from kcontrol.core.controller_rules import rules
+from kcontrol.core.effects import AwaitInFlightRequests
+from kcontrol.core.errors import UserError
 from tests.core.support import cluster, of_kind
 
 RELEASES = ("0.8.0", "0.8.1", "0.9.0", "0.10.2", "0.11.0", "1.0")
 
 
 def frozen_leader(release: str) -> World:
-    """Return a cluster whose brokers 1 and 2 have been told to leave the leader 3, which is frozen."""
+    """Return a cluster whose brokers 1 and 2 have LeaderAndIsr without their leader 3, which is frozen."""
     world = cluster({"t": ((3, 2, 1),)}, release=release)
     world.step(("freeze", 3))
     world.step(("expire", 3))
@@ -30,13 +35,13 @@ def test_a_held_answer_goes_out_when_the_fetch_times_out(release: str) -> None:
     Source: AbstractFetcherManager.shutdownIdleFetcherThreads, SimpleConsumer.sendRequest (0.8), ReplicaFetcherThread (0.9).
     """
     world = frozen_leader(release)
-    assert {held.broker for held in world.network.held.values()} == {1, 2}
+    assert {held.broker for held in world.network.delayed_responses.values()} == {1, 2}
     before = len(world.journal.records)
     world.step(("fetch_timeout", 2))
-    assert [r.fields["channel"] for r in of_kind(world, "answered", before)] == ["1>2"]
-    assert [r.fields["timed_out"] for r in of_kind(world, "give", before)] == [True]
+    assert [r.fields["channel"] for r in of_kind(world, "response", before)] == ["1>2"]
+    assert [r.fields["timed_out"] for r in of_kind(world, "delayed_response", before)] == [True]
     world.run()
-    assert ({held.broker for held in world.network.held.values()}, (1, 2) in world.network.channels) == ({1}, False)
+    assert ({held.broker for held in world.network.delayed_responses.values()}, (1, 2) in world.network.channels) == ({1}, False)
 
 
 @pytest.mark.parametrize("release", ["1.1", "2.8"])
@@ -46,8 +51,8 @@ def test_no_answer_waits_for_a_fetch_since_1_1(release: str) -> None:
     Source: ReplicaFetcherThread.initiateShutdown (1.1).
     """
     world = frozen_leader(release)
-    assert world.network.held == {}
-    with pytest.raises(UserError, match="cannot happen now"):
+    assert world.network.delayed_responses == {}
+    with pytest.raises(UserError, match="is not possible now"):
         world.step(("fetch_timeout", 2))
 
 
@@ -55,8 +60,20 @@ def test_a_fetch_that_has_come_back_does_not_time_out() -> None:
     """Once the leader has thawed the answer is given without a timeout."""
     world = frozen_leader("1.0")
     world.step(("thaw", 3))
-    with pytest.raises(UserError, match="cannot happen now"):
+    with pytest.raises(UserError, match="is not possible now"):
         world.step(("fetch_timeout", 2))
     before = len(world.journal.records)
     world.run()
-    assert {r.fields["timed_out"] for r in of_kind(world, "give", before)} == {False}
+    assert {r.fields["timed_out"] for r in of_kind(world, "delayed_response", before)} == {False}
+
+
+@pytest.mark.parametrize("release", ["0.10.0", "0.10.2", "2.0", "2.4"])
+def test_a_controller_waits_for_the_brokers_that_it_has_channels_to(release: str) -> None:
+    """Before channels are closed, 0.10.2 to 2.1.0 wait for the requests to brokers that the controller knows, if it knows one.
+
+    Source: ControllerChannelManager.removeExistingBroker (0.10.1.1, 0.10.2.2, 2.1.1), KAFKA-4959, KAFKA-7576.
+    """
+    chosen = rules(release)
+    ctx = ControllerContext(1, chosen, design_of(chosen), live_broker_epochs={2: 20, 3: 30})
+    waits = [list(await_requests(ctx, brokers)) for brokers in ((3, 9), (9,), ())]
+    assert waits == [[AwaitInFlightRequests((3,))] if release in ("0.10.2", "2.0") else [], [], []]

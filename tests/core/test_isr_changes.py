@@ -1,4 +1,4 @@
-"""The controller's side of AlterIsr: what it writes for a leader, what it answers, and whom it tells."""
+"""The controller's side of AlterIsr: its writes, its responses and its UpdateMetadata."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kcontrol.controller.handlers import handle
-from kcontrol.effects import Learn
-from kcontrol.events import AlterIsrReceived
-from kcontrol.model import LeaderAndIsr
+from kcontrol.core.effects import UpdateContext
+from kcontrol.core.events import AlterIsrReceived
+from kcontrol.core.model import LeaderAndIsr
 from tests.core.support import T0, T1
 from tests.core.test_machines import Machines
 
@@ -20,7 +20,7 @@ class Controller(Machines):
     """The machines' bench with t-0 led by 2 under leader epoch 4, in memory and in ZooKeeper, and the controller's handlers."""
 
     def __init__(self) -> None:
-        super().__init__(Learn("leadership", {T0: LED}))
+        super().__init__(UpdateContext("leadership", {T0: LED}))
         self.stored(T0, LED)
         self.driver.threads["controller"].handle = handle
 
@@ -28,17 +28,17 @@ class Controller(Machines):
         """A leader asks for ISRs; returns the body of the answer."""
         self.driver.enqueue(AlterIsrReceived("2.1-1", broker_id, broker_epoch, wanted), None)
         self.go()
-        assert self.records("fail") == []
+        assert self.records("handler_error") == []
         return next(body for what, *_, body in reversed(self.post.sent) if what == "respond")
 
 
 def test_what_a_leader_asks_for_is_written_over_its_version() -> None:
-    """The ISR is written under the leader's epoch and this controller's; memory, the answer and everybody have the new version.
+    """The ISR is written with both epochs; the memory, the response and the metadata of all brokers have the new version.
 
     Source: KafkaController.processAlterIsr (2.8).
     """
     controller = Controller()
-    controller.learn(Learn("controller_epoch", 3))
+    controller.learn(UpdateContext("controller_epoch", 3))
     answer = controller.alter((T0, LED._replace(isr=(2, 3, 1))))
     now = LeaderAndIsr(2, (2, 3, 1), 4, 2, 3)
     assert answer == {"error": "NONE", "partitions": {T0: now}}
@@ -48,7 +48,7 @@ def test_what_a_leader_asks_for_is_written_over_its_version() -> None:
 
 
 @pytest.mark.parametrize(("broker_id", "broker_epoch"), [(2, 11), (2, 13), (7, 12)])
-def test_only_a_broker_under_its_present_epoch_is_heard(broker_id: int, broker_epoch: int) -> None:
+def test_alter_isr_needs_the_present_broker_epoch(broker_id: int, broker_epoch: int) -> None:
     """Another broker epoch than the one that is known, or an unknown broker, is answered as a whole, and nothing is written."""
     controller = Controller()
     answer = controller.alter((T0, LED._replace(isr=(2,))), broker_id=broker_id, broker_epoch=broker_epoch)
@@ -70,9 +70,9 @@ def test_each_partition_has_its_own_answer() -> None:
 
 
 def test_a_lost_fence_is_answered_and_not_thrown() -> None:
-    """A controller that was deposed answers UNKNOWN_SERVER_ERROR and does not look who rules: its own events will tell it."""
+    """A deposed controller responds UNKNOWN_SERVER_ERROR and does not read /controller: its watch event comes later."""
     controller = Controller()
-    controller.learn(Learn("controller_epoch_zk_version", 9))
+    controller.learn(UpdateContext("controller_epoch_zk_version", 9))
     assert controller.alter((T0, LED._replace(isr=(2,)))) == {"error": "UNKNOWN_SERVER_ERROR", "partitions": {}}
     assert [call for call in controller.calls if call[0] != "write"] == []
     assert controller.state(T0) == LED

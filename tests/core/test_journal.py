@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kcontrol.errors import UserError
-from kcontrol.model import PartitionReplica, PartitionState, TopicPartition
-from kcontrol.runtime import journal, journal_file
-from kcontrol.runtime.journal import JOURNAL_VERSION, Record, RecordId, plain
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER, parse_state_path, state_path
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import PartitionReplica, PartitionState, TopicPartition
+from kcontrol.core.znodes import CONTROLLER, parse_state_path, state_path
+from kcontrol.journal import journal, journal_file
+from kcontrol.journal.journal import JOURNAL_VERSION, Record, RecordId, to_json
 from tests.core.support import ALL_FAULTS, T0, TOPICS, cluster, journal_bytes, of_kind, stored, walk
 
 
@@ -82,7 +82,7 @@ def test_why_a_leader_changed_leads_back_to_the_fault() -> None:
     changed = [
         r
         for r in of_kind(world, "change")
-        if r.fields["value"] and str(r.fields["subject"]) == "t-1" and r.fields["rule"] == "offline"
+        if r.fields["leadership"] and str(r.fields["subject"]) == "t-1" and r.fields["rule"] == "offline"
     ]
     chain = world.journal.why(changed[-1].id)
     assert [r.kind for r in chain] == ["change", "change", "begin", "enqueue", "notify", "close", "stop"]
@@ -93,9 +93,9 @@ def test_why_a_leader_changed_leads_back_to_the_fault() -> None:
 def test_why_a_request_was_sent_leads_back_to_the_fault() -> None:
     """What a broker took over from a request goes back over its sending and the move before it to the kill."""
     world = after_death()
-    adopted = [r for r in of_kind(world, "adopt") if r.id.node == 3 and r.fields["field"] == "hosted"][-1]
+    adopted = [r for r in of_kind(world, "apply_request") if r.id.node == 3 and r.fields["field"] == "hosted"][-1]
     kinds = kinds_of_why(world, adopted)
-    assert kinds[:5] == ["adopt", "begin", "enqueue", "receive", "send"]
+    assert kinds[:5] == ["apply_request", "begin", "enqueue", "receive", "send"]
     assert kinds[5] == "change"
     assert kinds[-5:] == ["begin", "enqueue", "notify", "close", "stop"]
 
@@ -109,12 +109,12 @@ def test_why_an_isr_grew_leads_back_to_the_fetch() -> None:
         -1
     ]
     chain = world.journal.why(written.id)
-    assert [r.kind for r in chain] == ["write", "begin", "enqueue", "ask", "begin", "enqueue"]
+    assert [r.kind for r in chain] == ["write", "begin", "enqueue", "to_controller", "begin", "enqueue"]
     assert type(chain[-1].fields["event"]).__name__ == "ReplicaCaughtUp"
 
 
 def test_a_move_that_changes_nothing_causes_no_other_move() -> None:
-    """A new controller tells replicas that they stay Online: that is not why a partition gets another leader."""
+    """A new controller's Online transitions of replicas are not the cause of a partition's new leader."""
     world = cluster()
     world.step(("kill", 1))
     world.run()
@@ -172,8 +172,8 @@ def test_a_fenced_write_records_the_version_that_it_checked() -> None:
     world = after_death()
     moved = [r for r in of_kind(world, "change") if r.fields["write"]]
     started = [r for r in of_kind(world, "write") if r.fields["ops"][0][1].startswith("/brokers/ids/")]
-    assert {r.fields["fence"] for r in moved} == {1}
-    assert {r.fields["fence"] for r in started} == {-1}
+    assert {r.fields["epoch_zk_version"] for r in moved} == {1}
+    assert {r.fields["epoch_zk_version"] for r in started} == {-1}
 
 
 def test_a_delivery_points_to_the_sending_and_the_sending_to_no_delivery() -> None:
@@ -203,13 +203,13 @@ def death_of_a_leader(partitions: int) -> World:
 
 
 def test_a_batch_of_requests_is_one_record_with_each_value_once() -> None:
-    """A new controller tells three brokers about each partition: the record of it holds every partition's values once."""
+    """A new controller sends each partition to three brokers: the `send` record has every partition's values once."""
     world = cluster()
     before = len(world.journal.records)
     world.step(("delete", CONTROLLER))
     world.run()
     [told] = [
-        plain(r.fields["requests"])["leader_and_isr"]
+        to_json(r.fields["requests"])["leader_and_isr"]
         for r in of_kind(world, "send", before)
         if r.fields["requests"].leader_and_isr
     ]
@@ -252,7 +252,7 @@ def test_a_journal_comes_back_from_its_file(tmp_path: Path) -> None:
 
 def msgspec_plain(record: Record) -> Record:
     """A record as JSON would give it back."""
-    return record._replace(fields=msgspec.json.decode(msgspec.json.encode(plain(record.fields))))
+    return record._replace(fields=msgspec.json.decode(msgspec.json.encode(to_json(record.fields))))
 
 
 def test_the_first_line_says_what_the_file_is() -> None:
@@ -282,7 +282,7 @@ def test_the_first_line_says_what_the_file_is() -> None:
 )
 def test_values_are_written_under_kafkas_names(value: object, text: object) -> None:
     """Partitions, replicas, states, bytes that are no text, and sets each have one plain form."""
-    assert plain(value) == text
+    assert to_json(value) == text
 
 
 BAD = {
@@ -331,7 +331,7 @@ def test_a_copy_of_a_journal_goes_on_counting_by_itself() -> None:
 
 
 def test_the_example_cluster_is_the_one_the_tests_speak_of() -> None:
-    """The quiet cluster has its preferred leaders, everybody in sync, and broker 1 as controller."""
+    """The quiet cluster has its preferred leaders, all replicas in sync, and broker 1 as controller."""
     world = cluster()
     expected = {f"{t}-{p}": (replicas[0], replicas) for t, rows in TOPICS.items() for p, replicas in enumerate(rows)}
     assert stored(world) == expected

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kcontrol.effects import Commit, Sleep, Transaction
-from kcontrol.sim import acts
-from kcontrol.sim.world import World
-from kcontrol.znodes import (
+from kcontrol.cluster import actions
+from kcontrol.cluster.world import World
+from kcontrol.core.effects import Commit, Sleep, Transaction
+from kcontrol.core.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
     PREFERRED_REPLICA_ELECTION,
@@ -36,7 +36,7 @@ def created(world: World) -> list[str]:
 
 
 def test_a_broker_elects_before_it_registers() -> None:
-    """The first broker takes over, with its epoch, before anybody can know that it lives.
+    """The first broker becomes controller, with its epoch, before it has registered.
 
     The other party: golden start-order-321 of 0.8.1.1. Source: KafkaServer.startup (0.8.1).
     """
@@ -64,7 +64,7 @@ def test_a_controller_that_is_no_longer_named_goes_on() -> None:
 def test_it_does_not_resign_at_the_deletion_either(first: int, active: list[int]) -> None:
     """Deleted after that, `/controller` is competed for by a broker whose machines and channels are still there.
 
-    It does not resign if it hears of the deletion, nor if another is named by then. The other party: golden
+    It does not resign after the deletion, nor if another broker is in `/controller` by then. The reference: golden
     controller-znode-overwritten of 0.8.1.1.
     """
     world = old_cluster()
@@ -74,7 +74,7 @@ def test_it_does_not_resign_at_the_deletion_either(first: int, active: list[int]
     world.step(("delete", CONTROLLER))
     alone(world, first, lambda w: CONTROLLER in w.zk.tree() and w.processes[first].driver.controller.is_active)
     world.run()
-    learnt = [(r.fields["field"], r.fields["put"]) for r in of_kind(world, "learn", before) if r.id.node == 1]
+    learnt = [(r.fields["field"], r.fields["put"]) for r in of_kind(world, "update", before) if r.id.node == 1]
     assert ("active_controller_id", first) in learnt
     assert ("has_channels", False) not in learnt
     assert ("machines_started", False) not in learnt
@@ -100,7 +100,7 @@ def test_a_write_under_way_goes_on_under_the_next_session() -> None:
 
 
 def test_a_lost_race_for_the_epoch_is_only_logged() -> None:
-    """Whoever cannot write the next epoch goes on with the one that it had read: two controllers share it.
+    """A controller that cannot write the next epoch goes on with the epoch that it had read: two controllers share it.
 
     Source: KafkaController.incrementControllerEpoch (0.8.1), whose catch-all swallows ControllerMovedException.
     """
@@ -135,7 +135,7 @@ def test_a_failover_that_fails_leaves_the_machines_running() -> None:
 
 
 def deposed() -> World:
-    """A cluster in which broker 1 has resigned, just before broker 2 was faster; u-0 is not led by whom it prefers."""
+    """A cluster in which broker 1 has resigned and broker 2 was elected; u-0 is not led by its preferred leader."""
     world = old_cluster()
     for kind in ("kill", "start"):
         world.step((kind, 3))
@@ -147,8 +147,8 @@ def deposed() -> World:
     return world
 
 
-def test_who_hears_of_the_deletion_too_late_does_not_resign() -> None:
-    """ZkClient reads before it calls: if the next controller is named by then, the old one hears of a change, and stays active.
+def test_a_controller_that_handles_the_deletion_late_does_not_resign() -> None:
+    """ZkClient reads before it calls: if `/controller` exists again, the old controller gets a data change, and stays active.
 
     Source: ZkClient.fireDataChangedEvents (ZkClient 0.3) and LeaderChangeListener (0.8.1).
     """
@@ -161,7 +161,7 @@ def test_who_hears_of_the_deletion_too_late_does_not_resign() -> None:
 
 
 def test_a_controller_that_has_resigned_deletes_the_request_that_it_cannot_serve() -> None:
-    """Its listener for preferred elections is still there: it elects nobody, and the request is gone.
+    """Its listener for preferred elections is still registered: it elects no leader, and the request is deleted.
 
     Source: PreferredReplicaElectionListener and onControllerResignation (0.8.1), which unsubscribes nothing.
     """
@@ -179,7 +179,7 @@ def test_a_controller_that_has_resigned_deletes_the_request_that_it_cannot_serve
     "request_text", ['{"version":1,"partitions":[{"topic":"v","partition":0}]}', '{"version":1,"partitions":7}']
 )
 def test_a_request_that_cannot_be_read_stops_every_failover(request_text: str) -> None:
-    """A preferred election is asked for that is malformed, or of a partition that nobody has led: whoever is elected gives up.
+    """With a malformed preferred election, or of a partition without leadership, every elected controller fails.
 
     Source: KafkaController.initializePreferredReplicaElection (0.8.1.1), which looks its leadership up without asking.
     """
@@ -196,11 +196,11 @@ def test_a_request_that_cannot_be_read_stops_every_failover(request_text: str) -
     alone(world, 2, lambda w: any(r.id.node == 2 and "delete" in str(r.fields["ops"]) for r in of_kind(w, "write", before)))
     assert CONTROLLER not in world.zk.tree()
     assert PREFERRED_REPLICA_ELECTION in world.zk.tree()
-    assert [r.fields["event"] for r in of_kind(world, "fail", before)] == ["LeaderChange"]
+    assert [r.fields["event"] for r in of_kind(world, "handler_error", before)] == ["LeaderChange"]
 
 
-def test_a_broker_change_fails_on_a_topic_that_was_removed_by_hand() -> None:
-    """Its leadership is still known and its replicas are not: the next broker that starts is told nothing at all.
+def test_a_broker_change_fails_on_a_topic_that_was_removed_from_outside() -> None:
+    """Its leadership is still in memory and its replicas are not: the next broker that starts gets no request.
 
     Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1.1).
     """
@@ -213,11 +213,13 @@ def test_a_broker_change_fails_on_a_topic_that_was_removed_by_hand() -> None:
     before = len(world.journal.records)
     world.step(("start", 3))
     world.run()
-    assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "fail", before)] == [("BrokerChange", "KeyError")]
+    assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "handler_error", before)] == [
+        ("BrokerChange", "KeyError")
+    ]
     assert [r for r in of_kind(world, "receive", before) if r.id.node == 3] == []
 
 
-def test_the_controller_follows_an_epoch_that_somebody_else_writes() -> None:
+def test_the_controller_follows_an_epoch_that_is_written_from_outside() -> None:
     """A larger number in `/controller_epoch` becomes the controller's own, and stands in what it writes next.
 
     The other party: our recording epoch-set of 0.8.1.1. Source: ControllerEpochListener (0.8.1).
@@ -265,7 +267,7 @@ def test_others_come_in_between_the_partitions_of_a_controlled_shutdown() -> Non
 
 
 def test_a_leader_writes_its_isr_itself() -> None:
-    """Shrunk and grown again, the ISR is written by the leader over the version that it knows; the controller hears nothing.
+    """The leader writes a smaller and again a larger ISR over the version that it knows; the controller is not notified.
 
     Source: Partition.updateIsr (0.8.1).
     """
@@ -289,9 +291,9 @@ def test_a_leader_that_has_lost_the_race_keeps_its_isr() -> None:
     world.step(("shrink", 2, "t-0", 3))
     world.run()
     assert [r.fields["error"] for r in of_kind(world, "write", before)] == ["BadVersion"]
-    assert of_kind(world, "fail", before) == []
+    assert of_kind(world, "handler_error", before) == []
     assert stored(world)["t-0"] == (2, (2, 3))
-    assert world.processes[2].driver.broker.hosted[T0].value.isr == (2, 3)
+    assert world.processes[2].driver.broker.hosted[T0].leadership.isr == (2, 3)
     world.step(("kill", 3))
     world.run()
     assert stored(world)["t-0"] == (2, (2,))
@@ -309,11 +311,11 @@ def test_who_leaves_a_frozen_leader_does_so_and_answers_late() -> None:
     world.step(("freeze", 3))
     world.step(("expire", 3))
     world.run()
-    assert world.processes[2].driver.broker.hosted[T0].value.leader == 2
-    assert ([held.broker for held in world.network.held.values()], (1, 2) in world.network.channels) == ([2], True)
+    assert world.processes[2].driver.broker.hosted[T0].leadership.leader == 2
+    assert ([held.broker for held in world.network.delayed_responses.values()], (1, 2) in world.network.channels) == ([2], True)
     world.step(("thaw", 3))
     world.run()
-    assert (world.network.held, world.network.channels) == ({}, {})
+    assert (world.network.delayed_responses, world.network.channels) == ({}, {})
 
 
 @pytest.mark.parametrize("others", [(), ((3, 2),)], ids=["nothing else", "another partition"])
@@ -329,8 +331,8 @@ def test_a_thread_that_fetches_something_else_is_not_waited_for(others: tuple[tu
     world.step(("freeze", 3))
     world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list([T0]).decode()))
     world.run()
-    assert world.processes[2].driver.broker.hosted[T0].value.leader == 2
-    assert [held.leaders for held in world.network.held.values()] == ([] if others else [(3,)])
+    assert world.processes[2].driver.broker.hosted[T0].leadership.leader == 2
+    assert [held.leaders for held in world.network.delayed_responses.values()] == ([] if others else [(3,)])
 
 
 def test_a_broker_that_ends_takes_its_answer_along() -> None:
@@ -341,23 +343,23 @@ def test_a_broker_that_ends_takes_its_answer_along() -> None:
     world.run()
     other = world.fork()
     world.step(("kill", 2))
-    assert not world.network.held
+    assert not world.network.delayed_responses
     other.step(("kill", 3))
     assert ("give", 2) in other.actions()
     other.run()
-    assert not other.network.held
+    assert not other.network.delayed_responses
 
 
 @pytest.mark.parametrize("happens", [("delete", CONTROLLER), ("kill", 1), ("kill", 3), ("expire", 1)])
 def test_a_fork_in_the_middle_of_a_listener(happens: tuple[Any, ...]) -> None:
     """A handler that holds the lock is copied as any other: the fork does what the original does, and not with it."""
-    world = old_cluster().fork(exact=True)
+    world = old_cluster().fork(keep_replay_logs=True)
     world.step(happens)
     forks = []
-    while following := next(acts.routine(world), None):
+    while following := next(actions.routine_actions(world), None):
         world.step(following)
         forks.append((world.fork(), world.fingerprint(), world.actions()))
-    for branch, fingerprint, actions in forks:
-        assert (branch.fingerprint(), branch.actions()) == (fingerprint, actions)
+    for branch, fingerprint, possible in forks:
+        assert (branch.fingerprint(), branch.actions()) == (fingerprint, possible)
         branch.run()
         assert journal_bytes(branch.journal.records) == journal_bytes(world.journal.records)

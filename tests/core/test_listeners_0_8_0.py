@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from kcontrol.config import BrokerConfig
+from kcontrol.cluster.world import World
 from kcontrol.controller import partition_machine
 from kcontrol.controller.context import ControllerContext
-from kcontrol.effects import Commit, Refusal
-from kcontrol.generations import rules
-from kcontrol.model import PartitionReplica, PartitionState, ReplicaState
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER, REASSIGN_PARTITIONS, encode_reassignment, topic_path
+from kcontrol.controller.handlers import design_of
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.controller_rules import rules
+from kcontrol.core.effects import Commit, FailedStateChange
+from kcontrol.core.model import PartitionReplica, PartitionState, ReplicaState
+from kcontrol.core.znodes import CONTROLLER, REASSIGN_PARTITIONS, encode_reassignment, topic_path
 from tests.core.support import T0, U0, alone, cluster, of_kind, until
 
 EVENTS = "zk-events"
@@ -26,12 +27,12 @@ def at_rest(release: str, topics: Any = None, **settings: Any) -> World:
 
 
 def move(world: World, targets: Any) -> None:
-    """Somebody asks for a reassignment."""
+    """Request a reassignment."""
     world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(targets).decode()))
 
 
-def test_nobody_resigns_when_his_znode_is_deleted() -> None:
-    """Who hears of the deletion competes, and rules on if another is faster. Source: LeaderChangeListener (0.8.0, 0.8.1)."""
+def test_a_controller_does_not_resign_when_its_znode_is_deleted() -> None:
+    """A controller competes after the deletion; if another wins, it stays active. Source: LeaderChangeListener (0.8.0, 0.8.1)."""
     for release, active in (("0.8.0", [1, 2]), ("0.8.1", [2])):
         world = at_rest(release)
         world.step(("delete", CONTROLLER))
@@ -45,7 +46,7 @@ def test_nobody_resigns_when_his_znode_is_deleted() -> None:
 
 
 def test_a_failover_that_fails_keeps_the_office() -> None:
-    """An error on the way leaves `/controller` to a broker that takes itself for none: nobody else can rule.
+    """After an error in the failover `/controller` names a broker that is not active: no other broker can be elected.
 
     Source: ZookeeperLeaderElector.elect (0.8.0, 0.8.1).
     """
@@ -71,7 +72,7 @@ def test_a_request_for_an_unknown_partition_ends_a_failover() -> None:
         alone(world, 2, lambda w: w.processes[2].driver.controller.machines_started)
         before = len(world.journal.records)
         alone(world, 2, lambda w: w.processes[2].driver.threads[EVENTS].handler is None)
-        assert [r.fields["error"] for r in of_kind(world, "fail", before) if r.id.node == 2] == errors
+        assert [r.fields["error"] for r in of_kind(world, "handler_error", before) if r.id.node == 2] == errors
 
 
 def test_what_a_dead_broker_hosts_is_read_from_the_topic_znodes() -> None:
@@ -90,7 +91,7 @@ def test_what_a_dead_broker_hosts_is_read_from_the_topic_znodes() -> None:
 
 
 def test_the_log_of_a_deleted_replica_stays() -> None:
-    """A broker that is told to delete a replica forgets it, and its log stays. Source: ReplicaManager.stopReplica (0.8.0)."""
+    """After StopReplica with delete a broker drops the replica, and its log stays. Source: ReplicaManager.stopReplica (0.8.0)."""
     for release, stays in (("0.8.0", True), ("0.8.1", False)):
         world = at_rest(release, {"t": ((2, 3),)}, data=True)
         move(world, {T0: (3, 1)})
@@ -116,10 +117,12 @@ def test_an_old_leader_epoch_is_no_error() -> None:
 def test_what_is_offline_is_not_made_so_again() -> None:
     """The move is refused in 0.8.0 alone. Source: PartitionStateMachine.handleStateChange (0.8.0, 0.8.1)."""
     for release, refused in (("0.8.0", True), ("0.8.1", False)):
-        ctx = ControllerContext(1, rules(release), partition_states={T0: PartitionState.OFFLINE}, machines_started=True)
-        commit = next(partition_machine.move(ctx, (T0,), PartitionState.OFFLINE))
+        ctx = ControllerContext(
+            1, rules(release), design_of(rules(release)), partition_states={T0: PartitionState.OFFLINE}, machines_started=True
+        )
+        commit = next(partition_machine.handle_state_changes(ctx, (T0,), PartitionState.OFFLINE))
         assert isinstance(commit, Commit)
-        assert isinstance(commit.changes[0], Refusal) is refused
+        assert isinstance(commit.changes[0], FailedStateChange) is refused
 
 
 @pytest.mark.parametrize("release", BOTH)

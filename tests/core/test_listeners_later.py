@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from kcontrol.config import BrokerConfig
-from kcontrol.controller.context import apply_learn
-from kcontrol.effects import Learn
-from kcontrol.events import ControlledShutdown
-from kcontrol.sim import acts
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
-from kcontrol.znodes import (
+from kcontrol.cluster import actions
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.controller.context import apply_update
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.effects import UpdateContext
+from kcontrol.core.events import ControlledShutdown
+from kcontrol.core.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
     ISR_CHANGE_NOTIFICATION,
@@ -36,17 +36,17 @@ def at_rest(release: str = "0.8.2", topics: Any = None, **config: Any) -> World:
     """A quiet cluster of an old release, whose settings may differ from the release's."""
     settings = BrokerConfig.of(release)
     for name, value in config.items():
-        settings = settings.but(name, value)
+        settings = settings.with_setting(name, value)
     return cluster(*(() if topics is None else (topics,)), release=release, config=settings)
 
 
 def failures(world: World, since: int = 0) -> list[tuple[int, str]]:
     """The events that ended with an exception, each as broker and exception."""
-    return [(r.id.node, r.fields["error"]) for r in of_kind(world, "fail", since)]
+    return [(r.id.node, r.fields["error"]) for r in of_kind(world, "handler_error", since)]
 
 
-def test_a_larger_epoch_by_hand_is_read_at_the_next_failover() -> None:
-    """Nobody listens to the epoch: the controller goes on with its own, and the next one takes the larger plus one.
+def test_a_larger_epoch_from_outside_is_read_at_the_next_failover() -> None:
+    """The epoch has no listener: the controller goes on with its own, and the next controller takes the larger plus one.
 
     The other party: reference 20.17, measured on 0.8.2.2. Source: KAFKA-1096.
     """
@@ -125,7 +125,7 @@ def test_the_scheduler_goes_on() -> None:
         assert world.processes[1].driver.timers == {}
 
 
-def test_a_partition_without_another_replica_is_left_alone_at_a_goodbye() -> None:
+def test_controlled_shutdown_skips_a_partition_without_another_replica() -> None:
     """0.8.1 tries to elect another leader for it, in vain. Source: KafkaController.shutdownBroker (0.8.1.1, 0.8.2.2)."""
     for release, refused in (("0.8.1", ["t-0"]), ("0.8.2", [])):
         world = at_rest(release, {"t": ((3,),)})
@@ -133,13 +133,15 @@ def test_a_partition_without_another_replica_is_left_alone_at_a_goodbye() -> Non
         world.step(("term", 3))
         world.run()
         tried = [
-            str(r.fields["subject"]) for r in of_kind(world, "refuse", before) if "controlled_shutdown" in r.fields["reason"]
+            str(r.fields["subject"])
+            for r in of_kind(world, "failed_change", before)
+            if "controlled_shutdown" in r.fields["reason"]
         ]
         assert tried[:1] == refused
 
 
-def test_a_doomed_topic_does_not_keep_others_from_being_elected() -> None:
-    """What was asked for together is elected but for topics that are being deleted, and the request goes.
+def test_a_topic_in_deletion_does_not_keep_others_from_being_elected() -> None:
+    """A preferred election skips topics that are being deleted, elects the other partitions, and deletes the request.
 
     Source: PreferredReplicaElectionListener.handleDataChange (0.8.1.1, 0.8.2.2).
     """
@@ -149,7 +151,7 @@ def test_a_doomed_topic_does_not_keep_others_from_being_elected() -> None:
             world.step(act)
             world.run()
         ctx = world.processes[1].driver.controller
-        apply_learn(ctx, Learn("topics_to_be_deleted", ("u",)))
+        apply_update(ctx, UpdateContext("topics_to_be_deleted", ("u",)))
         world.step(("create", PREFERRED_REPLICA_ELECTION, encode_partition_list((T0, U0)).decode()))
         world.run()
         assert (ctx.leadership[T0].leader, ctx.leadership[U0].leader) == leaders
@@ -161,7 +163,7 @@ def test_a_doomed_topic_does_not_keep_others_from_being_elected() -> None:
     [("0.8.1", "false", ()), ("0.8.2", "", ()), ("0.8.2", "false", (3,)), ("1.1", "true", (3,))],
 )
 def test_a_last_member_stays_where_no_unclean_election_is_allowed(release: str, topic: str, isr: tuple[int, ...]) -> None:
-    """From 0.8.2 to 1.0 the topic's setting decides, and the broker's where the topic has none; before nobody stays, later all.
+    """From 0.8.2 to 1.0 the topic's setting decides, or the broker's default; before 0.8.2 no replica stays, after 1.0 all stay.
 
     Source: KafkaController.removeReplicaFromIsr (0.8.2.2). The other parties: its goldens unclean-allowed and unclean-forbidden.
     """
@@ -195,14 +197,14 @@ def test_a_registration_of_this_very_session_is_kept() -> None:
 
 @pytest.mark.parametrize(("release", "given_up"), [("0.9", [1]), ("0.10.2", [])])
 def test_a_request_of_one_who_has_resigned_costs_his_successor_the_office(release: str, given_up: list[int]) -> None:
-    """In 0.9 what cannot be sent makes a broker delete `/controller`, whoever it names; in 0.10.2 it does not come to that.
+    """In 0.9 a failed send makes a broker delete any `/controller`; in 0.10.2 the send does not fail.
 
     Source: KafkaController.sendUpdateMetadataRequest and ZookeeperLeaderElector.resign (0.9.0); ControllerZkListener (0.10.2).
     """
     world = at_rest(release, {"t": ((2, 3),)})
     world.step(("delete", CONTROLLER))
     world.step(("create", f"{ISR_CHANGE_NOTIFICATION}/isr_change_7", encode_partition_list((T0,)).decode()))
-    while world.processes[1].notices:
+    while world.processes[1].notifications:
         world.step(("deliver", 1))
     alone(world, 1, lambda w: not w.processes[1].driver.controller.is_active)
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
@@ -215,7 +217,7 @@ def test_a_request_of_one_who_has_resigned_costs_his_successor_the_office(releas
 
 @pytest.mark.parametrize(("release", "offered"), [("0.9", False), ("0.10.2", True)])
 def test_who_resigns_lets_others_have_the_lock(release: str, offered: bool) -> None:
-    """Since 0.10.2 a goodbye that waits for the lock gets it before the controller has resigned. Source: KAFKA-4360."""
+    """Since 0.10.2 a controlled shutdown that waits for the lock gets it before the resignation. Source: KAFKA-4360."""
     world = at_rest(release, {"t": ((2, 3),)})
     world.step(("delete", CONTROLLER))
     world.step(("deliver", 1))
@@ -224,7 +226,7 @@ def test_who_resigns_lets_others_have_the_lock(release: str, offered: bool) -> N
     seen = False
     while world.processes[1].driver.controller.is_active:
         seen = seen or ("begin", 1, "controlled-shutdown") in world.actions()
-        world.step(next(action for action in acts.routine(world) if action[1:] == (1, EVENTS)))
+        world.step(next(action for action in actions.routine_actions(world) if action[1:] == (1, EVENTS)))
     assert seen is offered
 
 
@@ -242,7 +244,7 @@ def test_a_dead_target_is_waited_for(release: str, moving: bool) -> None:
 
 
 def test_what_may_not_be_deleted_is_no_longer_asked_for() -> None:
-    """Since 0.10.2 the controller takes such requests out, when it hears of them and when it takes over.
+    """Since 0.10.2 the controller removes such requests, on their notification and in its failover.
 
     Source: DeleteTopicsListener and TopicDeletionManager (0.9.0.1, 0.10.2.2).
     """
@@ -259,23 +261,26 @@ def test_what_may_not_be_deleted_is_no_longer_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("release", "said"), [("0.8.2", True), ("0.9", False)])
-def test_a_doomed_replica_without_a_state_is_passed_over(release: str, said: bool) -> None:
-    """It stays what it is; before 0.9 that is an error. Source: ReplicaStateMachine.handleStateChange (0.8.2.2, 0.9.0.1)."""
+def test_a_replica_in_deletion_without_a_state_is_skipped(release: str, said: bool) -> None:
+    """The replica keeps its state; before 0.9 that is an error.
+
+    Source: ReplicaStateMachine.handleStateChange (0.8.2.2, 0.9.0.1).
+    """
     world = at_rest(release, {"t": ((2, 3),)}, delete_topic_enable=True)
     world.step(("delete", state_path(T0)))
     before = len(world.journal.records)
     world.step(("delete_topic", "t"))
     world.run()
-    refused = [r.fields["reason"] for r in of_kind(world, "refuse", before) if "state znode" in r.fields["reason"]]
+    refused = [r.fields["reason"] for r in of_kind(world, "failed_change", before) if "state znode" in r.fields["reason"]]
     assert bool(refused) is said
     assert topic_path("t") in world.zk.tree()
 
 
-def test_a_session_that_ends_while_a_broker_starts_may_leave_nobody() -> None:
+def test_an_expiry_during_the_startup_may_leave_no_controller() -> None:
     """Up to 0.10.2 a new session is met with a look at `/controller` and a resignation, between which the broker may be elected.
 
-    Then it resigns, finds itself named, and nobody works. Source: SessionExpirationListener.handleNewSession (0.10.2.2), which
-    looks before it takes the lock.
+    Then it resigns, reads its own id, and no controller is active.
+    Source: SessionExpirationListener.handleNewSession (0.10.2.2), which reads before it takes the lock.
     """
     world = World(Settings("0.10.2", (1,)))
     world.step(("start", 1))
@@ -285,7 +290,7 @@ def test_a_session_that_ends_while_a_broker_starts_may_leave_nobody() -> None:
     world.step(("begin", 1, EVENTS))
     world.step(("advance", 1, EVENTS))
     world.step(("begin", 1, "main"))
-    while driver.threads["main"].handler is not None and not driver.controller.scheduler_runs:
+    while driver.threads["main"].handler is not None and not driver.controller.scheduler_is_running:
         world.step(("advance", 1, "main"))
     world.run()
     assert world.zk.tree()[CONTROLLER].stat.ephemeral_owner == driver.client.session_id

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from kcontrol.config import BrokerConfig
-from kcontrol.model import TopicPartition
-from kcontrol.sim.settings import PLAYED
-from kcontrol.sim.world import World
-from kcontrol.znodes import REASSIGN_PARTITIONS, encode_reassignment
+from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
+from kcontrol.cluster.world import World
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.znodes import REASSIGN_PARTITIONS, encode_reassignment
 from tests.core.support import cluster
 
 CHILDREN, DATA = True, False
@@ -37,7 +37,7 @@ EARLY = ("0.8.0", "0.8.1")
 
 def listens(release: str) -> set[tuple[str, bool]]:
     """Return what the controller of a release listens to, brokers 2 and 3 being alive, where topics may be deleted."""
-    found = {what for what, since in LISTENS.items() if PLAYED.index(since) <= PLAYED.index(release)}
+    found = {what for what, since in LISTENS.items() if PLAYABLE_RELEASES.index(since) <= PLAYABLE_RELEASES.index(release)}
     return found | ({CONTROLLER_EPOCH} if release in EARLY else set())
 
 
@@ -56,7 +56,7 @@ def second_controller(release: str) -> World:
     return world
 
 
-@pytest.mark.parametrize("release", PLAYED)
+@pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_a_new_controller_listens_to_the_znodes_of_its_release(release: str) -> None:
     """After a failover the controller has a handler for each of these paths and for no other."""
     world = second_controller(release)
@@ -64,7 +64,7 @@ def test_a_new_controller_listens_to_the_znodes_of_its_release(release: str) -> 
     assert controller.watched == listens(release)
 
 
-@pytest.mark.parametrize("release", PLAYED)
+@pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_a_broker_that_resigned_listens_for_the_next_election_alone(release: str) -> None:
     """From 0.8.2 on only the handler of `/controller` is left; 0.8.0 and 0.8.1 unregister no listener."""
     world = second_controller(release)
@@ -75,7 +75,7 @@ def test_a_broker_that_resigned_listens_for_the_next_election_alone(release: str
     assert left == (before if release in EARLY else {("/controller", DATA)})
 
 
-@pytest.mark.parametrize("release", [release for release in PLAYED if release not in EARLY])
+@pytest.mark.parametrize("release", [release for release in PLAYABLE_RELEASES if release not in EARLY])
 def test_a_broker_that_resigned_listens_to_no_moving_partition(release: str) -> None:
     """A reassignment is under way when the controller resigns: its handler of the partition's state znode goes too."""
     world = cluster({"t": ((2, 3),)}, brokers=(1, 2, 3, 4), release=release)
@@ -88,7 +88,9 @@ def test_a_broker_that_resigned_listens_to_no_moving_partition(release: str) -> 
     assert world.processes[1].driver.watched == {("/controller", DATA)}
 
 
-@pytest.mark.parametrize("release", [release for release in PLAYED if PLAYED.index(release) >= PLAYED.index("0.11.0")])
+@pytest.mark.parametrize(
+    "release", [release for release in PLAYABLE_RELEASES if PLAYABLE_RELEASES.index(release) >= PLAYABLE_RELEASES.index("0.11.0")]
+)
 def test_a_broker_that_resigned_remembers_nothing_of_the_cluster(release: str) -> None:
     """From 0.11 on the memory of a broker that was controller equals that of a broker that never was."""
     world = cluster({"t": ((2, 3),), "u": ((3, 2),)}, brokers=(1, 2, 3, 4), release=release)

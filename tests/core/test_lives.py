@@ -6,11 +6,16 @@ import json
 
 import pytest
 
-from kcontrol.effects import Transaction
-from kcontrol.events import AlterIsrReceived, AutoPreferredReplicaLeaderElection, BrokerChange, TopicChange
-from kcontrol.sim import acts
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH
+from kcontrol.cluster import actions
+from kcontrol.cluster.world import World
+from kcontrol.core.effects import Transaction
+from kcontrol.core.events import (
+    AlterIsrReceived,
+    AutoPreferredReplicaLeaderElection,
+    BrokerChange,
+    TopicChange,
+)
+from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH
 from tests.core.support import T0, alone, cluster, of_kind, stored, until, waits_for
 
 
@@ -42,7 +47,7 @@ def test_a_broker_that_comes_back_too_early_exits() -> None:
     world.step(("start", 3))
     alone(world, 3, lambda w: w.processes[3].driver.exit_code is not None)
     world.step(("exit", 3))
-    assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "fail")] == [("BrokerStartup", "WriteFailed")]
+    assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "handler_error")] == [("BrokerStartup", "WriteFailed")]
     assert [r.fields["exit_code"] for r in of_kind(world, "stop")] == [None, 1]
     assert "/brokers/ids/3" in world.zk.tree()
     world.step(("expire", 3))
@@ -57,14 +62,14 @@ def test_a_broker_that_exits_closes_its_session() -> None:
     world.step(("term", 3))
     until(world, lambda w: 3 not in w.processes)
     assert "/brokers/ids/3" not in world.zk.tree()
-    assert world.ghosts == {}
+    assert world.orphaned_sessions == {}
     world.run()
     assert stored(world)["u-0"] == (1, (1,))
     assert [r.fields["exit_code"] for r in of_kind(world, "stop")] == [0]
 
 
 def test_a_killed_broker_is_there_until_its_session_ends() -> None:
-    """After a kill nobody is told anything; its registration goes, and its watch fires, when the session expires."""
+    """A kill sends no notification; the registration is deleted, and its watch fires, when the session expires."""
     world = cluster()
     before = len(world.journal.records)
     world.step(("kill", 2))
@@ -78,15 +83,15 @@ def test_a_killed_broker_is_there_until_its_session_ends() -> None:
     ]
 
 
-def test_an_expired_controller_hears_of_it_before_anything_else() -> None:
-    """When the session's end is noticed, what waits in the queue is preempted, Expire comes first, and then the registration.
+def test_expire_comes_first_in_the_queue_of_a_controller() -> None:
+    """When the client reports the session's end, queued events are preempted, Expire comes first, then the registration.
 
     Source: KafkaController.beforeInitializingSession and afterInitializingSession (2.8).
     """
     world = cluster()
     world.step(("kill", 3))
     world.step(("expire", 3))
-    while world.processes[1].notices:
+    while world.processes[1].notifications:
         world.step(("deliver", 1))
     world.step(("expire", 1))
     world.step(("renew", 1))
@@ -101,7 +106,7 @@ def test_an_expired_controller_hears_of_it_before_anything_else() -> None:
 
 
 def test_a_leader_under_a_new_session_may_ask_for_an_isr() -> None:
-    """A broker knows the epoch of its latest registration, so the controller hears its AlterIsr.
+    """A broker knows the epoch of its latest registration, so the controller accepts its AlterIsr.
 
     Source: KafkaController.processRegisterBrokerAndReelect (2.8); recording absent-creation of 2.8.2.
     """
@@ -125,15 +130,15 @@ def test_who_stops_follows_no_new_leader(release: str) -> None:
     world.run()
     world.step(("term", 2))
     while not world.processes[2].driver.timers.get("controlled-shutdown-retry"):
-        world.step(next(acts.routine(world)))
-    while following := next((act for act in acts.routine(world) if act[0] != "fire"), None):
+        world.step(next(actions.routine_actions(world)))
+    while following := next((act for act in actions.routine_actions(world) if act[0] != "fire"), None):
         world.step(following)
     assert world.processes[2].driver.broker.shutdown_attempts == 1
     assert stored(world)["t-0"] == (3, (3,))
 
 
 def test_a_broker_under_a_new_session_has_a_later_epoch() -> None:
-    """After an expiry a broker registers anew: the controller sees a bounced broker and tells it everything again."""
+    """After an expiry a broker registers again: the controller finds a bounced broker and sends it all partitions again."""
     world = cluster()
     before = len(world.journal.records)
     world.step(("expire", 3))
@@ -165,7 +170,7 @@ def test_a_broken_controller_epoch_fails_the_election_and_no_more() -> None:
     world.step(("set", CONTROLLER_EPOCH, "broken"))
     world.step(("delete", CONTROLLER))
     world.run()
-    assert {(r.fields["event"], r.fields["error"]) for r in of_kind(world, "fail")} == {("Reelect", "MalformedZnode")}
+    assert {(r.fields["event"], r.fields["error"]) for r in of_kind(world, "handler_error")} == {("Reelect", "MalformedZnode")}
     assert active(world) == []
     world.step(("set", CONTROLLER_EPOCH, "7"))
     world.step(("kill", 1))
@@ -230,7 +235,7 @@ def test_a_leader_is_answered_when_its_controller_was_deposed() -> None:
     world.step(("delete", CONTROLLER))
     alone(world, 2, lambda w: w.processes[2].driver.controller.is_active)
     world.step(("advance", 1, "controller"))
-    assert [r.fields["error"] for r in world.last_step if r.kind == "refused"] == ["UNKNOWN_SERVER_ERROR"]
+    assert [r.fields["error"] for r in world.last_step if r.kind == "request_refused"] == ["UNKNOWN_SERVER_ERROR"]
     world.run()
     assert stored(world) == {"t-0": (2, (2, 3))}
 
@@ -248,7 +253,7 @@ def test_the_registration_and_the_election_are_one_transaction_each() -> None:
     together = [
         [op[:2] for op in r.fields["ops"]]
         for r in of_kind(world, "write")
-        if len(r.fields["ops"]) > 1 and r.fields["fence"] == -1
+        if len(r.fields["ops"]) > 1 and r.fields["epoch_zk_version"] == -1
     ]
     assert together == [
         [["create", "/brokers/ids/1"], ["set", "/brokers/ids/1"]],
@@ -256,8 +261,8 @@ def test_the_registration_and_the_election_are_one_transaction_each() -> None:
     ]
 
 
-def test_whoever_is_not_controller_leaves_the_controllers_events_alone() -> None:
-    """A broker that does not rule handles none of the controller's events, and tells whoever waits for an answer so.
+def test_a_broker_that_is_not_controller_ignores_the_controllers_events() -> None:
+    """A broker that is not controller handles none of the controller's events, and responds NOT_CONTROLLER to a request.
 
     Source: the first lines of the process methods in KafkaController.scala (2.8).
     """

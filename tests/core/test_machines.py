@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kcontrol.controller import partition_machine, replica_machine
-from kcontrol.controller.context import apply_learn
-from kcontrol.controller.requests import Requests
-from kcontrol.effects import Handler, Learn, Op
-from kcontrol.model import LeaderAndIsr, PartitionReplica, PartitionState, ReplicaAssignment, ReplicaState
-from kcontrol.znodes import decode_state, encode_state, partitions_path, state_path
+from kcontrol.controller.context import apply_update
+from kcontrol.controller.earlier.machine_decisions import DECISIONS
+from kcontrol.controller.request_batch import Requests
+from kcontrol.core.effects import Handler, Op, UpdateContext
+from kcontrol.core.model import (
+    LeaderAndIsr,
+    PartitionReplica,
+    PartitionState,
+    ReplicaAssignment,
+    ReplicaState,
+)
+from kcontrol.core.znodes import decode_state, encode_state, partitions_path, state_path
 from tests.core.support import T0, T1, Bench
 
 P, R = PartitionState, ReplicaState
@@ -20,24 +28,24 @@ P, R = PartitionState, ReplicaState
 class Machines(Bench):
     """Controller 1 under epoch 1 with brokers 1 to 3 live; t-0 and t-1 are assigned to 1, 2 and 3, and nothing else is known."""
 
-    def __init__(self, *lessons: Learn, **rule_changes: Any) -> None:
+    def __init__(self, *lessons: UpdateContext, **rule_changes: Any) -> None:
         super().__init__(**rule_changes)
         self.learn(
-            Learn("active_controller_id", 1),
-            Learn("controller_epoch", 1),
-            Learn("live_broker_epochs", {1: 11, 2: 12, 3: 13}),
-            Learn("assignments", {tp: ReplicaAssignment((1, 2, 3)) for tp in (T0, T1)}),
+            UpdateContext("active_controller_id", 1),
+            UpdateContext("controller_epoch", 1),
+            UpdateContext("live_broker_epochs", {1: 11, 2: 12, 3: 13}),
+            UpdateContext("assignments", {tp: ReplicaAssignment((1, 2, 3)) for tp in (T0, T1)}),
             *lessons,
         )
         self.outside(*(Op("create", path) for path in ("/controller_epoch", "/brokers", "/brokers/topics", "/brokers/topics/t")))
 
-    def learn(self, *lessons: Learn) -> None:
+    def learn(self, *lessons: UpdateContext) -> None:
         """What the controller knows besides."""
         for lesson in lessons:
-            apply_learn(self.driver.controller, lesson)
+            apply_update(self.driver.controller, lesson)
 
     def stored(self, tp: Any, value: LeaderAndIsr) -> None:
-        """The state znode of a partition, as somebody has left it, with its parents."""
+        """Write the state znode of a partition with its parents, from outside."""
         there = self.zookeeper.tree()
         for path in (partitions_path(tp.topic), f"{partitions_path(tp.topic)}/{tp.partition}", state_path(tp)):
             if path not in there:
@@ -50,20 +58,20 @@ class Machines(Bench):
         return decode_state(znode.data, znode.stat.version)
 
     def move(self, machine: Any, subjects: Any, target: Any, *rest: Any) -> list[Requests]:
-        """Moves the subjects and returns the batches that were handed over."""
+        """Move the subjects and return the batches that were sent."""
 
         def moves(ctx: Any) -> Handler:
-            yield from machine.move(ctx, subjects, target, *rest)
+            yield from machine.handle_state_changes(ctx, subjects, target, *rest)
 
         self.tell(moves)
         self.go()
-        assert self.records("fail") == []
+        assert self.records("handler_error") == []
         return [sent[1] for sent in self.post.sent if sent[0] == "send"]
 
 
 def refused(machines: Machines) -> list[tuple[str, str, str, bool]]:
     """Subject, source, target and whether the move was illegal, of every refusal."""
-    fields = [record.fields for record in machines.records("refuse")]
+    fields = [record.fields for record in machines.records("failed_change")]
     return [(str(f["subject"]), str(f["source"]), str(f["target"]), f["illegal"]) for f in fields]
 
 
@@ -75,7 +83,7 @@ def test_an_illegal_move_is_refused_and_the_rest_goes_on() -> None:
 
     Source: ZkPartitionStateMachine.doHandleStateChanges and logInvalidTransition (2.8).
     """
-    machines = Machines(Learn("partition_states", {T0: P.ONLINE}))
+    machines = Machines(UpdateContext("partition_states", {T0: P.ONLINE}))
     machines.move(partition_machine, (T0, T1), P.NEW)
     assert refused(machines) == [("t-0", "OnlinePartition", "NewPartition", True)]
     assert machines.driver.controller.partition_states == {T0: P.ONLINE, T1: P.NEW}
@@ -89,12 +97,12 @@ def test_moving_nothing_does_nothing() -> None:
     assert machines.calls == []
 
 
-def test_a_first_leader_is_told_to_its_isr_and_to_nobody_else() -> None:
-    """A replica on a broker that shuts down is no member of the first ISR, and is not told who leads.
+def test_a_first_leader_is_sent_to_its_isr_only() -> None:
+    """A replica on a broker that shuts down is not in the first ISR, and gets no LeaderAndIsr.
 
     Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
     """
-    machines = Machines(Learn("partition_states", {T0: P.NEW}), Learn("shutting_down_broker_ids", (1,)))
+    machines = Machines(UpdateContext("partition_states", {T0: P.NEW}), UpdateContext("shutting_down_broker_ids", (1,)))
     [requests] = machines.move(partition_machine, (T0,), P.ONLINE)
     assert machines.state(T0)[:2] == (2, (2, 3))
     assert sorted(requests.leader_and_isr) == [2, 3]
@@ -103,8 +111,8 @@ def test_a_first_leader_is_told_to_its_isr_and_to_nobody_else() -> None:
 
 
 def test_a_partition_without_a_live_replica_stays_new() -> None:
-    """Nobody alive: the partition stays New, is refused with the reason, nothing is written and nobody is told."""
-    machines = Machines(Learn("partition_states", {T0: P.NEW}), Learn("live_broker_epochs", clear=True))
+    """Without a live replica the partition stays New and is refused with the reason; nothing is written or sent."""
+    machines = Machines(UpdateContext("partition_states", {T0: P.NEW}), UpdateContext("live_broker_epochs", clear=True))
     assert machines.move(partition_machine, (T0,), P.ONLINE) == []
     assert refused(machines) == [("t-0", "NewPartition", "OnlinePartition", False)]
     assert machines.driver.controller.partition_state(T0) is P.NEW
@@ -115,16 +123,16 @@ def test_a_partition_without_a_live_replica_stays_new() -> None:
     ("strategy", "told"), [("offline", [2, 3]), ("reassign", [1, 2]), ("preferred", [1, 2, 3]), ("controlled_shutdown", [2, 3])]
 )
 def test_each_election_has_its_recipients(strategy: str, told: list[int]) -> None:
-    """Who hears of an election depends on its strategy, and the dead are left out of what is sent.
+    """The recipients of an election depend on its strategy, and dead brokers get no request.
 
     Source: the LeaderAndIsr recipients in PartitionLeaderElectionAlgorithms and Election.scala (2.8).
     """
     alive = {2: 12, 3: 13} if strategy in ("offline", "controlled_shutdown") else {1: 11, 2: 12, 3: 13}
     machines = Machines(
-        Learn("partition_states", {T0: P.ONLINE}),
-        Learn("assignments", {T0: ReplicaAssignment((1, 2, 3), removing=(3,))}),
-        Learn("live_broker_epochs", alive, clear=True),
-        Learn("shutting_down_broker_ids", (3,) if strategy == "controlled_shutdown" else ()),
+        UpdateContext("partition_states", {T0: P.ONLINE}),
+        UpdateContext("assignments", {T0: ReplicaAssignment((1, 2, 3), removing=(3,))}),
+        UpdateContext("live_broker_epochs", alive, clear=True),
+        UpdateContext("shutting_down_broker_ids", (3,) if strategy == "controlled_shutdown" else ()),
     )
     machines.stored(T0, LeaderAndIsr(3, (3, 2, 1), 4, -1, 1))
     [requests] = machines.move(partition_machine, (T0,), P.ONLINE, strategy)
@@ -134,7 +142,7 @@ def test_each_election_has_its_recipients(strategy: str, told: list[int]) -> Non
 
 def test_a_failed_election_leaves_an_online_partition_online() -> None:
     """Where the preferred replica is not in sync the partition keeps its leader and its state."""
-    machines = Machines(Learn("partition_states", {T0: P.ONLINE}))
+    machines = Machines(UpdateContext("partition_states", {T0: P.ONLINE}))
     machines.stored(T0, LeaderAndIsr(2, (2, 3), 4, -1, 1))
     machines.move(partition_machine, (T0,), P.ONLINE, "preferred")
     assert refused(machines) == [("t-0", "OnlinePartition", "OnlinePartition", False)]
@@ -143,19 +151,19 @@ def test_a_failed_election_leaves_an_online_partition_online() -> None:
 
 def test_an_election_without_a_state_znode_fails() -> None:
     """A partition that was led and whose state znode is gone cannot be elected; the reason says so."""
-    machines = Machines(Learn("partition_states", {T0: P.OFFLINE}))
+    machines = Machines(UpdateContext("partition_states", {T0: P.OFFLINE}))
     machines.move(partition_machine, (T0,), P.ONLINE)
-    [refusal] = machines.records("refuse")
+    [refusal] = machines.records("failed_change")
     assert refusal.fields["reason"] == "it has no state znode"
 
 
-def test_unclean_is_asked_only_if_nobody_in_the_isr_is_online() -> None:
+def test_unclean_is_read_only_if_no_isr_member_is_online() -> None:
     """With a live member of the ISR the topic's settings are not read; without, they decide.
 
     Source: ZkPartitionStateMachine.collectUncleanLeaderElectionState (2.8).
     """
     for isr, read, leader in (((2, 1), False, 1), ((4,), True, 1)):
-        machines = Machines(Learn("partition_states", {T0: P.OFFLINE}))
+        machines = Machines(UpdateContext("partition_states", {T0: P.OFFLINE}))
         machines.outside(*(Op("create", path) for path in ("/config", "/config/topics")))
         machines.outside(Op("create", "/config/topics/t", b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}'))
         machines.stored(T0, LeaderAndIsr(4, isr, 4, -1, 1))
@@ -172,19 +180,19 @@ def replica(broker_id: int, tp: Any = T0) -> PartitionReplica:
     return PartitionReplica(tp, broker_id)
 
 
-LED = Learn("leadership", {T0: LeaderAndIsr(1, (1, 2, 3), 4, 0, 1)})
+LED = UpdateContext("leadership", {T0: LeaderAndIsr(1, (1, 2, 3), 4, 0, 1)})
 
 
 def test_an_illegal_move_of_a_replica_is_refused_and_the_rest_goes_on() -> None:
     """Of two replicas only the one whose move is legal moves. Source: ZkReplicaStateMachine.doHandleStateChanges (2.8)."""
-    machines = Machines(Learn("replica_states", {replica(2): R.ONLINE, replica(3): R.OFFLINE}))
+    machines = Machines(UpdateContext("replica_states", {replica(2): R.ONLINE, replica(3): R.OFFLINE}))
     machines.move(replica_machine, (replica(2), replica(3)), R.DELETION_STARTED)
     assert refused(machines) == [("t-0@2", "OnlineReplica", "ReplicaDeletionStarted", True)]
     assert dict(machines.driver.controller.replica_states) == {replica(2): R.ONLINE, replica(3): R.DELETION_STARTED}
 
 
 def test_the_leader_cannot_be_a_new_replica() -> None:
-    """Of the new replicas of a partition that is led, the others are told that they are new; the leader is refused."""
+    """New replicas of a partition with a leader get `is_new`; the transition of the leader itself is refused."""
     machines = Machines(LED)
     [requests] = machines.move(replica_machine, (replica(1), replica(2)), R.NEW)
     assert refused(machines) == [("t-0@1", "NonExistentReplica", "NewReplica", False)]
@@ -192,15 +200,15 @@ def test_the_leader_cannot_be_a_new_replica() -> None:
 
 
 def test_a_replica_in_use_is_in_the_assignment() -> None:
-    """A new replica that the assignment does not name is appended to it when it comes into use, and nobody is told."""
-    machines = Machines(Learn("replica_states", {replica(4): R.NEW}), LED)
+    """A new replica outside the assignment is appended to it when it becomes Online, and nothing is sent."""
+    machines = Machines(UpdateContext("replica_states", {replica(4): R.NEW}), LED)
     assert machines.move(replica_machine, (replica(4),), R.ONLINE) == []
     assert machines.driver.controller.assignments[T0].replicas == (1, 2, 3, 4)
 
 
-def test_a_replica_that_comes_back_is_told_who_leads() -> None:
-    """A replica that is online again hears of the leader, and is not called new; without a leader it hears nothing."""
-    machines = Machines(LED, Learn("replica_states", {replica(2): R.OFFLINE, replica(2, T1): R.OFFLINE}))
+def test_a_restarted_replica_gets_the_leader() -> None:
+    """A replica that is Online again gets the leader without `is_new`; without a leader it gets no request."""
+    machines = Machines(LED, UpdateContext("replica_states", {replica(2): R.OFFLINE, replica(2, T1): R.OFFLINE}))
     [requests] = machines.move(replica_machine, (replica(2), replica(2, T1)), R.ONLINE)
     assert {broker: {tp: entry.is_new for tp, entry in told.items()} for broker, told in requests.leader_and_isr.items()} == {
         2: {T0: False}
@@ -209,8 +217,8 @@ def test_a_replica_that_comes_back_is_told_who_leads() -> None:
 
 
 def test_a_replica_that_goes_is_stopped_and_leaves_the_isr() -> None:
-    """The others are told the smaller ISR under the next leader epoch, and the replica itself to stop without deleting."""
-    machines = Machines(LED, Learn("replica_states", {replica(3): R.ONLINE}))
+    """The others get the smaller ISR under the next leader epoch; the replica itself gets StopReplica without delete."""
+    machines = Machines(LED, UpdateContext("replica_states", {replica(3): R.ONLINE}))
     machines.stored(T0, LeaderAndIsr(1, (1, 2, 3), 4, -1, 1))
     [requests] = machines.move(replica_machine, (replica(3),), R.OFFLINE)
     assert machines.state(T0)[:3] == (1, (1, 2), 5)
@@ -223,15 +231,15 @@ def test_the_last_member_stays_in_the_isr() -> None:
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """
-    machines = Machines(LED, Learn("replica_states", {replica(1): R.ONLINE}))
+    machines = Machines(LED, UpdateContext("replica_states", {replica(1): R.ONLINE}))
     machines.stored(T0, LeaderAndIsr(1, (1,), 4, -1, 1))
     machines.move(replica_machine, (replica(1),), R.OFFLINE)
     assert machines.state(T0)[:3] == (-1, (1,), 5)
 
 
 def test_a_replica_outside_the_isr_costs_no_write() -> None:
-    """The others are told again under the same leader epoch, with this controller's epoch, and nothing is written."""
-    machines = Machines(LED, Learn("controller_epoch", 2), Learn("replica_states", {replica(3): R.ONLINE}))
+    """The others get the partition again with the present leader epoch and this controller's epoch; nothing is written."""
+    machines = Machines(LED, UpdateContext("controller_epoch", 2), UpdateContext("replica_states", {replica(3): R.ONLINE}))
     machines.stored(T0, LeaderAndIsr(1, (1, 2), 4, -1, 1))
     [requests] = machines.move(replica_machine, (replica(3),), R.OFFLINE)
     assert [call for call in machines.calls if call[0] == "write"] == []
@@ -242,29 +250,36 @@ def test_a_replica_outside_the_isr_costs_no_write() -> None:
 
 def test_a_replica_without_a_state_znode_stays_where_it_is() -> None:
     """If the partition has leadership in memory and no znode, the replica is stopped but its state does not change."""
-    machines = Machines(LED, Learn("replica_states", {replica(3): R.ONLINE}))
+    machines = Machines(LED, UpdateContext("replica_states", {replica(3): R.ONLINE}))
     [requests] = machines.move(replica_machine, (replica(3),), R.OFFLINE)
     assert refused(machines) == [("t-0@3", "OnlineReplica", "OfflineReplica", False)]
     assert machines.driver.controller.replica_state(replica(3)) is R.ONLINE
     assert 3 in requests.stop_replica
 
 
-def test_a_replica_of_a_partition_that_nobody_led_goes_quietly() -> None:
-    """Without leadership there is no ISR to leave: everybody hears of the partition, and the replica is offline."""
-    machines = Machines(Learn("replica_states", {replica(3): R.ONLINE}))
+def test_a_replica_without_leadership_becomes_offline_without_a_write() -> None:
+    """Without leadership there is no ISR to change: all brokers get the partition's metadata, and the replica is Offline."""
+    machines = Machines(UpdateContext("replica_states", {replica(3): R.ONLINE}))
     [requests] = machines.move(replica_machine, (replica(3),), R.OFFLINE)
     assert (requests.leader_and_isr, requests.update_metadata_to, sorted(requests.stop_replica)) == ({}, (1, 2, 3), [3])
     assert machines.driver.controller.replica_state(replica(3)) is R.OFFLINE
 
 
+def decide_as_before_1_1(machines: Machines) -> None:
+    """Give the bench's controller the decisions that the designs before 1.1 have."""
+    context = machines.driver.controller
+    object.__setattr__(context, "design", replace(context.design, machines=DECISIONS))
+
+
 @pytest.mark.parametrize(("rule", "is_refused"), [("fails", True), ("stays unsaid", False)])
-def test_a_doomed_replica_that_nobody_led_is_passed_over(rule: str, is_refused: bool) -> None:
-    """From 0.9 to 1.0 the replica of a topic that is being deleted, and that nobody has led, stays as it is without a word.
+def test_a_replica_in_deletion_without_leadership_is_skipped(rule: str, is_refused: bool) -> None:
+    """From 0.9 to 1.0 a replica of a topic in deletion, without leadership, keeps its state without an error.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica, leaderAndIsrIsEmpty (0.8.2, 0.9.0, 1.0).
     """
-    online, doomed = Learn("replica_states", {replica(3): R.ONLINE}), Learn("topics_to_be_deleted", ("t",))
-    machines = Machines(online, doomed, unled_replica="stays", unled_doomed_replica=rule)
+    online, doomed = UpdateContext("replica_states", {replica(3): R.ONLINE}), UpdateContext("topics_to_be_deleted", ("t",))
+    machines = Machines(online, doomed, leaderless_replica="stays", leaderless_replica_of_deleting_topic=rule)
+    decide_as_before_1_1(machines)
     machines.move(replica_machine, (replica(3),), R.OFFLINE)
     assert refused(machines) == ([("t-0@3", "OnlineReplica", "OfflineReplica", False)] if is_refused else [])
     assert machines.driver.controller.replica_state(replica(3)) is R.ONLINE
@@ -276,7 +291,8 @@ def test_unclean_is_asked_before_the_last_member_leaves(isr: tuple[int, ...], is
 
     Source: KafkaController.removeReplicaFromIsr, newIsr.isEmpty before fetchEntityConfig (0.8.2, 1.0).
     """
-    machines = Machines(LED, Learn("replica_states", {replica(3): R.ONLINE}), last_isr_member="stays if clean")
+    machines = Machines(LED, UpdateContext("replica_states", {replica(3): R.ONLINE}), last_isr_member="stays if clean")
+    decide_as_before_1_1(machines)
     machines.stored(T0, LeaderAndIsr(isr[0], isr, 4, -1, 1))
     machines.move(replica_machine, (replica(3),), R.OFFLINE)
     assert (("read", ("/config/topics/t",), False) in machines.calls) is is_read
@@ -284,7 +300,7 @@ def test_unclean_is_asked_before_the_last_member_leaves(isr: tuple[int, ...], is
 
 def test_a_deleted_replica_is_forgotten() -> None:
     """Deletion goes from Offline over DeletionStarted, with a StopReplica that deletes, to nothing in state and assignment."""
-    machines = Machines(LED, Learn("replica_states", {replica(3): R.OFFLINE}))
+    machines = Machines(LED, UpdateContext("replica_states", {replica(3): R.OFFLINE}))
     [requests] = machines.move(replica_machine, (replica(3),), R.DELETION_STARTED)
     assert tuple(requests.stop_replica[3][T0]) == (4, True)
     for target in (R.DELETION_SUCCESSFUL, R.NON_EXISTENT):

@@ -1,4 +1,4 @@
-"""`min.insync.replicas`: what a leader refuses, from which release on, and when it hears that the setting has changed."""
+"""`min.insync.replicas`: the requests that a leader refuses, since which release, and the change of the setting."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kcontrol.config import BrokerConfig
-from kcontrol.sim import data
-from kcontrol.sim.durability import DURABLE
-from kcontrol.sim.invariants import violation
-from kcontrol.sim.world import World
-from kcontrol.znodes import topic_config_path
+from kcontrol.cluster import data_plane
+from kcontrol.cluster.world import World
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.znodes import topic_config_path
+from kcontrol.search.durability import DURABLE
+from kcontrol.search.invariants import violation
 from tests.core.logs import fetch, log, produce, values, walk
 from tests.core.support import T0, cluster, of_kind
 
@@ -172,7 +172,7 @@ def test_a_changed_setting_is_read_for_its_topic_alone() -> None:
     assert (topic_config_path("t") in read, topic_config_path("u") in read) == (True, False)
 
 
-def test_a_setting_that_is_written_by_hand_is_not_heard() -> None:
+def test_a_setting_without_a_notification_is_not_read() -> None:
     """Without a notification below /config/changes brokers keep the setting they have read, until they start again.
 
     Source: TopicConfigManager (0.8.2), DynamicConfigManager (2.8).
@@ -196,7 +196,7 @@ def test_a_session_that_has_ended_does_not_lose_the_setting() -> None:
         world.step(world.actions()[0])
     world.step(("expire", 1))
     world.run()
-    assert not of_kind(world, "fail")
+    assert not of_kind(world, "handler_error")
     assert [log(world, n).min_insync_replicas for n in (1, 2, 3)] == [2, 2, 2]
 
 
@@ -210,7 +210,7 @@ def test_with_two_in_sync_no_single_loss_of_a_disk_loses_a_record(seed: int) -> 
     for _ in walk(world, seed, 150):
         for record in world.last_step:
             if record.kind == "acknowledged" and record.fields["acks"] == "all":
-                has = [found[T0].records for found in data.replicas(world).values() if T0 in found]
+                has = [found[T0].records for found in data_plane.replicas(world).values() if T0 in found]
                 offset, value = record.fields["offset"], record.fields["value"]
                 assert sum(len(r) > offset and r[offset].value == value for r in has) >= 2
         assert violation(world, DURABLE) is None

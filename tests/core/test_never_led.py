@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.model import TopicPartition
-from kcontrol.sim.settings import PLAYED
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER, PREFERRED_REPLICA_ELECTION, encode_partition_list
+from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
+from kcontrol.cluster.world import World
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.znodes import CONTROLLER, PREFERRED_REPLICA_ELECTION, encode_partition_list
 from tests.core.support import T0, alone, cluster, of_kind, stored, until
 
 V0 = TopicPartition("v", 0)
@@ -32,7 +32,7 @@ def asked(release: str) -> tuple[World, int]:
     return world, before
 
 
-@pytest.mark.parametrize("release", PLAYED)
+@pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_an_election_of_a_partition_never_led_fails_and_its_znode_stays(release: str) -> None:
     """Since 2.2 the other partitions of the request keep their leaders, before that they are elected; the znode stays.
 
@@ -41,7 +41,7 @@ def test_an_election_of_a_partition_never_led_fails_and_its_znode_stays(release:
     world, before = asked(release)
     is_old = release.startswith(("0", "1")) or release in ("2.0", "2.1")
     assert (stored(world)["t-0"][0], PREFERRED_REPLICA_ELECTION in world.zk.tree()) == (2 if is_old else 1, True)
-    assert [r.fields["error"] for r in of_kind(world, "fail", before)] == ["KeyError"]
+    assert [r.fields["error"] for r in of_kind(world, "handler_error", before)] == ["KeyError"]
 
 
 @pytest.mark.parametrize("release", ["1.1", "2.4", "2.8", "3.9"])
@@ -55,12 +55,12 @@ def test_every_failover_fails_until_a_replica_of_the_partition_lives(release: st
     before = len(world.journal.records)
     world.step(("delete", CONTROLLER))
     expected = 2 if release == "1.1" else 6
-    until(world, lambda w: len(of_kind(w, "fail", before)) == expected)
-    assert {r.fields["error"] for r in of_kind(world, "fail", before)} == {"KeyError"}
+    until(world, lambda w: len(of_kind(w, "handler_error", before)) == expected)
+    assert {r.fields["error"] for r in of_kind(world, "handler_error", before)} == {"KeyError"}
     assert (CONTROLLER in world.zk.tree(), PREFERRED_REPLICA_ELECTION in world.zk.tree()) == (False, True)
     if release == "1.1":
         world.run()
-        assert len(of_kind(world, "fail", before)) == 2
+        assert len(of_kind(world, "handler_error", before)) == 2
     world.step(("start", 3))
     alone(world, 3, lambda w: "/brokers/ids/3" in w.zk.tree())
     world.run()

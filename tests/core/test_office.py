@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.handlers import DESIGNS, handle
-from kcontrol.effects import Handler, Respond
-from kcontrol.generations import rules
+from kcontrol.controller.handlers import design_of, handle
+from kcontrol.core.controller_rules import rules
+from kcontrol.core.effects import Handler, Respond
 
 # The events whose code does not look whether the broker is controller.
 # Source: the process methods of KafkaController (2.8) and of its ControllerEvents (1.0) without `if (!isActive) return`;
@@ -26,7 +26,7 @@ WITHOUT_OFFICE = {
         "TopicDeletionStopReplicaResponseReceived", "ControlledShutdown", "AutoPreferredReplicaLeaderElection",
     },
 }  # fmt: skip
-EVENTS = [(release, event) for release in WITHOUT_OFFICE for event in DESIGNS[rules(release).design]]
+EVENTS = [(release, event) for release in WITHOUT_OFFICE for event in design_of(rules(release)).handlers]
 
 
 def of(event: type) -> Any:
@@ -43,8 +43,8 @@ def handled(monkeypatch: pytest.MonkeyPatch, release: str, event: type) -> tuple
         called.append(event)
         yield from ()
 
-    context = ControllerContext(1, rules(release))
-    table = DESIGNS[context.rules.design]
+    context = ControllerContext(1, rules(release), design_of(rules(release)))
+    table: Any = context.design.handlers
     monkeypatch.setitem(table, event, table[event]._replace(handler=handler))
     effects = list(handle(context, of(event)))
     return bool(called), effects
@@ -61,7 +61,7 @@ def test_only_some_events_are_handled_by_a_broker_without_office(
 
 
 @pytest.mark.parametrize("release", ["0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.1"])
-def test_listeners_of_old_do_not_look_who_is_controller(monkeypatch: pytest.MonkeyPatch, release: str) -> None:
+def test_old_listeners_do_not_check_that_their_broker_is_controller(monkeypatch: pytest.MonkeyPatch, release: str) -> None:
     """Before 0.10.2 every listener that is called goes on, whether its broker is controller or not (KAFKA-4360)."""
-    for event in DESIGNS[rules(release).design]:
+    for event in design_of(rules(release)).handlers:
         assert handled(monkeypatch, release, event) == (True, [])

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kcontrol.generations import rules
-from kcontrol.sim import acts
-from kcontrol.sim.settings import PLAYED
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER
+from kcontrol.cluster import actions
+from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
+from kcontrol.cluster.world import World
+from kcontrol.core.controller_rules import rules
+from kcontrol.core.znodes import CONTROLLER
 from tests.core.support import T0, alone, cluster, of_kind, stored, until
 
 
@@ -40,8 +40,8 @@ def test_a_leader_waits_for_the_frozen_controller_that_it_knew(release: str) -> 
     Source: BrokerToControllerRequestThread.doWork (2.8); tests/golden/recordings/more/2.8.2/ask-frozen-long.json.
     """
     world = wish(release)
-    until(world, lambda w: next(acts.routine(w))[0] == "time_out")
-    assert list(acts.routine(world)) == [("time_out", 3, 1)] == list(acts.routine(world.fork()))
+    until(world, lambda w: next(actions.routine_actions(w))[0] == "time_out")
+    assert list(actions.routine_actions(world)) == [("time_out", 3, 1)] == list(actions.routine_actions(world.fork()))
     before = world.now_ms
     world.step(("time_out", 3, 1))
     assert world.now_ms - before > world.settings.config.controller_socket_timeout_ms
@@ -57,12 +57,12 @@ def test_a_leader_asks_a_living_former_controller_first() -> None:
     world = wish("2.8", frozen=False)
     before = len(world.journal)
     world.run()
-    refused = of_kind(world, "refused", before)
+    refused = of_kind(world, "request_refused", before)
     assert [(r.id.node, r.fields["error"]) for r in refused] == [(3, "NOT_CONTROLLER")]
     assert stored(world) == {"t-0": (3, (3, 4))}
     world.step(("shrink", 3, "t-0", 4))
     world.run()
-    assert of_kind(world, "refused", before) == refused
+    assert of_kind(world, "request_refused", before) == refused
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_a_leader_makes_of_a_controller_without_a_session(
     Source: AlterIsrManager.submit (2.8, 3.1), AlterPartitionManager.handleAlterPartitionResponse (3.9); the recordings
     ask-frozen-controller of 2.8.2 and 3.9.1.
     """
-    played = release if release in PLAYED else "2.8"
+    played = release if release in PLAYABLE_RELEASES else "2.8"
     world = wish(played, failed_alter_isr=rules(release).failed_alter_isr)
     before = len(world.journal)
     world.step(("thaw", 1))
@@ -89,4 +89,4 @@ def test_what_a_leader_makes_of_a_controller_without_a_session(
     assert world.processes[3].driver.broker.hosted[T0].pending_isr == ((3, 4) if isr == (3,) else ())
     heard = [r for r in of_kind(world, "enqueue") if r.id.node == 3 and type(r.fields["event"]).__name__ == "ReplicaCaughtUp"]
     assert len(heard) == wishes
-    assert len(of_kind(world, "ask")) - 1 == asks  # but for the smaller ISR
+    assert len(of_kind(world, "to_controller")) - 1 == asks  # but for the smaller ISR

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.effects import ControllerMoved, Op
-from kcontrol.runtime import fencing
-from kcontrol.runtime.event_queue import QUEUE_TIME_TIMEOUT_MS, EventQueue
-from kcontrol.runtime.fencing import UNFENCED, FenceBroken
-from kcontrol.runtime.zk_memory import MemoryClient, MemoryZooKeeper
-from kcontrol.znodes import CONTROLLER_EPOCH
+from kcontrol.core.effects import ControllerMoved, Op
+from kcontrol.core.znodes import CONTROLLER_EPOCH
+from kcontrol.driver import fenced_writes
+from kcontrol.driver.event_queue import QUEUE_TIME_TIMEOUT_MS, EventQueue
+from kcontrol.driver.fenced_writes import UNFENCED, FenceCheckFailed
+from kcontrol.zookeeper.memory import MemoryClient, MemoryZooKeeper
 
 
 def waiting(queue: EventQueue[str]) -> list[str]:
@@ -64,38 +64,38 @@ def client() -> MemoryClient:
 def test_a_fenced_write_answers_as_if_there_were_no_fence(client: MemoryClient) -> None:
     """Codes, versions and the place of a failure are those of the operations, whether they were fenced or not."""
     transactions = [(Op("set", "/a"), Op("set", "/a")), (Op("create", "/b"), Op("create", "/a")), (Op("delete", "/none"),)]
-    fenced, unfenced = fencing.write(client, transactions, 1), None
+    fenced, unfenced = fenced_writes.write(client, transactions, 1), None
     assert fenced.error is None
-    assert [(r.code, r.failed, r.versions) for r in fenced.results] == [
+    assert [(r.code, r.failed_index, r.versions) for r in fenced.results] == [
         ("OK", -1, (1, 2)),
         ("NodeExists", 1, ()),
         ("NoNode", 0, ()),
     ]
-    unfenced = fencing.write(client, transactions, UNFENCED)
-    assert [(r.code, r.failed, len(r.versions)) for r in unfenced.results] == [
-        (r.code, r.failed, len(r.versions)) for r in fenced.results
+    unfenced = fenced_writes.write(client, transactions, UNFENCED)
+    assert [(r.code, r.failed_index, len(r.versions)) for r in unfenced.results] == [
+        (r.code, r.failed_index, len(r.versions)) for r in fenced.results
     ]
 
 
-def test_a_version_that_is_wrong_tells_the_fence_from_the_write(client: MemoryClient) -> None:
+def test_the_failed_index_separates_the_fence_from_the_write(client: MemoryClient) -> None:
     """BadVersion of the operation is its own result; BadVersion of the check is ControllerMoved, and nothing was written."""
-    own = fencing.write(client, [(Op("set", "/a", b"x", version=9),)], 1)
-    assert (own.error, own.results[0].code, own.results[0].failed) == (None, "BadVersion", 0)
-    moved = fencing.write(client, [(Op("set", "/a", b"x"),)], 0)
+    own = fenced_writes.write(client, [(Op("set", "/a", b"x", expected_version=9),)], 1)
+    assert (own.error, own.results[0].code, own.results[0].failed_index) == (None, "BadVersion", 0)
+    moved = fenced_writes.write(client, [(Op("set", "/a", b"x"),)], 0)
     assert isinstance(moved.error, ControllerMoved)
     assert client.read(["/a"], False)[0].data == b""  # type: ignore[union-attr]
 
 
 def test_a_check_that_fails_otherwise_is_no_other_controller(client: MemoryClient) -> None:
-    """Without `/controller_epoch` the error names ZooKeeper's code and does not claim that somebody else rules."""
+    """Without `/controller_epoch` the error names ZooKeeper's code and does not claim another controller."""
     client.write([(Op("delete", CONTROLLER_EPOCH),)])
-    outcome = fencing.write(client, [(Op("set", "/a"),)], 1)
-    assert isinstance(outcome.error, FenceBroken)
+    outcome = fenced_writes.write(client, [(Op("set", "/a"),)], 1)
+    assert isinstance(outcome.error, FenceCheckFailed)
     assert (outcome.error.code, str(outcome.error)) == ("NoNode", "the check of /controller_epoch failed with NoNode")
 
 
 def test_a_version_below_minus_one_is_refused_before_anything_is_sent(client: MemoryClient) -> None:
     """-1 checks nothing, every other negative version raises ValueError, and nothing is written."""
     with pytest.raises(ValueError, match="is -2; it should be -1 for none, or a version"):
-        fencing.write(client, [(Op("create", "/b"),)], -2)
+        fenced_writes.write(client, [(Op("create", "/b"),)], -2)
     assert client.exists(["/b"], False) == [None]

@@ -6,34 +6,34 @@ from typing import Any
 
 import pytest
 
-from kcontrol.effects import (
+from kcontrol.cluster.snapshot import context
+from kcontrol.cluster.world import World
+from kcontrol.core.effects import (
     Commit,
     ControllerMoved,
     Exists,
+    FencedTransactions,
     Handler,
-    Learn,
     Op,
     Read,
     SessionExpired,
     Transaction,
-    Writes,
+    UpdateContext,
 )
-from kcontrol.model import LeaderAndIsr, TopicPartition
-from kcontrol.runtime.fencing import FenceBroken
-from kcontrol.runtime.journal import OUTSIDE
-from kcontrol.runtime.zk_memory import MemoryZooKeeper
-from kcontrol.runtime.zookeeper import ConnectionLoss
-from kcontrol.sim.invariants import stored as states
-from kcontrol.sim.snapshot import context
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, encode_state, state_path
+from kcontrol.core.model import LeaderAndIsr, TopicPartition
+from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, encode_state, state_path
+from kcontrol.driver.fenced_writes import FenceCheckFailed
+from kcontrol.journal.journal import OUTSIDE
+from kcontrol.search.invariants import stored as states
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+from kcontrol.zookeeper.port import ConnectionLoss
 from tests.core.support import T0, Bench, alone, cluster, of_kind, stored, until, waits_for
 
 TWO_LED_BY_1 = {"t": ((1, 2, 3), (1, 3, 2))}
 
 
 def rewrite(world: World, tp: TopicPartition = T0, **fields: Any) -> None:
-    """An outside hand writes the state znode of a partition."""
+    """Write the state znode of a partition from outside the brokers."""
     value = dict(states(world))[tp]
     world.step(("set", state_path(tp), encode_state(value._replace(**fields)).decode()))
 
@@ -45,7 +45,7 @@ def before_the_write(world: World, broker: int) -> None:
 
 def lost(world: World) -> list[str]:
     """The subjects of the races that were lost, in order."""
-    return [str(record.fields["subject"]) for record in of_kind(world, "lost")]
+    return [str(record.fields["subject"]) for record in of_kind(world, "conflict")]
 
 
 def failing(topics: Any = TWO_LED_BY_1) -> World:
@@ -94,7 +94,7 @@ def test_a_race_may_be_lost_without_bound() -> None:
 
 
 def test_leaving_the_isr_is_a_race_too() -> None:
-    """A controller that takes a dead follower out of the ISR reads and decides again when somebody else has written."""
+    """A controller that removes a dead follower from the ISR reads and decides again after a foreign write."""
     world = cluster({"t": ((2, 1, 3),)}, brokers=(2, 1, 3), followers=False)
     world.step(("kill", 1))
     before_the_write(world, 2)
@@ -113,7 +113,7 @@ def test_a_state_znode_that_is_there_already_is_a_failure_and_no_race() -> None:
     before_the_write(world, 1)
     world.step(("create", state_path(T0), encode_state(LeaderAndIsr(3, (3,))).decode()))
     world.run()
-    assert [(str(r.fields["subject"]), r.fields["reason"], r.fields["illegal"]) for r in of_kind(world, "refuse")] == [
+    assert [(str(r.fields["subject"]), r.fields["reason"], r.fields["illegal"]) for r in of_kind(world, "failed_change")] == [
         ("t-0", "NodeExists", False)
     ]
     assert stored(world) == {"t-0": (3, (3,))}
@@ -129,7 +129,7 @@ def test_a_state_written_by_a_later_controller_is_left_alone() -> None:
     world = failing()
     rewrite(world, controller_epoch=9)
     world.run()
-    [refusal, *_] = of_kind(world, "refuse")
+    [refusal, *_] = of_kind(world, "failed_change")
     assert (str(refusal.fields["subject"]), "controller epoch 9" in refusal.fields["reason"]) == ("t-0", True)
     assert stored(world)["t-0"] == (1, (1, 2, 3))
     assert stored(world)["t-1"] == (3, (3, 2))
@@ -144,7 +144,7 @@ def test_controller_moved_leaves_memory_as_it_was_and_looks_who_rules() -> None:
     before = context(world.processes[2].driver.controller)
     world.step(("set", CONTROLLER_EPOCH, "5"))
     world.step(("advance", 2, "controller"))
-    assert [r.fields["error"] for r in world.last_step if r.kind == "thrown"] == ["ControllerMoved"]
+    assert [r.fields["error"] for r in world.last_step if r.kind == "exception"] == ["ControllerMoved"]
     assert context(world.processes[2].driver.controller) == before
     assert stored(world)["t-0"] == (1, (1, 2, 3))
     done = len(world.journal.records)
@@ -152,7 +152,7 @@ def test_controller_moved_leaves_memory_as_it_was_and_looks_who_rules() -> None:
         world.step(("advance", 2, "controller"))
     asked = [(r.fields["how"], r.fields["paths"]) for r in of_kind(world, "read", done)]
     assert asked == [("exists", (CONTROLLER,)), ("read", (CONTROLLER,))]
-    assert of_kind(world, "fail") == []
+    assert of_kind(world, "handler_error") == []
 
 
 def test_a_deposed_controller_forgets_everything() -> None:
@@ -173,7 +173,7 @@ def test_a_deposed_controller_forgets_everything() -> None:
 
 
 def test_of_two_that_register_at_once_one_is_controller() -> None:
-    """Two brokers that both found nobody in charge both try to register: the second looks again, and knows that it has lost.
+    """Two brokers that both found no controller both try to register: the second reads again, and finds that it has lost.
 
     Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
     """
@@ -187,21 +187,21 @@ def test_of_two_that_register_at_once_one_is_controller() -> None:
     world.run()
     assert {n: p.driver.controller.active_controller_id for n, p in world.processes.items()} == {1: 2, 2: 2, 3: 2}
     believed = [
-        r.fields["put"] for r in of_kind(world, "learn") if r.id.node == 3 and r.fields["field"] == "active_controller_id"
+        r.fields["put"] for r in of_kind(world, "update") if r.id.node == 3 and r.fields["field"] == "active_controller_id"
     ]
     assert 3 not in believed
-    assert of_kind(world, "fail") == []
+    assert of_kind(world, "handler_error") == []
 
 
 def test_writes_ahead_of_a_broken_fence_stay_done() -> None:
-    """What a pipeline has written before a check fails is written and journalled, although the handler is told nothing of it."""
+    """Writes before a failed check in a pipeline stay and are journalled, although the handler gets no result of them."""
     bench = Bench()
     bench.outside(Op("create", CONTROLLER_EPOCH))
     told: list[BaseException] = []
 
     def writes(ctx: Any) -> Handler:
         try:
-            yield Writes(((Op("create", "/a"),), (Op("set", CONTROLLER_EPOCH, b"9"),), (Op("create", "/b"),)))
+            yield FencedTransactions(((Op("create", "/a"),), (Op("set", CONTROLLER_EPOCH, b"9"),), (Op("create", "/b"),)))
         except ControllerMoved as moved:
             told.append(moved)
 
@@ -213,12 +213,12 @@ def test_writes_ahead_of_a_broken_fence_stay_done() -> None:
 
 
 def test_a_missing_fence_is_a_failure_of_the_event() -> None:
-    """Where `/controller_epoch` is gone the check fails with NoNode: the event ends with FenceBroken, nothing is written."""
+    """Where `/controller_epoch` is gone the check fails with NoNode: the event ends with FenceCheckFailed, nothing is written."""
     world = failing()
     world.step(("delete", CONTROLLER_EPOCH))
     world.run()
-    [failed] = of_kind(world, "fail")
-    assert (failed.fields["event"], failed.fields["error"]) == ("BrokerChange", FenceBroken.__name__)
+    [failed] = of_kind(world, "handler_error")
+    assert (failed.fields["event"], failed.fields["error"]) == ("BrokerChange", FenceCheckFailed.__name__)
     assert stored(world)["t-0"] == (1, (1, 2, 3))
 
 
@@ -245,14 +245,14 @@ def test_session_expired_is_thrown_into_the_handler() -> None:
             yield Exists(("/a",))
         except SessionExpired as expired:
             caught.append(expired)
-            yield Learn("controller_epoch", 3)
+            yield UpdateContext("controller_epoch", 3)
 
     bench.tell(reads)
     bench.driver.begin("controller")
     bench.zookeeper.end(bench.driver.client.client)
     bench.driver.advance("controller")
     assert (len(caught), bench.driver.controller.controller_epoch) == (1, 3)
-    assert [r.kind for r in bench.records()][-3:] == ["thrown", "learn", "end"]
+    assert [r.kind for r in bench.records()][-3:] == ["exception", "update", "end"]
 
 
 def test_an_expired_broker_goes_on_under_a_new_session() -> None:
@@ -261,14 +261,14 @@ def test_an_expired_broker_goes_on_under_a_new_session() -> None:
     broker_epoch = world.zk.tree()["/brokers/ids/2"].stat.czxid
     world.step(("expire", 2))
     world.run()
-    assert ("BrokerChange", "SessionExpired") in [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "fail")]
+    assert ("BrokerChange", "SessionExpired") in [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "handler_error")]
     assert world.zk.tree()["/brokers/ids/2"].stat.czxid > broker_epoch
     assert len([n for n, p in world.processes.items() if p.driver.controller.is_active]) == 1
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_what_a_lost_connection_swallowed_is_sent_again(before: bool) -> None:
-    """A round trip whose answer is lost is performed again by the next step; the handler hears only the second answer."""
+    """A round trip whose response is lost is performed again by the next step; the handler gets only the second response."""
     bench = Bench(fenced_writes=False)
     answers: list[Any] = []
 
@@ -287,7 +287,7 @@ def test_what_a_lost_connection_swallowed_is_sent_again(before: bool) -> None:
 
 @pytest.mark.parametrize("fenced", [True, False], ids=["fenced", "unfenced"])
 def test_what_was_answered_before_the_connection_broke_is_not_sent_again(fenced: bool) -> None:
-    """Of a pipeline that broke off in the middle only the rest is sent again, and the handler hears all the answers in order.
+    """Of a pipeline that was interrupted only the rest is sent again, and the handler gets all responses in order.
 
     Source: KafkaZkClient.retryRequestsUntilConnected (2.8), which repeats the requests that met a connection loss.
     """
@@ -300,7 +300,7 @@ def test_what_was_answered_before_the_connection_broke_is_not_sent_again(fenced:
         raise ConnectionLoss(answered=whole(transactions[:2]))
 
     def creates(ctx: Any) -> Handler:
-        answers.extend((yield Writes(tuple((Op("create", path),) for path in ("/a", "/b", "/c")))))
+        answers.extend((yield FencedTransactions(tuple((Op("create", path),) for path in ("/a", "/b", "/c")))))
 
     bench.driver.client.write = breaks_off  # type: ignore[method-assign]
     bench.tell(creates)
@@ -322,11 +322,11 @@ def test_a_controller_finds_out_that_it_has_won_after_all() -> None:
     world.zk.lose_next(world.processes[1].driver.client, before=False)
     world.run()
     controller = world.processes[1].driver.controller
-    assert (len(of_kind(world, "connection_loss")), of_kind(world, "fail")) == (1, [])
+    assert (len(of_kind(world, "connection_loss")), of_kind(world, "handler_error")) == (1, [])
     assert (controller.is_active, controller.controller_epoch, controller.controller_epoch_zk_version) == (True, 1, 1)
 
 
-def test_a_commit_that_was_performed_unheard_is_decided_again() -> None:
+def test_a_commit_whose_response_was_lost_is_decided_again() -> None:
     """A state that was written but not answered loses the race against itself, and the second decision is made from it."""
     world = failing({"t": ((1, 2, 3),)})
     assert isinstance(world.zk, MemoryZooKeeper)
@@ -342,17 +342,17 @@ def test_a_commit_that_was_performed_unheard_is_decided_again() -> None:
 
 def breaks(ctx: Any) -> Handler:
     """Learns something, asks something and raises."""
-    yield Learn("controller_epoch", 4)
+    yield UpdateContext("controller_epoch", 4)
     yield Exists(("/a",))
     raise RuntimeError("nobody knows why")
 
 
 def test_an_exception_ends_the_event_and_nothing_else() -> None:
-    """What a handler raises is journalled as `fail` with its words; what it has learnt stays; the next event is handled."""
+    """What a handler raises is journalled as `handler_error` with its words; its updates stay; the next event is handled."""
     bench = Bench()
     bench.tell(breaks)
     bench.go()
-    assert [(r.fields["event"], r.fields["error"], r.fields["message"]) for r in bench.records("fail")] == [
+    assert [(r.fields["event"], r.fields["error"], r.fields["message"]) for r in bench.records("handler_error")] == [
         ("Tell", "RuntimeError", "nobody knows why")
     ]
     assert bench.driver.controller.controller_epoch == 4
@@ -362,7 +362,7 @@ def test_an_exception_ends_the_event_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     "effect",
     [
-        Writes(((Op("create", "/a"),),), fence=-2),
+        FencedTransactions(((Op("create", "/a"),),), expected_epoch_zk_version=-2),
         Exists(("no slash",)),
         Transaction((Op("create", "/a", "text"),)),
     ],  # type: ignore[arg-type]
@@ -382,7 +382,7 @@ def test_nothing_leaves_the_driver(effect: Any) -> None:
 
     bench.tell(asks)
     bench.go()
-    assert (len(caught), len(bench.records("fail")), bench.driver.threads["controller"].handler) == (1, 1, None)
+    assert (len(caught), len(bench.records("handler_error")), bench.driver.threads["controller"].handler) == (1, 1, None)
     assert len(bench.do(Read(("/a",)))) == 1
 
 
@@ -390,16 +390,18 @@ def test_an_effect_that_the_driver_does_not_know_fails_the_event() -> None:
     """A handler that yields something that is no effect fails its event, as does one that learns a field that is not there."""
     bench = Bench()
     bench.do("no effect")
-    bench.do(Learn("no_such_field", 1))
-    assert [r.fields["error"] for r in bench.records("fail")] == ["KeyError", "AttributeError"]
+    bench.do(UpdateContext("no_such_field", 1))
+    assert [r.fields["error"] for r in bench.records("handler_error")] == ["KeyError", "AttributeError"]
 
 
 def test_a_broken_znode_fails_the_event_and_the_cluster_goes_on() -> None:
-    """A state znode that nobody can read fails the broker change; the next topic is created as if nothing had been."""
+    """A malformed state znode fails the broker change; the next topic is created normally."""
     world = failing({"t": ((1, 2, 3),)})
     rewrite_text(world, "{}")
     world.run()
-    assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "fail")] == [("BrokerChange", "MalformedZnode")]
+    assert [(r.fields["event"], r.fields["error"]) for r in of_kind(world, "handler_error")] == [
+        ("BrokerChange", "MalformedZnode")
+    ]
     rewrite_text(world, encode_state(LeaderAndIsr(1, (1, 2, 3))).decode())
     world.step(("create_topic", "u", ((3, 2),)))
     world.run()
@@ -407,12 +409,12 @@ def test_a_broken_znode_fails_the_event_and_the_cluster_goes_on() -> None:
 
 
 def rewrite_text(world: World, text: str) -> None:
-    """An outside hand overwrites the state znode of t-0, over whatever a commit that is under way would write."""
+    """Overwrite the state znode of t-0 from outside, before a commit that is in progress."""
     world.step(("set", state_path(T0), text))
 
 
 def test_a_failed_failover_gives_the_crown_away() -> None:
-    """A controller that fails during its failover resigns and deletes `/controller`, so that somebody else may try.
+    """A controller that fails during its failover resigns and deletes `/controller`, so that another broker can be elected.
 
     Source: KafkaController.elect and triggerControllerMove (2.8).
     """
@@ -420,8 +422,8 @@ def test_a_failed_failover_gives_the_crown_away() -> None:
     rewrite_text(world, "{}")
     before = len(world.journal.records)
     world.step(("delete", CONTROLLER))
-    until(world, lambda w: bool(of_kind(w, "fail", before)))
-    [failed] = of_kind(world, "fail", before)
+    until(world, lambda w: bool(of_kind(w, "handler_error", before)))
+    [failed] = of_kind(world, "handler_error", before)
     written = [
         (r.id.node, r.fields["error"], op[0])
         for r in of_kind(world, "write", before)

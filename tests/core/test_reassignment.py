@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from kcontrol.config import BrokerConfig
-from kcontrol.controller.broker_order import in_set_order
-from kcontrol.effects import Writes
-from kcontrol.model import PartitionReplica, ReplicaAssignment, TopicPartition
-from kcontrol.runtime.fold import fold
-from kcontrol.sim.settings import PLAYED
-from kcontrol.sim.snapshot import settled
-from kcontrol.sim.world import World
-from kcontrol.znodes import (
+from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
+from kcontrol.cluster.snapshot import without_defaults
+from kcontrol.cluster.world import World
+from kcontrol.controller.earlier.scala_hash_order import in_set_order
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.effects import FencedTransactions
+from kcontrol.core.model import PartitionReplica, ReplicaAssignment, TopicPartition
+from kcontrol.core.znodes import (
     CONTROLLER_EPOCH,
     REASSIGN_PARTITIONS,
     decode_reassignment,
@@ -24,6 +23,7 @@ from kcontrol.znodes import (
     state_path,
     topic_path,
 )
+from kcontrol.journal.fold import fold
 from tests.core.support import T0, T1, cluster, of_kind, states, stored, until, waits_for
 
 BROKERS = (1, 2, 3, 4)
@@ -93,7 +93,7 @@ def what_happened(world: World, since: int, broker: int = 1) -> list[str]:
             continue
         if r.kind == "change":
             is_replica = isinstance(f["subject"], PartitionReplica)
-            said.append(f"{f['subject']} {f['target']}" if is_replica else f"elect {f['value'].leader}")
+            said.append(f"{f['subject']} {f['target']}" if is_replica else f"elect {f['leadership'].leader}")
         elif r.kind == "write":
             said += [f"{kind} {path.rpartition('/')[2]}" for kind, path, *_ in f["ops"] if kind != "check"]
         elif r.kind == "send":
@@ -109,7 +109,7 @@ def what_happened(world: World, since: int, broker: int = 1) -> list[str]:
 
 
 def test_phase_a_writes_bumps_and_starts() -> None:
-    """U1 writes the triple, A1 raises the leader epoch and tells old and new, A2 makes each of the new ones New.
+    """U1 writes the triple, A1 raises the leader epoch and sends it to old and new replicas, A2 makes each new replica New.
 
     Source: KafkaController.onPartitionReassignment (2.8); the other party is golden reassign-123-456 of 2.8.2.
     """
@@ -124,7 +124,7 @@ def test_phase_a_writes_bumps_and_starts() -> None:
     assert (epoch(world, T0), dict(memory(world).partitions_being_reassigned)) == (1, {T0: (3, 4)})
 
 
-def test_whoever_is_added_is_told_that_it_is_new() -> None:
+def test_an_added_replica_gets_is_new() -> None:
     """A1's LeaderAndIsr says of the replica that it is new to those that are added, and to the others that it is not."""
     world = four()
     before = len(world.journal.records)
@@ -164,7 +164,7 @@ def test_another_order_costs_one_epoch_and_no_leader() -> None:
 
 
 def test_a_failed_election_stops_nothing() -> None:
-    """Where nobody of the target can lead, B3 is refused, and the steps after it are carried out all the same.
+    """If no target replica can lead, B3 is refused, and the steps after it are performed nevertheless.
 
     The leader is on its way out here: it is one of the target, and not online. Source: moveReassignedPartitionLeaderIfRequired
     (2.8), which elects then, and handleStateChanges, which only logs what fails.
@@ -177,7 +177,7 @@ def test_a_failed_election_stops_nothing() -> None:
     before = len(world.journal.records)
     world.step(("reassign", 1, {"t-1": [2]}))
     until(world, lambda w: assigned(w, T1) == ReplicaAssignment((2,)))
-    refused = [(r.fields["subject"], r.fields["reason"]) for r in of_kind(world, "refuse", before)]
+    refused = [(r.fields["subject"], r.fields["reason"]) for r in of_kind(world, "failed_change", before)]
     assert refused == [(T1, "no leader can be elected by strategy reassign")]
     assert dict(states(world))[T1].leader == 2
 
@@ -216,8 +216,8 @@ def test_a_dead_broker_may_stay() -> None:
     assert ask(world, {"t-0": [1, 2, 3]})["partitions"] == {T0: "NONE"}
 
 
-def test_an_unknown_partition_and_a_doomed_topic_are_refused() -> None:
-    """A partition without replicas, and one whose topic is queued for deletion, are unknown to whoever asks.
+def test_an_unknown_partition_and_a_topic_in_deletion_are_refused() -> None:
+    """A partition without replicas, and one whose topic is queued for deletion, are unknown to an admin client.
 
     Source: KafkaController.maybeTriggerPartitionReassignment (2.8).
     """
@@ -312,7 +312,7 @@ def test_the_latest_request_wins_over_the_znode() -> None:
 
 
 def test_a_deposed_controller_gives_no_answer() -> None:
-    """ControllerMoved is nobody's error but the controller's: it resigns, and whoever asked hears nothing.
+    """After ControllerMoved the controller resigns, and the admin client gets no response.
 
     Source: KafkaController.maybeTriggerPartitionReassignment, which throws it on, and process (2.8).
     """
@@ -322,7 +322,7 @@ def test_a_deposed_controller_gives_no_answer() -> None:
     before = len(world.journal.records)
     world.run_event(1)
     assert of_kind(world, "respond", before) == []
-    assert [r.fields["error"] for r in of_kind(world, "thrown", before)] == ["ControllerMoved"]
+    assert [r.fields["error"] for r in of_kind(world, "exception", before)] == ["ControllerMoved"]
     assert assigned(world, T0) == ReplicaAssignment((1, 2))
 
 
@@ -388,8 +388,8 @@ def test_a_request_that_cannot_be_read_stays() -> None:
     world = four()
     world.step(("create", REASSIGN_PARTITIONS, '{"partitions": 5}'))
     world.run()
-    assert of_kind(world, "fail") == []
-    assert world.have(REASSIGN_PARTITIONS) == [True]
+    assert of_kind(world, "handler_error") == []
+    assert world.exist(REASSIGN_PARTITIONS) == [True]
 
 
 # ---------------------------------------------------------------- 2.8: waiting, and being taken up again
@@ -459,7 +459,7 @@ def test_an_epoch_that_lost_a_race_is_raised_again() -> None:
     """A leader that writes its ISR between the controller's read and write makes it read and write once more."""
     world = four(**WATCHED)
     world.step(("reassign", 1, {"t-0": [1, 2, 3]}))
-    until(world, lambda w: waits_for(w, 1, Writes) and state_path(T0) in _next_write(w))
+    until(world, lambda w: waits_for(w, 1, FencedTransactions) and state_path(T0) in _next_write(w))
     world.step(("set", state_path(T0), encode_state(dict(states(world))[T0]._replace(isr=(1,))).decode()))
     world.run()
     failed = [r.fields["error"] for r in of_kind(world, "write") if r.id.node == 1 and r.fields["error"]]
@@ -472,7 +472,7 @@ def _next_write(world: World) -> str:
     return str(waiting.effect) if waiting else ""
 
 
-def test_nobody_is_preferred_while_something_moves() -> None:
+def test_no_preferred_election_during_a_reassignment() -> None:
     """The automatic rebalance elects nothing, of any topic, as long as a partition is being reassigned."""
     world = four()
     world.step(("shrink", 2, "t-1", 1))
@@ -514,10 +514,10 @@ def test_a_broker_that_starts_takes_up_the_moves_to_it_alone(release: str) -> No
     assert epoch(world, T1) == before
 
 
-# ---------------------------------------------------------------- both: the journal, and requests that nobody has read
+# ---------------------------------------------------------------- both: the journal, and unread requests
 
 
-@pytest.mark.parametrize("release", PLAYED)
+@pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_the_journal_has_it_all(release: str) -> None:
     """After every step of a reassignment the folded journal is the snapshot, and a fork's fingerprint is the world's."""
     world = four(release)
@@ -526,7 +526,7 @@ def test_the_journal_has_it_all(release: str) -> None:
     while routine := [a for a in world.actions() if a[0] not in ("fire",)]:
         world.step(routine[0])
         steps += 1
-        assert settled(fold(world.journal.records)) == settled(world.snapshot())
+        assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
         if steps % 10 == 0:
             assert world.fork().fingerprint() == world.fingerprint()
     assert assigned(world, T0).replicas == (3, 4)
@@ -540,9 +540,9 @@ def test_what_moves_is_part_of_the_fingerprint() -> None:
     assert worlds[0].fork().fingerprint() == worlds[0].fingerprint()
 
 
-@pytest.mark.parametrize("release", PLAYED)
+@pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_a_frozen_broker_reads_what_the_dead_have_sent(release: str) -> None:
-    """One request of a controller that has died lies in a frozen broker's socket: it is read later, and nobody is answered.
+    """One request of a dead controller is in a frozen broker's socket: it is read later, and its response is dropped.
 
     In 0.9 it is dropped. The other party: golden reassign-controller-killed of every release.
     """
@@ -559,7 +559,7 @@ def test_a_frozen_broker_reads_what_the_dead_have_sent(release: str) -> None:
     world.run()
     assert ("lose", 1, 4) not in world.actions()
     world.step(("thaw", 4))
-    assert settled(fold(world.journal.records)) == settled(world.snapshot())
+    assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
     world.run()
     read = [(r.cause.node, r.cause.incarnation, r.fields["api"]) for r in of_kind(world, "receive", before) if r.id.node == 4]
     assert read.count((1, 1, "LeaderAndIsr")) == waits
@@ -578,7 +578,7 @@ def test_a_request_is_gone_with_both_its_ends(again: bool) -> None:
         world.step(("start", 1))
     world.step(("kill", 4))
     assert (1, 4) not in world.network.channels
-    assert settled(fold(world.journal.records)) == settled(world.snapshot())
+    assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
 
 
 def test_what_a_running_broker_has_not_got_is_gone() -> None:
@@ -598,7 +598,7 @@ def test_a_frozen_broker_keeps_nothing_for_itself() -> None:
     world.step(("freeze", 1))
     world.step(("kill", 1))
     assert (1, 1) not in world.network.channels
-    assert settled(fold(world.journal.records)) == settled(world.snapshot())
+    assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
 
 
 # ---------------------------------------------------------------- both: a topic that moves and is to be deleted
@@ -606,7 +606,7 @@ def test_a_frozen_broker_keeps_nothing_for_itself() -> None:
 
 def doomed_while_moving(release: str) -> World:
     """t-0 waits for broker 4, which is frozen, and the deletion of its topic is asked for."""
-    world = four(release, config=BrokerConfig.of(release).but("delete.topic.enable", True))
+    world = four(release, config=BrokerConfig.of(release).with_setting("delete.topic.enable", True))
     world.step(("freeze", 4))
     write_request(world, {T0: (1, 4)})
     world.run()
@@ -626,7 +626,7 @@ def test_a_reassignment_does_not_halt_a_deletion(release: str) -> None:
     assert memory(world).topics_to_be_deleted - memory(world).topics_ineligible_for_deletion == {"t"}
     world.step(("thaw", 4))
     world.run()
-    assert (world.have(topic_path("t")), request(world)) == ([False], {T0: (1, 4)})
+    assert (world.exist(topic_path("t")), request(world)) == ([False], {T0: (1, 4)})
 
 
 def test_at_failover_it_does() -> None:
@@ -646,10 +646,10 @@ def test_at_failover_it_does() -> None:
     assert memory(world, ruler).topics_with_deletion_started == set()
     world.step(("thaw", 4))
     world.run()
-    assert world.have(topic_path("t")) == [False]
+    assert world.exist(topic_path("t")) == [False]
 
 
-def test_of_old_it_does_always() -> None:
+def test_a_reassignment_delays_every_deletion_in_0_8_1() -> None:
     """In 0.8.1 nothing is deleted until the partition has moved; then the topic goes, and so has the request.
 
     Source: DeleteTopicsListener (0.8.1.1), which queues before it marks.
@@ -659,14 +659,14 @@ def test_of_old_it_does_always() -> None:
     assert assigned(world, T0).replicas == (1, 4, 2)
     world.step(("thaw", 4))
     world.run()
-    assert (world.have(topic_path("t")), request(world)) == ([False], None)
+    assert (world.exist(topic_path("t")), request(world)) == ([False], None)
 
 
 # ---------------------------------------------------------------- 0.8.1
 
 
 def old_request(world: World, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
-    """The tool's request, heard and handled by broker 1, and nothing else."""
+    """Let broker 1 handle the tool's request, and nothing else."""
     write_request(world, targets)
     world.step(("deliver", 1))
     world.run_event(1, "zk-events")
@@ -699,8 +699,8 @@ def test_the_twelve_steps() -> None:
     assert (assigned(world, T0).replicas, request(world), stored(world)["t-0"]) == ((3, 4), None, (3, (3, 4)))
 
 
-def test_whoever_goes_is_told_before() -> None:
-    """A leader that stays is told of fewer replicas, and so is the one that has to go.
+def test_a_removed_replica_gets_leader_and_isr_first() -> None:
+    """A leader that stays gets fewer replicas in LeaderAndIsr, and so does the removed replica.
 
     Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1.1).
     """
@@ -712,18 +712,18 @@ def test_whoever_goes_is_told_before() -> None:
 
 def test_a_later_controllers_state_is_not_overwritten() -> None:
     """A state znode of a later controller epoch stops a reassignment. The other party: conformance pub-cas-02."""
-    for release in PLAYED[1:]:  # 0.8.0 leaves the state znode alone
+    for release in PLAYABLE_RELEASES[1:]:  # 0.8.0 leaves the state znode alone
         world = four(release)
         value = dict(states(world))[T0]
         world.step(("set", state_path(T0), encode_state(value._replace(controller_epoch=5)).decode()))
         write_request(world, {T0: (1, 2, 3)})
         world.run()
-        assert [r.fields["error"] for r in of_kind(world, "fail")] == ["StateChangeFailedException"]
+        assert [r.fields["error"] for r in of_kind(world, "handler_error")] == ["StateChangeFailedException"]
         assert (epoch(world, T0), request(world)) == (0, None)
 
 
 def test_the_raised_epoch_is_not_remembered() -> None:
-    """Step 2 tells brokers of a leader epoch that the controller's own memory does not have.
+    """Step 2 sends brokers a leader epoch that the controller's own memory does not have.
 
     Source: KafkaController.updateLeaderEpoch (0.8.1.1), which leaves `partitionLeadershipInfo` alone.
     """
@@ -750,7 +750,7 @@ def test_what_is_refused_leaves_the_request(targets: dict[TopicPartition, tuple[
     world.step(("freeze", 4))
     write_request(world, targets | {T1: (2, 4)})
     world.run()
-    assert [(r.fields["error"], r.fields["message"]) for r in of_kind(world, "fail")] == [("KafkaException", says)]
+    assert [(r.fields["error"], r.fields["message"]) for r in of_kind(world, "handler_error")] == [("KafkaException", says)]
     assert (request(world), assigned(world, T0).replicas) == ({T1: (2, 4)}, (1, 2))
     assert memory(world).partitions_being_reassigned == {T1: (2, 4)}
 
@@ -774,10 +774,10 @@ def test_each_partition_has_the_lock_to_itself() -> None:
     world = four("0.8.1")
     before = len(world.journal.records)
     old_request(world, {T0: (2, 1), T1: (1, 2)})
-    assert len([r for r in of_kind(world, "release", before) if r.id.node == 1]) == 2
+    assert len([r for r in of_kind(world, "yield_lock", before) if r.id.node == 1]) == 2
 
 
-def test_a_resigned_controller_still_hears_of_requests() -> None:
+def test_a_resigned_controller_still_gets_the_notification_of_requests() -> None:
     """It keeps what it knew and its listeners: it takes up a request, writes, and fails where it wants to send.
 
     Source: KafkaController.onControllerResignation (0.8.1.1), which leaves the listeners and partitionsBeingReassigned alone.
@@ -790,7 +790,7 @@ def test_a_resigned_controller_still_hears_of_requests() -> None:
     assert memory(world).partitions_being_reassigned == {T0: (2, 4)}
     world.step(("set", REASSIGN_PARTITIONS, encode_reassignment({T0: (2, 4), T1: (2, 3)}).decode()))
     world.run()
-    assert ("NullPointerException", 1) in {(r.fields["error"], r.id.node) for r in of_kind(world, "fail")}
+    assert ("NullPointerException", 1) in {(r.fields["error"], r.id.node) for r in of_kind(world, "handler_error")}
 
 
 def test_the_next_controller_drops_what_is_done() -> None:
@@ -801,7 +801,7 @@ def test_the_next_controller_drops_what_is_done() -> None:
     write_request(world, {T0: (1, 2), TopicPartition("gone", 0): (1,), T1: (2, 4)})
     world.step(("expire", 1))
     world.run()
-    assert (request(world), of_kind(world, "fail")) == ({T1: (2, 4)}, [])
+    assert (request(world), of_kind(world, "handler_error")) == ({T1: (2, 4)}, [])
     world.step(("thaw", 4))
     world.run()
     assert (request(world), assigned(world, T1).replicas, assigned(world, T0).replicas) == (None, (2, 4), (1, 2))
@@ -820,7 +820,7 @@ def test_it_goes_on_when_a_target_comes_back() -> None:
     assert (assigned(world, T0).replicas, request(world)) == ((1, 4), None)
 
 
-def test_a_topic_that_was_deleted_by_hand_is_written_again() -> None:
+def test_a_topic_that_was_deleted_from_outside_is_written_again() -> None:
     """Step 1 creates the topic znode if it is gone; step 2 then fails for want of a state znode, and the entry goes.
 
     Source: ZkUtils.updatePersistentPath and KafkaController.updateLeaderEpoch (0.8.1.1).
@@ -831,7 +831,7 @@ def test_a_topic_that_was_deleted_by_hand_is_written_again() -> None:
         world.step(("delete", path))
     world.step(("deliver", 1))
     world.run_event(1, "zk-events")
-    assert [r.fields["error"] for r in of_kind(world, "fail")] == ["IllegalStateException"]
+    assert [r.fields["error"] for r in of_kind(world, "handler_error")] == ["IllegalStateException"]
     assert (assigned(world, T0).replicas, request(world)) == ((2, 4, 1), None)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcontrol.controller.context import ControllerContext, apply_learn
-from kcontrol.controller.requests import RequestBatch, Requests
-from kcontrol.effects import Learn, Send
-from kcontrol.generations import KAFKA_2_8
-from kcontrol.model import LeaderAndIsr, ReplicaAssignment
-from kcontrol.sim.snapshot import context
-from kcontrol.znodes import CONTROLLER
+from kcontrol.cluster.snapshot import context
+from kcontrol.controller.context import ControllerContext, apply_update
+from kcontrol.controller.handlers import design_of
+from kcontrol.controller.request_batch import RequestBatch, Requests
+from kcontrol.core.controller_rules import KAFKA_2_8
+from kcontrol.core.effects import Send, UpdateContext
+from kcontrol.core.model import LeaderAndIsr, ReplicaAssignment
+from kcontrol.core.znodes import CONTROLLER
 from tests.core.support import T0, T1, U0, cluster, of_kind, until
 
 ASSIGNED = ReplicaAssignment((1, 2, 3))
@@ -19,24 +20,24 @@ ASSIGNED = ReplicaAssignment((1, 2, 3))
 def known(
     *, live: tuple[int, ...] = (1, 2, 3), leaving: tuple[int, ...] = (), deleted: tuple[str, ...] = ()
 ) -> ControllerContext:
-    """Controller 1 under epoch 4, with t-0 and t-1 led by 1, and u-0 that nobody has ever led."""
-    ctx = ControllerContext(1, KAFKA_2_8)
+    """Controller 1 under epoch 4, with t-0 and t-1 led by 1, and u-0, which never had a leader."""
+    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8))
     for learn in (
-        Learn("controller_epoch", 4),
-        Learn("live_broker_epochs", {b: 10 + b for b in live}),
-        Learn("shutting_down_broker_ids", leaving),
-        Learn("topics_to_be_deleted", deleted),
-        Learn("assignments", {T0: ASSIGNED, T1: ASSIGNED, U0: ASSIGNED}),
-        Learn("leadership", {tp: LeaderAndIsr(1, (1, 2), 5, 6, 3) for tp in (T0, T1)}),
+        UpdateContext("controller_epoch", 4),
+        UpdateContext("live_broker_epochs", {b: 10 + b for b in live}),
+        UpdateContext("shutting_down_broker_ids", leaving),
+        UpdateContext("topics_to_be_deleted", deleted),
+        UpdateContext("assignments", {T0: ASSIGNED, T1: ASSIGNED, U0: ASSIGNED}),
+        UpdateContext("leadership", {tp: LeaderAndIsr(1, (1, 2), 5, 6, 3) for tp in (T0, T1)}),
     ):
-        apply_learn(ctx, learn)
+        apply_update(ctx, learn)
     return ctx
 
 
 def add(
     batch: RequestBatch, ctx: ControllerContext, brokers: tuple[int, ...], leader_epoch: int = 5, *, is_new: bool = False
 ) -> None:
-    """Tell these brokers about t-0."""
+    """Add t-0 to the requests for these brokers."""
     batch.add_leader_and_isr(ctx, brokers, T0, LeaderAndIsr(1, (1, 2), leader_epoch, 6, 4), ASSIGNED, is_new=is_new)
 
 
@@ -68,14 +69,14 @@ def test_once_new_a_partition_stays_new_in_its_batch() -> None:
 
 
 def test_the_last_call_wins() -> None:
-    """Of two calls about one partition a broker is told what the second says."""
+    """Of two calls for one partition a broker gets the values of the second."""
     ctx = known()
     told = folded(ctx, lambda b: add(b, ctx, (2,), leader_epoch=5), lambda b: add(b, ctx, (2,), leader_epoch=6)).leader_and_isr
     assert told[2][T0].leader_epoch == 6
 
 
-def test_everybody_hears_of_every_change() -> None:
-    """What one broker is told as leader or follower, all live brokers are told as metadata, those that shut down too."""
+def test_all_brokers_get_every_change_as_metadata() -> None:
+    """All live brokers, also those that shut down, get as metadata the values that one broker gets as leader or follower."""
     ctx = known(leaving=(3,))
     requests = folded(ctx, lambda b: add(b, ctx, (2,)))
     assert (requests.update_metadata_to, list(requests.update_metadata), requests.live_brokers) == ((1, 2, 3), [T0], (1, 2, 3))
@@ -89,14 +90,14 @@ def test_requests_go_out_api_by_api() -> None:
     """
     ctx = known()
     requests = folded(ctx, lambda b: b.add_stop_replica(ctx, (3,), T1, delete=False), lambda b: add(b, ctx, (2, 1)))
-    assert requests.queued() == [
+    assert requests.in_send_order() == [
         *(("LeaderAndIsr", broker) for broker in (1, 2)),
         *(("UpdateMetadata", broker) for broker in (1, 2, 3)),
         ("StopReplica", 3),
     ]
 
 
-def test_brokers_that_nobody_knows_are_told_nothing() -> None:
+def test_unknown_brokers_get_no_request() -> None:
     """Dead brokers, and the -1 of a partition without leader, get no request of any kind."""
     ctx = known(live=(1, 2))
     requests = folded(
@@ -105,7 +106,7 @@ def test_brokers_that_nobody_knows_are_told_nothing() -> None:
         lambda b: b.add_update_metadata(ctx, (-1, 3), (T1,)),
         lambda b: b.add_stop_replica(ctx, (-1, 3), T1, delete=True),
     )
-    assert {broker for _, broker in requests.queued()} == {1, 2}
+    assert {broker for _, broker in requests.in_send_order()} == {1, 2}
     assert requests.broker_epochs == {1: 11, 2: 12}
     assert requests.stop_replica == {}
 
@@ -114,7 +115,7 @@ def test_a_partition_that_was_never_led_is_not_metadata() -> None:
     """UpdateMetadata leaves out partitions whose leadership is unknown, and still goes out without any."""
     ctx = known()
     requests = folded(ctx, lambda b: b.add_update_metadata(ctx, (2,), (U0,)))
-    assert (requests.update_metadata, requests.queued()) == ({}, [("UpdateMetadata", 2)])
+    assert (requests.update_metadata, requests.in_send_order()) == ({}, [("UpdateMetadata", 2)])
 
 
 def test_a_topic_that_is_being_deleted_is_announced_as_gone() -> None:
@@ -128,7 +129,7 @@ def test_a_topic_that_is_being_deleted_is_announced_as_gone() -> None:
     assert requests.stop_replica[3][T0].leader_epoch == -2
 
 
-def test_a_stopped_replica_is_told_its_leader_epoch() -> None:
+def test_stop_replica_has_the_leader_epoch() -> None:
     """StopReplica carries the cached leader epoch, or -1 where none is known; once it says delete, it says so to the end."""
     ctx = known()
     requests = folded(
@@ -140,13 +141,13 @@ def test_a_stopped_replica_is_told_its_leader_epoch() -> None:
     assert {tp: tuple(told) for tp, told in requests.stop_replica[3].items()} == {T0: (5, True), U0: (-1, False)}
 
 
-def test_a_batch_is_handed_over_once() -> None:
-    """Sending a batch hands over one `Send` and leaves the batch empty; an empty batch hands over nothing."""
+def test_a_batch_is_sent_once() -> None:
+    """Sending a batch yields one `Send` and leaves the batch empty; an empty batch yields nothing."""
     ctx, batch = known(), RequestBatch()
     add(batch, ctx, (2,))
-    first = list(batch.send(ctx))
+    first = list(batch.send_requests_to_brokers(ctx))
     assert [type(effect) for effect in first] == [Send]
-    assert list(batch.send(ctx)) == []
+    assert list(batch.send_requests_to_brokers(ctx)) == []
     assert first[0].requests.leader_and_isr[2][T0].leader_epoch == 5
 
 
@@ -155,7 +156,7 @@ def test_plain_requests_hold_each_value_once() -> None:
     ctx = known()
     plain = folded(
         ctx, lambda b: add(b, ctx, (2,)), lambda b: add(b, ctx, (3,)), lambda b: add(b, ctx, (1,), is_new=True)
-    ).plain()
+    ).to_json()
     values = plain["leader_and_isr"]["values"]
     assert [(value["partition"], value["is_new"]) for value in values] == [("t-0", True), ("t-0", False)]
     assert plain["leader_and_isr"]["to"] == {"1": [0], "2": [1], "3": [1]}
@@ -167,7 +168,7 @@ def test_plain_requests_hold_each_value_once() -> None:
 
 
 def test_requests_are_sent_after_the_writes_that_they_follow_from() -> None:
-    """When a leader dies, each partition is told of in a batch whose record comes after that of its state znode."""
+    """When a leader dies, the `send` record of each partition comes after the record of its state znode."""
     world = cluster()
     world.step(("kill", 3))
     world.run()
@@ -192,7 +193,7 @@ def test_a_channel_delivers_in_order_and_one_at_a_time() -> None:
     world.step(("delete", CONTROLLER))
     world.run()
     sent = [r for r in of_kind(world, "send") if r.id.node != 1]
-    expected = {b: [(r.id, api) for r in sent for api, to in r.fields["requests"].queued() if to == b] for b in (1, 2, 3)}
+    expected = {b: [(r.id, api) for r in sent for api, to in r.fields["requests"].in_send_order() if to == b] for b in (1, 2, 3)}
     handled = {
         b: [(r.cause, r.fields["api"]) for r in of_kind(world, "receive") if r.id.node == b and r.cause.node != 1]
         for b in (1, 2, 3)

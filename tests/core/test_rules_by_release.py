@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from kcontrol.generations import GROUP_PROTOCOL_RULES, GROUP_RULES, PROTOCOL_RULES, RULES, group_rules, rules
+from kcontrol.core.controller_rules import Rules, rules
+from kcontrol.core.group_rules import GroupRules, group_rules
+from kcontrol.core.rule_rows import declared
 
 LINES = "0.8.0 0.8.1 0.8.2 0.9.0 0.10.0 0.10.1 0.10.2 0.11.0 1.0 1.1"
 RELEASES = (*LINES.split(), *(f"2.{minor}" for minor in range(9)), *(f"3.{minor}" for minor in range(10)))
@@ -36,10 +38,10 @@ def numbers(release: str, last: int = 99) -> tuple[int, ...]:
 WRITTEN = written()
 
 
-@pytest.mark.parametrize("rule", sorted({*RULES, *PROTOCOL_RULES, *GROUP_RULES, *GROUP_PROTOCOL_RULES}))
+@pytest.mark.parametrize("rule", sorted({*declared(Rules), *declared(GroupRules)}))
 def test_a_rule_has_in_every_release_what_is_written(rule: str) -> None:
     """The column of each release from 0.8.0 to 3.9, and of some that mend others, has the value of `rules.txt`."""
-    is_group = rule in GROUP_RULES or rule in GROUP_PROTOCOL_RULES
+    is_group = rule in declared(GroupRules)
     column: Callable[[str], Any] = group_rules if is_group else rules
     releases = (*(SINCE_0_9 if is_group else RELEASES), *PATCHES)
     expected = {release: [value for since, value in WRITTEN[rule] if since <= numbers(release)][-1] for release in releases}

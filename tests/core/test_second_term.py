@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kcontrol.cluster.world import World
 from kcontrol.controller.context import ControllerContext
-from kcontrol.model import TopicPartition
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER, encode_controller
+from kcontrol.controller.handlers import design_of
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.znodes import CONTROLLER, encode_controller
 from tests.core.support import alone, cluster
 
 FIELDS = (
@@ -37,7 +38,7 @@ def test_a_controller_that_resigns_forgets_the_cluster(release: str) -> None:
     Source: KafkaController.resetControllerContext (0.11, 1.0), ControllerContext.resetContext (1.1, 2.8).
     """
     context = resigned(release).processes[1].driver.controller
-    empty = ControllerContext(1, context.rules)
+    empty = ControllerContext(1, context.rules, design_of(context.rules))
     assert {name: getattr(context, name) for name in FIELDS} == {name: getattr(empty, name) for name in FIELDS}
 
 

@@ -7,23 +7,26 @@ from typing import Any
 
 import pytest
 
-from kcontrol import Lab, setting_values
-from kcontrol.config import BrokerConfig
-from kcontrol.errors import UserError
-from kcontrol.sim.player import line_of, settings_of
+from kcontrol import Lab
+from kcontrol.core import config_values
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.errors import UserError
+from kcontrol.recordings.player import line_of, settings_of
 
 TAKEN = json.loads((Path(__file__).parent / "settings" / "taken.json").read_text())
 RELEASES = {line_of(release): found for release, found in TAKEN["releases"].items()}
 UNCLEAN = "unclean.leader.election.enable"
 SESSION, LAG = "zookeeper.session.timeout.ms", "replica.lag.time.max.ms"
 SCENARIO = {"brokers": [1, 2], "release": "2.8", "steps": [{"do": {"start": [1, 2]}}]}
-ASKED = [(release, scope, name) for release in RELEASES for scope in ("broker", "topic") for name in setting_values.TAKEN[scope]]
+ASKED = [
+    (release, scope, name) for release in RELEASES for scope in ("broker", "topic") for name in config_values.SETTING_TYPES[scope]
+]
 
 
 def ours(release: str, scope: str, name: str, text: str) -> str | None:
     """What we read, as Java prints it; None where we refuse."""
     try:
-        return str(setting_values.read(scope, name, text, release)).lower()
+        return str(config_values.read(scope, name, text, release)).lower()
     except ValueError:
         return None
 
@@ -38,7 +41,7 @@ def is_below_ours(name: str, scope: str, value: str) -> bool:
 def test_each_text_means_what_kafka_reads(release: str, scope: str, name: str) -> None:
     """What Kafka refuses is refused, and what it takes has its value, but for too small numbers that Kafka does not check."""
     known = RELEASES[release][scope]
-    assert (name in setting_values.names(scope, release)) is (name in known)
+    assert (name in config_values.names(scope, release)) is (name in known)
     for text in TAKEN["texts"] if name in known else ():
         kafkas = known[name].get(text)
         if kafkas == "ok":  # LogConfig.validate has no answer but an exception
@@ -49,7 +52,7 @@ def test_each_text_means_what_kafka_reads(release: str, scope: str, name: str) -
 
 def test_every_setting_of_a_broker_has_a_row() -> None:
     """A setting that BrokerConfig has and the table of values has not would be refused."""
-    assert [name.replace(".", "_") for name in setting_values.TAKEN["broker"]] == list(BrokerConfig.__slots__)
+    assert [name.replace(".", "_") for name in config_values.SETTING_TYPES["broker"]] == list(BrokerConfig.__slots__)
 
 
 @pytest.mark.parametrize(("text", "leader"), [("false", None), ("true", 2), (False, None), (" True ", 2)])
@@ -73,7 +76,7 @@ def test_kafkas_spelling_of_false_is_false(text: object, leader: int | None) -> 
     ({"unclean.leader.elections.enable": True}, f"did you mean {UNCLEAN}; there are {UNCLEAN}, delete.topic.enable, "),
     ({"num.partitions": 3}, "num.partitions does nothing here"),
     ({3: 3}, "'3' is no setting of a broker here; there are "),
-    (5, "5 holds no settings"),
+    (5, "config cannot be 5"),
 ])  # fmt: skip
 def test_an_illegal_setting_is_refused_with_what_is_legal(config: Any, words: str) -> None:
     """The lab is not opened, and one sentence says why."""
@@ -92,7 +95,7 @@ def test_a_topics_own_setting_outranks_the_brokers() -> None:
     """A topic that is created with unclean elections gets a leader out of the ISR; another topic does not."""
     with Lab(runs=None, topics={"u": [[1, 2]]}) as lab:
         lab.create_topic("t", [[1, 2]], {UNCLEAN: "TRUE"}).run()
-        assert '"config":{"unclean.leader.election.enable":"true"}' in str(lab.get("/config/topics/t"))
+        assert '"config":{"unclean.leader.election.enable":"true"}' in str(lab.zk.get("/config/topics/t"))
         lab.kill(2).run().kill(1).run().start(2).run()
         assert lab.partitions().leader.fillna(-1).to_dict() == {"t-0": 2, "u-0": -1}
 
@@ -100,14 +103,14 @@ def test_a_topics_own_setting_outranks_the_brokers() -> None:
 @pytest.mark.parametrize(("config", "words"), [
     ({UNCLEAN: "maybe"}, "'maybe' is no value of unclean.leader.election.enable: true and false are legal."),
     ({"unclean.leader.election": True}, "did you mean unclean.leader.election.enable; there are unclean.leader.election.enable"),
-    ("x", "'x' holds no settings"),
+    ("x", "config cannot be 'x'"),
 ])  # fmt: skip
 def test_an_illegal_setting_of_a_topic_is_refused(config: Any, words: str) -> None:
     """Nothing is written, and one sentence says what is legal."""
     with Lab(runs=None) as lab:
         with pytest.raises(UserError) as refused:
             lab.create_topic("t", [[1, 2]], config)
-        assert words in str(refused.value) and "/config/topics/t" not in lab.znodes().index
+        assert words in str(refused.value) and "/config/topics/t" not in lab.tables.znodes().index
 
 
 def test_topics_have_no_settings_here_before_0_8_2() -> None:
@@ -132,4 +135,4 @@ def test_a_scenario_creates_a_topic_with_settings() -> None:
     """The step has the form that the scenarios of real brokers have: partitions, and config."""
     topic = {"partitions": {"0": [1, 2]}, "config": {UNCLEAN: True}}
     with Lab.play(SCENARIO | {"steps": [*SCENARIO["steps"], {"do": {"create": {"t": topic}}}]}) as lab:  # type: ignore[misc]
-        assert '"config":{"unclean.leader.election.enable":"true"}' in str(lab.get("/config/topics/t"))
+        assert '"config":{"unclean.leader.election.enable":"true"}' in str(lab.zk.get("/config/topics/t"))

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from kcontrol.effects import Commit, Read, Transaction
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER
+from kcontrol.cluster.world import World
+from kcontrol.core.effects import Commit, Read, Transaction
+from kcontrol.core.znodes import CONTROLLER
 from tests.core.support import Spy, alone, choose, cluster, of_kind, stored, until, waits_for
 
 
@@ -47,10 +47,10 @@ def test_a_handler_that_is_suspended_lets_everything_else_happen() -> None:
 
 
 def test_run_event_goes_to_the_end_of_one_handler() -> None:
-    """`run_event` takes one event of one thread and goes on with it to its end; nobody else moves in between."""
+    """`run_event` runs one event of one thread to its end; no other thread runs in between."""
     world = cluster()
     world.step(("delete", CONTROLLER))
-    while world.processes[2].notices:
+    while world.processes[2].notifications:
         world.step(("deliver", 2))
     before = len(world.done)
     world.run_event(2)
@@ -68,7 +68,7 @@ def test_a_second_election_fits_into_a_failover() -> None:
     world.step(("delete", CONTROLLER))
     alone(world, 3, lambda w: w.processes[3].driver.controller.is_active)
     world.run()
-    learnt = [r for r in of_kind(world, "learn") if r.fields["field"] == "controller_epoch" and r.fields["put"]]
+    learnt = [r for r in of_kind(world, "update") if r.fields["field"] == "controller_epoch" and r.fields["put"]]
     told = [(r.id.node, r.fields["put"]) for r in learnt if r.fields["context"] == "controller"]
     assert told == [(1, 1), (2, 2), (3, 3)]
     assert [n for n, p in world.processes.items() if p.driver.controller.is_active] == [3]

@@ -7,13 +7,26 @@ from typing import Any
 
 import pytest
 
-from kcontrol.effects import Append, Arm, Cancel, Enqueue, Exists, Handler, Learn, Op, Park, Release, Respond, Transaction
-from kcontrol.events import ListPartitionReassignments, Reelect
-from kcontrol.runtime.fold import fold
-from kcontrol.sim.network import Network
-from kcontrol.sim.process import Process
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.snapshot import settled, snapshot
+from kcontrol.cluster.network import Network
+from kcontrol.cluster.process import Process
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.snapshot import snapshot, without_defaults
+from kcontrol.core.effects import (
+    Append,
+    CancelTimer,
+    Enqueue,
+    Exists,
+    Handler,
+    Op,
+    Park,
+    Respond,
+    SetTimer,
+    Transaction,
+    UpdateContext,
+    YieldLock,
+)
+from kcontrol.core.events import ListPartitionReassignments, Reelect
+from kcontrol.journal.fold import fold
 from tests.core.support import T0, Bench, Tell
 
 LOCKED = {"listener": "controller-lock", "scheduler": "controller-lock"}
@@ -47,7 +60,7 @@ def able(bench: Bench) -> set[tuple[str, str]]:
 
 
 def test_who_gets_the_lock_first_is_a_choice() -> None:
-    """While nobody holds the lock either thread can begin."""
+    """While no thread holds the lock either thread can begin."""
     assert able(both()) == {("begin", "listener"), ("begin", "scheduler")}
 
 
@@ -72,7 +85,7 @@ def test_threads_without_a_common_lock_run_side_by_side() -> None:
 
 def test_release_lets_the_other_thread_in() -> None:
     """A handler that lets go of the lock stays suspended, and then it is a choice again who goes on."""
-    bench = both(None, Release(), None)
+    bench = both(None, YieldLock(), None)
     bench.driver.begin("listener")
     bench.driver.advance("listener")
     assert able(bench) == {("advance", "listener"), ("begin", "scheduler")}
@@ -81,8 +94,8 @@ def test_release_lets_the_other_thread_in() -> None:
 
 
 def test_a_handler_goes_on_when_it_has_the_lock_again() -> None:
-    """After `Release` the handler takes the lock with its next step, keeps it, and the other thread has to wait again."""
-    bench = both(None, Release(), None)
+    """After `YieldLock` the handler takes the lock with its next step, keeps it, and the other thread has to wait again."""
+    bench = both(None, YieldLock(), None)
     bench.driver.begin("listener")
     bench.driver.advance("listener")
     bench.go("scheduler")
@@ -97,17 +110,17 @@ def test_a_handler_goes_on_when_it_has_the_lock_again() -> None:
 
 def test_a_release_takes_no_round_trip_and_is_journalled() -> None:
     """Letting go of the lock asks nothing of ZooKeeper; the journal says when it happened."""
-    bench = both(Release())
+    bench = both(YieldLock())
     bench.driver.begin("listener")
-    assert ([r.fields["thread"] for r in bench.records("release")], bench.calls) == (["listener"], [])
+    assert ([r.fields["thread"] for r in bench.records("yield_lock")], bench.calls) == (["listener"], [])
 
 
 def test_a_handler_that_fails_gives_the_lock_back() -> None:
     """A lock is free again when the handler that held it has ended with an error."""
-    bench = both(Learn("no_such_field", 1))
+    bench = both(UpdateContext("no_such_field", 1))
     bench.driver.begin("listener")
     assert able(bench) == {("begin", "scheduler")}
-    assert len(bench.records("fail")) == 1
+    assert len(bench.records("handler_error")) == 1
 
 
 # ---------------------------------------------------------------- logs
@@ -125,7 +138,11 @@ def test_append_takes_no_round_trip() -> None:
     bench.driver.begin("controller")
     assert (bench.post.sent, answers) == ([("append", T0, ((b"key", b"value"), (b"gone", None)))], [None])
     [record] = bench.records("append")
-    assert record.plain().fields == {"partition": "t-0", "records": [["key", "value"], ["gone", None]], "then": None}
+    assert record.to_json().fields == {
+        "partition": "t-0",
+        "records": [["key", "value"], ["gone", None]],
+        "completion_event": None,
+    }
 
 
 # ---------------------------------------------------------------- requests that wait
@@ -141,11 +158,11 @@ def agrees(bench: Bench) -> bool:
         processes=processes,
         settings=Settings(),
     )
-    return bool(settled(fold(bench.journal.records)) == settled(snapshot(world)))
+    return bool(without_defaults(fold(bench.journal.records)) == without_defaults(snapshot(world)))
 
 
 def test_a_parked_request_waits_until_it_is_answered() -> None:
-    """A request that is parked stands in the snapshot and in the fold with what it waits for, until somebody responds to it."""
+    """A parked request is in the snapshot and in the fold, with the reason of its wait, until a response is sent."""
     bench = Bench()
     bench.do(Park("7-1", "t-0 reaches offset 5"), Park("7-2", "t-0 reaches offset 9"))
     assert bench.driver.parked == {"7-1": "t-0 reaches offset 5", "7-2": "t-0 reaches offset 9"}
@@ -169,24 +186,24 @@ def test_a_timer_queues_its_event_when_it_fires() -> None:
     """An armed timer stands in the snapshot with its time; firing it queues its event for the thread that armed it."""
     bench = Bench()
     bench.now_ms = 100
-    bench.do(Arm("tick", 50, Tell("asks")))
+    bench.do(SetTimer("tick", 50, Tell("asks")))
     assert (list(bench.driver.timers), bench.driver.timers["tick"].at_ms) == (["tick"], 150)
     assert agrees(bench)
     bench.driver.fire("tick")
     assert [item.event for item in bench.driver.threads["controller"].queue.waiting] == [Tell("asks")]
     assert agrees(bench)
     kinds = [record.kind for record in bench.journal.why(bench.records("enqueue")[-1].id)]
-    assert kinds[:3] == ["enqueue", "fire", "arm"]
+    assert kinds[:3] == ["enqueue", "timer_fired", "set_timer"]
 
 
 def test_arming_again_replaces_and_cancelling_stops() -> None:
     """A timer that is armed anew has the new time only; cancelled, it is gone, and cancelling none is no error."""
     bench = Bench()
-    bench.do(Arm("tick", 50, Tell("asks")), Arm("tick", 80, Tell("asks")))
+    bench.do(SetTimer("tick", 50, Tell("asks")), SetTimer("tick", 80, Tell("asks")))
     assert [timer.at_ms for timer in bench.driver.timers.values()] == [80]
     assert agrees(bench)
-    bench.do(Cancel("tick"), Cancel("tick"), Cancel("never armed"))
-    assert (bench.driver.timers, len(bench.records("cancel"))) == ({}, 1)
+    bench.do(CancelTimer("tick"), CancelTimer("tick"), CancelTimer("never armed"))
+    assert (bench.driver.timers, len(bench.records("cancel_timer"))) == ({}, 1)
     assert agrees(bench)
     with pytest.raises(KeyError):
         bench.driver.fire("tick")
@@ -229,8 +246,8 @@ def test_a_handler_can_clear_a_queue_and_put_an_event_there() -> None:
     assert agrees(bench)
 
 
-def test_an_event_is_told_the_time_when_it_is_queued() -> None:
-    """An event that carries a time gets the one at which it was put into the queue."""
+def test_an_event_gets_its_time_when_it_is_queued() -> None:
+    """An event with a time field gets the time at which it was put into the queue."""
     bench = Bench()
     bench.now_ms = 77
     bench.driver.enqueue(Reelect(), None)

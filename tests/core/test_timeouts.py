@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.runtime.fold import fold
-from kcontrol.sim import acts
-from kcontrol.sim.snapshot import settled
-from kcontrol.sim.world import World
-from kcontrol.znodes import CONTROLLER
+from kcontrol.cluster import actions
+from kcontrol.cluster.snapshot import without_defaults
+from kcontrol.cluster.world import World
+from kcontrol.core.znodes import CONTROLLER
+from kcontrol.journal.fold import fold
 from tests.core.support import cluster, of_kind, stored
 
 WAITING, AT_ONCE = ("0.10.2", "0.11.0", "1.0", "1.1"), ("0.8.1", "0.9", "2.4", "2.8")
@@ -19,7 +19,7 @@ def with_a_request_out(release: str, topics: dict[str, tuple[tuple[int, ...], ..
     world = cluster(topics, brokers=brokers, release=release)
     world.step(("freeze", brokers[-1]))
     world.step(("create_topic", "u", ((1,),)))
-    while action := next((a for a in acts.routine(world) if a[0] not in ("time_out", "fire")), None):
+    while action := next((a for a in actions.routine_actions(world) if a[0] not in ("time_out", "fire")), None):
         world.step(action)
     assert world.network.channels[1, brokers[-1]][0].api == "UpdateMetadata"
     return world
@@ -27,7 +27,7 @@ def with_a_request_out(release: str, topics: dict[str, tuple[tuple[int, ...], ..
 
 def rest(world: World) -> None:
     """Go on until nothing but the end of a wait is left."""
-    while action := next((a for a in acts.routine(world) if a[0] != "time_out"), None):
+    while action := next((a for a in actions.routine_actions(world) if a[0] != "time_out"), None):
         world.step(action)
 
 
@@ -41,11 +41,11 @@ def test_a_resignation_waits_for_a_request_at_a_frozen_broker(release: str, wait
     world = with_a_request_out(release, {"t": ((1,),)}, (1, 2))
     world.step(("delete", CONTROLLER))
     rest(world)
-    assert list(acts.routine(world)) == ([("time_out", 1, 2)] if waits else [])
-    assert world.have(CONTROLLER) == [not waits]
-    assert settled(fold(world.journal.records)) == settled(world.snapshot())
+    assert list(actions.routine_actions(world)) == ([("time_out", 1, 2)] if waits else [])
+    assert world.exist(CONTROLLER) == [not waits]
+    assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
     world.run()
-    assert world.have(CONTROLLER) == [True]
+    assert world.exist(CONTROLLER) == [True]
 
 
 @pytest.mark.parametrize("release", WAITING)
@@ -58,10 +58,10 @@ def test_a_resignation_ends_with_the_answer_of_a_thawed_broker(release: str) -> 
     world.step(("thaw", 2))
     world.run()
     kinds = [
-        r.kind for r in world.journal.records[before:] if r.kind == "answered" or (r.kind == "close_channels" and r.id.node == 1)
+        r.kind for r in world.journal.records[before:] if r.kind == "response" or (r.kind == "close_channels" and r.id.node == 1)
     ]
-    assert kinds[:1] == ["answered"]
-    assert world.have(CONTROLLER) == [True]
+    assert kinds[:1] == ["response"]
+    assert world.exist(CONTROLLER) == [True]
     assert of_kind(world, "time_out") == []
 
 
@@ -89,7 +89,7 @@ def test_a_frozen_broker_reads_what_was_left_in_its_socket(release: str, reads: 
     world.step(("expire", 3))
     world.run()
     assert ((1, 3) in world.network.channels) is reads
-    assert settled(fold(world.journal.records)) == settled(world.snapshot())
+    assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
     before = len(world.journal)
     world.step(("thaw", 3))
     world.run()

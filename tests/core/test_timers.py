@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.config import BrokerConfig
-from kcontrol.replica.isr_announcements_2_6 import PROPAGATION_TIMER
-from kcontrol.sim.world import World
+from kcontrol.broker.isr_change_notifications import PROPAGATION_TIMER
+from kcontrol.cluster.world import World
+from kcontrol.core.broker_configs import BrokerConfig
 from tests.core.support import cluster, of_kind, until
 
 TIMER = "auto-leader-rebalance"
@@ -14,7 +14,7 @@ TIMER = "auto-leader-rebalance"
 
 def delays_ms(world: World, timer: str = TIMER) -> list[int]:
     """Return, for each time broker 1 armed a timer, the virtual milliseconds from the record to the moment it falls due."""
-    armed = [r for r in of_kind(world, "arm") if r.id.node == 1 and r.fields["timer"] == timer]
+    armed = [r for r in of_kind(world, "set_timer") if r.id.node == 1 and r.fields["timer"] == timer]
     return [r.fields["fires_at_ms"] - r.at_ms for r in armed]
 
 

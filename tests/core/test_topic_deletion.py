@@ -12,38 +12,67 @@ from typing import Any
 
 import pytest
 
-from kcontrol.config import BrokerConfig
+from kcontrol.cluster import actions
+from kcontrol.cluster.network import QueuedRequest, response_event
+from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
+from kcontrol.cluster.snapshot import without_defaults
+from kcontrol.cluster.world import World
 from kcontrol.controller import replica_machine
-from kcontrol.controller.context import ControllerContext, apply_learn, full_counts
-from kcontrol.controller.requests import RequestBatch
-from kcontrol.controller.topic_deletion import halt, resume, stop_replica_response_received
-from kcontrol.effects import Commit, Learn, Refusal, Writes
-from kcontrol.events import AutoPreferredReplicaLeaderElection, DeletionsResumed, TopicDeletionStopReplicaResponseReceived
-from kcontrol.generations import KAFKA_0_8_1, KAFKA_2_8, rules
-from kcontrol.model import LeaderAndIsr, PartitionReplica, ReplicaAssignment, ReplicaState, TopicPartition
-from kcontrol.runtime.fold import fold
-from kcontrol.sim import acts
-from kcontrol.sim.network import Parcel, response_event
-from kcontrol.sim.settings import PLAYED
-from kcontrol.sim.snapshot import settled
-from kcontrol.sim.world import World
-from kcontrol.znodes import DELETE_TOPICS, PREFERRED_REPLICA_ELECTION, encode_partition_list, topic_path
-from tests.core.support import T0, T1, TOPICS, U0, alone, choose, cluster, differences, of_kind, until, waits_for
+from kcontrol.controller.context import ControllerContext, apply_update
+from kcontrol.controller.earlier.listener_preferred_election import on_preferred_replica_election
+from kcontrol.controller.handlers import design_of
+from kcontrol.controller.request_batch import RequestBatch
+from kcontrol.controller.topic_deletion import (
+    mark_topics_ineligible_for_deletion,
+    resume_deletion_for_topics,
+    stop_replica_response_received,
+)
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.controller_rules import KAFKA_0_8_1, KAFKA_2_8, rules
+from kcontrol.core.effects import Commit, FailedStateChange, FencedTransactions, UpdateContext
+from kcontrol.core.events import (
+    AutoPreferredReplicaLeaderElection,
+    DeletionsResumed,
+    TopicDeletionStopReplicaResponseReceived,
+)
+from kcontrol.core.model import (
+    LeaderAndIsr,
+    PartitionReplica,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
+from kcontrol.core.znodes import (
+    DELETE_TOPICS,
+    PREFERRED_REPLICA_ELECTION,
+    encode_partition_list,
+    topic_path,
+)
+from kcontrol.journal.fold import fold
+from tests.core.support import T0, T1, TOPICS, U0, alone, choose, cluster, differences, full_counts, of_kind, until, waits_for
 
 REQUEST = f"{DELETE_TOPICS}/t"
-BOTH = pytest.mark.parametrize("release", PLAYED[1:])  # all but 0.8.0, which deletes no topics
+BOTH = pytest.mark.parametrize("release", PLAYABLE_RELEASES[1:])  # all but 0.8.0, which deletes no topics
 TWO = {"t": ((2, 3), (3, 2)), "u": ((3, 2),)}
 FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "create_topic", "delete_topic")
 
 
 def deleting(release: str, topics: Any = TWO, **settings: Any) -> World:
     """A quiet cluster in which topics may be deleted; broker 1 is controller and has no replica."""
-    config = BrokerConfig.of(release).but("delete.topic.enable", True).but("auto.leader.rebalance.enable", False)
+    config = (
+        BrokerConfig.of(release).with_setting("delete.topic.enable", True).with_setting("auto.leader.rebalance.enable", False)
+    )
     return cluster(topics, release=release, config=config, **settings)
 
 
 def controller(world: World, broker: int = 1) -> ControllerContext:
     return world.processes[broker].driver.controller
+
+
+def context_of(release: str, *given: Any, **fields: Any) -> ControllerContext:
+    """The context of broker 1 of this release, with these fields."""
+    chosen = rules(release)
+    return ControllerContext(1, chosen, design_of(chosen), *given, **fields)
 
 
 def delete(world: World, *topics: str) -> None:
@@ -103,9 +132,9 @@ def test_the_journal_is_enough_and_forks_agree_all_the_way(release: str) -> None
     for returns in (False, True):
         if returns:
             world.step(("start", 3))
-        while (following := next(acts.routine(world), None)) is not None:
+        while (following := next(actions.routine_actions(world), None)) is not None:
             world.step(following)
-            left, right = settled(fold(world.journal.records)), settled(world.snapshot())
+            left, right = without_defaults(fold(world.journal.records)), without_defaults(world.snapshot())
             assert left == right, "\n".join(differences(left, right))
             assert world.fork().fingerprint() == world.fingerprint()
     assert REQUEST not in world.zk.tree()
@@ -123,7 +152,7 @@ def test_topics_go_in_the_middle_of_anything(release: str, seed: int) -> None:
         wanted = [a for a in world.actions() if a[0] in ("delete_topic", "create_topic")]
         world.step(rng.choice(wanted) if wanted and rng.random() < 0.04 else choose(world, rng, faulty=0.01))
         if number % 20 == 0:
-            assert settled(fold(world.journal.records)) == settled(world.snapshot())
+            assert without_defaults(fold(world.journal.records)) == without_defaults(world.snapshot())
             for p in world.processes.values():
                 ctx = p.driver.controller
                 assert full_counts(ctx) == (ctx.offline_partition_count, ctx.preferred_replica_imbalance_count)
@@ -172,7 +201,7 @@ def test_znodes_go_from_the_bottom_up_and_the_request_last(release: str) -> None
 
 @pytest.mark.parametrize(("release", "batches"), [("2.8", [{"t", "u"}]), ("0.8.1", [{"t", "u"}, {"t", "u"}])])
 def test_topics_of_one_request_go_together_or_one_by_one(release: str, batches: list[set[str]]) -> None:
-    """2.8 starts all of them with one batch; of old each topic has its own, which tells of all that are queued every time.
+    """2.8 starts all deletions with one batch; older releases send a batch for each topic, with all queued topics each time.
 
     Source: TopicDeletionManager.resumeDeletions (2.5 on), ControllerBrokerRequestBatch (0.8.1).
     """
@@ -201,20 +230,22 @@ def test_a_request_for_no_topic_is_dropped(release: str) -> None:
 
 def test_the_default_is_that_of_the_release() -> None:
     """Before 1.0 no topic may be deleted unless the configuration says so. Source: KafkaConfig.deleteTopicEnable."""
-    assert [ControllerContext(1, rules(r)).deletes_topics for r in ("0.8.1", "0.11.0", "1.0", "2.8")] == [
+    assert [context_of(r).deletes_topics for r in ("0.8.1", "0.11.0", "1.0", "2.8")] == [
         False,
         False,
         True,
         True,
     ]
-    mine = BrokerConfig().but("delete.topic.enable", False)
-    assert not ControllerContext(1, KAFKA_2_8, mine).deletes_topics
-    assert ControllerContext(1, KAFKA_0_8_1, mine.but("delete.topic.enable", True)).deletes_topics
+    mine = BrokerConfig().with_setting("delete.topic.enable", False)
+    assert not ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8), mine).deletes_topics
+    assert ControllerContext(
+        1, KAFKA_0_8_1, design_of(KAFKA_0_8_1), mine.with_setting("delete.topic.enable", True)
+    ).deletes_topics
 
 
 def test_where_no_topic_may_go_a_failover_deletes_the_requests() -> None:
     """2.8's next controller clears what is asked for. Source: TopicDeletionManager.init (2.8)."""
-    world = cluster(TWO, config=BrokerConfig().but("delete.topic.enable", False))
+    world = cluster(TWO, config=BrokerConfig().with_setting("delete.topic.enable", False))
     die(world, 1)
     world.step(("create", REQUEST, ""))
     world.run()
@@ -223,7 +254,7 @@ def test_where_no_topic_may_go_a_failover_deletes_the_requests() -> None:
 
 
 def test_an_old_broker_that_has_resigned_drops_requests_for_topics_that_it_never_knew() -> None:
-    """0.8.1's listener does not look whether its broker rules; the topic stays, and nobody will delete it.
+    """0.8.1's listener does not check that its broker is controller; the topic stays, and no controller deletes it.
 
     Source: PartitionStateMachine.DeleteTopicsListener.handleChildChange (0.8.1.1).
     """
@@ -251,7 +282,7 @@ def succeeded(world: World) -> World:
 
 @BOTH
 def test_a_broker_that_dies_meanwhile_holds_it_up_until_it_is_back(release: str) -> None:
-    """Its replicas have failed, the topic is ineligible; nobody is elected for it; with the broker back it goes."""
+    """Its replicas have failed, and the topic is ineligible: no leader is elected, and after the restart it is deleted."""
     world = deleting(release)
     world.step(("delete_topic", "t"))
     until(world, lambda w: ReplicaState.DELETION_STARTED in controller(w).replica_states.values())
@@ -274,7 +305,7 @@ def test_a_broker_that_dies_meanwhile_holds_it_up_until_it_is_back(release: str)
 
 @BOTH
 def test_only_topics_with_a_replica_on_the_broker_are_resumed(release: str) -> None:
-    """A broker without replicas that starts resumes nothing; so does a topic that nobody has asked to delete."""
+    """A starting broker without replicas resumes no deletion; neither does a topic without a deletion request."""
     world = deleting(release)
     die(world, 3)
     die(world, 1)
@@ -283,16 +314,25 @@ def test_only_topics_with_a_replica_on_the_broker_are_resumed(release: str) -> N
     world.step(("start", 1))
     world.run()
     assert controller(world, 2).topics_ineligible_for_deletion == {"t"}
-    assert list(resume(controller(world, 2), ["u", "nobody"])) == []
+    assert list(resume_deletion_for_topics(controller(world, 2), ["u", "nobody"])) == []
 
 
 @BOTH
 def test_what_is_not_queued_cannot_be_held_up(release: str) -> None:
     """Halting names only queued topics, and each once. Source: TopicDeletionManager.markTopicIneligibleForDeletion."""
-    config = BrokerConfig().but("delete.topic.enable", True)
-    ctx = ControllerContext(1, rules(release), config, topics_to_be_deleted={"b", "a", "c"}, topics_ineligible_for_deletion={"c"})
-    assert list(halt(ctx, {"a", "c", "x"})) == [Learn("topics_ineligible_for_deletion", ("a",))]
-    assert list(halt(ctx, {"c", "x"})) == []
+    config = BrokerConfig().with_setting("delete.topic.enable", True)
+    ctx = ControllerContext(
+        1,
+        rules(release),
+        design_of(rules(release)),
+        config,
+        topics_to_be_deleted={"b", "a", "c"},
+        topics_ineligible_for_deletion={"c"},
+    )
+    assert list(mark_topics_ineligible_for_deletion(ctx, {"a", "c", "x"})) == [
+        UpdateContext("topics_ineligible_for_deletion", ("a",))
+    ]
+    assert list(mark_topics_ineligible_for_deletion(ctx, {"c", "x"})) == []
 
 
 @BOTH
@@ -313,22 +353,35 @@ def test_an_old_preferred_election_halts_a_deletion_and_resumes_it() -> None:
     """While partitions are in such an election their topics are ineligible. Source: onPreferredReplicaElection (0.8.1.1)."""
     world = deleting("0.8.1")
     before = len(world.journal.records)
-    apply_learn(controller(world), Learn("preferred_elections", (T0,)))
+    apply_update(controller(world), UpdateContext("preferred_elections", (T0,)))
     delete(world, "t")
     assert controller(world).topics_ineligible_for_deletion == {"t"}
-    apply_learn(controller(world), Learn("preferred_elections", remove=(T0,)))
-    apply_learn(controller(world), Learn("topics_to_be_deleted", remove=("t",)))
+    apply_update(controller(world), UpdateContext("preferred_elections", remove=(T0,)))
+    apply_update(controller(world), UpdateContext("topics_to_be_deleted", remove=("t",)))
     asked = encode_partition_list((U0, T0)).decode()
     world.step(("create", PREFERRED_REPLICA_ELECTION, asked))
     until(world, lambda w: controller(w).preferred_elections == {T0, U0})
-    apply_learn(controller(world), Learn("topics_to_be_deleted", ("t",)))
+    apply_update(controller(world), UpdateContext("topics_to_be_deleted", ("t",)))
     world.run()
     assert topic_path("t") not in world.zk.tree()
-    assert len(of_kind(world, "fail", before)) == 0
+    assert len(of_kind(world, "handler_error", before)) == 0
+
+
+def test_an_old_preferred_election_makes_queued_topics_ineligible() -> None:
+    """A topic that is queued when its election begins waits for the election to end, and then is deleted.
+
+    Source: KafkaController.onPreferredReplicaElection, markTopicIneligibleForDeletion (0.8.1.1).
+    """
+    world = deleting("0.8.1")
+    ctx = controller(world)
+    apply_update(ctx, UpdateContext("topics_to_be_deleted", ("t",)))
+    election = on_preferred_replica_election(ctx, (T0, U0), delete=False)
+    seen = [(effect.field, effect.put) for effect in (next(election), next(election)) if isinstance(effect, UpdateContext)]
+    assert seen == [("preferred_elections", (T0, U0)), ("topics_ineligible_for_deletion", ("t",))]
 
 
 def test_what_is_queued_since_the_balance_was_looked_at_is_not_elected() -> None:
-    """The rebalance of old looks again under the lock. Source: KafkaController.checkAndTriggerPartitionRebalance (0.8.1.1)."""
+    """The rebalance of 0.8.1 checks again under the lock. Source: KafkaController.checkAndTriggerPartitionRebalance (0.8.1.1)."""
     world = deleting("0.8.1", {"t": ((3, 2),), "u": ((3, 2),)})
     die(world, 3)
     world.run()
@@ -338,14 +391,14 @@ def test_what_is_queued_since_the_balance_was_looked_at_is_not_elected() -> None
     assert {ctx.leadership[tp].leader for tp in (T0, U0)} == {2}
     world.processes[1].driver.enqueue(AutoPreferredReplicaLeaderElection(), None)
     world.step(("begin", 1, "scheduler"))
-    apply_learn(ctx, Learn("topics_to_be_deleted", ("u",)))
+    apply_update(ctx, UpdateContext("topics_to_be_deleted", ("u",)))
     world.run()
     assert [ctx.leadership[tp].leader for tp in (T0, U0)] == [3, 2]
 
 
 @BOTH
 def test_what_is_queued_does_not_count_for_the_balance(release: str) -> None:
-    """One of two partitions that prefer a broker is misplaced, the other doomed: that is all of them, and not half.
+    """Of a broker's two preferred partitions one has another leader and one is in deletion: the ratio is 1, not one half.
 
     Source: KafkaController.checkAndTriggerAutoLeaderRebalance (2.8), checkAndTriggerPartitionRebalance (0.8.1.1).
     """
@@ -358,8 +411,8 @@ def test_what_is_queued_does_not_count_for_the_balance(release: str) -> None:
         world.step(("create_topic", "u", ((3, 2),)))
         world.run()
         ctx = controller(world)
-        object.__setattr__(ctx, "config", ctx.config.but("leader.imbalance.per.broker.percentage", 60))
-        apply_learn(ctx, Learn("topics_to_be_deleted", doomed))
+        object.__setattr__(ctx, "config", ctx.config.with_setting("leader.imbalance.per.broker.percentage", 60))
+        apply_update(ctx, UpdateContext("topics_to_be_deleted", doomed))
         world.processes[1].driver.enqueue(AutoPreferredReplicaLeaderElection(), None)
         world.run()
         assert ctx.leadership[T0].leader == leader
@@ -367,12 +420,12 @@ def test_what_is_queued_does_not_count_for_the_balance(release: str) -> None:
 
 @pytest.mark.parametrize(("late", "answer"), [(False, "FENCED_LEADER_EPOCH"), (True, "UNKNOWN_TOPIC_OR_PARTITION")])
 def test_a_leader_that_asks_for_an_isr_meanwhile_is_refused(late: bool, answer: str) -> None:
-    """The deletion has raised the leader epoch, and in the end nobody knows the partition. Source: processAlterIsr (2.8)."""
+    """The deletion raises the leader epoch, and in the end the partition is unknown. Source: processAlterIsr (2.8)."""
     world = deleting("2.8")
     world.step(("shrink", 2, "t-0", 3))
     world.step(("delete_topic", "t"))
     if late:
-        while others := [action for action in acts.routine(world) if action[0] != "ask"]:
+        while others := [action for action in actions.routine_actions(world) if action[0] != "ask"]:
             world.step(others[0])
         assert topic_path("t") not in world.zk.tree()
     else:
@@ -383,7 +436,7 @@ def test_a_leader_that_asks_for_an_isr_meanwhile_is_refused(late: bool, answer: 
     assert [body["partitions"][T0] for body in bodies if T0 in body.get("partitions", ())] == [answer]
 
 
-# ---------------------------------------------------------------- the thread of old
+# ---------------------------------------------------------------- the deletion thread of 0.8.1 to 0.10
 
 
 def test_signals_are_not_counted() -> None:
@@ -391,28 +444,28 @@ def test_signals_are_not_counted() -> None:
     world = deleting("0.8.1")
     queue = world.processes[1].driver.threads["delete-topics"].queue
     ctx = controller(world)
-    apply_learn(ctx, Learn("topics_to_be_deleted", ("t",)))
+    apply_update(ctx, UpdateContext("topics_to_be_deleted", ("t",)))
     for _ in range(3):
-        for effect in resume(ctx, ["t"]):
-            if isinstance(effect, Learn):
-                apply_learn(ctx, effect)
+        for effect in resume_deletion_for_topics(ctx, ["t"]):
+            if isinstance(effect, UpdateContext):
+                apply_update(ctx, effect)
             else:
                 world.processes[1].driver.enqueue(effect.event, None)  # type: ignore[union-attr]
     assert [item.event for item in queue.waiting] == [DeletionsResumed()]
 
 
-def test_the_thread_of_old_ends_with_an_exception_until_the_next_failover() -> None:
+def test_the_deletion_thread_ends_with_an_exception_until_the_next_failover() -> None:
     """A delete that ZooKeeper refuses ends it: no deletion goes on before another broker takes over.
 
     Source: ShutdownableThread.run and DeleteTopicsThread.doWork (0.8.1.1).
     """
     world = deleting("0.8.1")
     world.step(("delete_topic", "t"))
-    until(world, lambda w: waits_for(w, 1, Writes, "delete-topics"))
+    until(world, lambda w: waits_for(w, 1, FencedTransactions, "delete-topics"))
     world.step(("create", "/brokers/topics/t/partitions/0/state/mine", ""))
     world.run()
-    assert [r.fields["error"] for r in of_kind(world, "fail")] == ["WriteFailed"]
-    assert controller(world).deletion_thread == ""
+    assert [r.fields["error"] for r in of_kind(world, "handler_error")] == ["WriteFailed"]
+    assert controller(world).topic_deletion_thread == ""
     delete(world, "u")
     assert topic_path("u") in world.zk.tree()
     die(world, 1)
@@ -424,10 +477,10 @@ def test_a_refused_delete_of_an_event_thread_ends_that_event_alone() -> None:
     """In 2.8 the topic stays queued and the next look at the queue takes it up. Source: KafkaZkClient.deleteRecursive (2.8)."""
     world = deleting("2.8")
     world.step(("delete_topic", "t"))
-    until(world, lambda w: waits_for(w, 1, Writes) and gone(w))
+    until(world, lambda w: waits_for(w, 1, FencedTransactions) and gone(w))
     world.step(("create", "/brokers/topics/t/partitions/0/state/mine", ""))
     world.run()
-    assert [r.fields["error"] for r in of_kind(world, "fail")] == ["WriteFailed"]
+    assert [r.fields["error"] for r in of_kind(world, "handler_error")] == ["WriteFailed"]
     assert controller(world).topics_to_be_deleted == {"t"}
     delete(world, "u")
     assert topic_path("t") not in world.zk.tree() and topic_path("u") not in world.zk.tree()
@@ -438,7 +491,7 @@ def gone(world: World) -> bool:
     return not any(r.topic == "t" for r in controller(world).replica_states)
 
 
-def test_a_resignation_of_old_forgets_deletions() -> None:
+def test_an_old_resignation_drops_deletions() -> None:
     """The thread has ended and the queue is empty. Source: TopicDeletionManager.shutdown (0.8.1.1)."""
     world = deleting("0.8.1")
     die(world, 3)
@@ -446,14 +499,14 @@ def test_a_resignation_of_old_forgets_deletions() -> None:
     delete(world, "t")
     assert controller(world).topics_ineligible_for_deletion == {"t"}
     old = controller(succeeded(world), 1)
-    assert (old.deletion_thread, old.topics_to_be_deleted, old.topics_ineligible_for_deletion) == ("", set(), set())
+    assert (old.topic_deletion_thread, old.topics_to_be_deleted, old.topics_ineligible_for_deletion) == ("", set(), set())
     assert controller(world, 2).topics_ineligible_for_deletion == {"t"}
 
 
 # ---------------------------------------------------------------- expansion
 
 
-def test_partitions_added_to_a_doomed_topic_are_taken_out_again() -> None:
+def test_partitions_added_to_a_topic_in_deletion_are_removed_again() -> None:
     """Those that have no znode of their own go from the topic znode; before 2.0 it is left alone.
 
     Source: KafkaController.processPartitionModifications (2.8), AddPartitionsListener (0.8.1).
@@ -480,37 +533,47 @@ def test_partitions_added_to_a_doomed_topic_are_taken_out_again() -> None:
 def test_when_a_dead_replica_may_become_ineligible(release: str, legal: bool) -> None:
     """Straight from Offline since 2.3, and only once its deletion had been started before. Source: ReplicaStateMachine (2.3)."""
     replica = PartitionReplica(T0, 3)
-    ctx = ControllerContext(1, rules(release), assignments={T0: ReplicaAssignment((3,))}, machines_started=True)
-    apply_learn(ctx, Learn("replica_states", {replica: ReplicaState.OFFLINE}))
-    (effect,) = [e for e in replica_machine.move(ctx, [replica], ReplicaState.DELETION_INELIGIBLE) if isinstance(e, Commit)]
-    assert [isinstance(change, Refusal) for change in effect.changes] == [not legal]
+    ctx = ControllerContext(
+        1, rules(release), design_of(rules(release)), assignments={T0: ReplicaAssignment((3,))}, machines_started=True
+    )
+    apply_update(ctx, UpdateContext("replica_states", {replica: ReplicaState.OFFLINE}))
+    (effect,) = [
+        e for e in replica_machine.handle_state_changes(ctx, [replica], ReplicaState.DELETION_INELIGIBLE) if isinstance(e, Commit)
+    ]
+    assert [isinstance(change, FailedStateChange) for change in effect.changes] == [not legal]
 
 
 @pytest.mark.parametrize(("release", "told"), [("0.8.1", {T0, T1}), ("1.1", {T0, T1}), ("2.0", {T0}), ("2.8", {T0})])
-def test_what_is_doomed_is_told_where_named_or_every_time(release: str, told: set[TopicPartition]) -> None:
+def test_partitions_in_deletion_are_sent_when_named_or_every_time(release: str, told: set[TopicPartition]) -> None:
     """Before 2.0 every UpdateMetadata also has the partitions of all queued topics, with leader -2."""
-    ctx = ControllerContext(1, rules(release), BrokerConfig().but("delete.topic.enable", True), live_broker_epochs={2: 1})
+    ctx = ControllerContext(
+        1,
+        rules(release),
+        design_of(rules(release)),
+        BrokerConfig().with_setting("delete.topic.enable", True),
+        live_broker_epochs={2: 1},
+    )
     for tp in (T0, T1):
-        apply_learn(ctx, Learn("assignments", {tp: ReplicaAssignment((2,))}))
-        apply_learn(ctx, Learn("leadership", {tp: LeaderAndIsr(2, (2,), 4, 7, 1)}))
-    apply_learn(ctx, Learn("topics_to_be_deleted", ("t",)))
+        apply_update(ctx, UpdateContext("assignments", {tp: ReplicaAssignment((2,))}))
+        apply_update(ctx, UpdateContext("leadership", {tp: LeaderAndIsr(2, (2,), 4, 7, 1)}))
+    apply_update(ctx, UpdateContext("topics_to_be_deleted", ("t",)))
     batch = RequestBatch()
     batch.add_update_metadata(ctx, (2,), (T0,))
     assert set(batch.update_metadata) == told
     assert {(entry.leader, entry.leader_epoch, entry.zk_version) for entry in batch.update_metadata.values()} == {(-2, 0, 0)}
 
 
-def test_an_answer_is_heard_for_what_is_being_deleted_alone() -> None:
+def test_a_stop_replica_response_counts_for_deletions_only() -> None:
     """Of a StopReplica answer, partitions that were only stopped, or whose topic is not being deleted, are no event.
 
-    Source: sendStopReplicaRequests in ControllerChannelManager.scala (2.8). An error of the request as a whole names nobody.
+    Source: sendStopReplicaRequests in ControllerChannelManager.scala (2.8). An error of the whole request names no partition.
     """
-    ctx = ControllerContext(1, KAFKA_2_8, live_broker_epochs={2: 1}, topics_with_deletion_started={"t"})
+    ctx = ControllerContext(1, KAFKA_2_8, design_of(KAFKA_2_8), live_broker_epochs={2: 1}, topics_with_deletion_started={"t"})
     batch = RequestBatch()
     for tp, deletes in ((T0, True), (T1, False), (U0, True)):
         batch.add_stop_replica(ctx, (2,), tp, delete=deletes)
-    (send,) = batch.send(ctx)
-    parcel = Parcel("StopReplica", send.requests, None)  # type: ignore[union-attr,arg-type]
+    (send,) = batch.send_requests_to_brokers(ctx)
+    parcel = QueuedRequest("StopReplica", send.requests, None)  # type: ignore[union-attr,arg-type]
     answers = [{"error": "NONE", "errors": errors} for errors in ({}, {T0: "KAFKA_STORAGE_ERROR", U0: "KAFKA_STORAGE_ERROR"})]
     heard = [response_event(parcel, 2, body, ctx) for body in answers]
     storage = ((T0, "KAFKA_STORAGE_ERROR"),)
@@ -527,45 +590,53 @@ def test_an_error_at_the_top_of_a_stop_replica_answer_fails_every_partition(rele
     Source: TopicDeletionManager.deleteTopicStopReplicaCallback (0.8.1), TopicDeletionStopReplicaResponseReceived (1.0), and
     KafkaController.processTopicDeletionStopReplicaResponseReceived (2.3); StopReplicaRequest.getErrorResponse (1.1).
     """
-    config = BrokerConfig().but("delete.topic.enable", True)
-    ctx = ControllerContext(1, rules(release), config, machines_started=True, topics_to_be_deleted={"t"})
+    config = BrokerConfig().with_setting("delete.topic.enable", True)
+    ctx = ControllerContext(
+        1, rules(release), design_of(rules(release)), config, machines_started=True, topics_to_be_deleted={"t"}
+    )
     replicas = [PartitionReplica(tp, 2) for tp in (T0, T1)]
-    apply_learn(ctx, Learn("replica_states", dict.fromkeys(replicas, ReplicaState.DELETION_STARTED)))
+    apply_update(ctx, UpdateContext("replica_states", dict.fromkeys(replicas, ReplicaState.DELETION_STARTED)))
     event = TopicDeletionStopReplicaResponseReceived(2, error, (), (T0, T1))
     moves = (change for e in stop_replica_response_received(ctx, event) if isinstance(e, Commit) for change in e.changes)
     assert [(move.subject, move.target) for move in itertools.islice(moves, 2)] == [(r, ReplicaState[target]) for r in replicas]
 
 
-def test_of_old_an_answer_to_a_reassignment_is_not_heard() -> None:
-    """A replica that is assigned no more was moved away, and that request has no callback, whatever becomes of its topic.
+def test_old_releases_ignore_the_response_of_a_reassignment() -> None:
+    """StopReplica for a replica that was moved away has no callback, even if its topic is being deleted.
 
     Source: KafkaController.stopOldReplicasOfReassignedPartition (0.8.1).
     """
-    ctx = ControllerContext(1, KAFKA_0_8_1, live_broker_epochs={2: -1, 3: -1}, topics_to_be_deleted={"t"})
-    apply_learn(ctx, Learn("assignments", {T0: ReplicaAssignment((3,))}))
+    ctx = ControllerContext(1, KAFKA_0_8_1, design_of(KAFKA_0_8_1), live_broker_epochs={2: -1, 3: -1}, topics_to_be_deleted={"t"})
+    apply_update(ctx, UpdateContext("assignments", {T0: ReplicaAssignment((3,))}))
     batch = RequestBatch()
     batch.add_stop_replica(ctx, (2, 3), T0, delete=True)
-    parcels = {b: Parcel("StopReplica", send.requests, None) for send in batch.send(ctx) for b in send.requests.stop_replica}  # type: ignore[union-attr,arg-type]
+    parcels = {
+        b: QueuedRequest("StopReplica", send.requests, None)
+        for send in batch.send_requests_to_brokers(ctx)
+        for b in send.requests.stop_replica
+    }  # type: ignore[union-attr,arg-type]
     heard = {b: response_event(parcel, b, {"error": "NONE", "errors": {}}, ctx) for b, parcel in parcels.items()}
     assert heard == {2: None, 3: TopicDeletionStopReplicaResponseReceived(3, "NONE", (), (T0,))}
 
 
 @BOTH
 def test_a_stopped_replica_keeps_its_log_and_a_deleted_one_does_not(release: str) -> None:
-    """Between the two StopReplica requests the log is there; a producer who waits has been told by then.
+    """Between the two StopReplica requests the log exists; a waiting producer has its response by then.
 
     Source: ReplicaManager.stopReplicas (0.8.1, 2.8).
     """
     world = deleting(release, data=True, followers=False)
-    world.step(("produce", 2, "t-0", "waits", "all"))
+    # The leader's replica is the first of its partition to leave the ISR: in 0.8.1 in the order of the replicas' hashes.
+    leader, partition = (3, TopicPartition("t", 1)) if release == "0.8.1" else (2, T0)
+    world.step(("produce", leader, str(partition), "waits", "all"))
     world.step(("delete_topic", "t"))
-    held = world.processes[2].driver.broker
-    until(world, lambda w: T0 not in held.hosted)
-    assert [record.value for record in held.logs[T0].records] == ["waits"]
+    held = world.processes[leader].driver.broker
+    until(world, lambda w: partition not in held.hosted)
+    assert [record.value for record in held.logs[partition].records] == ["waits"]
     refused = [r for r in of_kind(world, "respond") if r.fields["body"]["error"] == "NOT_LEADER_OR_FOLLOWER"]
     assert len(refused) == 1
-    until(world, lambda w: T0 not in held.logs)
-    assert {r.fields["partition"] for r in of_kind(world, "log_delete") if r.id.node == 2} >= {T0}
+    until(world, lambda w: partition not in held.logs)
+    assert {r.fields["partition"] for r in of_kind(world, "log_delete") if r.id.node == leader} >= {partition}
 
 
 @BOTH

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.model import ReplicaAssignment
-from kcontrol.znodes import TopicZnode, decode_topic, encode_topic, topic_path
+from kcontrol.core.model import ReplicaAssignment
+from kcontrol.core.znodes import TopicZnode, decode_topic, encode_topic, topic_path
 from tests.core.support import T0, cluster, of_kind, stored
 
 
 def test_a_topic_that_vanishes_is_forgotten() -> None:
-    """Once an outside hand has deleted its znodes the controller forgets a topic and writes nothing about it any more.
+    """After its znodes were deleted from outside, a topic leaves the controller's memory, and is not written any more.
 
     Source: KafkaController.processTopicChange (2.8).
     """
@@ -25,7 +25,7 @@ def test_a_topic_that_vanishes_is_forgotten() -> None:
     world.step(("kill", 3))
     world.run()
     assert set(stored(world)) == {"t-0", "t-1"}
-    assert of_kind(world, "fail") == []
+    assert of_kind(world, "handler_error") == []
 
 
 def test_two_topics_in_one_change_are_both_created() -> None:
@@ -90,5 +90,5 @@ def test_a_topic_that_is_gone_when_its_expansion_is_handled_gains_nothing(releas
     for below in ("/partitions/0/state", "/partitions/0", "/partitions", ""):
         world.step(("delete", topic_path("t") + below))
     world.run()
-    assert of_kind(world, "fail", before) == []
+    assert of_kind(world, "handler_error", before) == []
     assert world.processes[1].driver.controller.assignments == {}

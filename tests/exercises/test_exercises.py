@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kcontrol.lab import answers, judge
-from kcontrol.lab.exercises import FOLDER, judged, registry, verdict
-from kcontrol.lab.kinds import CHECKS, kind_of
-from kcontrol.lab.verdicts import Verdict
+from kcontrol.lab.exercises import answers, sandbox_main
+from kcontrol.lab.exercises.check_kinds import CHECKS, kind_of
+from kcontrol.lab.exercises.exercises import FOLDER, judged, registry, verdict
+from kcontrol.lab.exercises.verdicts import Verdict
 from tests.exercises.mutations import mutations
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -48,9 +48,9 @@ ALSO_RIGHT = {
     "longest-wait": [r"begun = .*\['waited_ms', 'waited_ms'\]\)  # the same column, named twice"],
     "what-preemption-answers": [
         r".* in reversed\(list\(run.records\)\) .*  # the order of records is nothing to a set, nor to `all`",
-        r"thrown_out = {r.id for r in run.records}  # an answer without a body comes of nothing else",
-        r"return all.* if r.kind == 'respond'( or r.cause in thrown_out)?\)\)  # nor does it here",
-        r"return all.* if r.cause in thrown_out\)\)  # what is thrown out causes nothing but its answer",
+        r"preempted = {r.id for r in run.records}  # an answer without a body comes of nothing else",
+        r"return all.* if r.kind == 'respond'( or r.cause in preempted)?\)\)  # nor does it here",
+        r"return all.* if r.cause in preempted\)\)  # what is thrown out causes nothing but its answer",
     ],
     "what-a-crash-leaves": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
     "resume-or-wait": [r"if all.* in reversed.*  # the order of replicas is nothing to `all`"],
@@ -94,7 +94,7 @@ def test_no_hint_holds_the_solution(entry: Entry) -> None:
 @pytest.mark.parametrize("entry", by_id(ENTRIES))
 def test_the_stub_fails_with_its_own_message(entry: Entry) -> None:
     """Whoever has not begun is told so."""
-    assert judge.examine(entry, answers.shipped(entry, "stub")) == {"open": True}
+    assert sandbox_main.examine(entry, answers.shipped(entry, "stub")) == {"open": True}
     assert verdict(entry, {"open": True}) == Verdict(False, entry["open"])
 
 
@@ -111,9 +111,9 @@ def test_listed_wrong_answers_get_their_own_messages(entry: Entry) -> None:
     mark = kind_of(entry).prepare(entry)
     for number, listed in enumerate(entry["wrong"]):
         answer = answers.wrong(entry, listed)
-        found = judge.examine(entry, answer, mark)
+        found = sandbox_main.examine(entry, answer, mark)
         assert found.get("passed") is False, (listed["misconception"], found)
-        assert judge.known(entry, answer, found, mark) == number, listed["misconception"]
+        assert sandbox_main.known(entry, answer, found, mark) == number, listed["misconception"]
 
 
 @pytest.mark.parametrize("entry", by_id([entry for entry in ENTRIES if entry["wrong"]]))
@@ -134,7 +134,7 @@ def test_mutations_of_the_solution_are_refused(entry: Entry, at_most: Callable[.
     for changed in mutations(text):
         try:
             answer = answers.answer_in(changed.text, "mutation", answers.stub_slot(entry).name)
-            found = at_most(5, judge.examine, entry, answer, mark)
+            found = at_most(5, sandbox_main.examine, entry, answer, mark)
         except (Exception, SystemExit) as error:  # a mutation may do anything; what it does is not right
             found = {"problem": repr(error)}
         (passed if found.get("passed") else refused).append(changed.what)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kcontrol.lab import answers, exercises, judge, printing
-from kcontrol.lab.exercises import FOLDER, exercise, registry
-from kcontrol.lab.verdicts import Cluster, Election, Verdict
+from kcontrol.lab.exercises import answers, exercises, printed_output, sandbox_main
+from kcontrol.lab.exercises.exercises import FOLDER, exercise, registry
+from kcontrol.lab.exercises.verdicts import Cluster, Election, Verdict
 from tests.infra.test_cli import assert_one_sentence, kcontrol
 from tests.lab.support import is_one_sentence
 
@@ -19,11 +19,11 @@ WHO = "who-leads-next"
 
 def said(entry: dict[str, Any], answer: object) -> Verdict:
     """The verdict on an answer, judged in this process, with what a listed mistake is told."""
-    from kcontrol.lab.kinds import kind_of
+    from kcontrol.lab.exercises.check_kinds import kind_of
 
-    found = judge.examine(entry, answer)
+    found = sandbox_main.examine(entry, answer)
     if found.get("passed") is False:
-        found["known"] = judge.known(entry, answer, found, kind_of(entry).prepare(entry))
+        found["known"] = sandbox_main.known(entry, answer, found, kind_of(entry).prepare(entry))
     return exercises.verdict(entry, found, "HINT")
 
 
@@ -43,7 +43,7 @@ def test_acts_without_a_record_are_told_that_none_is_produced() -> None:
 def test_what_can_happen_is_what_the_exercise_allows() -> None:
     """An act that cannot happen now is told the acts that can, and of these only those that the exercise allows."""
     verdict = said(exercise("lose-one-record"), [("kill", 1), ("kill", 1)])
-    assert "Act 2, ('kill', 1), cannot happen now" in verdict.text and is_one_sentence(verdict.text)
+    assert "Act 2, ('kill', 1), is not possible now" in verdict.text and is_one_sentence(verdict.text)
     assert "('start', 1)" in verdict.text and not any(kind in verdict.text for kind in ("'expire'", "'term'", "'freeze'"))
 
 
@@ -74,7 +74,7 @@ def test_what_loses_records_is_said_before_what_costs_moves() -> None:
         return next((broker for broker in reversed(assignment) if broker in live), None)
 
     verdict = said(exercise("fewest-moves"), anybody)
-    assert "from outside the ISR" in verdict.text.splitlines()[0] and "are lost" in verdict.text.splitlines()[0]
+    assert "chose a broker outside the ISR" in verdict.text.splitlines()[0] and "are lost" in verdict.text.splitlines()[0]
 
 
 # ---------------------------------------------------------------- what the answer has printed, and where it has raised
@@ -101,7 +101,7 @@ def test_what_an_answer_prints_without_end_is_cut() -> None:
         return isr[0]
 
     verdict = said(exercise(WHO), loud)
-    assert len(verdict.printed) == printing.MOST_CHARACTERS and "\x1b" not in repr(verdict) + verdict._repr_html_()
+    assert len(verdict.printed) == printed_output.MOST_CHARACTERS and "\x1b" not in repr(verdict) + verdict._repr_html_()
 
 
 def test_an_exception_has_its_line(tmp_path: Path) -> None:
@@ -113,7 +113,9 @@ def test_an_exception_has_its_line(tmp_path: Path) -> None:
     line = raising.__code__.co_firstlineno + 1
     assert f"(line {line}: return max(assignment[99:]))" in said(exercise(WHO), raising).text
     text = "def next_leader(assignment, isr, live):\n    # a comment\n    return assignment[99]\n"
-    assert "(line 3: return assignment[99])" in exercises.judged(exercise(WHO), exercises.judging.Text(text, "mine.py")).text
+    assert (
+        "(line 3: return assignment[99])" in exercises.judged(exercise(WHO), exercises.sandbox.AnswerText(text, "mine.py")).text
+    )
 
 
 # ---------------------------------------------------------------- pictures, our code, the sign
@@ -198,7 +200,9 @@ def test_an_empty_chapter_is_refused(word: str, tmp_path: Path) -> None:
     """An empty word, such as an unset variable of a shell, is no chapter: nothing is put back, and nothing is listed."""
     folder = ("--dir", str(tmp_path / "work"))
     assert_one_sentence(kcontrol("reset", word, *folder), "no chapter")
-    assert_one_sentence(kcontrol("exercises", "list", "--chapter", word, *folder), "no exercises of a chapter")
+    assert_one_sentence(
+        kcontrol("exercises", "list", "--chapter", word, *folder), "has no exercises; the chapters with exercises are"
+    )
     assert not (tmp_path / "work").exists()
 
 

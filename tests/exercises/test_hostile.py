@@ -19,14 +19,15 @@ from typing import Any
 import psutil
 import pytest
 
-from kcontrol.lab import judging, sweeper
-from kcontrol.lab.exercises import FOLDER, check, exercise
-from kcontrol.lab.judging import CROWDED, ENDLESS, KILLED, MARK, SPOILT, VANISHED
-from kcontrol.lab.supervisor import SECONDS_BY_THE_CLOCK
+from kcontrol.install import process_cleanup
+from kcontrol.lab.exercises import sandbox
+from kcontrol.lab.exercises.exercises import FOLDER, check, exercise
+from kcontrol.lab.exercises.sandbox import BAD_REPORT, ENDLESS, KILLED, MARK, TOO_MANY_PROCESSES, VANISHED
+from kcontrol.lab.exercises.supervisor import SECONDS_BY_THE_CLOCK
 from tests.lab.support import is_one_sentence
 
 WHO = "who-leads-next"
-LONGEST_S = SECONDS_BY_THE_CLOCK + 2 * judging.SPARE_SECONDS
+LONGEST_S = SECONDS_BY_THE_CLOCK + 2 * sandbox.SPARE_SECONDS
 Answer = Callable[..., Any]
 
 
@@ -94,7 +95,7 @@ def reporting(data: bytes) -> Answer:
     return answer
 
 
-CASE = b'{"text": "", "yours": 1, "right": 1, "drawn": [], "printed": ""}'
+CASE = b'{"text": "", "answer": 1, "expected": 1, "drawn": [], "printed": ""}'
 
 
 CLUSTER = b'[{"title": "", "brokers": [1], "state": []}]'
@@ -139,14 +140,14 @@ CLUSTER = b'[{"title": "", "brokers": [1], "state": []}]'
 )
 def test_a_report_that_is_none_is_a_sentence(report: bytes) -> None:
     """A report that an answer has written, and that no check writes, is refused in one sentence."""
-    found = judging.believed(report.decode(errors="replace").rstrip(), exercise(WHO))
-    assert found == {"problem": SPOILT} and is_one_sentence(SPOILT)
+    found = sandbox.validated_report(report.decode(errors="replace").rstrip(), exercise(WHO))
+    assert found == {"problem": BAD_REPORT} and is_one_sentence(BAD_REPORT)
 
 
 def test_a_forged_report_is_a_sentence_at_the_front_door() -> None:
     """A report that is none ends a check in one sentence, and leaves the sign of an answer that has not passed."""
     said = check(WHO, reporting(b"[]\n"))
-    assert (said.passed, said.text, said.signed) == (False, SPOILT, True)
+    assert (said.passed, said.text, said.signed) == (False, BAD_REPORT, True)
 
 
 def test_a_report_that_is_too_long_is_a_sentence() -> None:
@@ -157,7 +158,7 @@ def test_a_report_that_is_too_long_is_a_sentence() -> None:
         for _ in range(100):
             os.write(int(sys.argv[1]), bytes(1_000_000))
 
-    assert check(WHO, lengthy).text == SPOILT
+    assert check(WHO, lengthy).text == BAD_REPORT
 
 
 def test_a_report_that_is_not_ended_is_none() -> None:
@@ -231,13 +232,13 @@ def test_no_process_outlives_its_check(how: str) -> None:
 def test_processes_are_found_by_their_mark_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the supervisor gets no orphans, as on macOS or once it is dead, a double fork is found by its mark."""
     killed: list[list[psutil.Process]] = []
-    kill_marked = sweeper.kill_marked
+    kill_marked = process_cleanup.kill_marked
 
-    def noting(mark: str, *, kill: bool, variable: str) -> list[psutil.Process]:
-        killed.append(kill_marked(mark, kill=kill, variable=variable))
+    def noting(mark: str, *, kill: bool, variable: str, unread: set[int]) -> list[psutil.Process]:
+        killed.append(kill_marked(mark, kill=kill, variable=variable, unread=unread))
         return killed[-1]
 
-    monkeypatch.setattr(sweeper, "kill_marked", noting)
+    monkeypatch.setattr(process_cleanup, "kill_marked", noting)
 
     def answer(assignment: Any, isr: Any, live: Any) -> Any:
         bound()
@@ -263,7 +264,7 @@ def test_the_end_of_a_killed_process_is_an_event() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "sleep", noting)
         orphan.kill()
-        sweeper.await_end([orphan], 60)
+        process_cleanup.await_end([orphan], 60)
     assert not orphan.is_running() and slept == []
 
 
@@ -306,7 +307,7 @@ def test_a_chain_without_a_supervisor_is_stopped() -> None:
     assert left() == []
 
 
-@pytest.mark.parametrize(("count", "words"), [(3, "Solved"), (MANY, CROWDED)])
+@pytest.mark.parametrize(("count", "words"), [(3, "Solved"), (MANY, TOO_MANY_PROCESSES)])
 def test_a_crowd_of_processes_is_the_end_of_an_answer(count: int, words: str) -> None:
     """An answer may start a few processes; with many at a time it is over, and all of them are ended."""
 
@@ -339,18 +340,53 @@ def test_a_process_of_somebody_else_lives_on() -> None:
 
 
 def test_an_interrupted_check_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever interrupts the kernel during a check ends the answer's processes with it."""
+    """Whoever interrupts the kernel during a check ends the answer's processes with it.
+
+    The supervisor ends them, and waits for their end. By the mark alone a process is missed that begins a program just then:
+    for that moment it has no environment, so here the mark finds none.
+    """
+    supervisors: list[subprocess.Popen[bytes]] = []
 
     class Impatient(subprocess.Popen[bytes]):
         def communicate(self, *_: Any, **__: Any) -> Any:
             while len(by_mark()) < 2:  # the supervisor, and the process of the answer
                 assert self.poll() is None
+            supervisors.append(self)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("kcontrol.lab.judging.subprocess.Popen", Impatient)
+    monkeypatch.setattr("kcontrol.lab.exercises.sandbox.subprocess.Popen", Impatient)
+    monkeypatch.setattr(process_cleanup, "kill_marked", lambda mark, **_: [])
     with pytest.raises(KeyboardInterrupt):
         check(WHO, lambda assignment, isr, live: time.sleep(10))
-    assert left() == []
+    assert left() == [] and [supervisor.returncode for supervisor in supervisors] == [0]
+
+
+def test_a_search_that_a_process_escaped_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no supervisor is left, a process that ends while it is looked for may have started another: the search goes on."""
+    monkeypatch.setattr(sandbox, "SPARE_SECONDS", 60)
+    searches: list[bool] = []
+
+    def escaping(mark: str, *, kill: bool, variable: str, unread: set[int]) -> list[psutil.Process]:
+        searches.append(kill)
+        unread.update([7, 8] if len(searches) < 3 else [8])
+        unread.update([9] if len(searches) == 2 else [])
+        return []
+
+    monkeypatch.setattr(process_cleanup, "kill_marked", escaping)
+    check(WHO, lambda assignment, isr, live: os.kill(os.getppid(), signal.SIGKILL))
+    assert len(searches) == 3
+
+
+def test_a_process_without_an_environment_is_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search names each process whose environment it could not read: a zombie, one that has gone, and one whose is empty."""
+    with subprocess.Popen(["true"]) as zombie, subprocess.Popen(["/bin/sleep", "60"], env={}) as empty:
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        pids = [*psutil.pids(), gone := max(psutil.pids()) + 1_000_000]
+        monkeypatch.setattr(psutil, "pids", lambda: pids)
+        unread = set[int]()
+        process_cleanup.kill_marked("no mark", kill=False, unread=unread)
+        empty.kill()
+    assert {gone, zombie.pid, empty.pid} <= unread and os.getpid() not in unread
 
 
 # ---------------------------------------------------------------- how a process ended
@@ -394,5 +430,5 @@ def test_nothing_of_an_exercise_is_lost_on_its_way() -> None:
 def test_limits_of_this_process_stay() -> None:
     """A check bounds its own process and not the caller's."""
     before = [resource.getrlimit(what) for what in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_FSIZE)]
-    check(WHO, judging.Text((FOLDER / exercise(WHO)["solution"]).read_text(), "mine.py"))
+    check(WHO, sandbox.AnswerText((FOLDER / exercise(WHO)["solution"]).read_text(), "mine.py"))
     assert before == [resource.getrlimit(what) for what in (resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_FSIZE)]

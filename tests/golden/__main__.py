@@ -11,17 +11,20 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kcontrol.errors import UserError
-from kcontrol.pipeline import recording
-from kcontrol.pipeline.compare import Difference, first_difference
-from kcontrol.sim.player import Player
+from kcontrol.core.errors import UserError
+from kcontrol.core.releases import is_since
+from kcontrol.core.znodes import DELETE_TOPICS
+from kcontrol.recordings import recording
+from kcontrol.recordings.compare import Difference, first_difference
+from kcontrol.recordings.player import Player
 from tests.group.golden import differences as group_differences
 
 NOT_YET = Path(__file__).resolve().parent / "not_yet.toml"
+DELETES_TOGETHER_SINCE = "2.5"
 MOST_ORDERS = 24  # of the partitions of one reassignment: all orders of four
 
 
@@ -68,9 +71,7 @@ def judged(golden: dict[str, Any]) -> Result:
     if "exchange" in golden:
         return Result("; ".join(group_differences(golden)) or None)
     try:
-        found = _compared(golden, golden)
-        for number in range(len(golden["steps"])):
-            found = _with_another_choice(golden, number, found)
+        found = _with_the_best_choices(golden)
     except UserError as unknown:
         return Result(str(unknown))
     return found
@@ -78,34 +79,52 @@ def judged(golden: dict[str, Any]) -> Result:
 
 def _compared(golden: dict[str, Any], scenario: dict[str, Any]) -> Result:
     ours, followed = play(scenario)
-    luck: list[str] = []
-    found = first_difference(golden, json.loads(json.dumps(ours)), luck)
-    return Result(str(found) if found else None, ours, (*followed, *luck), found)
+    unsent: list[str] = []
+    found = first_difference(golden, json.loads(json.dumps(ours)), unsent)
+    return Result(str(found) if found else None, ours, (*followed, *unsent), found)
 
 
-def _with_another_choice(golden: dict[str, Any], number: int, found: Result) -> Result:
-    """Play a step with the choices that Kafka leaves open in it; return what agrees longest."""
-    for said, step in _choices(golden["steps"][number]):
-        if found.place is None or found.place.step < number:
-            break
-        again = _compared(golden, {**golden, "steps": [*golden["steps"][:number], step, *golden["steps"][number + 1 :]]})
-        if again.place is None or again.place.step > found.place.step:
-            found = again._replace(followed=(*again.followed, f"step {number}: {said}"))
-    return found
+def _with_the_best_choices(golden: dict[str, Any]) -> Result:
+    """Play a recording, and each step in which it differs with the choices that Kafka leaves open; return what agrees longest."""
+    chosen: tuple[str, ...] = ()
+    scenario, found = golden, _compared(golden, golden)
+    for number in range(len(golden["steps"])):
+        before, kept = scenario["steps"], chosen
+        for said, step in _choices(golden, number):
+            if found.place is None or found.place.step < number:
+                break
+            tried = {**golden, "steps": [*before[:number], step, *before[number + 1 :]]}
+            again = _compared(golden, tried)
+            if again.place is None or again.place.step > found.place.step:
+                scenario, chosen, found = tried, (*kept, f"step {number}: {said}"), again
+    return found._replace(followed=(*found.followed, *chosen))
 
 
-def _choices(step: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _choices(golden: dict[str, Any], number: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the other ways in which a step may go, each in words: the order in a hash map, for example."""
+    step = golden["steps"][number]
     do = step["do"]
+    for topics in list(permutations(_being_deleted(golden, number)))[1:MOST_ORDERS]:
+        yield f"the topics are deleted in the order {', '.join(topics)}", {**step, "deletion_order": topics}
     for order in list(permutations(do.get("reassign", ())))[1:MOST_ORDERS]:
         said = f"the reassignment takes its partitions in the order {', '.join(order)}"
         yield said, {**step, "do": {**do, "reassign": {tp: do["reassign"][tp] for tp in order}}}
+    if isinstance(do.get("delete-topic"), list):
+        yield "the controller hears of each deleted topic by itself", {**step, "deleted_apart": True}
     several = isinstance(do.get("term"), list) and len(do["term"]) > 1
-    for at_once in list(permutations(do["term"]))[:MOST_ORDERS] if several else ():
-        yield (
-            f"the brokers ask for their shutdown at once, in the order {', '.join(map(str, at_once))}",
-            {**step, "at_once": at_once},
-        )
+    for at_once, at_rest in product(list(permutations(do["term"]))[:MOST_ORDERS] if several else (), (False, True)):
+        said = f"the brokers ask for their shutdown at once, in the order {', '.join(map(str, at_once))}"
+        late = ", and end when nothing else goes on" if at_rest else ""
+        yield said + late, {**step, "at_once": at_once, "end_at_rest": at_rest}
+
+
+def _being_deleted(golden: dict[str, Any], number: int) -> list[str]:
+    """Return the topics that one event of a step may delete one after the other, as Kafka does before 2.5."""
+    if is_since(DELETES_TOGETHER_SINCE, golden["release"]):
+        return []
+    before = golden["steps"][number - 1]["znodes"] if number else {}
+    paths = {*before, *(w["path"] for w in golden["steps"][number]["writes"] if w["op"] == "create")}
+    return sorted(path.removeprefix(f"{DELETE_TOPICS}/") for path in paths if path.startswith(f"{DELETE_TOPICS}/"))
 
 
 def read(path: Path) -> dict[str, Any]:

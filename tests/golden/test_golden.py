@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from kcontrol.pipeline.compare import first_difference
-from kcontrol.sim.player import STEPS
-from kcontrol.znodes import CONTROLLER
+from kcontrol.core.znodes import CONTROLLER
+from kcontrol.recordings.compare import first_difference
+from kcontrol.recordings.player import STEPS
 from tests.golden import __main__ as command
 from tests.golden.__main__ import difference, main, not_yet
 from tests.golden.compare import Compare, Difference
@@ -76,7 +76,7 @@ def test_the_list_of_what_differs_names_recordings_with_reasons() -> None:
 
 
 @pytest.mark.shared
-def test_the_recordings_here_are_those_that_were_handed_over(shared: Path) -> None:
+def test_the_recordings_here_equal_the_shared_ones(shared: Path) -> None:
     """Each copied recording or scenario that differs from its original is a warning with the command that copies it."""
     for release in RELEASES:
         notice(by_name(RECORDINGS / release, shared / "golden" / release, "*.json"))
@@ -162,7 +162,7 @@ def another_version(ours: dict[str, Any]) -> None:
 
 
 def another_winner(ours: dict[str, Any]) -> None:
-    """Somebody else is controller."""
+    """Another broker is controller."""
     znode = ours["steps"][0]["znodes"]["/controller"]
     znode["ephemeral_owner"] += 1
 
@@ -230,7 +230,7 @@ def test_who_wins_is_read_from_the_recording() -> None:
     assert ours["steps"][at]["znodes"]["/controller"]["ephemeral_owner"] == other
 
 
-def test_a_step_word_that_nobody_knows_fails_by_name() -> None:
+def test_an_unknown_step_word_fails_by_name() -> None:
     """A scenario with an unknown step differs, in words that name the step and list the known ones."""
     golden = recorded("start-order-321")
     golden["steps"][-1]["do"] = {"juggle": 3}
@@ -254,7 +254,7 @@ def test_a_scenario_whose_failovers_never_end_is_stopped() -> None:
     golden = recorded("more/2.8.2/never-led-loop")
     last = {"znode-delete": CONTROLLER}
     found, _ = difference({**golden, "steps": [*({"do": step["do"]} for step in golden["steps"][:-1]), {"do": last}]})
-    assert found == f"The step {last} never ends: the same goes wrong again and again."
+    assert found == f"The step {last} never ends, since handlers keep failing: check the scenario and its release."
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_the_command_says_what_differs_and_exits_accordingly(tmp_path: Path, cap
     assert main([str(good), str(bad)]) == 1
     said = capsys.readouterr().out.splitlines()
     assert (said[0], said[-1]) == (f"{USUAL}/start-order-321: no difference", "1 passed, 1 failed")
-    assert "znodes, /feature: theirs has nothing there" in said[1]
+    assert "znodes, /feature: theirs has no value" in said[1]
 
 
 def test_the_command_writes_a_recording_that_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

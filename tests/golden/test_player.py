@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kcontrol.pipeline import recording
-from kcontrol.pipeline.compare import first_difference
-from kcontrol.pipeline.replay import to_journal
-from kcontrol.sim.player import Player
+from kcontrol.recordings import recording
+from kcontrol.recordings.compare import first_difference
+from kcontrol.recordings.player import Player
+from kcontrol.recordings.to_journal import to_journal
 from tests.golden.__main__ import judged, main, not_yet, play
 from tests.golden.test_golden import RECORDINGS, recorded
 
@@ -25,7 +25,7 @@ def followed(name: str) -> str:
 
 def test_a_lag_that_falls_into_a_step_is_repeated_and_said() -> None:
     """In a step that lasts longer than replica.lag.time.max.ms leaders drop a frozen follower, as recorded with 0.10.2.2."""
-    assert "step 2: broker 3 has lagged too long behind 1 for t-0" in followed("more/0.10.2.2/lag")
+    assert "step 2: leader 1 removes lagging broker 3 from the ISR of t-0" in followed("more/0.10.2.2/lag")
 
 
 def test_the_partitions_of_one_reassignment_are_taken_in_the_recorded_order() -> None:
@@ -38,7 +38,7 @@ def test_the_partitions_of_one_reassignment_are_taken_in_the_recorded_order() ->
 
 
 def test_several_winners_of_one_step_win_in_the_recorded_order() -> None:
-    """Where `/controller` changes hands twice in one step, the same brokers create it in the same order (2.8.2)."""
+    """If two brokers create `/controller` in one step, the player repeats their order (2.8.2)."""
     golden = recorded("more/2.8.2/winners")
     ours, _ = play(golden)
     pairs = [(golden["steps"][2], ours["steps"][2]), (golden["steps"][4], ours["steps"][4])]
@@ -56,10 +56,10 @@ def test_a_kill_inside_together_keeps_the_session_until_a_step_waits_for_its_end
     acts: list[dict[str, Any]] = [{"kill": 2}, {"create": {"t": {0: [2, 1]}}}]
     steps = [{"start": [1, 2]}, {"together": acts}, {"together": [waiting]}]
     world = Player({"brokers": [1, 2], "steps": steps[:2]}).play()
-    assert world.have("/brokers/ids/2") == [True]
+    assert world.exist("/brokers/ids/2") == [True]
     assert world.journal and b'"leader":2' in _state(world)
     world = Player({"brokers": [1, 2], "steps": steps}).play()
-    assert world.have("/brokers/ids/2") == [False]
+    assert world.exist("/brokers/ids/2") == [False]
     assert b'"leader":1' in _state(world)
 
 
@@ -82,7 +82,7 @@ def test_the_answer_to_an_admin_client_is_compared() -> None:
     golden = recorded("more/2.8.2/api")
     assert judged(golden).difference is None
     golden["steps"][2]["answer"]["partitions"]["x-0"] = 0
-    assert "the answer to AlterPartitionReassignments" in (judged(golden).difference or "")
+    assert "the response to AlterPartitionReassignments" in (judged(golden).difference or "")
 
 
 def test_a_session_that_never_registered_has_no_name() -> None:
@@ -102,7 +102,45 @@ def test_brokers_that_shut_down_at_once_ask_in_the_recorded_order() -> None:
     assert "step 2: the brokers ask for their shutdown at once, in the order 2, 1" in followed("more/3.9.1/winners")
 
 
-# ---------------------------------------------------------------- what the comparison leaves to luck
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("more/0.8.1.1/winners", "in the order 1, 2"),
+        ("more/0.10.2.2/winners", "in the order 1, 2"),
+        ("more/0.10.2.2/winners-both-asked", "in the order 2, 1"),
+        ("more/0.10.2.2/winners-late-end", "in the order 2, 1, and end when nothing else goes on"),
+    ],
+)
+def test_a_controller_that_stops_beside_another_broker_ends_when_the_recording_says(name: str, said: str) -> None:
+    """Recordings of one scenario end the controller before its answer, after the other broker's end, and before that end."""
+    assert followed(name).endswith(f"step 2: the brokers ask for their shutdown at once, {said}")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("more/0.8.1.1/two-topics-deleted", "step 4: the topics are deleted in the order views, clicks"),
+        ("more/1.0.2/two-topics-deleted", "step 3: the controller hears of each deleted topic by itself"),
+        ("more/1.0.2/two-topics-deleted", "step 4: the topics are deleted in the order views, clicks"),
+    ],
+)
+def test_topics_are_deleted_in_the_recorded_order(name: str, said: str) -> None:
+    """Two topics whose deletion begins in one event are deleted in the recorded order before 2.5, and this is said."""
+    assert said in followed(name).split("; ")
+
+
+def test_the_order_in_which_followers_join_is_said() -> None:
+    """A broker that follows leaders of two partitions joins their ISRs in the recorded order (2.8.2), and this is said."""
+    assert followed("2.8.2/leader-killed") == "step 3: broker 2 joins the ISR of t-1 before broker 2 joins the ISR of t-0"
+
+
+def test_a_broker_that_stops_joins_again_only_where_it_was_recorded() -> None:
+    """A stopping broker fetches once more for one of its two partitions, as recorded with 0.10.2.2, and this is said."""
+    said = "step 2: broker 3 fetches once more for orders-0 before it stops"
+    assert followed("more/0.10.2.2/stopped-for-one-partition") == said
+
+
+# ---------------------------------------------------------------- differences that depend on timing
 
 
 def test_the_order_of_an_isr_that_shrinks_to_one_member_is_free_until_the_next_step() -> None:
@@ -138,9 +176,9 @@ def test_the_last_requests_of_a_controller_that_resigns_are_free(*, leaves: bool
             side["steps"][1]["writes"].append({"by": "tool", "op": "delete", "path": "/controller"})
             side["steps"][1]["znodes"]["/controller"]["ephemeral_owner"] = 2
     ours["steps"][1]["requests"].pop()
-    luck: list[str] = []
-    assert (first_difference(golden, ours, luck) is None) is leaves
-    assert luck == (["step 1: controller 1 leaves, and its last requests to broker 2 arrive or do not"] if leaves else [])
+    unsent: list[str] = []
+    assert (first_difference(golden, ours, unsent) is None) is leaves
+    assert unsent == (["step 1: controller 1 leaves; its last requests to broker 2 arrive on one side only"] if leaves else [])
 
 
 # ---------------------------------------------------------------- the command

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kcontrol.group import events as e
-from kcontrol.group.records import decode
+from kcontrol.group.offsets_topic_records import decode
 from tests.conformance.group.coordinator import VERBS, Play, wanted
 from tests.conformance.group.stage import Stage
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from kcontrol.core.model import TopicPartition
 from kcontrol.group.assignors import Subscription
 from kcontrol.group.sticky import ASSIGNORS
-from kcontrol.model import TopicPartition
 
 QUESTIONS = [json.loads(line) for line in (Path(__file__).parent / "assignors" / "assigned_2_8_2.txt").read_text().splitlines()]
 

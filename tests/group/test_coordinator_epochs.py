@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.events import Event
+from kcontrol.core.events import Event
 from kcontrol.group import events as e
 from kcontrol.group.context import GroupConfig
 from tests.conformance.group.stage import Stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcontrol.group.context import GroupConfig
-from kcontrol.group.errors import ERRORS, TRANSLATED
+from kcontrol.group.error_codes import ERRORS, TRANSLATIONS
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 
 CODES = """
@@ -38,7 +38,7 @@ def test_what_the_logs_errors_become() -> None:
         "group": {**both, "REQUEST_TIMED_OUT": "REBALANCE_IN_PROGRESS", **dict.fromkeys(large, "UNKNOWN_SERVER_ERROR")},
         "offsets": {**both, **dict.fromkeys(large, "INVALID_COMMIT_OFFSET_SIZE")},
     }
-    assert expected == TRANSLATED
+    assert expected == TRANSLATIONS
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_which_moves_change_a_group() -> None:
     Source: prepareRebalance and initNextGeneration of GroupMetadata.scala (2.8).
     """
     changing = {(str(row.source), str(row.target)): row.action.__name__ for row in GROUP_TRANSITIONS}
-    left = {pair: action for pair, action in changing.items() if action != "as_it_is"}
+    left = {pair: action for pair, action in changing.items() if action != "unchanged"}
     assert left == {
-        ("Empty", "PreparingRebalance"): "ask_all_to_join",
-        ("Stable", "PreparingRebalance"): "ask_all_to_join",
-        ("CompletingRebalance", "PreparingRebalance"): "ask_all_to_join",
-        ("PreparingRebalance", "CompletingRebalance"): "begin_generation",
-        ("PreparingRebalance", "Empty"): "end_empty",
+        ("Empty", "PreparingRebalance"): "reset_assignments",
+        ("Stable", "PreparingRebalance"): "reset_assignments",
+        ("CompletingRebalance", "PreparingRebalance"): "reset_assignments",
+        ("PreparingRebalance", "CompletingRebalance"): "init_next_generation",
+        ("PreparingRebalance", "Empty"): "init_empty_generation",
     }

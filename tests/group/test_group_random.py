@@ -43,7 +43,7 @@ def test_whatever_clients_do_a_group_keeps_its_promises(release: str, steps: lis
 
 def twice(run: Run) -> bool:
     """Whether some generation's assignment was written more than once."""
-    written = [r.fields["then"] for r in run.stage.journal.records if r.kind == "append"]
+    written = [r.fields["completion_event"] for r in run.stage.journal.records if r.kind == "append"]
     stored = [then.generation for then in written if isinstance(then, AssignmentStored)]
     return len(stored) > len(set(stored))
 

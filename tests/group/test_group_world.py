@@ -6,19 +6,19 @@ import random
 
 import pytest
 
-from kcontrol.errors import UserError
+from kcontrol.cluster.run_settings import PLAYABLE_RELEASES, Settings
+from kcontrol.cluster.snapshot import without_defaults
+from kcontrol.cluster.world import World
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import TopicPartition
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.events import JoinTimedOut
-from kcontrol.group.placement import OFFSETS_TOPIC
+from kcontrol.journal.fold import fold
+from kcontrol.journal.journal import to_json
 from kcontrol.lab.lab import Lab
-from kcontrol.model import TopicPartition
-from kcontrol.runtime.fold import fold
-from kcontrol.runtime.journal import plain
-from kcontrol.sim.settings import PLAYED, Settings
-from kcontrol.sim.snapshot import settled
-from kcontrol.sim.world import World
 
 T = TopicPartition(OFFSETS_TOPIC, 0)
-RELEASES = [release for release in PLAYED if not release.startswith("0.8")]
+RELEASES = [release for release in PLAYABLE_RELEASES if not release.startswith("0.8")]
 
 
 def cluster(release: str = "2.8", **more: object) -> World:
@@ -66,7 +66,7 @@ def stable(release: str = "2.8") -> World:
 
 
 def agrees(world: World) -> None:
-    assert settled(fold(world.journal.records)) == settled(plain_of(world))
+    assert without_defaults(fold(world.journal.records)) == without_defaults(plain_of(world))
 
 
 def plain_of(world: World) -> dict[str, object]:
@@ -160,15 +160,15 @@ def test_a_silent_member_is_removed() -> None:
 def test_a_lab_shows_groups() -> None:
     """Members with what they were assigned, offsets, and the machine with the number of groups in each state."""
     with Lab(brokers=2, consumers={"a": "g"}, topics={"t": [[1], [2]], OFFSETS_TOPIC: [[1, 2]]}, runs=None) as lab:
-        lab.consumer("a", "join").run().consumer("a", "join").run()
-        lab.fire(1, "join g").run()
-        lab.consumer("a", "sync").run().commit("a", "t-1", 3).run()
-        (member,) = lab.members().to_dict("records")
+        lab.group.join("a").run().group.join("a").run()
+        lab.timers.fire(1, "join g").run()
+        lab.group.sync("a").run().commit("a", "t-1", 3).run()
+        (member,) = lab.tables.members().to_dict("records")
         assert (member["state"], member["leads"], member["partitions"]) == ("Stable", True, ["t-0", "t-1"])
-        assert lab.offsets()[["partition", "offset"]].values.tolist() == [["t-1", 3]]
+        assert lab.tables.offsets()[["partition", "offset"]].values.tolist() == [["t-1", 3]]
         assert "Stable 1" in lab.diagram("group").outline()
         with pytest.raises(UserError):
-            lab.consumer("nobody", "join")
+            lab.group.join("nobody")
 
 
 def test_without_consumers_nothing_of_this_is_there() -> None:
@@ -192,9 +192,9 @@ def test_a_random_run_is_told_by_its_journal(seed: int) -> None:
         world.step(chance.choice(wanted or offered))
         if number % 20 == 0:
             agrees(world)
-    assert [record.fields for record in world.journal.records if record.kind == "fail"] == []
+    assert [record.fields for record in world.journal.records if record.kind == "handler_error"] == []
     twin = world.fork()
     for one in (world, twin):
         one.run()
-    assert plain(twin.snapshot()) == plain(world.snapshot())
+    assert to_json(twin.snapshot()) == to_json(world.snapshot())
     agrees(world)

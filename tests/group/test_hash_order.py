@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kcontrol.core.model import TopicPartition
 from kcontrol.group.assignors import Subscription
-from kcontrol.group.hash_order import in_hash_order
-from kcontrol.group.records import decode, encode
+from kcontrol.group.java_hash_order import in_java_hash_map_order
+from kcontrol.group.offsets_topic_records import decode, encode
 from kcontrol.group.sticky import ASSIGNORS
-from kcontrol.model import TopicPartition
 
 
 def parsed(*names: str) -> tuple[TopicPartition, ...]:
@@ -47,8 +47,8 @@ def test_the_order_of_a_hash_map_decides_as_in_java(
 def test_a_table_grows_and_never_shrinks() -> None:
     """A java.util.HashSet (Java 17) of TopicPartitions that has held fifteen walks three of them otherwise than one of three."""
     left = parsed("orders-0", "orders-3", "a-23")
-    assert list(map(str, in_hash_order(left, most=15))) == ["a-23", "orders-0", "orders-3"]
-    assert list(map(str, in_hash_order(left))) == ["orders-0", "a-23", "orders-3"]
+    assert list(map(str, in_java_hash_map_order(left, most=15))) == ["a-23", "orders-0", "orders-3"]
+    assert list(map(str, in_java_hash_map_order(left))) == ["orders-0", "a-23", "orders-3"]
 
 
 def test_a_subscription_is_written_in_order() -> None:

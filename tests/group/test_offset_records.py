@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kcontrol.group.model import OffsetAndMetadata
-from kcontrol.group.records import decode, offset_value, read_offset_value
+from kcontrol.group.offsets_topic_records import decode, offset_value, read_offset_value
 
 COMMITTED = OffsetAndMetadata(7, "m", 100)
 

@@ -9,7 +9,7 @@ import pytest
 
 from kcontrol.group.group_machine import subscribed_topics
 from kcontrol.group.model import Group, GroupProtocol, GroupState, Member
-from kcontrol.group.records import encode
+from kcontrol.group.offsets_topic_records import encode
 
 METADATA = encode("subscription", 0, {"topics": ["t", "u"], "user_data": b""})
 
@@ -20,7 +20,7 @@ def group(protocol_type: str, protocol: str | None, *members: bytes) -> Group:
         f"m{n}": Member(f"m{n}", "c", "/127.0.0.1", 10_000, 60_000, (GroupProtocol("range", metadata),))
         for n, metadata in enumerate(members)
     }
-    return Group("g", GroupState.STABLE, 0, protocol_type).but(protocol=protocol, members=found)
+    return Group("g", GroupState.STABLE, 0, protocol_type).with_changes(protocol=protocol, members=found)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kcontrol.bootstrap import ROOT, pip_settings
+from kcontrol.install.bootstrap import ROOT, pip_settings
 
 COMPILE = ["uv", "pip", "compile", "pyproject.toml", "--quiet", "--generate-hashes", "--no-header", "--no-annotate"]
 EVERYTHING = "requirements.lock"

@@ -143,7 +143,7 @@ def test_an_answer_that_cannot_be_written(command: tuple[str, ...]) -> None:
             check=False, timeout=60,
         )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr == "kcontrol: The answer cannot be written (No space left on device): write it to another place.\n"
+    assert done.stderr == "kcontrol: The output cannot be written (No space left on device): write it to another place.\n"
 
 
 def test_a_path_that_is_too_long() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from kcontrol.lab import doctor
-from kcontrol.lab.doctor import CHECKS, Finding, find_chromium, findings, report
-from kcontrol.runtime.java import find_java
+from kcontrol.install import doctor
+from kcontrol.install.doctor import CHECKS, Finding, find_chromium, findings, report
+from kcontrol.zookeeper.server.java import find_java
 
 
 def printed(width: int = 100) -> tuple[bool, str]:

@@ -8,15 +8,20 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kcontrol.runtime import embedded
-from kcontrol.runtime.embedded import EmbeddedZooKeeper, ZooKeeperProblem, free_port, is_serving
-from kcontrol.runtime.java import JavaProblem
-from kcontrol.runtime.zk_read import read_znode
+from kcontrol.zookeeper.kazoo.read import read_znode
+from kcontrol.zookeeper.server import embedded
+from kcontrol.zookeeper.server.embedded import (
+    EmbeddedZooKeeper,
+    ZooKeeperProblem,
+    free_port,
+    is_serving,
+)
+from kcontrol.zookeeper.server.java import JavaProblem
 from tests.infra.processes import python, still_running, wait_until_absent
 
 OWNER = """
 import sys
-from kcontrol.runtime.embedded import EmbeddedZooKeeper
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 with EmbeddedZooKeeper() as server:
     print(server.pid, server.log.parent, sep="\\n", flush=True)
     sys.stdin.read()

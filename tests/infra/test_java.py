@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kcontrol.runtime.java import JavaProblem, candidates, find_java, version_of
+from kcontrol.zookeeper.server.java import JavaProblem, candidates, find_java, version_of
 
 
 def fake_java(home: Path, version: str) -> Path:

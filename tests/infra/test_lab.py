@@ -20,8 +20,8 @@ import psutil
 import pytest
 import websocket
 
-from kcontrol.lab.sweeper import MARK
-from kcontrol.lab.workspace import shipped
+from kcontrol.install.process_cleanup import MARK
+from kcontrol.install.workspace import shipped
 from tests.infra.processes import is_running, kill, still_running, wait_until_absent
 from tests.parts import ROOT
 
@@ -29,8 +29,8 @@ from tests.parts import ROOT
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 EVERYTHING = """
 import subprocess
-from kcontrol.runtime.embedded import EmbeddedZooKeeper
-from kcontrol.pipeline import gateway
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
+from kcontrol.spark import gateway
 server = EmbeddedZooKeeper().start()
 gateway.spark_session().sql("select 1").collect()
 detached = subprocess.Popen(["sleep", "600"], start_new_session=True)

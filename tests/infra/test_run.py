@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kcontrol import bootstrap
+from kcontrol.install import bootstrap
 from tests.parts import ROOT
 
 TOOLS = ("sh", "dirname", "readlink")
@@ -58,9 +58,8 @@ def test_usage(tmp_path: Path) -> None:
     """Without a command the usage is shown and the status is 2; an unknown one is named; the tests cannot be light."""
     path = machine(tmp_path / "bin", Path(sys.executable))
     assert [run(*arguments, path=path).returncode for arguments in ((), ("--light",), ("--help",))] == [2, 2, 0]
-    assert (
-        run("tset", path=path).stderr == "kcontrol: 'tset' is no command of ./run: use lab, test, doctor, kcontrol or python.\n"
-    )
+    error = run("tset", path=path).stderr
+    assert error == "kcontrol: 'tset' is not a command of ./run: use lab, test, doctor, kcontrol or python.\n"
     assert run("--light", "test", path=path).stderr == "kcontrol: The tests need everything: run ./run test without --light.\n"
 
 
@@ -171,11 +170,11 @@ def test_what_is_being_fetched_is_one_line(monkeypatch: pytest.MonkeyPatch, caps
     """On a terminal the packages that are fetched or built now are on one line, which is gone at the end."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     progress = bootstrap.Progress()
-    progress.said += UV_SAYS.encode()
+    progress.output += UV_SAYS.encode()
     progress.show()
     shown = capsys.readouterr().err
     assert shown.endswith("waiting for babel (9.7MiB), pyspark==4.3.0") and "\n" not in shown
-    progress.said += REST.encode()
+    progress.output += REST.encode()
     assert progress.pending() == []
     progress.clear()
     assert capsys.readouterr().err == "\r\033[K"

@@ -9,16 +9,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kcontrol.runtime import watcher
-from kcontrol.runtime.watcher import Guarded
+from kcontrol.zookeeper.server import watcher
+from kcontrol.zookeeper.server.watcher import GuardedProcess
 from tests.infra.processes import is_running, kill, python, still_running, wait_until_absent
 
 PARENT = """
 import sys
 from pathlib import Path
-from kcontrol.runtime.watcher import Guarded
+from kcontrol.zookeeper.server.watcher import GuardedProcess
 folder = Path(sys.argv[1])
-child = Guarded(["sh", "-c", sys.argv[2]], log=folder / "log", remove=folder)
+child = GuardedProcess(["sh", "-c", sys.argv[2]], log=folder / "log", remove=folder)
 print(child.pid, flush=True)
 sys.stdin.read()
 """
@@ -113,14 +113,14 @@ def test_a_parent_that_was_gone_before_the_watcher_looked(tmp_path: Path) -> Non
 @pytest.mark.skipif(sys.platform != "linux", reason="Only Linux can do this.")
 def test_the_child_does_not_outlive_a_killed_watcher(tmp_path: Path) -> None:
     """If somebody kills the small process in between, the child dies too."""
-    with Guarded(["sleep", "600"], log=tmp_path / "log") as child:
+    with GuardedProcess(["sleep", "600"], log=tmp_path / "log") as child:
         kill(psutil.Process(child.pid).ppid())
         assert still_running([child.pid]) == []
 
 
 def test_stop_ends_the_child_and_can_be_called_again(tmp_path: Path) -> None:
     """`stop` returns when the child is gone; a second call does nothing."""
-    with Guarded(["sleep", "600"], log=tmp_path / "log") as child:
+    with GuardedProcess(["sleep", "600"], log=tmp_path / "log") as child:
         assert child.poll() is None
         child.stop()
         assert not is_running(child.pid)
@@ -130,7 +130,7 @@ def test_stop_ends_the_child_and_can_be_called_again(tmp_path: Path) -> None:
 def test_a_child_with_grace_may_end_in_order(tmp_path: Path) -> None:
     """With `grace_s` the child gets SIGTERM first and may write its last words."""
     log = tmp_path / "log"
-    child = Guarded([sys.executable, "-c", LAST_WORDS], log=log, grace_s=30)
+    child = GuardedProcess([sys.executable, "-c", LAST_WORDS], log=log, grace_s=30)
     while "ready\n" not in (log.read_text() if log.exists() else ""):
         assert child.poll() is None
     child.stop()
@@ -140,21 +140,21 @@ def test_a_child_with_grace_may_end_in_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -9 $$", 128 + 9)])
 def test_the_exit_status_is_the_childs(script: str, status: int, tmp_path: Path) -> None:
     """`wait` returns the child's own status, as a shell tells it."""
-    with Guarded(["sh", "-c", script], log=tmp_path / "log") as child:
+    with GuardedProcess(["sh", "-c", script], log=tmp_path / "log") as child:
         assert child.wait(30) == status
         assert child.poll() == status
 
 
 def test_what_the_child_prints_is_in_the_log(tmp_path: Path) -> None:
     """Both output streams of the child go to the log, and its input is open and empty."""
-    with Guarded(["sh", "-c", "echo out; echo err >&2"], log=tmp_path / "log") as child:
+    with GuardedProcess(["sh", "-c", "echo out; echo err >&2"], log=tmp_path / "log") as child:
         child.wait(30)
     assert (tmp_path / "log").read_text() == "out\nerr\n"
-    with Guarded(["cat"], log=tmp_path / "log") as child, pytest.raises(subprocess.TimeoutExpired):
+    with GuardedProcess(["cat"], log=tmp_path / "log") as child, pytest.raises(subprocess.TimeoutExpired):
         child.wait(0.1)
 
 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     """A command that cannot be started raises OSError with its name."""
     with pytest.raises(OSError, match="no-such-program"):
-        Guarded([tmp_path / "no-such-program"], log=tmp_path / "log")
+        GuardedProcess([tmp_path / "no-such-program"], log=tmp_path / "log")

@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from kcontrol.lab.workspace import Changes, WorkspaceProblem, chapter_file, prepare, reset
+from kcontrol.install.workspace import Changes, WorkspaceProblem, chapter_file, prepare, reset
 
 FIRST, SECOND, ANNEX = "00-first.ipynb", "01-second.ipynb", "A1-annex.ipynb"
 

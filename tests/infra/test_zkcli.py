@@ -1,17 +1,18 @@
 """A znode is shown as ZooKeeper's own shell shows it."""
 
 import itertools
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from kcontrol.effects import Op, Stat
-from kcontrol.runtime.embedded import EmbeddedZooKeeper, class_path
-from kcontrol.runtime.java import find_java
-from kcontrol.runtime.zk_kazoo import KazooZooKeeper
-from kcontrol.runtime.zk_read import read_znode
+from kcontrol.core.effects import Op, Stat
 from kcontrol.views.zkcli import format_stat
+from kcontrol.zookeeper.kazoo import KazooZooKeeper
+from kcontrol.zookeeper.kazoo.read import read_znode
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, class_path
+from kcontrol.zookeeper.server.java import find_java
 
 STAT = Stat(
     czxid=0x18, ctime=0, mzxid=0x2A, mtime=0, pzxid=0x18, cversion=1, version=2, aversion=3,
@@ -51,12 +52,13 @@ def test_the_shell_of_zookeeper_prints_the_same(tmp_path: Path) -> None:
         ensemble.connect().write([tuple(ops), (Op("set", "/plain", b"other"),)])
         paths = ("/plain", "/empty", "/lines", "/short-lived", "/")
         znodes = [read_znode(server.hosts, path) for path in paths]
-        # Without JLine the shell echoes nothing. What it says about its connection comes before it answers the first question.
+        # Without JLine the shell echoes nothing. Its thread of events prints the state of the connection between any two lines.
         classes = [class_path(), *map(str, [*jars.glob("commons-cli-*.jar"), *jars.glob("netty-*.jar")])]
         command = [find_java().path, "-Dstdout.encoding=UTF-8", "-cp", ":".join(classes)]
         command += ["org.apache.zookeeper.ZooKeeperMain", "-server", server.hosts]
         typed = "ls /\n" + "".join(f"get -s {path}\n" for path in paths) + "quit\n"
         shell = subprocess.run(command, input=typed.encode(), capture_output=True, check=True, cwd=tmp_path).stdout.decode()
+    shell = re.sub(r"\nWATCHER::\n\nWatchedEvent [^\n]*\n", "", shell)
     assert [
         path for path, znode in zip(paths, znodes, strict=True) if f"\n{format_stat(znode.data, znode.stat)}\n" not in shell
     ] == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kcontrol.errors import UserError
+from kcontrol.core.errors import UserError
 
 FORBIDDEN = ("Traceback", 'File "')
 

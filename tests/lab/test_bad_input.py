@@ -11,8 +11,8 @@ from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
 from kcontrol import Lab, journal
-from kcontrol.errors import UserError
-from kcontrol.runtime.embedded import EmbeddedZooKeeper, free_port
+from kcontrol.core.errors import UserError
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, free_port
 from tests.lab.support import refusal, says, script
 
 
@@ -120,7 +120,7 @@ def test_a_server_that_dies(opened: Callable[..., Lab]) -> None:
     server.kill()
     with pytest.raises(UserError) as problem:
         lab.create_topic("t", [[1]]).run()
-    assert "ZooKeeper does not answer: try again once it does" in refusal(problem)
+    assert "ZooKeeper does not respond: try again when it runs" in refusal(problem)
     assert not lab.journal().empty
     assert opened(1, world="zookeeper").brokers().controller[1]
     lab.close()
@@ -141,7 +141,7 @@ def test_no_java(folder: Path) -> None:
 
 def test_no_java_and_another_world_will_do(folder: Path) -> None:
     """With `otherwise` the sentence is printed, and the lab goes on in the simulated world."""
-    code = "from kcontrol import Lab\nlab = Lab(1, world='zookeeper', otherwise='simulated')\nprint(lab.world)"
+    code = "from kcontrol import Lab\nlab = Lab(1, world='zookeeper', otherwise='simulated')\nprint(lab._world.kind)"
     done = script(code, folder, **WITHOUT_JAVA)
     assert done.returncode == 0 and done.stderr == ""
     first, second = done.stdout.splitlines()
@@ -151,8 +151,8 @@ def test_no_java_and_another_world_will_do(folder: Path) -> None:
 def test_no_java_and_spark_is_optional(folder: Path) -> None:
     """Where Spark is optional, whatever is asked of it shows the sentence, and pinned facts stay open."""
     code = (
-        "from kcontrol import Lab\nlab = Lab(1)\nspark = lab.spark(optional=True)\n"
-        "print(spark.sql('SELECT 1').toPandas())\nlab.expect('rows', 3, spark.table('journal').count())\nlab.close()"
+        "from kcontrol import Lab, exercises\nlab = Lab(1)\nspark = lab.spark(optional=True)\n"
+        "print(spark.sql('SELECT 1').toPandas())\nexercises.expect('rows', 3, spark.table('journal').count())\nlab.close()"
     )
     done = script(code, folder, **WITHOUT_JAVA)
     assert done.returncode == 0 and done.stderr == ""
@@ -168,7 +168,7 @@ def test_no_java_and_spark_is_optional(folder: Path) -> None:
 def test_a_full_disk(folder: Path) -> None:
     """A journal that cannot be written is one sentence: a run's own file is given up and the lab goes on; `save` is an error."""
     code = (
-        "from kcontrol import Lab, journal\nlab = Lab(runs='/dev/full').kill(1).run()\nprint(len(lab.records) > 300, lab.path)\n"
+        "from kcontrol import Lab\nlab = Lab(runs='/dev/full').kill(1).run()\nprint(len(lab.records) > 300, lab._file.path)\n"
         "lab.save('/dev/full')"
     )
     done = script(code, folder)
@@ -182,7 +182,7 @@ def test_a_folder_that_cannot_be_written(folder: Path, opened: Callable[..., Lab
     (folder / "runs").symlink_to(folder / "nowhere" / "else")
     lab = opened(1).kill(1).run()
     said = capsys.readouterr().out.splitlines()
-    assert len(said) == 1 and "cannot be kept" in said[0] and lab.path is None
+    assert len(said) == 1 and "cannot be written to" in said[0] and lab._file.path is None
     with pytest.raises(UserError) as problem:
         lab.spark()
     assert "runs=" in refusal(problem)
@@ -191,18 +191,18 @@ def test_a_folder_that_cannot_be_written(folder: Path, opened: Callable[..., Lab
 def test_a_run_is_kept_as_it_goes(lab: Lab, folder: Path) -> None:
     """The file has every record after every act, whatever becomes of the process; it opens as the same run."""
     lab.kill(1).run()
-    assert lab.path is not None and lab.path.parent == folder / "runs"
-    assert journal.read(lab.path) == [record.plain() for record in lab.records]
-    again = Lab.open(lab.path)
+    assert lab._file.path is not None and lab._file.path.parent == folder / "runs"
+    assert journal.read(lab._file.path) == [record.to_json() for record in lab.records]
+    again = Lab.open(lab._file.path)
     assert again.partitions().equals(lab.partitions()) and again.journal().equals(lab.journal())
 
 
 def test_every_run_has_a_file_of_its_own(opened: Callable[..., Lab], folder: Path) -> None:
     """Labs made in the same second and their branches do not write over each other; a branch's name is in its file's."""
-    labs = [opened(1), opened(1), opened(1).fork('a "what/if"')]
-    assert len({lab.path for lab in labs}) == 3
-    assert labs[2].path is not None and labs[2].path.name.endswith("-simulated-a-what-if.jsonl")
-    assert all(lab.path and lab.path.is_file() for lab in labs)
+    labs = [opened(1), opened(1), opened(1).branch('a "what/if"')]
+    assert len({lab._file.path for lab in labs}) == 3
+    assert labs[2]._file.path is not None and labs[2]._file.path.name.endswith("-simulated-a-what-if.jsonl")
+    assert all(lab._file.path and lab._file.path.is_file() for lab in labs)
 
 
 def test_no_file_is_wanted(opened: Callable[..., Lab], folder: Path) -> None:
@@ -227,10 +227,10 @@ def test_a_file_that_is_no_journal(folder: Path, content: bytes) -> None:
 def test_a_broken_controller_epoch(opened: Callable[..., Lab], capsys: pytest.CaptureFixture[str], world: str) -> None:
     """Nobody can be elected over an epoch that is no number: the event fails, is said and journalled, and the lab goes on."""
     lab = opened(world=world, topics={"t": [[1, 2, 3]]})
-    lab.set("/controller_epoch", "not a number").kill(1).run()
-    failed = lab.journal("fail")
+    lab.zk.set("/controller_epoch", "not a number").kill(1).run()
+    failed = lab.journal("handler_error")
     assert failed.event.tolist() == ["Reelect", "Reelect"] and set(failed.error) == {"MalformedZnode"}
     assert all("/controller_epoch" in line for line in capsys.readouterr().out.splitlines())
     assert not lab.brokers().controller.any() and lab.brokers().alive.loc[[2, 3]].all()
-    lab.set("/controller_epoch", "6").start(1).run()
+    lab.zk.set("/controller_epoch", "6").start(1).run()
     assert lab.brokers().controller[1] and lab.brokers().controller_epoch[1] == 7

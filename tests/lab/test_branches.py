@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from kcontrol import Lab
-from kcontrol.errors import UserError
-from kcontrol.views.rows import rows
+from kcontrol.core.errors import UserError
+from kcontrol.views.record_rows import rows
 from tests.lab.support import refusal
 
 
 def test_branches_go_by_their_names(lab: Lab) -> None:
-    """The run and its branches, those of branches included, know each other by name; a plain fork is none of them."""
+    """The run and its branches, those of branches included, know each other by name; a branch without a name is none of them."""
     one = lab.branch("one")
     two = one.branch("two")
-    lab.fork("apart")
+    lab.branch()
     assert dict(lab.branches) == dict(two.branches) == {"main": lab, "one": one, "two": two}
     assert one.kill(1).run().brokers().alive.to_dict() == {1: False, 2: True, 3: True}
     assert lab.brokers().alive.all()
@@ -27,7 +27,7 @@ def test_a_branch_from_an_earlier_record(lab: Lab) -> None:
     assert lab.branch("spared", at=here).brokers().alive.all()
 
 
-@pytest.mark.parametrize("name", ["main", "one", "", "  ", 3, None])
+@pytest.mark.parametrize("name", ["main", "one", "", "  ", 3])
 def test_names_that_cannot_be(lab: Lab, name: str) -> None:
     """A name that is taken, or is none, is refused."""
     lab.branch("one")
@@ -81,7 +81,7 @@ def test_without_a_death(lab: Lab) -> None:
 
 def test_without_ends_where_never_having_done_it_ends(lab: Lab) -> None:
     """The run without an act comes to the same end as the run in which it was not done, in another order at most."""
-    never = lab.fork("never").kill(1).run().start(1).run()
+    never = lab.branch("never").kill(1).run().start(1).run()
     lab.kill(3).run().kill(1).run().start(1).run()
     stop = next(record.id for record in lab.records if record.kind == "stop")
     lab.without(str(stop))
@@ -91,10 +91,10 @@ def test_without_ends_where_never_having_done_it_ends(lab: Lab) -> None:
 
 def test_what_is_impossible_without_it(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     """A start of a broker that has not died cannot happen: that is said, and the rest goes on."""
-    lab.kill(3).run().start(3).run().delete("/controller").run()
+    lab.kill(3).run().start(3).run().zk.delete("/controller").run()
     stop = next(record.id for record in lab.records if record.kind == "stop")
     lab.without(str(stop))
-    assert "could not happen: start broker 3." in capsys.readouterr().out
+    assert "left out too: start broker 3." in capsys.readouterr().out
     branch = lab.branches["without: kill broker 3"]
     assert [action[0] for action in branch._world.done].count("delete") == 1
 
@@ -109,7 +109,7 @@ def test_a_session_that_expires_by_itself_is_not_taken_from_the_living(lab: Lab)
 
 def test_without_an_expiry(lab: Lab) -> None:
     """What a living broker does after its session has expired goes back to that expiry."""
-    lab.expire(1).run()
+    lab.expire_session(1).run()
     found = lab.without(len(lab.records) - 1)
     assert found.names[1] == "without: the session of broker 1 expires"
     assert lab.branches[found.names[1]].brokers().controller[1]

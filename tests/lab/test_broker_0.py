@@ -6,18 +6,19 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from kcontrol import Lab
-from kcontrol.lab.moment import Moment
-from kcontrol.runtime import journal
-from kcontrol.runtime.journal import OUTSIDE
-from kcontrol.views import picture, text
+from kcontrol.journal import journal
+from kcontrol.journal.journal import OUTSIDE
+from kcontrol.lab.run import Run
+from kcontrol.views import still_picture, text
 
-OTHER = 7886  # in every order of the replica machine it comes where broker 0 comes, beside the two that both runs have
+OTHER = 7814  # in every order of the replica machine it comes where broker 0 comes, beside the two that both runs have
 BOTH = (8888, 9999)
 RELEASES = ("0.8.1", "2.8")
-TABLES = ("partitions", "replicas", "brokers", "znodes", "watches", "controllers", "requests", "statistics", "journal")
+TABLES = ("partitions", "replicas", "brokers", "znodes", "watches", "controllers", "requests", "metrics", "journal")
 
 
 @cache
@@ -25,9 +26,20 @@ def run(first: int, release: str) -> Lab:
     """Return a run in which the first broker is controller, leads, dies, comes back, and a client scribbles."""
     ids = [first, *BOTH]
     lab = Lab(brokers=ids, release=release, runs=None, topics={"t": [ids, [*BOTH, first]]})
-    for act in (lambda: lab.kill(first), lambda: lab.start(first), lambda: lab.kill(BOTH[0]), lambda: lab.delete("/controller")):
+    for act in (
+        lambda: lab.kill(first),
+        lambda: lab.start(first),
+        lambda: lab.kill(BOTH[0]),
+        lambda: lab.zk.delete("/controller"),
+    ):
         act().run()
     return lab
+
+
+def table(lab: Lab, name: str) -> pd.DataFrame:
+    """The table of that name, of the lab itself or in its namespace."""
+    found: pd.DataFrame = getattr(lab.tables if hasattr(lab.tables, name) else lab, name)()
+    return found
 
 
 def renamed(shown: str) -> str:
@@ -39,7 +51,7 @@ def renamed(shown: str) -> str:
 @pytest.mark.parametrize("release", RELEASES)
 def test_sentences(release: str) -> None:
     """Every sentence of the journal is that of the other run."""
-    mine, theirs = (list(map(text.say, run(first, release).records)) for first in (0, OTHER))
+    mine, theirs = (list(map(text.sentence, run(first, release).records)) for first in (0, OTHER))
     assert [renamed(said) for said in mine] == [renamed(said) for said in theirs]
     assert any(said.startswith("Broker 0 moves t-0 from ") for said in mine)
 
@@ -48,7 +60,7 @@ def test_sentences(release: str) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_tables(release: str, name: str) -> None:
     """Every table is that of the other run."""
-    mine, theirs = (renamed(getattr(run(first, release), name)().to_string()) for first in (0, OTHER))
+    mine, theirs = (renamed(table(run(first, release), name).to_string()) for first in (0, OTHER))
     assert mine == theirs
 
 
@@ -56,10 +68,10 @@ def test_tables(release: str, name: str) -> None:
 def test_what_was_stored_handled_and_heard(release: str) -> None:
     """`stored`, `told`, `heard`, `handled` and the chains of causes are those of the other run."""
     for ask in (
-        lambda lab, first: lab.stored("t-0").to_string(),
-        lambda lab, first: lab.told("t-0").to_string(),
-        lambda lab, first: lab.heard(first).to_string(),
-        lambda lab, first: str(lab.handled("BrokerChange", first)),
+        lambda lab, first: lab.tables.partition_history("t-0").to_string(),
+        lambda lab, first: lab.tables.leadership_views("t-0").to_string(),
+        lambda lab, first: lab.tables.watch_events(first).to_string(),
+        lambda lab, first: str(lab.tables.handler_steps("BrokerChange", first)),
         lambda lab, first: str(lab.why("leader of t-0")),
         lambda lab, first: str(lab.why("controller")),
     ):
@@ -67,7 +79,7 @@ def test_what_was_stored_handled_and_heard(release: str) -> None:
             continue  # its events have other names
         mine, theirs = (renamed(ask(run(first, release), first)) for first in (0, OTHER))
         assert mine == theirs
-    assert set(run(0, release).stored("t-0")["by"].dropna()) >= {0}
+    assert set(run(0, release).tables.partition_history("t-0")["by"].dropna()) >= {0}
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -75,7 +87,7 @@ def test_the_still_picture(release: str) -> None:
     """The picture is that of the other run at every fortieth record."""
     runs = [run(first, release) for first in (0, OTHER)]
     for at in range(0, len(runs[0].records), 40):
-        mine, theirs = (renamed(picture.svg(lab.rewind(at).state, lab.records[0].fields["brokers"])) for lab in runs)
+        mine, theirs = (renamed(still_picture.svg(lab.rewind(at).state, lab.records[0].fields["brokers"])) for lab in runs)
         assert mine == theirs
 
 
@@ -85,7 +97,7 @@ def test_no_broker_has_made_what_a_client_does() -> None:
     found = lab.journal()
     assert found[found["kind"] == "act"]["node"].isna().all() and (found[found["kind"] == "change"]["node"] == 0).any()
     assert found.index[0] == f"{OUTSIDE}.0.1"
-    created = lab.stored("t-0").iloc[0]
+    created = lab.tables.partition_history("t-0").iloc[0]
     assert lab.why(created.name) and found.loc[created.name, "what"] == "A client creates /brokers/topics/t."
 
 
@@ -96,6 +108,6 @@ def test_a_journal_of_version_1() -> None:
     """A journal in which the outside still had node 0 is read as today's run of the same steps, broker 0 told from clients."""
     again = Lab(brokers=[0, 1], runs=None, topics={"t": [[0, 1]]}).kill(0).run()
     kept = Lab.open(VERSION_1)
-    assert kept.compare(Moment(again.records)).at == len(kept.records) == len(again.records)
+    assert kept.compare(Run(again.records)).at == len(kept.records) == len(again.records)
     assert kept.journal()["what"].tolist() == again.journal()["what"].tolist()
     assert kept.records[0].fields["journal_version"] == journal.JOURNAL_VERSION

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from kcontrol import Lab
-from kcontrol.lab import answers, exercises, predicting
+from kcontrol.lab.exercises import answers, exercises, predictions
 from tests.parts import ROOT
 
 CHAPTERS = {int(path.name[:2]): path for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]-*.ipynb"))}
@@ -27,10 +27,10 @@ def code(path: Path) -> str:
 def test_a_chapter_asks_its_own_questions_and_exercises(chapter: int) -> None:
     """What the registries have for a chapter is what its page asks; from chapter 1 on three exercises of two verbs at least."""
     text = code(CHAPTERS[chapter])
-    questions = {id for id, entry in predicting.predictions().items() if entry["chapter"] == chapter}
+    questions = {id for id, entry in predictions.predictions().items() if entry["chapter"] == chapter}
     tasks = {id: entry for id, entry in exercises.registry().items() if entry["chapter"] == chapter}
-    assert set(re.findall(r'\.predict\("([^"]+)"\)', text)) == questions != set()
-    assert set(re.findall(r'lab\.check\("([^"]+)"', text)) == set(tasks)
+    assert set(re.findall(r'\.predict\("([^"]+)", ', text)) == questions != set()
+    assert set(re.findall(r'exercises\.check\("([^"]+)"', text)) == set(tasks)
     assert chapter == 0 or (len(tasks) >= 3 and len({entry["verb"] for entry in tasks.values()}) >= 2)
 
 
@@ -50,7 +50,7 @@ def test_leaders_pile_up_after_a_rolling_restart(opened: Opened) -> None:
     for release in ("0.8.1", "2.8"):
         lab = opened([4, 1, 2, 3], release=release, topics={"t": [[1, 2, 3], [2, 3, 1], [3, 1, 2]]})
         for broker in (1, 2, 3):
-            lab.term(broker).run().start(broker).run()
+            lab.terminate(broker).run().start(broker).run()
         found[release] = lab.partitions().leader.nunique()
     assert found == {"0.8.1": 1, "2.8": 2}
 
@@ -81,7 +81,7 @@ def test_a_returned_broker_is_told_before_it_is_elected(opened: Opened) -> None:
     """Chapter 8: metadata, then its replicas, then whoever waited for it."""
     lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]], "u": [[2]]})
     lab.kill(2).run().start(2).run()
-    what = list(lab.handled("BrokerChange", 4).what)
+    what = list(lab.tables.handler_steps("BrokerChange", 4).what)
     told, hosts, elected = (
         next(at for at, said in enumerate(what) if part in said)
         for part in ("sends UpdateMetadata to 2 about", "sends LeaderAndIsr to 2", "moves u-0 from Offline to Online")
@@ -92,8 +92,8 @@ def test_a_returned_broker_is_told_before_it_is_elected(opened: Opened) -> None:
 def test_a_bounced_broker_fails_and_starts_in_one_event(opened: Opened) -> None:
     """Chapter 8: its replicas go Offline and then Online, although the ids are the same."""
     lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]]})
-    lab.freeze(4).kill(2).expire(2).start(2).run().thaw(4).run()
-    moves = [said for said in lab.handled("BrokerChange", 4).what if "t-0 on broker 2" in said]
+    lab.freeze(4).kill(2).expire_session(2).start(2).run().resume(4).run()
+    moves = [said for said in lab.tables.handler_steps("BrokerChange", 4).what if "t-0 on broker 2" in said]
     assert ["to Offline" in move for move in moves] == [True, False] and "to Online" in moves[1]
 
 
@@ -101,7 +101,7 @@ def test_the_first_write_of_a_controller(opened: Opened) -> None:
     """Chapter 9: under 2.8 the znode and the epoch are one transaction, under 0.8.1 they are two writes."""
     first = []
     for release, event in (("2.8", "Reelect"), ("0.8.1", "LeaderChange")):
-        steps = opened(3, release=release).kill(1).run().handled(event, 2)
+        steps = opened(3, release=release).kill(1).run().tables.handler_steps(event, 2)
         first.append(steps[steps.kind == "write"].what.iloc[0])
     assert first == ["Broker 2 creates /controller and rewrites /controller_epoch.", "Broker 2 creates /controller."]
 
@@ -109,9 +109,9 @@ def test_the_first_write_of_a_controller(opened: Opened) -> None:
 def test_a_deleted_controller_znode_refreshes_metadata_everywhere(opened: Opened) -> None:
     """Chapter 9: every broker gets UpdateMetadata twice, without partitions and then with all of them; no leader changes."""
     lab = opened(3, topics=ZOMBIE)
-    before, leaders = len(lab.requests()), lab.partitions().leader
-    lab.delete("/controller").run()
-    sent = lab.requests()[before:].query("api == 'UpdateMetadata'")
+    before, leaders = len(lab.tables.requests()), lab.partitions().leader
+    lab.zk.delete("/controller").run()
+    sent = lab.tables.requests()[before:].query("api == 'UpdateMetadata'")
     assert list(sent.receiver) == [1, 2, 3, 1, 2, 3]
     assert list(map(len, sent.partitions)) == [0, 0, 0, 2, 2, 2] and set(sent.outcome) == {"NONE"}
     assert lab.partitions().leader.equals(leaders)
@@ -120,12 +120,12 @@ def test_a_deleted_controller_znode_refreshes_metadata_everywhere(opened: Opened
 def test_a_zombie_whose_session_is_over_resigns(opened: Opened) -> None:
     """Chapter 9: Expire is what it handles first, and it writes nothing before that."""
     lab = opened(3, topics=ZOMBIE)
-    lab.freeze(1).expire(1).run()
+    lab.freeze(1).expire_session(1).run()
     assert lab.brokers().believes_so.tolist() == [True, True, False]
     thawed = len(lab.records)
-    lab.thaw(1).run()
+    lab.resume(1).run()
     mine = [record for record in lab.records[thawed:] if record.id.node == 1 and record.kind in ("begin", "write")]
-    assert mine[0].kind == "begin" and mine[0].plain().fields["event"] == "Expire"
+    assert mine[0].kind == "begin" and mine[0].to_json().fields["event"] == "Expire"
     assert lab.brokers().believes_so.tolist() == [False, True, False]
 
 
@@ -133,16 +133,16 @@ def test_a_zombie_whose_session_is_over_resigns(opened: Opened) -> None:
 def test_the_fence_and_its_absence(opened: Opened, release: str, epochs: list[int]) -> None:
     """Chapter 9: under 2.8 a replaced controller writes nothing any more; under 0.8.1 it still writes what nobody has touched."""
     lab = opened(3, release=release, topics=ZOMBIE).kill(3).run(until="BrokerChange")
-    lab.step().step().step().freeze(1).delete("/controller").run().thaw(1).run()
+    lab.step().step().step().freeze(1).zk.delete("/controller").run().resume(1).run()
     assert lab.partitions().controller_epoch.tolist() == epochs
-    assert any(record.kind == "thrown" for record in lab.records) is (release == "2.8")
+    assert any(record.kind == "exception" for record in lab.records) is (release == "2.8")
 
 
 def test_a_request_of_a_replaced_controller_is_refused(opened: Opened) -> None:
     """Chapter 9: brokers refuse what bears a controller epoch smaller than the largest they have seen."""
     lab = opened(3, topics=ZOMBIE).kill(3).run(until="BrokerChange").step().step().step().step()
-    lab.freeze(1).delete("/controller").run().thaw(1).step(("request", 1, 2))
-    refused = lab.requests().query("sender == 1 and outcome == 'STALE_CONTROLLER_EPOCH'")
+    lab.freeze(1).zk.delete("/controller").run().resume(1).step(("request", 1, 2))
+    refused = lab.tables.requests().query("sender == 1 and outcome == 'STALE_CONTROLLER_EPOCH'")
     assert list(refused.receiver) == [2]
 
 
@@ -154,31 +154,31 @@ HEARING = {"t": [[2, 3, 1], [1, 2, 3]]}
 
 def three_wait(opened: Opened, release: str = "2.8") -> Lab:
     """A death, a client's move and a deletion wait in the queue of controller 1."""
-    lab = opened(3, release=release, topics=HEARING).kill(3).expire(3).step(("deliver", 1)).step(("deliver", 1))
-    return lab.reassign({"t-0": [2, 1]}).delete("/controller").step(("deliver", 1))
+    lab = opened(3, release=release, topics=HEARING).kill(3).expire_session(3).step(("deliver", 1)).step(("deliver", 1))
+    return lab.reassign({"t-0": [2, 1]}).zk.delete("/controller").step(("deliver", 1))
 
 
 def test_two_deaths_are_one_event(opened: Opened) -> None:
     """Chapter 3: the second end of a session finds no watch, and the controller knows of both all the same."""
     lab = opened(5, topics={"t": [[4, 5, 1], [5, 4, 2]]})
-    before = len(lab.heard(1))
-    lab.kill(4).expire(4).kill(5).expire(5).run()
-    assert (lab.heard(1)[before:].event == "BrokerChange").sum() == 1
+    before = len(lab.tables.watch_events(1))
+    lab.kill(4).expire_session(4).kill(5).expire_session(5).run()
+    assert (lab.tables.watch_events(1)[before:].event == "BrokerChange").sum() == 1
     assert lab.partitions().leader.tolist() == [1, 2]
 
 
 def test_the_winner_knows_before_the_watch_tells(opened: Opened) -> None:
     """Chapter 3: the event about one's own `/controller` is begun after the takeover is over, and writes nothing."""
     lab = opened(2, start=False).start(1).run()
-    assert lab.heard(1).event.tolist()[:3] == ["Startup", "ReplicaLeaderElection", "ControllerChange"]
-    assert set(lab.handled("ControllerChange", 1).kind) == {"read"}
+    assert lab.tables.watch_events(1).event.tolist()[:3] == ["Startup", "ReplicaLeaderElection", "ControllerChange"]
+    assert set(lab.tables.handler_steps("ControllerChange", 1).kind) == {"read"}
 
 
 @pytest.mark.parametrize(("release", "active", "leader"), [("0.8.1", 1, 3), ("0.10.2", None, 2), ("1.0", 3, 2), ("2.8", 3, 2)])
 def test_a_forged_name(opened: Opened, release: str, active: int | None, leader: int) -> None:
     """Chapter 3: under 0.8.1 the old controller works on; under 0.10.2 nobody does, and nobody counts; later broker 3 counts."""
-    lab = opened(3, release=release, topics=HEARING).set("/controller", NAMED).run().kill(2).run()
-    counts = lab.statistics().xs("Value", level="attribute")[[1, 3]].loc["ActiveControllerCount"]
+    lab = opened(3, release=release, topics=HEARING).zk.set("/controller", NAMED).run().kill(2).run()
+    counts = lab.tables.metrics().xs("Value", level="attribute")[[1, 3]].loc["ActiveControllerCount"]
     assert counts.to_dict() == {1: float(active == 1), 3: float(active == 3)}
     assert lab.partitions().leader["t-0"] == leader
 
@@ -186,17 +186,21 @@ def test_a_forged_name(opened: Opened, release: str, active: int | None, leader:
 def test_the_end_waits_in_line(opened: Opened) -> None:
     """Chapter 3: death, move, deletion are handled in the order in which they came."""
     lab = three_wait(opened)
-    ids = lab.heard(1).index[-3:]
+    ids = lab.tables.watch_events(1).index[-3:]
     begun = [record.cause for record in lab.run().records if record.kind == "begin"]
     at = [begun.index(record.id) for record in lab.records if str(record.id) in set(ids)]
-    assert at == sorted(at) and lab.heard(1).loc[ids].event.tolist() == ["BrokerChange", "ApiPartitionReassignment", "Reelect"]
+    assert at == sorted(at) and lab.tables.watch_events(1).loc[ids].event.tolist() == [
+        "BrokerChange",
+        "ApiPartitionReassignment",
+        "Reelect",
+    ]
 
 
 @pytest.mark.parametrize(("release", "error"), [("2.8", "NOT_CONTROLLER"), ("2.4", None)])
 def test_who_is_told_that_he_was_thrown_out(opened: Opened, release: str, error: str | None) -> None:
     """Chapter 3: all three are preempted; the client is told under 2.8 and not under 2.4."""
-    lab = three_wait(opened, release).expire(1).step(("renew", 1))
-    assert lab.heard(1).became.tolist()[-4:] == ["preempted"] * 3 + ["waits"]
+    lab = three_wait(opened, release).expire_session(1).step(("renew", 1))
+    assert lab.tables.watch_events(1).became.tolist()[-4:] == ["preempted"] * 3 + ["waits"]
     body = next(record.fields["body"] for record in reversed(lab.records) if record.kind == "respond")
     assert (body and body["error"]) == error
 
@@ -204,7 +208,7 @@ def test_who_is_told_that_he_was_thrown_out(opened: Opened, release: str, error:
 @pytest.mark.parametrize(("release", "leader"), [("0.8.1", 2), ("2.8", 1)])
 def test_an_expired_session_moves_leaders_in_the_old_design(opened: Opened, release: str, leader: int) -> None:
     """Chapter 3: whoever takes over before it is registered gives away what it leads itself."""
-    assert opened(3, release=release, topics=HEARING).expire(1).run().partitions().leader["t-1"] == leader
+    assert opened(3, release=release, topics=HEARING).expire_session(1).run().partitions().leader["t-1"] == leader
 
 
 # ---------------------------------------------------------------- chapter 10
@@ -223,28 +227,28 @@ def test_a_move_goes_on_after_every_crash(opened: Opened, release: str) -> None:
     """Chapter 10: whichever of its writes the controller survives, t-0 ends on 4, 5 and 6; after the last one old logs stay."""
     lab = moved(opened, release)
     logs = []
-    for write in lab.stored("t-0").index[2:]:
-        after = lab.fork(at=write).kill(9).run()
+    for write in lab.tables.partition_history("t-0").index[2:]:
+        after = lab.branch(at=write).kill(9).run()
         row = after.partitions().loc["t-0"]
         assert (row.leader, row.replicas, sorted(row.isr)) == (4, [4, 5, 6], [4, 5, 6])
-        logs.append(after.log("t-0").index.tolist())
+        logs.append(after.tables.replica_log("t-0").index.tolist())
     assert len(logs) == 10 and all(kept == [4, 5, 6] for kept in logs[:-1]) and logs[-1] == [1, 2, 3, 4, 5, 6]
 
 
 def test_an_assignment_written_too_early_forgets_the_old_replicas(opened: Opened) -> None:
     """Chapter 10: with the target in the topic znode before anybody is let go, the next 0.8.1 controller lets nobody go."""
     lab = moved(opened, "0.8.1")
-    writes = lab.stored("t-0")
-    early = lab.fork(at=writes.index[writes["isr"].map(len) == 6][0])
-    early.kill(9).set("/brokers/topics/t", '{"version":1,"partitions":{"0":[4,5,6]}}').run()
+    writes = lab.tables.partition_history("t-0")
+    early = lab.branch(at=writes.index[writes["isr"].map(len) == 6][0])
+    early.kill(9).zk.set("/brokers/topics/t", '{"version":1,"partitions":{"0":[4,5,6]}}').run()
     row = early.partitions().loc["t-0"]
     assert (row.leader, row["isr"], row.replicas) == (1, [1, 2, 3, 4, 5, 6], [4, 5, 6])
-    assert "/admin/reassign_partitions" not in early.znodes().index
+    assert "/admin/reassign_partitions" not in early.tables.znodes().index
 
 
 def test_a_move_begins_with_who_comes_and_who_goes(opened: Opened) -> None:
     """Chapter 10: the first write that 2.8 makes for a move is the topic znode: all replicas, and who is added and removed."""
-    writes = moved(opened, "2.8").stored("t-0")
+    writes = moved(opened, "2.8").tables.partition_history("t-0")
     first = writes.iloc[2]
     assert (first.replicas, first.adding, first.removing) == ([4, 5, 6, 1, 2, 3], [4, 5, 6], [1, 2, 3])
     assert first[["leader", "isr", "leader_epoch"]].equals(writes.iloc[1][["leader", "isr", "leader_epoch"]])
@@ -255,7 +259,9 @@ def test_a_cancellation_shrinks_the_assignment_first(opened: Opened) -> None:
     lab = opened([9, 1, 2, 5, 6], seed=10, topics={"t": [[1, 2]]})
     lab.freeze(6).reassign({"t-0": [5, 6]}).run().reassign({"t-0": None}).run()
     assert lab.partitions().loc["t-0", ["isr", "replicas"]].tolist() == [[1, 2], [1, 2]]
-    left = [lab.fork(at=write).kill(9).run().partitions()["isr"]["t-0"] for write in lab.stored("t-0").index[5:]]
+    left = [
+        lab.branch(at=write).kill(9).run().partitions()["isr"]["t-0"] for write in lab.tables.partition_history("t-0").index[5:]
+    ]
     assert left == [[1, 2, 5], [1, 2], [1, 2]]
 
 
@@ -285,15 +291,15 @@ def test_a_half_dead_topic(opened: Opened) -> None:
     lab = opened(3, topics=DOOMED).kill(3).run().delete_topic("t").run()
     moves = lab.journal("change").query("subject == 't-0@3'").target.tolist()
     assert moves[-2:] == ["ReplicaDeletionIneligible", "OfflineReplica"]
-    assert "/brokers/topics/t" in lab.start(2 + 2).run().znodes().index  # somebody else's start changes nothing
-    assert "/brokers/topics/t" not in lab.start(3).run().znodes().index
+    assert "/brokers/topics/t" in lab.start(2 + 2).run().tables.znodes().index  # somebody else's start changes nothing
+    assert "/brokers/topics/t" not in lab.start(3).run().tables.znodes().index
 
 
 def test_silence_has_no_deadline(opened: Opened) -> None:
     """Chapter 11: a silent replica stays in DeletionStarted whoever restarts; the end of its session fails it."""
     lab = opened(3, topics=DOOMED).freeze(3).delete_topic("t").run()
     lab.kill(2).run().start(2).run()
-    assert lab.deletions().state.filter(like="@3").unique().tolist() == ["ReplicaDeletionStarted"]
+    assert lab.tables.deletions().state.filter(like="@3").unique().tolist() == ["ReplicaDeletionStarted"]
     lab.kill(3).run()
     moved = lab.journal("change").query("subject == 't-0@3'").target.tolist()
     assert moved[-3:] == ["ReplicaDeletionStarted", "ReplicaDeletionIneligible", "OfflineReplica"]
@@ -303,7 +309,7 @@ def test_silence_has_no_deadline(opened: Opened) -> None:
 def test_a_request_where_deletion_is_off(opened: Opened, release: str, requested: bool) -> None:
     """Chapter 11: nobody hears it in 0.8.1, and it stays; 2.8 takes it out. The topic stays Online in both."""
     lab = opened(3, release=release, config={"delete.topic.enable": False}, topics=DOOMED).delete_topic("t").run()
-    assert ("/admin/delete_topics/t" in lab.znodes().index) == requested
+    assert ("/admin/delete_topics/t" in lab.tables.znodes().index) == requested
     assert set(lab.partitions().state) == {"OnlinePartition"}
 
 
@@ -311,26 +317,26 @@ def test_a_request_where_deletion_is_off(opened: Opened, release: str, requested
 def test_a_reassignment_halts_in_0_8_1_alone(opened: Opened, release: str, halts: bool) -> None:
     """Chapter 11: the topic is ineligible and untouched, or it is deleted but for the broker that stands still."""
     lab = opened(4, release=release, config={"delete.topic.enable": True}, topics=DOOMED).freeze(4)
-    found = lab.reassign({"t-0": [2, 4]}).run().delete_topic("t").run().deletions()
+    found = lab.reassign({"t-0": [2, 4]}).run().delete_topic("t").run().tables.deletions()
     assert found.ineligible.all() == halts
     assert ("ReplicaDeletionSuccessful" in set(found.state)) != halts
-    assert len(lab.thaw(4).run().deletions()) == 0
+    assert len(lab.resume(4).run().tables.deletions()) == 0
 
 
 def test_what_is_forgotten_by_hand_comes_back(opened: Opened) -> None:
     """Chapter 11: a broker that was dead brings its copy back, and a topic of the same name has the old record in it."""
     lab = opened(3, release="0.8.1", config={"delete.topic.enable": True}, data=True, topics={"t": [[2, 3]]})
     lab.produce("t-0", "old").run().kill(3).run().delete_topic("t").run()
-    for path in sorted(lab.znodes().filter(regex="topics/t(/|$)", axis=0).index, reverse=True):
-        lab.delete(path)
-    lab.delete("/controller").run().start(3).run().create_topic("t", [[3, 2]]).run()
-    assert list(lab.read("t-0").value) == ["old"]
+    for path in sorted(lab.tables.znodes().filter(regex="topics/t(/|$)", axis=0).index, reverse=True):
+        lab.zk.delete(path)
+    lab.zk.delete("/controller").run().start(3).run().create_topic("t", [[3, 2]]).run()
+    assert list(lab.tables.consumer_records("t-0").value) == ["old"]
 
 
 def test_where_all_are_dead_nobody_looks_again(opened: Opened) -> None:
     """Chapter 11: with no answer to come, the replicas stay in DeletionIneligible."""
     lab = opened(3, topics=DOOMED).kill(2).run().kill(3).run().delete_topic("t").run()
-    assert set(lab.deletions().state) == {"ReplicaDeletionIneligible"}
+    assert set(lab.tables.deletions().state) == {"ReplicaDeletionIneligible"}
 
 
 @pytest.mark.parametrize("halt", [("kill", 3), ("fail_log_dir", 3, "t-0"), ("freeze", 3)])
@@ -338,7 +344,7 @@ def test_the_rule_of_the_exercise_is_that_of_the_controller(opened: Opened, halt
     """Chapter 11: where a halted deletion has come to rest, nothing is due by the solution of `resume-or-wait`."""
     due = answers.shipped(exercises.registry()["resume-or-wait"], "solution")
     lab = opened(3, topics={"t": [[2, 3]]}).step(halt)
-    found = (lab if halt[0] == "freeze" else lab.run()).delete_topic("t").run().deletions()
+    found = (lab if halt[0] == "freeze" else lab.run()).delete_topic("t").run().tables.deletions()
     states = found.state.str.removeprefix("ReplicaDeletion").str.removesuffix("Replica").tolist()
     assert len(states) == 2 and due(states, bool(found.ineligible.all())) == []
 
@@ -361,37 +367,37 @@ def test_the_exercise_retires_as_the_controller_does(
     lab = opened([5, 1, 2, 3], topics={"t": [topic]})
     for act in before:
         lab.step(act).run()
-    stored, sent, made = lab.partitions().loc["t-0"], len(lab.requests()), len(lab.journal("change"))
+    stored, sent, made = lab.partitions().loc["t-0"], len(lab.tables.requests()), len(lab.journal("change"))
     lab.step(gone).run()
     moves = lab.journal("change").iloc[made:].query("subject == 't-0@3' and target == 'OfflineReplica'")
     leader, isr, told = retire(3, topic, stored.leader, stored.isr)
-    value = moves.value.iloc[0]
-    assert (value["leader"], list(value["isr"])) == (leader, isr)
-    orders = lab.requests().iloc[sent:].query("api == 'LeaderAndIsr'")
+    leadership = moves.leadership.iloc[0]
+    assert (leadership["leader"], list(leadership["isr"])) == (leader, isr)
+    orders = lab.tables.requests().iloc[sent:].query("api == 'LeaderAndIsr'")
     assert set(orders.receiver) == set(lab.brokers().query("alive").index) & set(told)
 
 
 def test_what_was_erased_is_told_to_lead_again(opened: Opened) -> None:
     """Chapter 7: after a failover a broker that has deleted its copy hears LeaderAndIsr, and has to delete it again."""
     lab = opened([5, 1, 2, 3], topics={"t": [[1, 2, 3]]}).freeze(3).delete_topic("t").run()
-    assert lab.replicas().state["t-0@2"] == "ReplicaDeletionSuccessful"
+    assert lab.tables.replicas().state["t-0@2"] == "ReplicaDeletionSuccessful"
     lab.kill(5).run()
-    heard = lab.requests().query("receiver == 2 and sender == 1")
+    heard = lab.tables.requests().query("receiver == 2 and sender == 1")
     assert heard.api.tolist() == ["UpdateMetadata", "LeaderAndIsr", *["UpdateMetadata"] * 2, *["StopReplica"] * 2]
-    assert lab.replicas().state["t-0@2"] == "ReplicaDeletionSuccessful"
+    assert lab.tables.replicas().state["t-0@2"] == "ReplicaDeletionSuccessful"
 
 
 def test_online_is_not_alive(opened: Opened) -> None:
     """Chapter 7: the replica of a topic that is created while its broker is dead is Online, and nobody leads it."""
     lab = opened(3).kill(3).run().create_topic("u", [[3]]).run()
-    assert lab.replicas().loc["u-0@3", ["state", "alive"]].tolist() == ["OnlineReplica", False]
+    assert lab.tables.replicas().loc["u-0@3", ["state", "alive"]].tolist() == ["OnlineReplica", False]
     lab.start(3).run()
     assert lab.journal("change").query("subject == 'u-0@3'").rule.tolist()[-1] == "nobody leads it"
 
 
 def test_a_broker_that_leaves_refuses_to_stop(opened: Opened) -> None:
     """Chapter 7: in 2.8 both orders carry the leader epoch that the broker has. Source: ReplicaManager.stopReplicas (2.8)."""
-    found = opened([5, 1, 2, 3], topics={"t": [[1, 2, 3]]}).term(3).run().requests().query("api == 'StopReplica'")
+    found = opened([5, 1, 2, 3], topics={"t": [[1, 2, 3]]}).terminate(3).run().tables.requests().query("api == 'StopReplica'")
     assert found.outcome.tolist() == ["FENCED_LEADER_EPOCH"] * 2
 
 
@@ -401,35 +407,41 @@ ORDER = "LeaderAndIsrRequest"
 
 def told_3(lab: Lab) -> list[str]:
     """What broker 3 has answered to the two requests of the first batch after the death of broker 2."""
-    found: list[str] = lab.requests().query("sender == 4 and receiver == 3").outcome.tolist()[-4:-2]
+    found: list[str] = lab.tables.requests().query("sender == 4 and receiver == 3").outcome.tolist()[-4:-2]
     return found
 
 
 def test_a_decision_that_nobody_was_told_is_told_by_the_next(opened: Opened) -> None:
     """Chapter 6: a controller dies between write and send; the next one tells what is written, and decides nothing again."""
     lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=lambda lab: lab.partitions().leader["t-1"] == 3).kill(4)
-    assert lab.told("t-1").leader.to_dict() == {"ZooKeeper": 3, "1 hosts": 2, "1 metadata": 2, "3 hosts": 2, "3 metadata": 2}
-    found = lab.run().told("t-1")
+    assert lab.tables.leadership_views("t-1").leader.to_dict() == {
+        "ZooKeeper": 3,
+        "1 hosts": 2,
+        "1 metadata": 2,
+        "3 hosts": 2,
+        "3 metadata": 2,
+    }
+    found = lab.run().tables.leadership_views("t-1")
     assert set(found.leader) == {3} and set(found.leader_epoch) == {1} and found.controller_epoch["ZooKeeper"] == 1
 
 
 def test_an_order_that_is_heard_twice(opened: Opened) -> None:
     """Chapter 6: the second time the leader epoch is no newer, and the broker has obeyed the first."""
-    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).duplicate(4, 3).run()
+    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).network.duplicate(4, 3).run()
     assert told_3(lab) == ["STALE_CONTROLLER_EPOCH", "NONE"]
-    assert lab.told("t-1").leader["3 hosts"] == 3
+    assert lab.tables.leadership_views("t-1").leader["3 hosts"] == 3
 
 
 def test_an_order_of_a_controller_that_was_replaced(opened: Opened) -> None:
     """Chapter 6: refused as a whole, once the receiver has heard of the next controller epoch."""
-    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).freeze(4).expire(4).run().thaw(4).run()
+    lab = opened([4, 1, 2, 3], topics=TWO).kill(2).run(until=ORDER).freeze(4).expire_session(4).run().resume(4).run()
     assert told_3(lab) == ["STALE_CONTROLLER_EPOCH", "STALE_CONTROLLER_EPOCH"]
 
 
 @pytest.mark.parametrize(("release", "answer"), [("1.1", "NONE"), ("2.8", "STALE_BROKER_EPOCH")])
 def test_an_order_for_an_earlier_life(opened: Opened, release: str, answer: str) -> None:
     """Chapter 6: since 2.2 a request names the registration that it is meant for. Source: KafkaApis.isBrokerEpochStale (2.8)."""
-    lab = opened([4, 1, 2, 3], topics=TWO, release=release).kill(2).run(until=ORDER).kill(3).expire(3).start(3)
+    lab = opened([4, 1, 2, 3], topics=TWO, release=release).kill(2).run(until=ORDER).kill(3).expire_session(3).start(3)
     while own := [a for a in lab.actions() if a[0] in ("advance", "begin", "deliver") and a[1] == 3]:
         lab.step(own[0])
     assert told_3(lab.step(("request", 4, 3)))[0] == answer
@@ -437,6 +449,10 @@ def test_an_order_for_an_earlier_life(opened: Opened, release: str, answer: str)
 
 def test_a_new_broker_is_told_what_is_outdated_and_nobody_decides_by_it(opened: Opened) -> None:
     """Chapter 6: in 0.8.1 the controller's ISR is old, what it tells is old, and the election reads the znode."""
-    lab = opened([4, 1, 2, 3], topics=TWO, release="0.8.1").freeze(3).shrink("t-0", 3).run().start(5).run()
-    assert lab.told("t-0").isr[["ZooKeeper", "4 controls", "5 metadata"]].tolist() == [[1, 2], [1, 2, 3], [1, 2, 3]]
-    assert lab.kill(1).run().told("t-0").isr[["ZooKeeper", "4 controls", "5 metadata"]].tolist() == [[2]] * 3
+    lab = opened([4, 1, 2, 3], topics=TWO, release="0.8.1").freeze(3).shrink_isr("t-0", 3).run().start(5).run()
+    assert lab.tables.leadership_views("t-0").isr[["ZooKeeper", "4 controls", "5 metadata"]].tolist() == [
+        [1, 2],
+        [1, 2, 3],
+        [1, 2, 3],
+    ]
+    assert lab.kill(1).run().tables.leadership_views("t-0").isr[["ZooKeeper", "4 controls", "5 metadata"]].tolist() == [[2]] * 3

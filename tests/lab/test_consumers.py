@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from kcontrol.core.errors import UserError
+from kcontrol.journal.journal import to_json
 from kcontrol.lab.lab import Lab
-from kcontrol.lab.moment import Moment
-from kcontrol.runtime.journal import plain
-from kcontrol.views.twin import write_html
+from kcontrol.lab.run import Run
+from kcontrol.views.html_page import write_html
 from tests.views.support import group_story
 
 RELEASES = ("0.9", "2.8")
-TABLES = ("partitions", "brokers", "znodes", "watches", "controllers", "requests", "replicas", "statistics")
+TABLES = ("partitions", "brokers", "znodes", "watches", "controllers", "requests", "replicas", "metrics")
 
 
-def stages(release: str) -> list[Moment]:
+def stages(release: str) -> list[Run]:
     """Return the run after each change of the group's state, after the last commit, and at its end."""
-    run = Moment(group_story(release).journal.records)
+    run = Run(group_story(release).journal.records)
     ends = [index for index, record in enumerate(run.records) if record.kind in ("group", "offsets_append")]
     return [run.rewind(index) for index in ends] + [run]
 
@@ -31,9 +32,9 @@ def test_every_table_at_every_stage(release: str) -> None:
         assert len(moment.journal()) == len(moment.journal(words="kafka")) == len(moment.records)
         for kind in {record.kind for record in moment.records}:
             assert len(moment.journal(kind)) == sum(record.kind == kind for record in moment.records)
-        assert not any(getattr(moment, name)().empty for name in TABLES)
-    states = {state for moment in stages(release) for state in moment.members()["state"]}
-    assert states >= {"CompletingRebalance", "Stable"}
+        assert not any(getattr(moment.tables if hasattr(moment.tables, name) else moment, name)().empty for name in TABLES)
+    states = {state for moment in stages(release) for state in moment.tables.members()["state"]}
+    assert states >= {"AwaitingSync" if release == "0.9" else "CompletingRebalance", "Stable"}
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -61,7 +62,7 @@ def test_kept_and_read_again(release: str, tmp_path: Path) -> None:
     run = stages(release)[-1]
     run.save(tmp_path / "run.jsonl")
     again = Lab.open(tmp_path / "run.jsonl")
-    assert plain(again.state) == plain(run.state)
+    assert to_json(again.state) == to_json(run.state)
     assert again.journal().equals(run.journal())
     assert run.compare(again).at == len(run.records)
 
@@ -70,9 +71,21 @@ def test_a_lab_with_consumers(opened: Callable[..., Lab]) -> None:
     """A lab shows a group as soon as it is Stable, draws the picture, and branches and compares."""
     lab = opened(consumers={"anna": "billing", "bert": "billing"}, topics={"t": [[1, 2]], "__consumer_offsets": [[1, 2, 3]]})
     before = lab.branch("before")
-    lab.consumer("anna", "join").run().consumer("anna", "join").run().fire(1, "join billing").run()
-    lab.consumer("anna", "sync").run()
-    assert lab.members()["state"].tolist() == ["Stable"]
+    lab.group.join("anna").run().group.join("anna").run().timers.fire(1, "join billing").run()
+    lab.group.sync("anna").run()
+    assert lab.tables.members()["state"].tolist() == ["Stable"]
     assert len(lab.journal()) == len(lab.records)
     assert lab._repr_mimebundle_()[0]["image/svg+xml"].startswith("<svg")
-    assert lab.compare("main", "before")._repr_html_() and before.members().empty
+    assert lab.compare("main", "before")._repr_html_() and before.tables.members().empty
+
+
+def test_what_is_at_rest_for_the_lab_is_at_rest_for_the_viewer(opened: Callable[..., Lab]) -> None:
+    """Where only timers of consumer groups are left, `step` and the viewer's Step both say that the cluster is quiet."""
+    lab = opened(brokers=1, topics={"__consumer_offsets": [[1]]}, consumers={"a": "g"})
+    lab.group.join("a").run()
+    viewer, before = lab.viewer, len(lab.records)
+    assert [sort for action, _, sort in viewer.actions if action[0] == "fire"] == ["fault", "fault"]
+    for step in (lab.step, viewer.click_step):
+        with pytest.raises(UserError, match="The cluster is quiet"):
+            step()
+    assert len(lab.records) == before

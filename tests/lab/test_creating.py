@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kcontrol import Lab, topics
-from kcontrol.errors import UserError
+from kcontrol import Lab
+from kcontrol.core import topic_tool
+from kcontrol.core.errors import UserError
 from tests.lab.support import refusal
 
 # (brokers 1 to n, partitions, replication factor, fixedStartIndex): what Kafka 2.8.2's own class answers.
@@ -33,7 +34,7 @@ def test_placement_is_that_of_kafkas_class(case: tuple[int, int, int, int]) -> N
     `new BrokerMetadata(id, Option.apply(null))` for the ids from 1 on. A fixed start index is the start and the shift.
     """
     brokers, partitions, factor, start = case
-    found = topics.assign_replicas(range(1, brokers + 1), partitions, factor, start, start)
+    found = topic_tool.assign_replicas(range(1, brokers + 1), partitions, factor, start, start)
     assert [list(replicas) for replicas in found] == PLACED[case]
 
 
@@ -67,9 +68,9 @@ def test_only_registered_brokers_get_replicas(opened: Callable[..., Lab]) -> Non
 def test_the_run_can_be_played_again(opened: Callable[..., Lab]) -> None:
     """What was drawn is part of the act: a run with a counted topic that has settings is played again as it was."""
     lab = opened(3, data=True).create_topic("x", partitions=2, config={"min.insync.replicas": 2}).run()
-    assert "broken" not in set(lab.check_invariants().outcome)
-    again = lab.fork(at=len(lab.records) - 1)
-    assert again.partitions().equals(lab.partitions()) and again.znodes().equals(lab.znodes())
+    assert "broken" not in set(lab.tables.invariant_checks().outcome)
+    again = lab.branch(at=len(lab.records) - 1)
+    assert again.partitions().equals(lab.partitions()) and again.tables.znodes().equals(lab.tables.znodes())
 
 
 REFUSED: list[tuple[dict[str, object], str]] = [
@@ -77,13 +78,13 @@ REFUSED: list[tuple[dict[str, object], str]] = [
     ({"partitions": 2.5}, "from 1 on, not 2.5"),
     ({"partitions": True}, "from 1 on, not True"),
     ({"partitions": 3, "replication_factor": 0}, "from 1 on, not 0 (Kafka's InvalidReplicationFactorException)"),
-    ({"partitions": 3, "replication_factor": 4}, "which is 3 (Kafka's InvalidReplicationFactorException)"),
-    ({"partitions": 3, "assignment": [[1]]}, "both a count and a list"),
+    ({"partitions": 3, "replication_factor": 4}, "registered brokers, 3 (Kafka's InvalidReplicationFactorException)"),
+    ({"partitions": 3, "assignment": [[1]]}, "both numbers and a list"),
     ({}, "partitions=3, replication_factor=2"),
     ({"assignment": [[1]], "config": {"min.insync.replicas": 0}}, "0 is no value of min.insync.replicas"),
     ({"assignment": [[1]], "config": {"min.insync.replicas": "two"}}, "whole numbers from 1"),
     ({"assignment": [[1]], "config": {"retention.ms": 1}}, "unclean.leader.election.enable, min.insync.replicas"),
-    ({"assignment": [[1]], "config": 5}, "5 holds no settings"),
+    ({"assignment": [[1]], "config": 5}, "config cannot be 5"),
 ]  # fmt: skip
 
 
@@ -133,11 +134,11 @@ def test_the_longest_name_depends_on_the_release(opened: Callable[..., Lab]) -> 
 
     Source: Topic.validate (0.9.0.1, 0.10.0.0; KAFKA-3219), AdminUtils (0.8.2.2, 0.9.0.0).
     """
-    assert topics.check_name("a" * 255, (), "0.9") == "a" * 255
-    assert topics.check_name("a_b", ["a.b"], "0.8.2") == "a_b"
+    assert topic_tool.check_name("a" * 255, (), "0.9") == "a" * 255
+    assert topic_tool.check_name("a_b", ["a.b"], "0.8.2") == "a_b"
     for name, others, release in (("a" * 256, (), "0.9"), ("a" * 250, (), "0.10.2"), ("a_b", ["a.b"], "0.9")):
-        with pytest.raises(topics.Refused):
-            topics.check_name(name, others, release)
+        with pytest.raises(topic_tool.TopicRefused):
+            topic_tool.check_name(name, others, release)
 
 
 # ---------------------------------------------------------------- altering
@@ -148,9 +149,9 @@ def test_altering_keeps_the_other_settings(opened: Callable[..., Lab]) -> None:
     lab = opened(1, runs=None).create_topic("x", [[1]], config={"min.insync.replicas": 2, "unclean.leader.election.enable": True})
     lab.run().alter_topic("x", {"min.insync.replicas": 1}).run()
     stored = '{"version":1,"config":{"min.insync.replicas":"1","unclean.leader.election.enable":"true"}}'
-    assert lab.znodes().text["/config/topics/x"] == stored
+    assert lab.tables.znodes().text["/config/topics/x"] == stored
     lab.alter_topic("x", {"min.insync.replicas": None}).run()
-    assert lab.znodes().text["/config/topics/x"] == '{"version":1,"config":{"unclean.leader.election.enable":"true"}}'
+    assert lab.tables.znodes().text["/config/topics/x"] == '{"version":1,"config":{"unclean.leader.election.enable":"true"}}'
 
 
 @pytest.mark.parametrize(
@@ -168,4 +169,4 @@ def test_the_tool_notifies_brokers(opened: Callable[..., Lab], release: str, not
     ConfigEntityChangeNotificationZNode (2.8.2).
     """
     lab = opened(1, release=release, runs=None, topics={"x": [[1]]}).alter_topic("x", {"min.insync.replicas": 1})
-    assert lab.znodes().text["/config/changes/config_change_0000000000"] == notice
+    assert lab.tables.znodes().text["/config/changes/config_change_0000000000"] == notice

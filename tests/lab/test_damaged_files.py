@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab
-from kcontrol.errors import UserError
-from kcontrol.lab import outline
-from kcontrol.lab.moment import Moment
-from kcontrol.views import picture
+from kcontrol.core.errors import UserError
+from kcontrol.lab import text_report
+from kcontrol.lab.run import Run
+from kcontrol.views import still_picture
 from tests.lab.support import refusal
 from tests.recordings.support import in_project
 
-TABLES = ("partitions", "replicas", "brokers", "znodes", "watches", "controllers", "requests", "statistics", "journal")
+TABLES = ("partitions", "replicas", "brokers", "znodes", "watches", "controllers", "requests", "metrics", "journal")
 OTHERS: tuple[Any, ...] = (None, True, -1, 10**29, 1.5, "x", "", [], [1], {}, {"x": 1}, "\x00")
 SEEDS = int(os.environ.get("KCONTROL_DAMAGED_FILES", "25"))  # of each kind of damage
 
@@ -118,7 +118,7 @@ def within(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from within(value[key])
 
 
-def opened(path: Path) -> Moment | str:
+def opened(path: Path) -> Run | str:
     """Return the run in a file, or the sentence with which the file is refused."""
     try:
         return Lab.open(path)
@@ -132,12 +132,12 @@ def look(path: Path) -> bool:
     if isinstance(found, str):
         assert (str(path) in found or "The recording leader-killed " in found) and "\n" not in found
         return False
-    is_recorded = found.records[0].fields["world"] == "recorded"  # its statistics are refused
+    is_recorded = found.records[0].fields["world"] == "recorded"  # its metrics are refused
     for name in TABLES:
-        if name != "statistics" or not is_recorded:
-            getattr(found, name)()
-    outline.told(found)
-    picture.svg(found.state, found.records[0].fields["brokers"])
+        if name != "metrics" or not is_recorded:
+            getattr(found.tables if hasattr(found.tables, name) else found, name)()
+    text_report.report(found)
+    still_picture.svg(found.state, found.records[0].fields["brokers"])
     return True
 
 
@@ -210,8 +210,8 @@ def test_the_journal_of_a_lab_is_whole_after_every_act(tmp_path: Path, capsys: p
     lab = Lab(runs=tmp_path)
     for act in (lambda: lab, lambda: lab.kill(1), lambda: lab.run()):
         act()
-        assert lab.path is not None
-        assert len(Lab.open(lab.path).records) == len(lab.records)
+        assert lab._file.path is not None
+        assert len(Lab.open(lab._file.path).records) == len(lab.records)
     assert capsys.readouterr().err == ""
 
 

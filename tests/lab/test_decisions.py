@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from kcontrol import Lab
-from kcontrol.lab import decisions
+from kcontrol.lab import first_decision
 from tests.recordings.support import in_project
 from tests.views.support import NASTY
 
@@ -38,7 +38,7 @@ def test_runs_are_called_by_the_settings_that_differ() -> None:
 
     assert names(config=UNCLEAN) == ("defaults of 2.8", "unclean.leader.election.enable=true")
     assert names(seed=9) == ("seed 7", "seed 9")
-    assert names(replace={"election.offline": lambda assignment, isr, live: None})[1] == "own election.offline"
+    assert names(strategies={"offline": lambda assignment, isr, live: None})[1] == "own election offline"
     assert names() == ("the first run", "the second run")
 
 
@@ -55,7 +55,10 @@ def test_the_first_decision_of_0_8_1_and_2_8_that_differs() -> None:
     assert found.decision is not None
     assert found.decision.partition == "t-0"
     leaders = [decision.outcome[0] for decision in found.decision.decisions if decision]
-    real = [Lab.open(in_project(f"{release}", "isr-order")).stored("t-0").leader.iloc[-1] for release in ("0.8.1.1", "2.8.2")]
+    real = [
+        Lab.open(in_project(f"{release}", "isr-order")).tables.partition_history("t-0").leader.iloc[-1]
+        for release in ("0.8.1.1", "2.8.2")
+    ]
     assert leaders == real == [3, 2]
     assert "PartitionLeaderSelector.scala" in found.decided.loc["0.8.1", "source"]
     assert "PartitionStateMachine.scala" in found.decided.loc["2.8", "source"]
@@ -87,7 +90,7 @@ def test_a_refused_election_is_a_decision() -> None:
     found = runs[0].compare(runs[1])
     assert found.decision is not None
     outcomes = [decision.outcome for decision in found.decision.decisions if decision]
-    assert outcomes[0] == decisions.NO_LEADER
+    assert outcomes[0] == first_decision.NO_LEADER
     assert outcomes[1][0] == 3
     assert "no leader can be elected" in found.decided["decision"].iloc[0]
 
@@ -136,7 +139,7 @@ def test_layout_is_folded_away_and_whole() -> None:
     assert "t-0" in page.shown
     assert "/config" not in page.shown
     assert "/consumers" not in page.shown
-    znodes = other.znodes()
+    znodes = other.tables.znodes()
     for path in one.compare(other).differences["znodes"]:
         assert path in page.folded
         if path in znodes.index and path != "/controller":

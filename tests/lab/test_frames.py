@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from kcontrol import Lab
-from kcontrol.lab.frames import breakable
+from kcontrol.lab.support.table_display import breakable
+from kcontrol.lab.tables.run_tables import LabTables
 
 LONGEST_PIECE = 28  # characters that stay together: a topic id in JSON is the longest
 
@@ -34,12 +36,22 @@ def test_a_name_breaks_between_its_words(text: str, pieces: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "table",
-    [Lab.partitions, Lab.brokers, Lab.requests, Lab.handlers, Lab.heard, Lab.statistics, Lab.znodes, Lab.config, Lab.journal],
+    [
+        Lab.partitions,
+        Lab.brokers,
+        LabTables.requests,
+        LabTables.event_handlers,
+        LabTables.watch_events,
+        LabTables.metrics,
+        LabTables.znodes,
+        LabTables.config,
+        Lab.journal,
+    ],
     ids=lambda method: method.__name__,
 )
-def test_no_text_is_cut_and_no_piece_is_long(lab: Lab, table: Callable[[Lab], pd.DataFrame]) -> None:
+def test_no_text_is_cut_and_no_piece_is_long(lab: Lab, table: Callable[[Any], pd.DataFrame]) -> None:
     """Each cell holds its whole text, and no piece of a text or name that stays together is long."""
-    shown = table(lab)
+    shown = table(lab.tables if hasattr(LabTables, table.__name__) else lab)
     cells = re.findall(r"<t[hd][^>]*>([^<]*(?:<wbr>[^<]*)*)</t[hd]>", shown._repr_html_())
     assert not any(cell.endswith("...") for cell in cells if len(cell) > len("..."))
     assert len(max((piece for cell in cells for piece in re.split(r"<wbr>| ", cell)), key=len)) <= LONGEST_PIECE
@@ -52,6 +64,6 @@ def test_a_part_of_a_table_is_shown_as_the_table_is(lab: Lab) -> None:
 
 def test_text_from_outside_stays_text(lab: Lab) -> None:
     """Markup in a znode is escaped, whatever breaks are added."""
-    lab.set("/controller", "<b>Bold_one</b>")
-    html = lab.znodes()._repr_html_()
+    lab.zk.set("/controller", "<b>Bold_one</b>")
+    html = lab.tables.znodes()._repr_html_()
     assert "<b>" not in html and "&lt;b&gt;Bold_<wbr>one&lt;<wbr>/b&gt;" in html

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from kcontrol import Lab
-from kcontrol.errors import UserError
-from kcontrol.lab.goals import PATTERNS, SENTENCES
+from kcontrol.core.errors import UserError
+from kcontrol.lab.support.run_until import PATTERNS, SENTENCES
 from tests.lab.support import refusal
 
 
@@ -36,9 +36,9 @@ def test_back_in_sync(opened: Callable[..., Lab]) -> None:
 def test_the_controller_changes(opened: Callable[..., Lab]) -> None:
     """The znode goes with the session, and the next controller is a broker that runs."""
     lab = opened(3, runs=None).kill(1).run(until="there is no controller")
-    assert "/controller" not in lab.znodes().index
+    assert "/controller" not in lab.tables.znodes().index
     lab.run(until="there is a controller")
-    (ruler,) = {n for n in (2, 3) if f'"brokerid":{n}' in lab.znodes().text["/controller"]}
+    (ruler,) = {n for n in (2, 3) if f'"brokerid":{n}' in lab.tables.znodes().text["/controller"]}
     lab.run(until=f"broker {ruler} is controller")
     assert lab.run(until="broker 1 is unregistered").start(1).run(until="broker 1 is registered")
 
@@ -48,9 +48,9 @@ def test_a_topic_comes_and_goes(opened: Callable[..., Lab]) -> None:
     lab = (
         opened(2, runs=None, config={"delete.topic.enable": True}).create_topic("a.b-c", [[1, 2]]).run(until="topic a.b-c exists")
     )
-    assert "/brokers/topics/a.b-c" in lab.znodes().index
+    assert "/brokers/topics/a.b-c" in lab.tables.znodes().index
     lab.run().delete_topic("a.b-c").run(until="topic a.b-c is gone")
-    assert "/brokers/topics/a.b-c" not in lab.znodes().index
+    assert "/brokers/topics/a.b-c" not in lab.tables.znodes().index
 
 
 HOLD = {"t-0 has a leader", "t-0 is fully in sync", "topic t exists", "broker 3 is unregistered", "there is a controller"}
@@ -66,7 +66,7 @@ def test_every_sentence_of_the_list_is_understood(opened: Callable[..., Lab], se
         return
     with pytest.raises(UserError) as problem:
         lab.run(until=sentence)
-    assert refusal(problem) == f"The cluster has come to rest, and it has not come to this: {sentence}."
+    assert refusal(problem) == f"The cluster is quiet before this condition is true: {sentence}."
 
 
 @pytest.mark.parametrize("until", ["boo", "t-0 has leader", 5, [], "t-0 has a leader!", "broker x is controller", "\x1b[31m"])
@@ -103,4 +103,4 @@ def test_a_request_by_the_znode_says_what_comes_of_it(
     lab = opened(2, release=release, runs=None, topics={"t": [[1, 2]]}).reassign({"t-0": [1, 9]}).run()
     said = capsys.readouterr().out
     assert words in said and len(said.splitlines()) == 1
-    assert ("/admin/reassign_partitions" in lab.znodes().index) is (release == "1.0")
+    assert ("/admin/reassign_partitions" in lab.tables.znodes().index) is (release == "1.0")

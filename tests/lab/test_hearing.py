@@ -9,11 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from kcontrol import Lab
-from kcontrol.controller.handlers import DESIGNS
-from kcontrol.errors import UserError
-from kcontrol.generations import rules
-from kcontrol.lab import by_release, hearing
-from kcontrol.sim.settings import PLAYED
+from kcontrol import rules as public_rules
+from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
+from kcontrol.controller.handlers import design_of
+from kcontrol.core.controller_rules import rules
+from kcontrol.core.errors import UserError
+from kcontrol.lab.tables import release_differences, watch_handlers
 from tests.lab.support import refusal
 
 Opened = Callable[..., Lab]
@@ -41,7 +42,7 @@ CLASSES = {
 @pytest.mark.parametrize("release", CLASSES)
 def test_handlers_bear_kafka_s_names(opened: Opened, release: str) -> None:
     """The table of a release names every class that Kafka has there for znodes, and no other."""
-    assert set(opened(1, release=release).handlers().handler) == CLASSES[release]
+    assert set(opened(1, release=release).tables.event_handlers().handler) == CLASSES[release]
 
 
 @pytest.mark.parametrize(
@@ -59,37 +60,37 @@ def test_handlers_bear_kafka_s_names(opened: Opened, release: str) -> None:
 )
 def test_a_class_has_its_name_of_the_time(event: str, release: str, name: str | None) -> None:
     """Names have changed with releases, and some classes came later: as Kafka's source of that release has it."""
-    assert hearing.hearer(event, release) == name
+    assert watch_handlers.handler_name(event, release) == name
 
 
 def test_only_controller_znodes_are_everybody_s(opened: Opened) -> None:
     """Before anybody rules, and without ruling, a broker watches the paths that the table gives to every broker, no others."""
-    for release in PLAYED:
+    for release in PLAYABLE_RELEASES:
         lab = opened(2, release=release, topics={"t": [[1, 2]]})
-        table = lab.handlers()
-        assert set(table[table.who == "every broker"].index) == set(lab.watches().query("broker == 2").path)
+        table = lab.tables.event_handlers()
+        assert set(table[table.who == "every broker"].index) == set(lab.tables.watches().query("broker == 2").path)
 
 
 def test_states_came_with_the_event_thread(opened: Opened) -> None:
     """A controller of 0.8.1 has no states, one of 2.8 has one for each event."""
-    assert opened(1, release="0.8.1").handlers().state.isna().all()
-    assert opened(1).handlers().state.notna().all()
+    assert opened(1, release="0.8.1").tables.event_handlers().state.isna().all()
+    assert opened(1).tables.event_handlers().state.notna().all()
 
 
-@pytest.mark.parametrize("release", PLAYED)
+@pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 @pytest.mark.parametrize("seed", range(3))
 def test_what_was_heard_agrees_with_the_queues(opened: Opened, release: str, seed: int) -> None:
     """After random steps, session ends included, what waits and how long others waited is what the queues themselves say."""
     lab, chance = opened(3, release=release, seed=seed, topics=TOPIC), random.Random(seed)
     for _ in range(150):
         lab.step(chance.choice([a for a in lab.actions() if a[0] not in ("kill", "freeze", "shrink", "produce")][:6]))
-    names = {event.__name__ for event in DESIGNS[rules(release).design]}
-    heard = lab.heard()
+    names = {event.__name__ for event in design_of(rules(release)).handlers}
+    heard = lab.tables.watch_events()
     for broker, process in lab._world.processes.items():
         for name, thread in process.driver.threads.items():
-            here = heard[(heard.broker == broker) & (heard.thread == name) & (heard.became != hearing.DIED)]
+            here = heard[(heard.broker == broker) & (heard.thread == name) & (heard.became != watch_handlers.DIED)]
             waiting = [item.event.name for item in thread.queue.waiting if item.event.name in names]
-            assert here[here.became == hearing.WAITS].event.tolist() == waiting
+            assert here[here.became == watch_handlers.WAITS].event.tolist() == waiting
             times = thread.queue.queue_times_ms  # after five idle minutes a queue forgets them
             if len(here) and name == "controller":
                 assert here.waited_ms.dropna().tolist()[-len(times) or 10_000 :] == times
@@ -97,21 +98,21 @@ def test_what_was_heard_agrees_with_the_queues(opened: Opened, release: str, see
 
 def test_what_zkclient_passes_on_goes_back_to_the_news(opened: Opened) -> None:
     """Under 1.0 the same news is heard twice: by ZkClient's thread, and by the event thread that decides about it."""
-    heard = opened(3, release="1.0", topics=TOPIC).heard(1).query("heard == 'NodeChildrenChanged /brokers/topics'")
+    heard = opened(3, release="1.0", topics=TOPIC).tables.watch_events(1).query("heard == 'NodeChildrenChanged /brokers/topics'")
     assert heard.thread.tolist() == ["zk-events", "controller"] and heard.event.tolist() == ["PathChanged", "TopicChange"]
     assert heard.handler.tolist() == ["", "TopicChangeListener"]
 
 
 def test_what_becomes_of_events(opened: Opened) -> None:
     """An event waits, is under way, is handled, is thrown out of the queue, or dies with its broker."""
-    lab = opened(3, topics=TOPIC).kill(3).expire(3).step(("deliver", 1)).step(("deliver", 1))
-    last = [lab.heard(1).became.iloc[-1]]
-    thrown = lab.fork().expire(1).step(("renew", 1)).heard(1).became.tolist()
-    dead = lab.fork().kill(1).heard(1).became.iloc[-1]
+    lab = opened(3, topics=TOPIC).kill(3).expire_session(3).step(("deliver", 1)).step(("deliver", 1))
+    last = [lab.tables.watch_events(1).became.iloc[-1]]
+    thrown = lab.branch().expire_session(1).step(("renew", 1)).tables.watch_events(1).became.tolist()
+    dead = lab.branch().kill(1).tables.watch_events(1).became.iloc[-1]
     lab.step(("begin", 1, "controller"))
-    last.append(lab.heard(1).became.iloc[-1])
+    last.append(lab.tables.watch_events(1).became.iloc[-1])
     lab.run_event(1)
-    last.append(lab.heard(1).query("event == 'BrokerChange'").became.iloc[-1])
+    last.append(lab.tables.watch_events(1).query("event == 'BrokerChange'").became.iloc[-1])
     assert last == ["waits", "under way", "handled"]
     assert thrown[-2:] == ["preempted", "waits"] and dead == "died with its broker"
 
@@ -119,7 +120,7 @@ def test_what_becomes_of_events(opened: Opened) -> None:
 def test_a_recording_says_nothing_of_what_was_heard() -> None:
     """Brokers' writes are recorded and their queues are not, and one is told so."""
     with pytest.raises(UserError) as problem:
-        Lab.open("2.8.2/session-expired").heard()
+        Lab.open("2.8.2/session-expired").tables.watch_events()
     assert "play it" in refusal(problem)
 
 
@@ -127,7 +128,7 @@ def test_the_map_lights_what_was_heard(opened: Opened) -> None:
     """The picture says how often each event was heard, as the table has it."""
     lab = opened(3, topics=TOPIC)
     lines = lab.diagram("heard").outline().splitlines()
-    heard = Counter(lab.heard().query("handler != ''").event)
+    heard = Counter(lab.tables.watch_events().query("handler != ''").event)
     assert heard["BrokerChange"] == 2 and "BrokerChangeHandler puts BrokerChange heard 2 times" in lines
     assert heard["TopicChange"] == 1 and "TopicChangeHandler puts TopicChange heard once" in lines
     assert heard["Reelect"] == 0 and "ControllerChangeHandler puts Reelect" in lines
@@ -147,7 +148,7 @@ def test_threads_are_drawn_as_the_release_has_them(opened: Opened) -> None:
 
 def test_rules_by_release() -> None:
     """A rule stands in the column of each release that changed it, and nowhere else."""
-    table = Lab.generations("offline_order", "fenced_writes")
+    table = public_rules.table("offline_order", "fenced_writes")
     assert table.columns.tolist() == ["0.8.0", "0.8.2", "2.1.0"]
     assert table.loc["fenced_writes"].tolist() == ["no", "", "yes"]
 
@@ -156,5 +157,5 @@ def test_rules_by_release() -> None:
 def test_an_unknown_rule_lists_those_there_are(names: tuple[str, ...]) -> None:
     """A name that is no rule, and no name at all, are answered with the names that there are."""
     with pytest.raises(UserError) as problem:
-        by_release.generations(names)
+        release_differences.generations(names)
     assert "fenced_writes" in refusal(problem) and "broker_znode" in refusal(problem)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from kcontrol import Lab
-from kcontrol.errors import UserError
+from kcontrol.core.errors import UserError
 
 Opened = Callable[..., Lab]
 TOPIC = {"t": [[1, 2, 3]]}
@@ -23,18 +23,18 @@ def types(found: pd.DataFrame) -> dict[str, str]:
 
 def knows(lab: Lab, isr: list[int]) -> list[str]:
     """The places that say this ISR of t-0."""
-    found = lab.told("t-0").isr
+    found = lab.tables.leadership_views("t-0").isr
     return [where for where, said in found.items() if said == isr]
 
 
 def test_without_a_topic_there_is_no_row(opened: Opened) -> None:
     """Every column has its type all the same."""
-    assert len(opened(1).replicas()) == 0 and types(opened(1).replicas()) == REPLICAS
+    assert len(opened(1).tables.replicas()) == 0 and types(opened(1).tables.replicas()) == REPLICAS
 
 
 def test_what_the_controller_takes_it_for_and_what_its_broker_was_told(opened: Opened) -> None:
     """One replica leads, one follows, and a dead one has been told nothing that it could still know."""
-    found = opened(BROKERS, topics=TOPIC).kill(3).run().replicas()
+    found = opened(BROKERS, topics=TOPIC).kill(3).run().tables.replicas()
     assert types(found) == REPLICAS
     assert found.state.tolist() == ["OnlineReplica", "OnlineReplica", "OfflineReplica"]
     assert found.alive.tolist() == found.in_sync.tolist() == [True, True, False]
@@ -45,29 +45,29 @@ def test_what_the_controller_takes_it_for_and_what_its_broker_was_told(opened: O
 def test_a_new_replica_is_told_whom_to_follow(opened: Opened) -> None:
     """Chapter 7: while a move waits for it a replica is New, hosted, and not in sync. Source: NewReplica (2.8)."""
     lab = opened(BROKERS, topics=TOPIC).freeze(1).reassign({"t-0": [1, 2, 4]}).run()
-    assert lab.replicas().loc["t-0@4", ["state", "in_sync", "told"]].tolist() == ["NewReplica", False, "follows 1"]
-    assert lab.thaw(1).run().replicas().state["t-0@4"] == "OnlineReplica"
+    assert lab.tables.replicas().loc["t-0@4", ["state", "in_sync", "told"]].tolist() == ["NewReplica", False, "follows 1"]
+    assert lab.resume(1).run().tables.replicas().state["t-0@4"] == "OnlineReplica"
 
 
 def test_a_recording_says_nothing_of_orders() -> None:
     """States and the ISR are recorded, what brokers made of their requests is not."""
-    found = Lab.open("2.8.2/controlled-shutdown").replicas()
+    found = Lab.open("2.8.2/controlled-shutdown").tables.replicas()
     assert set(found.state) == {"OnlineReplica"} and found.told.isna().all()
-    assert list(Lab.open("2.8.2/controlled-shutdown").told("t-0").index) == ["ZooKeeper", "1 controls"]
+    assert list(Lab.open("2.8.2/controlled-shutdown").tables.leadership_views("t-0").index) == ["ZooKeeper", "1 controls"]
 
 
 def test_everybody_hears_of_a_death(opened: Opened) -> None:
     """Replicas host it, every living broker has it in its metadata, and ZooKeeper and the controller agree."""
     lab = opened(BROKERS, topics=TOPIC).kill(3).run()
     places = ["ZooKeeper", "5 controls", "1 hosts", "1 metadata", "2 hosts", "2 metadata", "4 metadata", "5 metadata"]
-    assert knows(lab, [1, 2]) == list(lab.told("t-0").index) == places
-    assert types(lab.told("t-0")) == HEARD
+    assert knows(lab, [1, 2]) == list(lab.tables.leadership_views("t-0").index) == places
+    assert types(lab.tables.leadership_views("t-0")) == HEARD
 
 
 def test_0_8_1_tells_the_leader_alone(opened: Opened) -> None:
     """Chapter 7: the other follower keeps the old leader epoch. Source: ReplicaStateMachine.handleStateChange (0.8.1)."""
     lab = opened(BROKERS, topics=TOPIC, release="0.8.1").kill(3).run()
-    assert knows(lab, [1, 2, 3]) == ["2 hosts"] and lab.told("t-0").leader_epoch["2 hosts"] == 0
+    assert knows(lab, [1, 2, 3]) == ["2 hosts"] and lab.tables.leadership_views("t-0").leader_epoch["2 hosts"] == 0
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,17 @@ def test_0_8_1_tells_the_leader_alone(opened: Opened) -> None:
 )
 def test_who_does_not_hear_of_a_follower_that_lags(opened: Opened, release: str, outdated: list[str]) -> None:
     """Chapter 7: a leader's own change reaches nobody in 0.8.1, and metadata since; never an order. Broker 3 stands still."""
-    lab = opened(BROKERS, topics=TOPIC, release=release).freeze(3).shrink("t-0", 3).run()
+    lab = opened(BROKERS, topics=TOPIC, release=release).freeze(3).shrink_isr("t-0", 3).run()
     assert [place for place in knows(lab, [1, 2, 3]) if not place.startswith("3 ")] == outdated
-    assert set(lab.told("t-0").leader_epoch) == {0}
+    assert set(lab.tables.leadership_views("t-0").leader_epoch) == {0}
 
 
 def test_a_partition_that_is_not_there(opened: Opened) -> None:
     """The sentence names those that are."""
-    with pytest.raises(UserError, match="There is no partition 'x-0'; there are t-0"):
-        opened(3, topics=TOPIC).told("x-0")
+    with pytest.raises(UserError, match="There is no partition 'x-0'; the partitions are t-0"):
+        opened(3, topics=TOPIC).tables.leadership_views("x-0")
 
 
 def test_nobody_says_anything_of_a_partition_that_nobody_leads(opened: Opened) -> None:
     """A partition that is New is in no cache."""
-    assert len(opened(2).kill(2).run().create_topic("u", [[2]]).run().told("u-0")) == 0
+    assert len(opened(2).kill(2).run().create_topic("u", [[2]]).run().tables.leadership_views("u-0")) == 0

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kcontrol import Lab
-from kcontrol.errors import UserError
-from kcontrol.lab import exercises, predicting, workspace
-from kcontrol.lab.listing import SHIPPED
+from kcontrol import Lab, exercises
+from kcontrol.core.errors import UserError
+from kcontrol.install import progress, workspace
+from kcontrol.lab.catalogue import SHIPPED
+from kcontrol.lab.exercises import predictions
+from kcontrol.lab.exercises.exercises import registry
 from tests.lab.support import is_one_sentence
 
 
@@ -44,19 +46,19 @@ def test_a_file_comes_before_a_recording_of_its_name(tmp_path: Path, monkeypatch
 
 def test_questions_are_listed_without_their_answers() -> None:
     """Every question has a row with its chapter and its words, and no column says what is right."""
-    listed = Lab.questions()
-    assert list(listed.index) == list(predicting.predictions()) and list(listed.columns) == ["chapter", "question"]
+    listed = exercises.questions()
+    assert list(listed.index) == list(predictions.predictions()) and list(listed.columns) == ["chapter", "question"]
 
 
 def test_exercises_are_listed_with_their_standing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every exercise has a row; what was tried, solved and asked for in this folder is in it, and counted by chapter."""
     workspace.prepare(tmp_path)
     monkeypatch.chdir(tmp_path)
-    first, second = list(exercises.registry())[:2]
-    exercises.progress.note(tmp_path, first, tries=2, solved=True)
-    exercises.progress.note(tmp_path, second, tries=1, hints=2)
-    listed, counted = Lab.exercises(), Lab.progress()
-    assert list(listed.index) == list(exercises.registry())
+    first, second = list(registry())[:2]
+    progress.note(tmp_path, first, tries=2, solved=True)
+    progress.note(tmp_path, second, tries=1, hints=2)
+    listed, counted = exercises.list(), exercises.progress()
+    assert list(listed.index) == list(registry())
     assert (listed.standing[first], listed.standing[second], listed.hints[second]) == ("solved", "tried once", 2)
     assert counted.loc["0"].to_dict() == {"exercises": 1, "tried": 1, "solved": 1}
     assert counted.loc["1"].to_dict() == {"exercises": 3, "tried": 1, "solved": 0}

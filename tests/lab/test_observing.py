@@ -10,14 +10,14 @@ from typer.testing import CliRunner
 
 from kcontrol import Lab
 from kcontrol.cli import app
-from kcontrol.effects import Op
-from kcontrol.errors import UserError
-from kcontrol.lab.observing import Observed, report
-from kcontrol.runtime.fold import Fold
-from kcontrol.runtime.zk_kazoo import KazooZooKeeper
-from kcontrol.runtime.zk_memory import MemoryZooKeeper
-from kcontrol.runtime.zk_observe import ROOTS, Observer
-from kcontrol.runtime.zk_safety import open_zookeeper
+from kcontrol.core.effects import Op
+from kcontrol.core.errors import UserError
+from kcontrol.journal.fold import Fold
+from kcontrol.lab.observed_cluster import Observed, report
+from kcontrol.zookeeper.kazoo import KazooZooKeeper
+from kcontrol.zookeeper.kazoo.observe import ROOTS, Observer
+from kcontrol.zookeeper.kazoo.root_protection import open_zookeeper
+from kcontrol.zookeeper.memory import MemoryZooKeeper
 from tests.lab.support import refusal
 from tests.lab.test_watching import ACTS
 from tests.zookeeper.test_safety import mzxids
@@ -25,7 +25,7 @@ from tests.zookeeper.test_safety import mzxids
 
 def shown(moment: Lab | Observed) -> pd.DataFrame:
     """The znodes below ROOTS, with text, version and owner."""
-    found = moment.znodes()
+    found = moment.tables.znodes()
     return found[[path.startswith(ROOTS) for path in found.index]]
 
 
@@ -60,23 +60,23 @@ def test_looking_changes_nothing(opened: Callable[..., Lab]) -> None:
     zookeeper = lab._world.zk
     assert isinstance(zookeeper, MemoryZooKeeper)
     before = zookeeper.tree(), zookeeper.watches(), zookeeper.sessions(), zookeeper._zxid
-    Lab.observe(lab).look().get("/controller")
+    Lab.observe(lab).look().zk.get("/controller")
     assert (zookeeper.tree(), zookeeper.watches(), zookeeper.sessions(), zookeeper._zxid) == before
 
 
-@pytest.mark.parametrize("name", ["kill", "start", "delete", "set", "create_topic", "step", "run", "actions"])
+@pytest.mark.parametrize("name", ["kill", "start", "network", "disks", "create_topic", "step", "run", "actions"])
 def test_nobody_is_touched(lab: Lab, name: str) -> None:
     """What would change a cluster is refused by name; what does not exist is an AttributeError, as anywhere."""
     theirs = Lab.observe(lab)
     with pytest.raises(UserError) as problem:
         getattr(theirs, name)
-    assert name in refusal(problem) and "only looked at" in refusal(problem)
+    assert name in refusal(problem) and "only read" in refusal(problem)
     with pytest.raises(AttributeError):
         theirs.no_such_thing  # noqa: B018
 
 
 def test_writes_and_watches_are_refused_below_too() -> None:
-    """The session itself writes nothing and leaves no watch, whoever asks it to."""
+    """The observer itself refuses writes and watches."""
     zookeeper = MemoryZooKeeper(lambda: 0)
     observer = Observer(zookeeper.connect())
     for refused in (
@@ -87,21 +87,21 @@ def test_writes_and_watches_are_refused_below_too() -> None:
     ):
         with pytest.raises(UserError) as problem:
             refused()
-        assert "only looked at" in refusal(problem)
+        assert "observed ZooKeeper" in refusal(problem)
     assert zookeeper.tree() == {} and zookeeper.watches() == []
 
 
 def test_what_is_no_json_is_shown_as_it_is(lab: Lab) -> None:
     """Nonsense where a broker or a topic should be stops nobody from looking; what names no number is no broker."""
-    lab.create("/brokers/ids/9", "nonsense").create("/brokers/ids/x", "{}").create("/brokers/topics/bad", "\x00[")
+    lab.zk.create("/brokers/ids/9", "nonsense").zk.create("/brokers/ids/x", "{}").zk.create("/brokers/topics/bad", "\x00[")
     theirs = Lab.observe(lab)
-    assert theirs.znodes().text["/brokers/ids/9"] == "nonsense" and 9 not in theirs.brokers().index
+    assert theirs.tables.znodes().text["/brokers/ids/9"] == "nonsense" and 9 not in theirs.brokers().index
     assert list(theirs.partitions().index) == ["t-0", "t-1"]
 
 
 def test_a_registration_without_a_session_is_in_the_summary(opened: Callable[..., Lab]) -> None:
     """A persistent /brokers/ids/7 is named above the listing that shows it, and is not counted as a living broker."""
-    lab = opened(start=False).create("/brokers").create("/brokers/ids").create("/brokers/ids/7", '{"version":5}')
+    lab = opened(start=False).zk.create("/brokers").zk.create("/brokers/ids").zk.create("/brokers/ids/7", '{"version":5}')
     assert Lab.observe(lab).summary() == "0 brokers, broker 7 registered without a session, no controller, no partitions"
 
 
@@ -112,8 +112,8 @@ def test_a_registration_without_a_session_is_in_the_summary(opened: Callable[...
 def foreign(opened: Callable[..., Lab]) -> Iterator[tuple[KazooZooKeeper, str]]:
     """A server on which somebody keeps a cluster below /prod, with a topic that has an evil name."""
     lab = opened(1, world="zookeeper")
-    assert lab.zookeeper is not None
-    hosts = lab.zookeeper.partition("/")[0]
+    assert lab.zk.address is not None
+    hosts = lab.zk.address.partition("/")[0]
     with KazooZooKeeper(hosts) as everything:
         broker = everything.connect()
         paths = [
@@ -138,8 +138,8 @@ def test_a_foreign_cluster_is_shown_and_not_touched(foreign: tuple[KazooZooKeepe
     with Lab.observe(address) as theirs:
         assert theirs.brokers().index.tolist() == [7] and theirs.brokers().controller.tolist() == [False]
         assert "no controller" in repr(theirs)
-        assert repr(theirs.get("/brokers/ids/7")).splitlines()[0] == '{"version":5}'
-        assert theirs.look().znodes().owner["/brokers/ids/7"] == 7
+        assert repr(theirs.zk.get("/brokers/ids/7")).splitlines()[0] == '{"version":5}'
+        assert theirs.look().tables.znodes().owner["/brokers/ids/7"] == 7
         assert "<svg onload" not in str(theirs._repr_mimebundle_(include=["image/svg+xml"]))
     assert mzxids(everything) == before
 
@@ -161,7 +161,7 @@ def test_the_command_line(foreign: tuple[KazooZooKeeper, str], opened: Callable[
     everything, address = foreign
     before = mzxids(everything)
     mine = opened(1, zookeeper=address.replace("/prod", "/mine"))
-    ours = next(iter(report(str(mine.zookeeper), anybodys=False)))
+    ours = next(iter(report(str(mine.zk.address), anybodys=False)))
     assert "broker 1 is controller" in ours
     refused = CliRunner().invoke(app, ["zk", "show", "--zookeeper", address])
     assert isinstance(refused.exception, UserError) and "--observe" in str(refused.exception)

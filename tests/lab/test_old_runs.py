@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kcontrol import Lab
-from kcontrol.lab import old_runs
-from kcontrol.lab.workspace import PROJECT, STATE
+from kcontrol.install import run_cleanup
+from kcontrol.install.workspace import PROJECT, STATE
 
 ENDED = 2**22 + 1
 """The id of a process that Linux and macOS never give."""
@@ -28,15 +28,15 @@ def place(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than ten runs are too many; five are left."""
-    monkeypatch.setattr(old_runs, "MOST_RUNS", 10)
-    monkeypatch.setattr(old_runs, "_cleared", set())
+    monkeypatch.setattr(run_cleanup, "MOST_RUNS", 10)
+    monkeypatch.setattr(run_cleanup, "_cleared", set())
 
 
 def run(folder: Path, minute: int, pid: int = ENDED, size: int = 100) -> Path:
     """Writes a run as a lab does."""
     path = folder / f"20260101-00{minute:02}00-simulated.jsonl"
     path.write_bytes(b"x" * size)
-    with (folder / old_runs.LEDGER).open("a") as ledger:
+    with (folder / run_cleanup.LEDGER).open("a") as ledger:
         ledger.write(f"{pid} {path.name}\n")
     return path
 
@@ -49,16 +49,16 @@ def names(folder: Path) -> list[str]:
 def test_the_oldest_are_deleted(place: Path) -> None:
     """Above the bound half of it is left, the newest, and one sentence says how many are gone and from where."""
     newest = names(place)[-5:]
-    said = old_runs.clear(place)
+    said = run_cleanup.clear(place)
     assert said.startswith(f"The 6 oldest runs in {place} have been deleted") and said.endswith(".")
     assert names(place) == newest
-    assert old_runs.clear(place) == ""
+    assert run_cleanup.clear(place) == ""
 
 
 def test_at_the_bound_nothing_is_deleted(place: Path) -> None:
     """Ten runs are not too many."""
     (place / names(place)[0]).unlink()
-    assert old_runs.clear(place) == ""
+    assert run_cleanup.clear(place) == ""
     assert len(names(place)) == 10
 
 
@@ -66,10 +66,10 @@ def test_large_runs_are_deleted(place: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Two runs are too many where they are larger than the bound together."""
     for name in names(place):
         (place / name).unlink()
-    monkeypatch.setattr(old_runs, "MOST_MB", 1)
+    monkeypatch.setattr(run_cleanup, "MOST_MB", 1)
     run(place, 1, size=700_000)
     newest = run(place, 2, size=400_000)
-    assert old_runs.clear(place)
+    assert run_cleanup.clear(place)
     assert names(place) == [newest.name]
 
 
@@ -83,19 +83,19 @@ def test_what_no_lab_has_written_by_itself_stays(place: Path) -> None:
     link = place / names(place)[1]
     link.unlink()
     link.symlink_to(target)
-    with (place / old_runs.LEDGER).open("a") as ledger:
+    with (place / run_cleanup.LEDGER).open("a") as ledger:
         ledger.write(f"{ENDED} ../elsewhere.jsonl\n{ENDED} notes.txt\n{ENDED} {target}\n")
     run(place, 20)
-    assert old_runs.clear(place)
+    assert run_cleanup.clear(place)
     assert [path for path in [*mine, link, target] if not path.exists() or path.read_text() != "mine"] == []
 
 
 def test_a_run_that_still_goes_on_stays(place: Path) -> None:
     """The oldest run stays where its process still runs."""
     living = run(place, 0, pid=os.getpid())
-    ledger = place / old_runs.LEDGER
+    ledger = place / run_cleanup.LEDGER
     ledger.write_text("".join(line for line in ledger.read_text().splitlines(True) if line != f"{ENDED} {living.name}\n"))
-    assert old_runs.clear(place)
+    assert run_cleanup.clear(place)
     assert living.exists()
 
 
@@ -104,11 +104,11 @@ def test_what_was_saved_by_name_stays(place: Path) -> None:
     with Lab(1, runs=None) as lab:
         lab.save(saved := place / names(place)[0])
     run(place, 20)
-    assert old_runs.clear(place)
+    assert run_cleanup.clear(place)
     assert saved.exists()
 
 
-SCRIPT = "from kcontrol import Lab; lab = Lab(1); print(lab.path)"
+SCRIPT = "from kcontrol import Lab; lab = Lab(1); print(lab._file.path)"
 
 
 def script(code: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
@@ -118,7 +118,7 @@ def script(code: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 
 def test_a_script_clears_before_its_first_run(place: Path) -> None:
     """A script whose folder has too many says on stderr what it deletes, and keeps its own run."""
-    done = script("from kcontrol.lab import old_runs; old_runs.MOST_RUNS = 10; " + SCRIPT, place.parent)
+    done = script("from kcontrol.install import run_cleanup; run_cleanup.MOST_RUNS = 10; " + SCRIPT, place.parent)
     assert done.stderr.startswith(f"kcontrol: The 6 oldest runs in {place}")
     assert len(names(place)) == 6 and Path(done.stdout.strip()).name == names(place)[-1]
 
@@ -130,18 +130,18 @@ def test_a_learners_runs_are_in_one_folder(below: str, tmp_path: Path, monkeypat
     (tmp_path / STATE).write_text("{}")
     (tmp_path / below).mkdir(exist_ok=True)
     monkeypatch.chdir(tmp_path / below)
-    assert old_runs.folder() == tmp_path / "runs"
+    assert run_cleanup.folder() == tmp_path / "runs"
 
 
 @pytest.mark.parametrize("below", ["", "notebooks", "tests/lab"])
 def test_the_projects_runs_are_beside_the_learners(below: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs in the project's folder keeps its runs in `work/runs`, which git ignores, and makes no second folder."""
     monkeypatch.chdir(PROJECT / below)
-    assert old_runs.folder() == PROJECT / "work" / "runs"
+    assert run_cleanup.folder() == PROJECT / "work" / "runs"
 
 
 def test_a_folder_that_was_named_is_never_cleared(tmp_path: Path) -> None:
     """Where `runs=` names a folder, no ledger says that its files may be deleted."""
     with Lab(1, runs=tmp_path / "mine") as lab:
-        assert lab.path is not None and lab.path.exists()
-    assert not (tmp_path / "mine" / old_runs.LEDGER).exists()
+        assert lab._file.path is not None and lab._file.path.exists()
+    assert not (tmp_path / "mine" / run_cleanup.LEDGER).exists()

@@ -13,15 +13,15 @@ from types import SimpleNamespace
 import pytest
 
 from kcontrol import Lab
-from kcontrol.errors import UserError
-from kcontrol.lab import stage
-from kcontrol.runtime.embedded import EmbeddedZooKeeper
-from kcontrol.runtime.fold import fold
-from kcontrol.runtime.journal import Record, why
-from kcontrol.runtime.zk_kazoo import KazooSession
-from kcontrol.runtime.zk_kazoo.wire import close_session
-from kcontrol.sim import invariants
-from kcontrol.sim.snapshot import settled
+from kcontrol.cluster.snapshot import without_defaults
+from kcontrol.core.errors import UserError
+from kcontrol.journal.fold import fold
+from kcontrol.journal.journal import Record, why
+from kcontrol.lab import open_world
+from kcontrol.search import invariants
+from kcontrol.zookeeper.kazoo import KazooSession
+from kcontrol.zookeeper.kazoo.wire import close_session
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 from tests.zookeeper.support import Wire
 
 pytestmark = pytest.mark.zookeeper
@@ -79,8 +79,8 @@ def of_kind(lab: Lab, kind: str, start: int = 0) -> list[Record]:
 
 def require_truth(lab: Lab) -> None:
     """Check that the cluster keeps all promises at rest, and that the journal has what ZooKeeper and the brokers have."""
-    assert invariants.violation(lab._world, invariants.IN_THE_END) is None
-    assert settled(fold(lab.records)) == settled(lab._world.snapshot())
+    assert invariants.violation(lab._world, invariants.AT_REST) is None
+    assert without_defaults(fold(lab.records)) == without_defaults(lab._world.snapshot())
 
 
 @pytest.mark.parametrize("release", ["0.8.1", "3.9"])
@@ -136,7 +136,7 @@ def test_the_tools_open_another_session(opened: Callable[..., Lab], server: Embe
 def test_the_end_of_a_dead_brokers_session(opened: Callable[..., Lab], server: EmbeddedZooKeeper, wire: Wire) -> None:
     """A session that a killed broker has left behind, and that ended in the pause, has the broker's end as cause."""
     lab = opened(2, zookeeper=f"{wire.hosts}/dead", topics={"t": [[2, 1]]}).kill(2)
-    pause(lab, wire, server, [ghost.client for ghost in lab._world.ghosts[2]])  # type: ignore[misc]
+    pause(lab, wire, server, [ghost.client for ghost in lab._world.orphaned_sessions[2]])  # type: ignore[misc]
     assert lab.run().partitions().leader["t-0"] == 1
     (close,) = of_kind(lab, "close")
     assert close.fields["deleted"] == ["/brokers/ids/2"]
@@ -151,7 +151,7 @@ def test_a_run_with_a_pause_can_be_played_again(
     lab = opened(3, zookeeper=f"{wire.hosts}/again", topics=TOPICS)
     pause(lab, wire, server)
     lab.create_topic("v", [[1, 2]]).run()
-    branch = lab.fork("again")
+    branch = lab.branch("again")
     assert [str(record.id) for record in branch.records] == [str(record.id) for record in lab.records]
     assert branch.compare(lab).table.empty
 
@@ -163,8 +163,8 @@ def test_an_act_while_zookeeper_is_away(opened: Callable[..., Lab], wire: Wire) 
         session._patience_s = 0.2
     before = len(lab.records)
     cut_off(lab, wire)
-    for act in (lab.run, lambda: lab.create_topic("v", [[1]]), lambda: lab.get("/controller")):
-        with pytest.raises(UserError, match=r"^ZooKeeper does not answer: try again once it does, or close this lab"):
+    for act in (lab.run, lambda: lab.create_topic("v", [[1]]), lambda: lab.zk.get("/controller")):
+        with pytest.raises(UserError, match=r"^ZooKeeper does not respond: try again when it runs, or close this lab"):
             act()
     assert len(lab.records) == before
     wire.up()
@@ -182,17 +182,17 @@ def test_a_jump_of_the_wall_clock(
     Only the clock that the lab reads is replaced: kazoo and ZooKeeper measure sessions by monotonic clocks.
     """
     shift_ns = [0]
-    monkeypatch.setattr(stage, "time", SimpleNamespace(time_ns=lambda: time.time_ns() + shift_ns[0]))
+    monkeypatch.setattr(open_world, "time", SimpleNamespace(time_ns=lambda: time.time_ns() + shift_ns[0]))
     lab = opened(3, zookeeper=f"{server.hosts}/jump-{abs(jump_ms)}", topics=TOPICS)
     before = lab.create_topic("v", [[1, 2]]).records[-1]
     shift_ns[0] = jump_ms * 1_000_000
     lab.run().kill(2).run()
     assert lab.partitions().leader.to_dict() == {"t-0": 3, "t-1": 1, "v-0": 1}
     after = lab.records[lab.records.index(before) + 1 :]
-    assert not {"session_lost", "reopen", "fire"} & {record.kind for record in after}
+    assert not {"session_lost", "reopen", "timer_fired"} & {record.kind for record in after}
     assert {round((record.at_ms - before.at_ms) / jump_ms) for record in after} == {1}
     require_truth(lab)
-    assert lab.heard(1).took_ms.notna().any() and not lab.statistics().empty
+    assert lab.tables.watch_events(1).took_ms.notna().any() and not lab.tables.metrics().empty
     lab.save(tmp_path / "jump.jsonl")
     assert len(Lab.open(tmp_path / "jump.jsonl").records) == len(lab.records)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kcontrol import Lab
-from kcontrol.controller import handlers
-from kcontrol.errors import UserError
-from kcontrol.lab import pictures
-from kcontrol.runtime.zk_memory import MemoryZooKeeper
+from kcontrol.controller import event_thread
+from kcontrol.core.errors import UserError
+from kcontrol.lab.pictures import election_pictures
+from kcontrol.zookeeper.memory import MemoryZooKeeper
 from tests.lab.support import refusal
 from tests.parts import ROOT
 
@@ -23,7 +23,7 @@ def outline(lab: Lab, name: str) -> list[str]:
     return lab.diagram(name).outline().splitlines()
 
 
-@pytest.mark.parametrize("name", pictures.PICTURES)
+@pytest.mark.parametrize("name", election_pictures.PICTURES)
 def test_what_is_drawn_is_what_is_said(lab: Lab, name: str) -> None:
     """Each picture is drawn with one box or arrow for each line of its outline."""
     diagram = lab.diagram(name)
@@ -37,7 +37,7 @@ def test_an_unknown_picture_lists_those_there_are(lab: Lab) -> None:
     """Asking for another one names them all."""
     with pytest.raises(UserError) as problem:
         lab.diagram("cat")
-    assert all(repr(name) in refusal(problem) for name in ("partition", "replica", *pictures.PICTURES))
+    assert all(repr(name) in refusal(problem) for name in ("partition", "replica", *election_pictures.PICTURES))
 
 
 def test_only_a_deletion_elects() -> None:
@@ -45,7 +45,7 @@ def test_only_a_deletion_elects() -> None:
 
     The other party is `../shared/reference/controller.md` 4.3: Startup, Reelect, RegisterBrokerAndReelect, ControllerChange.
     """
-    found = {cause: (event.__name__, called) for cause, event, called in pictures.causes()}
+    found = {cause: (event.__name__, called) for cause, event, called in election_pictures.causes()}
     assert found == {
         "a broker starts": ("Startup", ("elect",)),
         "a session has expired, another one is open": ("RegisterBrokerAndReelect", ("maybe_resign", "elect")),
@@ -58,17 +58,17 @@ def test_only_a_deletion_elects() -> None:
 def test_the_map_has_every_listener(lab: Lab) -> None:
     """Each row of the table of watch events is an arrow of the map."""
     arrows = [line for line in outline(lab, "listeners") if " -> " in line]
-    assert len(arrows) == len(handlers.WATCH_EVENTS)
+    assert len(arrows) == len(event_thread.WATCHES)
     assert "/brokers/ids/<broker> -> BrokerModifications: data" in arrows
 
 
 def test_the_map_of_the_file_leads_somewhere(lab: Lab) -> None:
     """The modules that the picture names are there, and so are the tables in them."""
-    for _, _, ours in pictures.STRUCTURE:
+    for _, _, ours in election_pictures.STRUCTURE:
         files, _, name = ours.partition(": ")
         for file in files.split(", "):
             assert (ROOT / "kcontrol" / file).exists()
-        assert not name or hasattr(handlers, name)
+        assert not name or hasattr(event_thread, name)
 
 
 def test_who_stands_round_the_znode(lab: Lab) -> None:
@@ -88,7 +88,7 @@ def test_nobody_round_the_znode(opened: Callable[..., Lab]) -> None:
 
 def race(lab: Lab) -> None:
     """Broker 3 has read that nobody rules; broker 2 is faster."""
-    lab.delete("/controller").step(("deliver", 3)).step(("begin", 3, "controller"))
+    lab.zk.delete("/controller").step(("deliver", 3)).step(("begin", 3, "controller"))
     for _ in range(4):
         lab.step(("advance", 3, "controller"))
     lab.step(("deliver", 2)).run_event(2).run()
@@ -96,7 +96,7 @@ def race(lab: Lab) -> None:
 
 def lost_answer(lab: Lab) -> None:
     """Broker 3's transaction succeeds and its answer is lost, so it is sent again."""
-    lab.delete("/controller").step(("deliver", 3)).step(("begin", 3, "controller"))
+    lab.zk.delete("/controller").step(("deliver", 3)).step(("begin", 3, "controller"))
     for _ in range(4):
         lab.step(("advance", 3, "controller"))
     assert isinstance(lab._world.zk, MemoryZooKeeper)
@@ -106,32 +106,38 @@ def lost_answer(lab: Lab) -> None:
 
 def failing(lab: Lab) -> None:
     """Whoever wins reads a registration that is none, and gives up once."""
-    lab.create("/brokers/ids/9", "nonsense").delete("/controller").run(until="a controller is elected")
-    lab.run(until="a controller is elected").delete("/brokers/ids/9").run()
+    lab.zk.create("/brokers/ids/9", "nonsense").zk.delete("/controller").run(until="a controller is elected")
+    lab.run(until="a controller is elected").zk.delete("/brokers/ids/9").run()
 
 
-R, E, W, Q, F = pictures.READ, pictures.EPOCH, pictures.WRITE, pictures.WHOSE, pictures.FAILOVER
-WON = {(R, E), (E, W), (W, F), (F, pictures.RULES)}
+R, E, W, Q, F = (
+    election_pictures.READ,
+    election_pictures.EPOCH,
+    election_pictures.WRITE,
+    election_pictures.WHOSE,
+    election_pictures.FAILOVER,
+)
+WON = {(R, E), (E, W), (W, F), (F, election_pictures.RULES)}
 
 
 @pytest.mark.parametrize(
     ("story", "new"),
     [
-        (lambda lab: lab.kill(1), WON | {(R, pictures.RULED)}),
-        (race, WON | {(R, pictures.RULED), (W, Q), (Q, pictures.RESIGN)}),
-        (lost_answer, (WON | {(R, pictures.RULED), (W, Q), (Q, F)})),
-        (failing, WON | {(R, pictures.RULED), (F, pictures.MOVE)}),
+        (lambda lab: lab.kill(1), WON | {(R, election_pictures.RULED)}),
+        (race, WON | {(R, election_pictures.RULED), (W, Q), (Q, election_pictures.RESIGN)}),
+        (lost_answer, (WON | {(R, election_pictures.RULED), (W, Q), (Q, F)})),
+        (failing, WON | {(R, election_pictures.RULED), (F, election_pictures.MOVE)}),
     ],
     ids=["clean", "race", "lost answer", "failing"],
 )
 def test_the_ways_that_were_taken(lab: Lab, story: Callable[[Lab], object], new: set[tuple[str, str]]) -> None:
     """A clean election, a lost race, an answer that was lost and a failed takeover each go their way through the flow."""
-    before = pictures.ways(lab.records)
+    before = election_pictures.ways(lab.records)
     story(lab)
     lab.run()
-    taken = pictures.ways(lab.records) - before
+    taken = election_pictures.ways(lab.records) - before
     assert set(taken) == new or set(taken) == new - {(W, F)}  # a lost answer may be the only election
-    assert set(taken) <= {(source, target) for source, _, target in pictures.ELECT}
+    assert set(taken) <= {(source, target) for source, _, target in election_pictures.ELECT}
 
 
 def test_the_flow_counts(lab: Lab) -> None:
@@ -143,17 +149,17 @@ def test_the_flow_counts(lab: Lab) -> None:
 @pytest.fixture
 def reigns_story(lab: Lab) -> Lab:
     """Six ends of a reign."""
-    lab.kill(1).run().start(1).run().expire(lab.controllers().broker.iloc[-1]).run()
-    lab.delete("/controller").run()
-    lab.set("/controller", '{"version":1,"brokerid":3,"timestamp":"0"}').run().set("/controller", "?").run()
-    lab.delete("/controller").run()
+    lab.kill(1).run().start(1).run().expire_session(lab.tables.controllers().broker.iloc[-1]).run()
+    lab.zk.delete("/controller").run()
+    lab.zk.set("/controller", '{"version":1,"brokerid":3,"timestamp":"0"}').run().zk.set("/controller", "?").run()
+    lab.zk.delete("/controller").run()
     failing(lab)
     return lab
 
 
 def test_reigns(reigns_story: Lab, folder: Path) -> None:
     """Each content of `/controller` has a line: whom it named, and how it came to its end."""
-    found = reigns_story.controllers()
+    found = reigns_story.tables.controllers()
     assert found.controller_epoch.tolist() == [1, 2, 3, 4, 4, 4, 5, 6, 7]
     ends = [str(end) for end in found.ended_by[:-1]]
     assert ends[0] == "the end of the session of broker 1" and ends[1] == "the end of the session of broker 2"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kcontrol.errors import UserError
-from kcontrol.lab.playground import Playground
+from kcontrol.core.errors import UserError
+from kcontrol.lab.zookeeper_playground import Playground
 from tests.lab.support import refusal
 
 WORLDS = ["simulated", pytest.param("zookeeper", marks=pytest.mark.zookeeper)]
@@ -138,8 +138,8 @@ def test_the_picture_says_who_owns_and_who_watches(ground: Playground) -> None:
         (lambda g: Playground("moon"), "'simulated' and 'zookeeper'"),
         (lambda g: g.kazoo("anna"), "already"),
         (lambda g: g.cut("carl"), "anna"),
-        (lambda g: g.time_out("anna"), 'ground.cut("anna")'),
-        (lambda g: g.owner("/nowhere"), "no znodes"),
+        (lambda g: g.time_out("anna"), 'call cut("anna")'),
+        (lambda g: g.owner("/nowhere"), "none yet"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(call: Callable[[Playground], object], part: str) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from kcontrol import Lab
-from kcontrol.controller.election import Candidates, Elected
-from kcontrol.errors import UserError
-from kcontrol.sim.invariants import INVARIANTS, violation
-from kcontrol.sim.world import World
+from kcontrol.cluster.world import World
+from kcontrol.controller.leader_election import Elected, ElectionInput
+from kcontrol.core.errors import UserError
+from kcontrol.search.invariants import INVARIANTS, violation
 from tests.lab.support import refusal
 from tests.search.support import pasted
 
@@ -25,10 +25,10 @@ OLD = (
 
 def test_the_table_says_what_is_promised_since_when(opened: Callable[..., Lab]) -> None:
     """One row per invariant in words, with its first release; 0.8.1 does not promise those that came later."""
-    found = opened(1).invariants
+    found = opened(1).tables.invariants()
     assert list(found.index) == [row.name for row in INVARIANTS]
     assert found.promised.all() and found.since["ISR never empty"] == "1.1"
-    old = opened(1, release="0.8.1").invariants
+    old = opened(1, release="0.8.1").tables.invariants()
     assert tuple(old.index[~old.promised]) == OLD
 
 
@@ -36,7 +36,7 @@ def test_a_run_that_keeps_them(lab: Lab) -> None:
     """After a failover every row holds, and the lab itself has taken no step."""
     lab.kill(1).run()
     before = len(lab.records)
-    found = lab.check_invariants()
+    found = lab.tables.invariant_checks()
     assert set(found.outcome) == {"holds"} and found.step.isna().all() and "scenario" not in found.attrs
     assert len(lab.records) == before
 
@@ -45,11 +45,11 @@ def test_a_run_that_keeps_them(lab: Lab) -> None:
 def test_a_rule_of_ones_own_that_breaks_one(opened: Callable[..., Lab]) -> None:
     """Of a run that breaks a promise the table names the row, the first step and its action, and has the run to paste."""
 
-    def first_of_all(candidates: Candidates) -> Elected:
+    def first_of_all(candidates: ElectionInput) -> Elected:
         return Elected(candidates.assignment[-1], candidates.isr[:1])
 
-    lab = opened(topics={"t": [[2, 3, 1]]}, replace={"election.offline": first_of_all}).kill(2).run()
-    found = lab.check_invariants()
+    lab = opened(topics={"t": [[2, 3, 1]]}, strategies={"offline": first_of_all}).kill(2).run()
+    found = lab.tables.invariant_checks()
     row = found.loc["leader in ISR"]
     assert (row.outcome, row.what) == ("broken", "leader in ISR: t-0: leader 1 is not in ISR [2]")
     assert row.action == "('advance', 1, 'controller')" and 0 < row.step <= len(lab._world.done)
@@ -64,7 +64,7 @@ def test_the_scenario_can_be_pasted(opened: Callable[..., Lab]) -> None:
         return "a broker has died" if any(record.kind == "stop" for record in world.last_step) else None
 
     lab = opened(topics={"t": [[2, 3]]}).kill(3)
-    found = lab.check_invariants(nobody_dies)
+    found = lab.tables.invariant_checks(nobody_dies)
     assert found.loc["nobody_dies", ["outcome", "action", "sentence"]].tolist() == ["broken", "('kill', 3)", "No broker dies."]
     world = pasted(found.attrs["scenario"])
     assert nobody_dies(world) == "a broker has died" and violation(world) is None
@@ -72,15 +72,15 @@ def test_the_scenario_can_be_pasted(opened: Callable[..., Lab]) -> None:
 
 def test_what_an_outside_hand_has_written_is_void(lab: Lab) -> None:
     """Rows whose znodes somebody has rewritten are no longer judged."""
-    lab.set("/controller_epoch", "9").run()
-    found = lab.check_invariants().outcome
+    lab.zk.set("/controller_epoch", "9").run()
+    found = lab.tables.invariant_checks().outcome
     assert found["one controller"] == "void" and found["leader in ISR"] == "holds"
 
 
 def test_functions_that_are_no_invariants_are_refused(lab: Lab) -> None:
     """Without a docstring nobody knows what should hold; an error of the function's own is told in a sentence."""
     with pytest.raises(UserError) as problem:
-        lab.check_invariants(lambda world: None)
+        lab.tables.invariant_checks(lambda world: None)
     assert "docstring" in refusal(problem)
 
     def careless(world: World) -> str:
@@ -88,5 +88,5 @@ def test_functions_that_are_no_invariants_are_refused(lab: Lab) -> None:
         return str(world.processes[99])
 
     with pytest.raises(UserError) as problem:
-        lab.check_invariants(careless)
+        lab.tables.invariant_checks(careless)
     assert "careless failed at step 1: KeyError: 99" in refusal(problem)

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kcontrol import Lab
-from kcontrol.errors import UserError
-from kcontrol.lab import predicting, progress
-from kcontrol.lab.missing import Missing
-from kcontrol.lab.workspace import STATE
+from kcontrol import Lab, exercises
+from kcontrol.core.errors import UserError
+from kcontrol.install import progress
+from kcontrol.install.workspace import STATE
+from kcontrol.lab.exercises import predictions
+from kcontrol.lab.support.missing_parts import MissingPart
 from tests.lab.support import refusal
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -31,11 +32,11 @@ ORDERS = {
 RIGHT, WRONG = "No, broker 2 goes on accepting writes as before.", "Yes, until another broker becomes the controller."
 
 
-def asked(lab: Lab, id: str = "writes-to-t-0") -> predicting.Question:
-    return lab.predict(id)
+def asked(lab: Lab, id: str = "writes-to-t-0") -> predictions.PredictionQuestion:
+    return exercises.predict(id, lab)
 
 
-def number(question: predicting.Question, text: str) -> int:
+def number(question: predictions.PredictionQuestion, text: str) -> int:
     """The number under which this option is shown."""
     return question.options.index(text) + 1
 
@@ -54,16 +55,16 @@ def test_an_open_question_holds_the_viewers_buttons(lab: Lab) -> None:
     shown, beside = lab._shown, lab.viewer
     assert shown is not None and shown.held == ""
     question = asked(lab)
-    assert lab.held and lab.held == shown.held == beside.held == question.waiting
+    assert lab._held and lab._held == shown.held == beside.held == question.waiting
     lab._repr_mimebundle_()
     shown = lab._shown
-    assert shown is not None and shown.held == lab.held
+    assert shown is not None and shown.held == lab._held
     before = len(lab.records)
     shown._on_message(shown, {"do": "step", "n": 1, "action": ["kill", 1]}, [])
     assert len(lab.records) == before and "Answer first" in shown.error
     lab.kill(1)
     question.answer(2)
-    assert lab.held is None and shown.held == beside.held == ""
+    assert lab._held is None and shown.held == beside.held == ""
     shown._on_message(shown, {"do": "step", "n": 2, "action": ["start", 1]}, [])
     assert lab.brokers().alive[1] and shown.error == ""
 
@@ -72,7 +73,8 @@ def test_a_question_is_open_under_run_all(lab: Lab, capsys: pytest.CaptureFixtur
     """Shown and not answered, the question says so, and its outcome tells neither what is right nor the rule."""
     question = asked(lab)
     assert "Not answered yet." in repr(question) and f"  {number(question, RIGHT)}  {RIGHT}" in repr(question)
-    lab.kill(1).outcome("writes-to-t-0")
+    lab.kill(1)
+    exercises.outcome("writes-to-t-0")
     said = capsys.readouterr().out
     assert said.startswith("Not answered: ") and RIGHT not in said and "Rule" not in said
     assert "Rule" in question.outcome_html().partition("<details>")[2]
@@ -94,7 +96,8 @@ def test_a_right_answer_after_the_run(lab: Lab, capsys: pytest.CaptureFixture[st
     """The run's cell shows the sign, the answer, the outcome, the rule and its place in Kafka."""
     question = asked(lab)
     question.answer(number(question, RIGHT))
-    lab.kill(1).outcome("writes-to-t-0")
+    lab.kill(1)
+    exercises.outcome("writes-to-t-0")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"✓ Your answer: {RIGHT}" and lines[1].startswith("They go on.")
     assert lines[2].startswith("Rule: ") and lines[3].startswith("In Kafka: KafkaApis")
@@ -106,7 +109,8 @@ def test_a_wrong_answer_after_the_run(lab: Lab, capsys: pytest.CaptureFixture[st
     """The run's cell marks the answer with one sign and names the right option with the other; the form marks both."""
     question = asked(lab)
     question.answer(number(question, WRONG))
-    lab.kill(1).outcome("writes-to-t-0")
+    lab.kill(1)
+    exercises.outcome("writes-to-t-0")
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [f"✗ Your answer: {WRONG}", f"✓ Right is: {RIGHT}"]
     assert not question.is_right and question.misconception == "dead-controller-stops-producers"
@@ -119,7 +123,7 @@ def test_right_and_wrong_have_a_sign_and_a_colour(lab: Lab) -> None:
     badges = []
     for text in (RIGHT, WRONG):
         question = asked(lab)
-        question.answer(number(question, text)).tell()
+        question.answer(number(question, text)).show_outcome()
         found = re.search(r"background:(#\w+);[^>]*>(.) ([^<]+)</b>", question.outcome_html())
         assert found
         badges.append(found.groups())
@@ -136,7 +140,8 @@ def test_an_answer_after_the_run_is_told_where_the_run_is(lab: Lab, monkeypatch:
 
     monkeypatch.setattr("IPython.display.display", lambda outcome, display_id: shown.append(repr(outcome)) or Handle())
     question = asked(lab)
-    lab.kill(1).outcome("writes-to-t-0")
+    lab.kill(1)
+    exercises.outcome("writes-to-t-0")
     question.answer(number(question, RIGHT))
     assert shown[0].startswith("Not answered") and shown[-1].startswith(f"✓ Your answer: {RIGHT}")
 
@@ -154,7 +159,7 @@ def test_an_answer_can_be_changed_until_the_outcome_is_shown(lab: Lab) -> None:
     """Before the run another answer takes the place of the first; after it another one is refused, and the form says why."""
     question = asked(lab).answer(1).answer(2)
     assert question.chosen == 2
-    lab.outcome("writes-to-t-0")
+    exercises.outcome("writes-to-t-0")
     assert question.answer(2).chosen == 2
     with pytest.raises(UserError) as problem:
         question.answer(3)
@@ -164,11 +169,11 @@ def test_an_answer_can_be_changed_until_the_outcome_is_shown(lab: Lab) -> None:
 
 def test_an_outcome_that_was_never_asked_for(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the cell that asks has not run, the outcome is that of an open question; an unknown id is refused."""
-    monkeypatch.setattr(predicting, "_asked", {})
-    Lab.outcome("writes-to-t-0")
+    monkeypatch.setattr(predictions, "_asked", {})
+    exercises.outcome("writes-to-t-0")
     assert capsys.readouterr().out.startswith("Not answered: ")
     with pytest.raises(UserError) as problem:
-        Lab.outcome("writes-to-t-9")
+        exercises.outcome("writes-to-t-9")
     assert "writes-to-t-0" in refusal(problem)
 
 
@@ -177,22 +182,22 @@ def test_a_question_of_another_run_is_not_asked(opened: Callable[..., Lab], caps
     lab = opened(3, topics={"t": [[2, 1, 3], [1, 2, 3]]})
     question = asked(lab)
     sentence = repr(question)
-    assert sentence.endswith("belongs to another run: it is asked of the one in chapter 0.") and "\n" not in sentence
-    assert WIDGET_VIEW not in question._repr_mimebundle_() and lab.held is None
+    assert sentence.endswith("belongs to another run: ask it of the run in chapter 0.") and "\n" not in sentence
+    assert WIDGET_VIEW not in question._repr_mimebundle_() and lab._held is None
     with pytest.raises(UserError) as problem:
         question.answer(1)
-    lab.outcome("writes-to-t-0")
+    exercises.outcome("writes-to-t-0")
     assert refusal(problem) == sentence == capsys.readouterr().out.strip()
 
 
-SITUATED = [id for id, entry in predicting.predictions().items() if "fits" in entry]
+SITUATED = [id for id, entry in predictions.predictions().items() if "fits" in entry]
 
 
 def test_a_question_that_speaks_of_a_cluster_fits_no_other(opened: Callable[..., Lab]) -> None:
     """A cluster of other brokers, none of which runs, is that of no question that names a state."""
     other = opened([11, 12], start=False)
     assert len(SITUATED) > 30
-    assert [id for id in SITUATED if predicting.belongs(predicting.entry_of(id), other)] == []
+    assert [id for id in SITUATED if predictions.belongs(predictions.entry_of(id), other)] == []
 
 
 # ---------------------------------------------------------------- what is kept
@@ -205,7 +210,7 @@ def test_an_answer_is_kept_by_its_text(lab: Lab, learners_folder: Path) -> None:
     kept = json.loads((learners_folder / progress.FILE).read_text())
     assert kept == {"predictions": {"writes-to-t-0": WRONG}}
     again = asked(lab)
-    assert again.chosen == number(again, WRONG) and again.waiting is None and not again.is_told
+    assert again.chosen == number(again, WRONG) and again.waiting is None and not again.outcome_is_shown
 
 
 def test_an_answer_that_no_option_is_any_more(lab: Lab, learners_folder: Path) -> None:
@@ -233,14 +238,14 @@ def test_the_form_has_every_option_whole(lab: Lab) -> None:
     assert WIDGET_VIEW in bundle and "Not answered" in bundle["text/plain"] and "<ol>" in bundle["text/html"]
     assert question.form.options == question.options and question.form.chosen == 0
     question.form._on_message(question.form, {"choose": 2}, [])
-    assert question.chosen == 2 and lab.held is None
+    assert question.chosen == 2 and lab._held is None
 
 
 def test_text_of_a_question_is_escaped() -> None:
     """Markup in a question is shown as text, also in its outcome."""
     entry = {"question": "<b>?", "options": [{"text": "<i>"}], "right": 1, "outcome": "<u>", "rule": "&", "source": "<s>"}
-    question = predicting.Question("x", entry, lambda: None)
-    question.tell()
+    question = predictions.PredictionQuestion("x", entry, lambda: None)
+    question.show_outcome()
     shown = question._html() + question.outcome_html()
     shown += question.answer(1)._html() + question.outcome_html()
     assert not any(tag in shown for tag in ("<b>?", "<i>", "<u>", "<s>"))
@@ -250,18 +255,18 @@ def test_text_of_a_question_is_escaped() -> None:
 
 
 def lengths(id: str) -> list[int]:
-    return [len(option["text"]) for option in predicting.predictions()[id]["options"]]
+    return [len(option["text"]) for option in predictions.predictions()[id]["options"]]
 
 
 def test_the_order_of_the_options_is_drawn_from_the_id() -> None:
     """The order is pinned, so that it is that of every version of Python and of every PYTHONHASHSEED."""
-    orders = {id: "".join(predicting.shuffled(id, "abcd")) for id in list(predicting.predictions())[:4]}  # type: ignore[arg-type]
+    orders = {id: "".join(predictions.shuffled(id, "abcd")) for id in list(predictions.predictions())[:4]}  # type: ignore[arg-type]
     assert orders == ORDERS
 
 
 def test_no_place_tells_the_right_answer() -> None:
     """Of the 41 questions at most 40 % have the right option at any one place."""
-    questions = {id: predicting.Question(id, entry, lambda: None) for id, entry in predicting.predictions().items()}
+    questions = {id: predictions.PredictionQuestion(id, entry, lambda: None) for id, entry in predictions.predictions().items()}
     assert len(questions) == 41
     places = Counter(question.right for question in questions.values())
     assert max(places.values()) <= 0.4 * 41
@@ -269,23 +274,23 @@ def test_no_place_tells_the_right_answer() -> None:
 
 def test_no_length_tells_the_right_answer() -> None:
     """The right option is the longest in at most a third of the questions, the shortest in at most a third, and each in some."""
-    entries = predicting.predictions()
+    entries = predictions.predictions()
     right = {id: lengths(id)[entry["right"] - 1] for id, entry in entries.items()}
     longest = sum(right[id] == max(lengths(id)) for id in entries)
     shortest = sum(right[id] == min(lengths(id)) for id in entries)
     assert 0 < longest <= 41 / 3 and 0 < shortest <= 41 / 3
 
 
-@pytest.mark.parametrize("id", predicting.predictions())
+@pytest.mark.parametrize("id", predictions.predictions())
 def test_the_options_of_a_question_are_equally_long(id: str) -> None:
     """The longest option has at most a fifth more letters than the shortest."""
     assert max(lengths(id)) <= 1.2 * min(lengths(id))
 
 
-@pytest.mark.parametrize("id", predicting.predictions())
+@pytest.mark.parametrize("id", predictions.predictions())
 def test_every_question_is_complete(id: str) -> None:
     """A question has one right answer, misconceptions behind all others, an outcome, a rule and its source."""
-    entry = predicting.predictions()[id]
+    entry = predictions.predictions()[id]
     wrong = [option for number, option in enumerate(entry["options"], 1) if number != entry["right"]]
     assert 1 <= entry["right"] <= len(entry["options"]) and len(entry["options"]) >= 3
     assert all(option["misconception"] for option in wrong)
@@ -307,21 +312,21 @@ def test_the_outcomes_that_questions_promise(lab: Lab) -> None:
 @pytest.mark.parametrize(("want", "got"), [(2, 2), (2, np.int64(2)), ([1], [1]), ("x", "x"), (None, None)])
 def test_a_fact_that_holds_is_printed(lab: Lab, capsys: pytest.CaptureFixture[str], want: Any, got: Any) -> None:
     """One line says what holds, numbers of pandas like any others."""
-    lab.expect("the fact", want, got)
+    exercises.expect("the fact", want, got)
     assert capsys.readouterr().out == f"✓ the fact: {want!r}, as expected\n"
 
 
 def test_a_fact_that_does_not_hold_is_an_error(lab: Lab) -> None:
     """The error says in one sentence what is and what was expected, and a notebook shows just that."""
     with pytest.raises(AssertionError) as problem:
-        lab.expect("leader of t-0", 3, lab.partitions().leader["t-0"])
+        exercises.expect("leader of t-0", 3, lab.partitions().leader["t-0"])
     assert str(problem.value) == "✗ leader of t-0: 2, but 3 was expected."
     assert problem.value._render_traceback_() == [str(problem.value)]
 
 
 def test_what_stands_in_answers_with_itself() -> None:
     """Whatever is asked of a missing part is the missing part, which shows its sentence and is false."""
-    missing = Missing("Spark is not installed.")
+    missing = MissingPart("Spark is not installed.")
     assert repr(missing.sql("SELECT 1").toPandas()["x"].anything) == "Spark is not installed."
     assert not missing
 
@@ -400,11 +405,10 @@ def test_diagrams_have_the_machines_states_and_counts(lab: Lab) -> None:
     assert lab.diagram("partition").svg().startswith("<svg")
 
 
-def test_hints_come_one_at_a_time(opened: Callable[..., Lab]) -> None:
+def test_hints_come_one_at_a_time() -> None:
     """Each call gives the next hint, numbered; the call after the last one says that there are no more."""
-    lab = opened(1)
-    given = [str(lab.hint("who-leads-next")) for _ in range(5)]
+    given = [str(exercises.hint("who-leads-next")) for _ in range(5)]
     while given[-1].startswith("Hint"):  # another test of this process may have taken hints before
-        given = [*given[1:], str(lab.hint("who-leads-next"))]
+        given = [*given[1:], str(exercises.hint("who-leads-next"))]
     numbers = [hint.split(":")[0] for hint in given]
-    assert numbers[1:4] == ["Hint 1 of 3", "Hint 2 of 3", "Hint 3 of 3"] and given[4].startswith("There are no more")
+    assert numbers[1:4] == ["Hint 1 of 3", "Hint 2 of 3", "Hint 3 of 3"] and given[4].startswith("This exercise has no more")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kcontrol import Lab
-from kcontrol.runtime import journal_file
+from kcontrol.journal import journal_file
 
 URP, UNDER, AT = "UnderReplicatedPartitions", "UnderMinIsrPartitionCount", "AtMinIsrPartitionCount"
 TWO = {"min.insync.replicas": 2}
@@ -15,7 +15,7 @@ TWO = {"min.insync.replicas": 2}
 
 def shown(lab: Lab, name: str) -> dict[int, object]:
     """The gauge at each broker that runs."""
-    found = lab.statistics().loc[(name, "Value")]
+    found = lab.tables.metrics().loc[(name, "Value")]
     return {n: found[n] for n in found.index if isinstance(n, int)}
 
 
@@ -43,7 +43,7 @@ def test_counts_are_whole_numbers(opened: Callable[..., Lab]) -> None:
     """A count is shown as 0 and not as 0.0."""
     lab = with_topic(opened)
     assert all(type(value) is int for value in shown(lab, URP).values())
-    assert lab.statistics().loc[("ActiveControllerCount", "Value")].to_string().split()[-1] in ("0", "1")
+    assert lab.tables.metrics().loc[("ActiveControllerCount", "Value")].to_string().split()[-1] in ("0", "1")
 
 
 @pytest.mark.parametrize(("settings", "under"), [({}, 0), ({"config": TWO}, 1)])
@@ -69,7 +69,7 @@ def test_added_replicas_are_not_missing(opened: Callable[..., Lab], release: str
     """
     lab = opened(3, release=release, runs=None, topics={"t": [[1, 2]]})
     lab.freeze(3).reassign({"t-0": [1, 3]}).run()
-    assert lab.reassignments().missing.tolist() == [[3]]
+    assert lab.tables.reassignments().missing.tolist() == [[3]]
     assert shown(lab, URP)[1] == counted
 
 
@@ -78,5 +78,5 @@ def test_a_saved_run_has_the_same_counts(opened: Callable[..., Lab], tmp_path_fa
     lab = with_topic(opened).kill(3).run()
     path = tmp_path_factory.mktemp("saved") / "run.jsonl"
     lab.save(path)
-    assert str(Lab.open(path).prometheus()).replace('run="run"', 'run="simulated"') == str(lab.prometheus())
+    assert str(Lab.open(path).tables.prometheus()).replace('run="run"', 'run="simulated"') == str(lab.tables.prometheus())
     assert journal_file.read(path)

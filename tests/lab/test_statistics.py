@@ -14,15 +14,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kcontrol import Lab
-from kcontrol.config import CONFIGS, BrokerConfig
-from kcontrol.controller.context import full_counts
-from kcontrol.errors import UserError
-from kcontrol.events import ControllerState
-from kcontrol.lab.moment import Moment
-from kcontrol.lab.statistics import GAUGES, STATE_OF, STATES, Statistic, statistics
-from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
-from kcontrol.sim.settings import Settings
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.core.broker_configs import CONFIGS, BrokerConfig
+from kcontrol.core.errors import UserError
+from kcontrol.core.events import ControllerState
+from kcontrol.journal.journal import OUTSIDE, Record, RecordId
+from kcontrol.lab.run import Run
+from kcontrol.lab.tables.statistics import GAUGES, STATE_OF, STATES, Statistic, statistics
 from kcontrol.views.prometheus import Family, Sample, text
+from tests.core.support import full_counts
 from tests.lab.support import refusal
 from tests.parts import ROOT, SHARED
 
@@ -36,8 +36,8 @@ def reference() -> str:
     return (SHARED / "reference" / "controller.md").read_text()
 
 
-def value(lab: Moment, name: str, broker: int, attribute: str = "Value") -> float:
-    return float(lab.statistics().loc[(name, attribute), broker])
+def value(lab: Run, name: str, broker: int, attribute: str = "Value") -> float:
+    return float(lab.tables.metrics().loc[(name, attribute), broker])
 
 
 # ---------------------------------------------------------------- names
@@ -99,7 +99,7 @@ def test_one_controller_and_what_it_counts() -> None:
     assert value(lab, "PreferredReplicaImbalanceCount", 1) == 0
     lab.kill(2).run()
     lab.kill(1).run()
-    assert list(lab.statistics().columns) == ["field", "mbean", 3]
+    assert list(lab.tables.metrics().columns) == ["field", "mbean", 3]
     assert (value(lab, "OfflinePartitionsCount", 3), value(lab, "PreferredReplicaImbalanceCount", 3)) == (1, 2)
     assert (value(lab, "GlobalTopicCount", 3), value(lab, "GlobalPartitionCount", 3)) == (1, 2)
 
@@ -151,7 +151,7 @@ def test_events_are_timed_under_their_states() -> None:
 def test_a_queue_that_waits_is_counted() -> None:
     """Events that nobody has begun are the size of the queue; a new process has waited for nothing."""
     lab = Lab(runs=None)
-    lab.kill(3).expire(3).step(("deliver", 1)).step(("deliver", 1))  # the first is of the znode, which nobody cares about
+    lab.kill(3).expire_session(3).step(("deliver", 1)).step(("deliver", 1))  # the first is of the znode, which nobody cares about
     assert value(lab, "EventQueueSize", 1) == 1
     lab.run().start(3)
     assert value(lab, "EventQueueTimeMs", 3, "Count") == 0 < value(lab, "EventQueueTimeMs", 1, "Count")
@@ -173,8 +173,8 @@ def test_unclean_elections_are_counted() -> None:
 def test_a_recording_has_no_statistics() -> None:
     """What real brokers counted is in no recording: it is refused in a sentence and not shown as noughts."""
     recorded = Lab.open(ROOT / "tests" / "golden" / "recordings" / "2.8.2" / "leader-killed.json")
-    for ask in (recorded.statistics, recorded.prometheus):
-        with pytest.raises(UserError, match="A recording says what brokers wrote") as problem:
+    for ask in (recorded.tables.metrics, recorded.tables.prometheus):
+        with pytest.raises(UserError, match="A recording of real brokers has no metrics") as problem:
             ask()
         refusal(problem)
 
@@ -186,8 +186,8 @@ def test_prometheus_reads_what_the_table_says() -> None:
     """Prometheus's own client library parses the text, and finds the table's numbers under the MBeans' names."""
     lab = Lab(runs=None, topics={"t": [[2, 3]]})
     lab.kill(2).run()
-    families = {family.name: family for family in text_string_to_metric_families(lab.prometheus())}
-    frame = lab.statistics()
+    families = {family.name: family for family in text_string_to_metric_families(lab.tables.prometheus())}
+    frame = lab.tables.metrics()
     for (name, attribute), row in frame[frame["mbean"] != ""].iterrows():
         domain, kind = re.findall(r"kafka\.(\w+):type=(\w+)", row["mbean"])[0]
         family = families[f"kafka_{domain}_{kind}_{name}"]
@@ -202,8 +202,8 @@ def test_prometheus_reads_what_the_table_says() -> None:
 def test_labels_may_hold_anything() -> None:
     """A run's name with quotes, backslashes and lines comes through Prometheus's parser as it was."""
     name = 'a "b" \\ c\nd{}=,'
-    run = Moment(Lab(runs=None, brokers=1).records, name)
-    (family, *_) = text_string_to_metric_families(run.prometheus())
+    run = Run(Lab(runs=None, brokers=1).records, name)
+    (family, *_) = text_string_to_metric_families(run.tables.prometheus())
     assert {sample.labels["run"] for sample in family.samples} == {name}
     family_of_one = Family("x", "gauge", "a \\ line\nand another", [Sample("", {}, 0.5)])
     assert text([family_of_one]) == "# HELP x a \\\\ line\\nand another\n# TYPE x gauge\nx 0.5\n"
@@ -211,7 +211,7 @@ def test_labels_may_hold_anything() -> None:
 
 def test_quantiles_fall_between_values() -> None:
     """A quantile between two values is between them; of one value it is that value, as in Kafka's metrics library."""
-    from kcontrol.lab.statistics import _quantile
+    from kcontrol.lab.tables.statistics import _quantile
 
     assert [_quantile((7,), q) for q in (0.5, 0.99)] == [7, 7]
     assert [_quantile((4, 1, 3, 2), q) for q in (0.5, 0.99)] == [2.5, 4]
@@ -224,7 +224,7 @@ def test_metrics_on_the_shell(tmp_path: Path) -> None:
     lab.save(tmp_path / "simulated.jsonl")
     command = [sys.executable, "-P", "-m", "kcontrol", "metrics"]
     done = subprocess.run([*command, str(tmp_path / "simulated.jsonl")], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", str(lab.prometheus()))
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", str(lab.tables.prometheus()))
     done = subprocess.run([*command, str(tmp_path / "none")], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr.startswith("kcontrol: ") and len(done.stderr.splitlines()) == 1
 
@@ -264,7 +264,7 @@ def test_worlds_take_their_values_from_the_table(release: str) -> None:
     assert {f.name: getattr(config, f.name) for f in fields(config)} == {
         row.name.replace(".", "_"): row.default(release) for row in CONFIGS.values() if row.is_used
     }
-    frame = Lab(brokers=1, release=release, runs=None).config()
+    frame = Lab(brokers=1, release=release, runs=None).tables.config()
     used = frame[frame.is_used]
     assert ((used.value == used.default) | (used.value.isna() & used.default.isna())).all() and frame.here.str.len().min() > 2
 
@@ -284,7 +284,7 @@ def test_a_changed_row_changes_the_world(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_was_said_counts_more_than_the_table() -> None:
     """A setting that somebody has said stays as it was said, in every release."""
     lab = Lab(brokers=1, release="0.8.1", runs=None, config={"leader.imbalance.check.interval.seconds": 7})
-    assert lab.config().value["leader.imbalance.check.interval.seconds"] == 7
-    assert lab.config().value["zookeeper.session.timeout.ms"] == 6_000
+    assert lab.tables.config().value["leader.imbalance.check.interval.seconds"] == 7
+    assert lab.tables.config().value["zookeeper.session.timeout.ms"] == 6_000
     said = BrokerConfig(zookeeper_session_timeout_ms=1)
     assert Settings(release="0.8.1", config=said).config is said

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kcontrol import Lab
-from kcontrol.errors import UserError
+from kcontrol.core.errors import UserError
 from tests.lab.support import refusal
 from tests.recordings.support import in_project
 
@@ -38,40 +38,41 @@ def test_it_is_what_real_brokers_wrote(release: str, scenario: str) -> None:
     """Of a recording the table has every write of the two znodes, as the file has it, in its order."""
     path = in_project(release, scenario)
     rows = [
-        tuple(None if value is pd.NA else value for value in row) for row in Lab.open(path).stored("t-0").itertuples(index=False)
+        tuple(None if value is pd.NA else value for value in row)
+        for row in Lab.open(path).tables.partition_history("t-0").itertuples(index=False)
     ]
     assert rows == of_a_recording(path) and len(rows) >= 7
 
 
 def test_it_ends_with_what_is_so(lab: Lab) -> None:
     """The last row is what the table of partitions says, and a write that changes nothing has no row."""
-    last = lab.kill(2).run().stored("t-0").iloc[-1]
+    last = lab.kill(2).run().tables.partition_history("t-0").iloc[-1]
     assert last[["replicas", "leader", "isr", "leader_epoch"]].tolist() == [[2, 3], 3, [3], 1]
-    before = len(lab.stored("t-0"))
-    assert len(lab.set(STATE, lab.znodes().text[STATE]).stored("t-0")) == before
+    before = len(lab.tables.partition_history("t-0"))
+    assert len(lab.zk.set(STATE, lab.tables.znodes().text[STATE]).tables.partition_history("t-0")) == before
 
 
 def test_an_outside_hand_writes_what_it_likes(opened: Callable[..., Lab]) -> None:
     """By a hand from outside `by` is missing; a topic znode that cannot be read has no row."""
     lab = opened(2, topics={"t": [[1]]})
-    before = len(lab.stored("t-0"))
-    lab.set(TOPIC, '{"version":1,"partitions":{"0":[1,2]}}').set(TOPIC, '{"version":1,"partitions":{"0":"nobody"}}')
-    lab.set(TOPIC, '{"version":1,"partitions":{"0":[1]}}')
-    found = lab.stored("t-0").iloc[before:]
+    before = len(lab.tables.partition_history("t-0"))
+    lab.zk.set(TOPIC, '{"version":1,"partitions":{"0":[1,2]}}').zk.set(TOPIC, '{"version":1,"partitions":{"0":"nobody"}}')
+    lab.zk.set(TOPIC, '{"version":1,"partitions":{"0":[1]}}')
+    found = lab.tables.partition_history("t-0").iloc[before:]
     assert found.replicas.tolist() == [[1, 2], [1]] and found.by.isna().all()
 
 
 def test_what_is_refused_has_no_row(opened: Callable[..., Lab]) -> None:
     """A replaced controller wants to write an assignment and is refused: the table is as before."""
     lab = opened(3, topics={"t": [[2]]}).reassign({"t-0": [2, 3]}).run(until="ApiPartitionReassignment").step()
-    before = len(lab.stored("t-0"))
-    lab.freeze(1).delete("/controller").run().thaw(1).run()
+    before = len(lab.tables.partition_history("t-0"))
+    lab.freeze(1).zk.delete("/controller").run().resume(1).run()
     (refused,) = (r for r in lab.records if r.kind == "write" and r.id.node == 1 and r.fields["error"] == "BadVersion")
-    assert refused.plain().fields["ops"][0][1] == TOPIC and len(lab.stored("t-0")) == before
+    assert refused.to_json().fields["ops"][0][1] == TOPIC and len(lab.tables.partition_history("t-0")) == before
 
 
 def test_a_partition_that_is_not_there(lab: Lab) -> None:
     """The sentence lists the partitions that there are."""
     with pytest.raises(UserError) as problem:
-        lab.stored("t-9")
+        lab.tables.partition_history("t-9")
     assert "t-0" in refusal(problem)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kcontrol import Lab
-from kcontrol.controller import election
-from kcontrol.errors import UserError
-from kcontrol.lab.moment import Moment
+from kcontrol import Lab, rules
+from kcontrol.controller import leader_election
+from kcontrol.core.errors import UserError
+from kcontrol.lab.run import Run
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def four(opened: Callable[..., Lab]) -> Lab:
 
 
 def verdicts(lab: Lab) -> list[str]:
-    return list(lab.candidates("t-0").table.verdict)
+    return list(lab.tables.election_candidates("t-0").table.verdict)
 
 
 def test_candidates_are_judged_as_the_controller_then_elects(four: Lab) -> None:
@@ -35,7 +35,7 @@ def test_nobody_in_sync(four: Lab) -> None:
     """A replica outside the ISR may lead only where unclean elections are allowed, which the topic's own setting decides."""
     four.kill(2).run().kill(3).run().kill(1).run().start(3).run()
     assert verdicts(four) == ["dead", "dead", "not in sync"]
-    four.set("/config/topics/t", '{"version":1,"config":{"unclean.leader.election.enable":"true"}}')
+    four.zk.set("/config/topics/t", '{"version":1,"config":{"unclean.leader.election.enable":"true"}}')
     assert verdicts(four) == ["dead", "dead", "next, unclean"]
     four.start(5).run()
     assert four.partitions().leader["t-0"] == 3
@@ -44,53 +44,55 @@ def test_nobody_in_sync(four: Lab) -> None:
 def test_a_broker_s_own_setting_counts(opened: Callable[..., Lab]) -> None:
     """The lab knows how its brokers are configured; a journal alone has the release's default."""
     lab = opened([4, 1, 2], topics={"t": [[1, 2]]}, config={"unclean.leader.election.enable": True})
-    lab.shrink("t-0", 2).run(until=lambda lab: lab.partitions().isr["t-0"] == [1])
+    lab.shrink_isr("t-0", 2).run(until=lambda lab: lab.partitions().isr["t-0"] == [1])
     assert verdicts(lab) == ["leads", "next, unclean"]
-    assert list(Moment(lab.records).candidates("t-0").table.verdict) == ["leads", "not in sync"]
+    assert list(Run(lab.records).tables.election_candidates("t-0").table.verdict) == ["leads", "not in sync"]
 
 
 def test_the_strip_is_text_and_picture_and_escapes(opened: Callable[..., Lab]) -> None:
     """A topic's name is text in the picture, and the text has one line for each replica."""
     lab = opened(3).step(("create_topic", "<img src=x onerror=alert(1)>", [[1, 2, 3]])).run()
-    strip = lab.candidates("<img src=x onerror=alert(1)>-0")
+    strip = lab.tables.election_candidates("<img src=x onerror=alert(1)>-0")
     assert "<img" not in strip._repr_svg_() and "&lt;img" in strip._repr_svg_()
     assert repr(strip).splitlines()[1:] == ["  broker 1: leads", "  broker 2: next", "  broker 3: in sync"]
 
 
 def test_a_partition_that_is_not_there(four: Lab) -> None:
     """The sentence lists those that there are."""
-    with pytest.raises(UserError, match=r"There is no partition 'x'; there are t-0"):
-        four.candidates("x")
-    with pytest.raises(UserError, match=r"there are t-0"):
-        four.prefer("t-1")
+    with pytest.raises(UserError, match=r"There is no partition 'x'; the partitions are t-0"):
+        four.tables.election_candidates("x")
+    with pytest.raises(UserError, match=r"the partitions are t-0"):
+        four.elect_preferred("t-1")
 
 
 def test_outages_last_from_death_to_a_living_leader(four: Lab) -> None:
     """An outage begins with the kill, not with the end of the session, and is over with the record of the next leader."""
-    assert len(four.outages()) == 0
+    assert len(four.tables.outages()) == 0
     four.kill(1)
     died = four.records[-1].at_ms
-    assert four.outages().until_ms.isna().all()
+    assert four.tables.outages().until_ms.isna().all()
     four.run()
-    elected = next(r for r in four.records if r.kind == "change" and "leader 2" in str(four.rewind(r.id).candidates("t-0")))
-    (row,) = four.outages().itertuples()
+    elected = next(
+        r for r in four.records if r.kind == "change" and "leader 2" in str(four.rewind(r.id).tables.election_candidates("t-0"))
+    )
+    (row,) = four.tables.outages().itertuples()
     assert (row.partition, row.led, row.leads, row.steps) == ("t-0", 1, 2, elected.at_ms - died)
 
 
 def test_a_frozen_leader_is_no_leader(four: Lab) -> None:
     """Whoever is frozen answers nobody, and leads again once it is thawed."""
     four.freeze(1)
-    assert len(four.outages()) == 1 and four.outages().until_ms.isna().all()
-    four.thaw(1).run()
-    assert list(four.outages().leads) == [1]
+    assert len(four.tables.outages()) == 1 and four.tables.outages().until_ms.isna().all()
+    four.resume(1).run()
+    assert list(four.tables.outages().leads) == [1]
 
 
 def test_who_starts_again_leads_only_once_it_is_named_again(four: Lab) -> None:
     """A leader that died and is back before its death was seen leads nothing until the controller names a leader anew."""
-    four.freeze(4).kill(1).expire(1).start(1).run()
-    assert four.partitions().leader["t-0"] == 1 and four.outages().until_ms.isna().all()
-    four.thaw(4).run()
-    assert list(four.outages().leads) == [2]
+    four.freeze(4).kill(1).expire_session(1).start(1).run()
+    assert four.partitions().leader["t-0"] == 1 and four.tables.outages().until_ms.isna().all()
+    four.resume(4).run()
+    assert list(four.tables.outages().leads) == [2]
 
 
 def test_an_outage_ends_where_a_broker_that_is_back_is_told_to_lead(opened: Callable[..., Lab]) -> None:
@@ -99,44 +101,44 @@ def test_an_outage_ends_where_a_broker_that_is_back_is_told_to_lead(opened: Call
     The row ends when the broker takes the request over, although no state znode is written.
     """
     lab = opened([4, 1, 2, 3], topics={"t": [[1, 2, 3]]}, release="1.1")
-    lab.freeze(4).kill(1).expire(1).start(1).run().thaw(4).run()
-    assert lab.outages().until_ms.isna().all()
+    lab.freeze(4).kill(1).expire_session(1).start(1).run().resume(4).run()
+    assert lab.tables.outages().until_ms.isna().all()
     before = len(lab.records)
-    lab.delete("/controller").run()
-    told = next(r for r in lab.records[before:] if r.kind == "adopt" and r.id.node == 1 and r.fields["field"] == "hosted")
-    assert not lab.outages().until_ms.isna().any()
-    [row] = lab.outages().itertuples()
+    lab.zk.delete("/controller").run()
+    told = next(r for r in lab.records[before:] if r.kind == "apply_request" and r.id.node == 1 and r.fields["field"] == "hosted")
+    assert not lab.tables.outages().until_ms.isna().any()
+    [row] = lab.tables.outages().itertuples()
     assert (row.until_ms, row.led, row.leads) == (told.at_ms, 1, 1)
 
 
 def test_a_goodbye_leaves_no_outage(four: Lab) -> None:
     """A broker that says goodbye hands over what it leads before it goes."""
-    four.term(1).run()
-    assert four.partitions().leader["t-0"] == 2 and len(four.outages()) == 0
+    four.terminate(1).run()
+    assert four.partitions().leader["t-0"] == 2 and len(four.tables.outages()) == 0
 
 
 def test_what_a_handler_did(four: Lab) -> None:
     """Reads, transitions and requests of one event are listed in order, and nothing of another event."""
     four.kill(1).run()
-    done = four.handled("BrokerChange")
+    done = four.tables.handler_steps("BrokerChange")
     assert list(done.kind) == ["read", "read", "change", "read", "change", "send", "read", "change", "send"]
     assert done.what.iloc[2] == "Broker 4 moves t-0 from Online to Offline."
-    with pytest.raises(UserError, match=r"No broker has handled 'Expire' here; handled was .*BrokerChange"):
-        four.handled("Expire")
+    with pytest.raises(UserError, match=r"No broker has handled 'Expire' in this run; the handled events are: .*BrokerChange"):
+        four.tables.handler_steps("Expire")
 
 
 def test_what_a_handler_learnt_is_shown_where_it_is_asked_for(four: Lab) -> None:
     """A resignation is all memory: without it one line is left."""
-    four.expire(4).run()
-    short, long = four.handled("Expire", 4), four.handled("Expire", 4, memory=True)
-    assert list(short.kind) == ["cancel"] and set(long.kind) == {"cancel", "learn"}
+    four.expire_session(4).run()
+    short, long = four.tables.handler_steps("Expire", 4), four.tables.handler_steps("Expire", 4, memory=True)
+    assert list(short.kind) == ["cancel_timer"] and set(long.kind) == {"cancel_timer", "update"}
     assert long.what.iloc[0] == "Broker 4's controller part now holds active controller id -1."
 
 
 def test_long_texts_are_shown_whole(four: Lab) -> None:
     """Neither the text nor the HTML of a table of steps cuts its sentences."""
     four.kill(1).run()
-    shown = four.handled("BrokerChange")[["kind", "what"]]
+    shown = four.tables.handler_steps("BrokerChange")[["kind", "what"]]
     assert max(map(len, shown.what)) > 60
     html = shown._repr_html_().replace("<wbr>", "")  # where a browser may break a name
     assert all(what in repr(shown) and what in html for what in shown.what)
@@ -146,46 +148,45 @@ def test_the_handler_that_only_looks_is_passed_over(four: Lab) -> None:
     """A preferred election ends by looking once more for the znode; what is shown is the election."""
     four.kill(1).run().start(1).run()
     assert four.partitions().leader["t-0"] == 2
-    four.prefer("t-0").run()
+    four.elect_preferred("t-0").run()
     assert four.partitions().leader["t-0"] == 1
-    assert set(four.handled("ReplicaLeaderElection").kind) == {"read", "change", "send", "write"}
+    assert set(four.tables.handler_steps("ReplicaLeaderElection").kind) == {"read", "change", "send", "write"}
 
 
 def test_every_election_has_a_row(four: Lab) -> None:
     """The table has the strategies of the controller, and the order where releases differ."""
-    assert list(four.elections().index) == list(election.STRATEGIES)
-    assert four.elections().order["offline"] == "ISR since 0.8.0; AR since 0.8.2"
+    assert list(rules.elections().index) == list(leader_election.STRATEGIES)
+    assert rules.elections().order["offline"] == "ISR since 0.8.0; AR since 0.8.2"
 
 
 def test_rules_on_trial(four: Lab) -> None:
     """Under the same deaths a rule that takes anybody alive is down for less time, and elects uncleanly; Kafka's never does."""
-    rules = {"Kafka": None, "anybody": lambda assignment, isr, live: next((b for b in assignment if b in live), None)}
-    found = four.trials(rules, runs=6)
+    candidates = {"Kafka": None, "anybody": lambda assignment, isr, live: next((b for b in assignment if b in live), None)}
+    found = rules.trials(candidates, runs=6)
     assert list(found.index) == ["Kafka", "anybody"] and set(found.runs) == {6}
     assert found.unclean["Kafka"] == 0 < found.unclean["anybody"]
     assert found.steps_down["anybody"] < found.steps_down["Kafka"]
-    assert found.equals(four.trials(rules, runs=6))
+    assert found.equals(rules.trials(candidates, runs=6))
 
 
 def test_a_rule_that_fails_is_named(four: Lab) -> None:
     """The sentence says which rule has failed, and how."""
-    with pytest.raises(UserError, match=r"The rule 'bad' did not come through: .*IndexError"):
-        four.trials({"bad": lambda assignment, isr, live: assignment[7]}, runs=1)
+    with pytest.raises(UserError, match=r"The trial of rule 'bad' failed: .*IndexError"):
+        rules.trials({"bad": lambda assignment, isr, live: assignment[7]}, runs=1)
 
 
 def test_the_controller_s_own_text(four: Lab) -> None:
     """A rule is shown as it is written; for a name that means nothing the sentence lists what there is."""
-    assert four.source("election.offline").startswith("def offline(c: Candidates)")
-    with pytest.raises(UserError, match=r"no room 'elections'; there are .*election"):
-        four.source("elections")
-    with pytest.raises(UserError, match=r"no function 'x' in election; there are offline"):
-        four.source("election.x")
+    assert rules.source("leader_election.offline").startswith("def offline(c: ElectionInput)")
+    with pytest.raises(UserError, match=r"no module 'elections'; its modules are .*election"):
+        rules.source("elections")
+    with pytest.raises(UserError, match=r"no function 'x' in leader_election; its functions are offline"):
+        rules.source("leader_election.x")
 
 
-def test_a_function_that_a_module_keeps_to_itself(opened: Callable[..., Lab]) -> None:
+def test_a_function_that_a_module_keeps_to_itself() -> None:
     """Its text is shown to whoever asks for it by name; it is not listed where a name means nothing."""
-    lab = opened(1)
-    assert lab.source("topic_deletion._resume").startswith("def _resume(")
+    assert rules.source("topic_deletion._resume_topics").startswith("def _resume_topics(")
     with pytest.raises(UserError) as problem:
-        lab.source("topic_deletion.nothing")
-    assert "resume_deletions" in str(problem.value) and "_resume," not in str(problem.value)
+        rules.source("topic_deletion.nothing")
+    assert "resume_deletions" in str(problem.value) and "_resume_topics," not in str(problem.value)

@@ -9,19 +9,19 @@ import pandas as pd
 import pytest
 
 from kcontrol import Lab
-from kcontrol.errors import UserError
-from kcontrol.lab import tables
-from kcontrol.lab.moment import Moment
-from kcontrol.runtime.fold import fold
-from kcontrol.runtime.journal import Record
+from kcontrol.core.errors import UserError
+from kcontrol.journal.fold import fold
+from kcontrol.journal.journal import Record
+from kcontrol.lab.run import Run
+from kcontrol.lab.tables import journal_tables
 from tests.lab.support import refusal
 
 TYPES = {
-    "partitions": tables.PARTITIONS,
-    "brokers": tables.BROKERS,
-    "znodes": tables.ZNODES,
-    "requests": tables.REQUESTS,
-    "journal": tables.JOURNAL,
+    "partitions": journal_tables.PARTITIONS,
+    "brokers": journal_tables.BROKERS,
+    "znodes": journal_tables.ZNODES,
+    "requests": journal_tables.REQUESTS,
+    "journal": journal_tables.JOURNAL,
 }
 
 
@@ -69,7 +69,7 @@ def test_brokers(lab: Lab) -> None:
     assert list(found.index) == [1, 2, 3, 7]
     assert found.alive.to_dict() == {1: False, 2: True, 3: True, 7: True}
     assert found.frozen.to_dict() == {1: False, 2: False, 3: True, 7: False}
-    assert not lab.thaw(3).brokers().frozen.any()
+    assert not lab.resume(3).brokers().frozen.any()
     assert found.registered.to_dict() == {1: False, 2: True, 3: True, 7: False}
     assert found.controller.to_dict() == {1: False, 2: True, 3: False, 7: False}
     assert found.controller_epoch.loc[[2, 3]].tolist() == [2, 2]
@@ -79,14 +79,14 @@ def test_brokers(lab: Lab) -> None:
 
 def test_a_broker_that_believes_it_rules(lab: Lab) -> None:
     """A controller whose znode was deleted believes in itself until it has heard of it."""
-    lab.delete("/controller")
+    lab.zk.delete("/controller")
     assert lab.brokers().controller.sum() == 0
     assert lab.brokers().believes_so.to_dict() == {1: True, 2: False, 3: False}
 
 
 def test_znodes_are_those_of_the_world(lab: Lab) -> None:
     """Every znode of the world is a row, with its text, its version and its owner, sorted by path."""
-    found = lab.kill(1).run().znodes()
+    found = lab.kill(1).run().tables.znodes()
     stored = lab._world.snapshot()["znodes"]
     assert list(found.index) == sorted(stored)
     rows = found.astype(object).where(found.notna(), None)
@@ -95,12 +95,12 @@ def test_znodes_are_those_of_the_world(lab: Lab) -> None:
 
 def test_requests(lab: Lab) -> None:
     """A failover's requests: to the living, under the new epoch, first waiting, then answered."""
-    known = len(lab.requests())
+    known = len(lab.tables.requests())
     lab.kill(1).run(until="a controller is elected").run_event(2)
-    waiting = lab.requests()[known:]
+    waiting = lab.tables.requests()[known:]
     assert set(waiting.outcome) == {"waiting"}
     assert set(waiting.receiver) == {2, 3} and set(waiting.sender) == {2} and set(waiting.controller_epoch) == {2}
-    last = lab.run().requests()[known:]
+    last = lab.run().tables.requests()[known:]
     assert [tuple(row) for row in last.tail(2)[["api", "receiver", "partitions"]].itertuples(index=False)] == [
         ("UpdateMetadata", 2, ["t-1"]),
         ("UpdateMetadata", 3, ["t-1"]),
@@ -111,7 +111,7 @@ def test_requests(lab: Lab) -> None:
 def test_a_request_to_a_broker_that_dies_is_dropped(lab: Lab) -> None:
     """What was on its way to a broker that is gone never had an answer."""
     lab.create_topic("u", [[3, 1]]).run(until=lambda it: "1>3" in it.state["channels"]).kill(3).run()
-    assert "dropped" in set(lab.requests().query("receiver == 3").outcome)
+    assert "dropped" in set(lab.tables.requests().query("receiver == 3").outcome)
 
 
 def in_world(lab: Lab, world: str) -> list[Record]:
@@ -122,7 +122,9 @@ def in_world(lab: Lab, world: str) -> list[Record]:
 
 def test_times_are_those_of_the_clock(lab: Lab) -> None:
     """A simulated run has ms of virtual time, a run on a real ZooKeeper has dates, and a recording has no times."""
-    simulated, real, recorded = (tables.journal(in_world(lab, world), str) for world in ("simulated", "zookeeper", "recorded"))
+    simulated, real, recorded = (
+        journal_tables.journal(in_world(lab, world), str) for world in ("simulated", "zookeeper", "recorded")
+    )
     assert [name for name in simulated if name.startswith("at")] == ["at_ms"] and simulated.at_ms.dtype == "Int64"
     assert [name for name in real if name.startswith("at")] == ["at"] and real["at"].dtype == "datetime64[ms]"
     assert [name for name in recorded if name.startswith("at")] == []
@@ -144,7 +146,7 @@ def test_journal_of_one_kind(lab: Lab) -> None:
     moves = lab.journal("change")
     assert set(moves.machine) == {"partition", "replica"}
     assert moves.loc[moves.subject == "t-0", "target"].tolist() == ["NewPartition", "OnlinePartition"]
-    assert moves.loc[moves.subject == "t-0", "value"].tolist()[-1]["leader"] == 2
+    assert moves.loc[moves.subject == "t-0", "leadership"].tolist()[-1]["leader"] == 2
 
 
 def test_journal_of_an_unknown_kind(lab: Lab) -> None:
@@ -157,8 +159,8 @@ def test_journal_of_an_unknown_kind(lab: Lab) -> None:
 def test_diff_names_exactly_what_has_changed(lab: Lab) -> None:
     """Between the record before a hand's write and now, one znode has changed, and nothing else."""
     before = len(lab.records) - 1
-    lab.set("/controller_epoch", "41")
-    found = lab.diff(before)
+    lab.zk.set("/controller_epoch", "41")
+    found = lab.tables.diff(before)
     assert found.to_dict("records") == [
         {"where": "ZooKeeper", "what": "/controller_epoch", "before": "1 (version 1)", "after": "41 (version 2)"}
     ]
@@ -167,7 +169,7 @@ def test_diff_names_exactly_what_has_changed(lab: Lab) -> None:
 def test_diff_of_a_death(lab: Lab) -> None:
     """That a broker dies shows as its life alone, however much it knew."""
     before = lab.records[-1].id
-    found = lab.kill(3).diff(str(before))
+    found = lab.kill(3).tables.diff(str(before))
     assert found.to_dict("records") == [{"where": "broker 3", "what": "alive", "before": True, "after": False}]
 
 
@@ -177,16 +179,16 @@ def test_types_do_not_depend_on_rows(opened: Callable[..., Lab], name: str) -> N
     empty = opened(start=False)
     full = opened(topics={"t": [[1, 2]]}).kill(1).run()
     for lab in (empty, full):
-        found = getattr(lab, name)()
-        assert {column: str(dtype) for column, dtype in found.dtypes.items()} == tables.timed(TYPES[name], lab.records)
+        found = getattr(lab.tables if hasattr(lab.tables, name) else lab, name)()
+        assert {column: str(dtype) for column, dtype in found.dtypes.items()} == journal_tables.timed(TYPES[name], lab.records)
 
 
 def test_tables_survive_somebody_elses_hand(lab: Lab) -> None:
     """Znodes that hold nonsense are shown as text, and the tables about partitions and brokers do without them."""
     for path in ("/controller", "/brokers/topics/t/partitions/1/state", "/brokers/topics/t"):
-        lab.set(path, '"><svg onload=x>')
-        lab.partitions(), lab.brokers(), lab.requests()
-        assert lab.znodes().text[path] == '"><svg onload=x>'
+        lab.zk.set(path, '"><svg onload=x>')
+        lab.partitions(), lab.brokers(), lab.tables.requests()
+        assert lab.tables.znodes().text[path] == '"><svg onload=x>'
     assert lab.partitions().empty
 
 
@@ -196,7 +198,7 @@ def test_text_from_outside_is_escaped_in_html(opened: Callable[..., Lab]) -> Non
     lab.step(("create_topic", "<img src=x onerror=alert(1)>", ((1, 2),))).run()
     shown = [
         lab.partitions().to_html(),
-        lab.znodes().to_html(),
+        lab.tables.znodes().to_html(),
         lab.journal().to_html(),
         lab._repr_mimebundle_()[0]["image/svg+xml"],
     ]
@@ -209,4 +211,4 @@ def test_state_is_the_fold(lab: Lab) -> None:
     for act in (lambda: lab.kill(1), lambda: lab.run(until="Reelect"), lab.run, lambda: lab.start(1), lab.run):
         act()
         assert json.dumps(lab.state, sort_keys=True) == json.dumps(fold(lab.records), sort_keys=True)
-        assert lab.state == Moment(lab.records).state
+        assert lab.state == Run(lab.records).state

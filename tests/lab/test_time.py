@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from kcontrol import Lab
-from kcontrol.errors import UserError
-from kcontrol.lab.parting import story
-from kcontrol.runtime.fold import fold
+from kcontrol.core.errors import UserError
+from kcontrol.journal.fold import fold
+from kcontrol.lab.divergence import comparable_record
 from tests.lab.support import refusal
 
 
@@ -26,19 +26,19 @@ def test_a_new_lab_is_at_rest(opened: Callable[..., Lab]) -> None:
 def test_a_lab_that_is_not_started(opened: Callable[..., Lab]) -> None:
     """With start=False no broker runs, and there are no znodes."""
     lab = opened(start=False)
-    assert lab.znodes().empty and not lab.brokers().alive.any()
+    assert lab.tables.znodes().empty and not lab.brokers().alive.any()
 
 
 def test_an_act_lets_no_time_go_on(lab: Lab) -> None:
     """A kill is one step: ZooKeeper still names the dead controller."""
     lab.kill(1)
-    assert lab.znodes().owner["/controller"] == 1
+    assert lab.tables.znodes().owner["/controller"] == 1
     assert [record.kind for record in lab.records[-1:]] == ["stop"]
 
 
 def test_step_does_what_is_first_among_the_actions(lab: Lab) -> None:
     """Without an action a step does what goes on by itself first; stepping to rest equals running."""
-    twin = lab.fork("stepped")
+    twin = lab.branch("stepped")
     lab.kill(1).run()
     twin.kill(1)
     for _ in range(len(lab._world.done) - len(twin._world.done)):
@@ -139,7 +139,7 @@ def test_rewind_to_what_is_not_there(lab: Lab, to: object) -> None:
 
 def test_a_branch_has_the_same_past_and_a_future_of_its_own(lab: Lab) -> None:
     """A branch begins with equal records; what is done in one does not show in the other."""
-    branch = lab.fork("what if")
+    branch = lab.branch("what if")
     assert branch.records == lab.records and branch.state == lab.state
     branch.kill(1).run()
     assert lab.brokers().alive.all()
@@ -148,7 +148,7 @@ def test_a_branch_has_the_same_past_and_a_future_of_its_own(lab: Lab) -> None:
 
 def test_a_branch_in_the_middle_of_a_handler(lab: Lab) -> None:
     """A branch taken while handlers are suspended has the same future."""
-    branch = lab.kill(1).run(until="a controller is elected").fork("middle")
+    branch = lab.kill(1).run(until="a controller is elected").branch("middle")
     assert branch.brokers().handling[2] == ["Reelect"]
     assert branch.run().records == lab.run().records
 
@@ -157,7 +157,7 @@ def test_a_branch_from_an_earlier_record(lab: Lab) -> None:
     """A branch from a record goes on after the step that made it, though the lab is far ahead."""
     before = str(lab.records[-1].id)
     lab.kill(1).run()
-    branch = lab.fork("spared", at=before)
+    branch = lab.branch("spared", at=before)
     assert branch.records == lab.records[: len(branch.records)]
     assert branch.brokers().alive.all() and str(branch.records[-1].id) == before
     assert branch.kill(3).run().brokers().controller[1]
@@ -165,7 +165,7 @@ def test_a_branch_from_an_earlier_record(lab: Lab) -> None:
 
 def test_compare_finds_where_two_runs_part(lab: Lab) -> None:
     """Two branches part at the first act that only one of them has, which the table says; the words say what was decided then."""
-    one, other = lab.fork("one").kill(1).run(), lab.fork("other").kill(3).run()
+    one, other = lab.branch("one").kill(1).run(), lab.branch("other").kill(3).run()
     found = one.compare(other)
     assert found.at == len(lab.records)
     assert found.table.loc["one", "what"] == "Broker 1 is killed; ZooKeeper does not know yet."
@@ -175,7 +175,7 @@ def test_compare_finds_where_two_runs_part(lab: Lab) -> None:
 
 def test_compare_with_a_run_that_has_ended(lab: Lab) -> None:
     """A run that is the beginning of another one parts from it where it ends."""
-    branch = lab.fork("shorter")
+    branch = lab.branch("shorter")
     found = lab.kill(1).compare(branch)
     assert found.at == len(branch.records)
     assert found.table.what.tolist() == ["Broker 1 is killed; ZooKeeper does not know yet.", "It has ended."]
@@ -183,18 +183,18 @@ def test_compare_with_a_run_that_has_ended(lab: Lab) -> None:
 
 def test_compare_of_the_same(lab: Lab) -> None:
     """Runs that are the same have nothing in the table, and the words say how many records that are."""
-    found = lab.compare(lab.fork())
+    found = lab.compare(lab.branch())
     assert found.table.empty and str(len(lab.records)) in str(found)
 
 
 def test_compare_sees_a_different_rule(opened: Callable[..., Lab]) -> None:
     """Two labs that differ in one rule part at the first record that this rule decides."""
-    runs = [opened(topics={"t": [[1, 2, 3]]}, replace=r) for r in (None, {"election.offline": lambda a, i, live: live[-1]})]
+    runs = [opened(topics={"t": [[1, 2, 3]]}, strategies=r) for r in (None, {"offline": lambda a, i, live: live[-1]})]
     one, other = (lab.kill(1).run() for lab in runs)
     found = one.compare(other)
     kinds = [record.kind for record in found.records if record]
     assert kinds == ["change", "change"]
-    assert [record.fields["value"].leader for record in found.records if record] == [2, 3]
+    assert [record.fields["leadership"].leader for record in found.records if record] == [2, 3]
 
 
 def test_story_leaves_out_what_brokers_do_not_decide(lab: Lab) -> None:
@@ -202,4 +202,4 @@ def test_story_leaves_out_what_brokers_do_not_decide(lab: Lab) -> None:
     write = next(record for record in lab.records if record.kind == "write")
     same = write._replace(at_ms=write.at_ms + 1, fields=write.fields | {"zxid": 999})
     other = write._replace(fields=write.fields | {"error": "NoNode"})
-    assert story(write) == story(same) != story(other)
+    assert comparable_record(write) == comparable_record(same) != comparable_record(other)

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from kcontrol import Lab
-from kcontrol.errors import UserError
-from kcontrol.lab.costs import MOST, election_costs, watch_costs
-from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
-from kcontrol.runtime.zk_memory import MemoryZooKeeper
-from kcontrol.views import watching
+from kcontrol.core.errors import UserError
+from kcontrol.journal.journal import OUTSIDE, Record, RecordId
+from kcontrol.lab.tables.zookeeper_costs import MOST, election_costs, watch_costs
+from kcontrol.views import watch_counts
+from kcontrol.zookeeper.memory import MemoryZooKeeper
 from tests.lab.support import refusal
 
 ACTS: list[Callable[[Lab], Lab]] = [
@@ -20,13 +20,13 @@ ACTS: list[Callable[[Lab], Lab]] = [
     lambda lab: lab.start(2),
     lambda lab: lab.kill(3),
     lambda lab: lab.start(3),
-    lambda lab: lab.expire(2),
+    lambda lab: lab.expire_session(2),
     lambda lab: lab.freeze(3),
-    lambda lab: lab.expire(3),
-    lambda lab: lab.thaw(3),
-    lambda lab: lab.delete("/controller"),
-    lambda lab: lab.term(1),
-    lambda lab: lab.set("/controller", '{"version":1,"brokerid":3,"timestamp":"0"}'),
+    lambda lab: lab.expire_session(3),
+    lambda lab: lab.resume(3),
+    lambda lab: lab.zk.delete("/controller"),
+    lambda lab: lab.terminate(1),
+    lambda lab: lab.zk.set("/controller", '{"version":1,"brokerid":3,"timestamp":"0"}'),
 ]
 
 
@@ -44,14 +44,16 @@ def test_what_stands_is_what_zookeeper_has(opened: Callable[..., Lab]) -> None:
     for act in ACTS:
         act(lab)
         for step in range(1_000):
-            held = [watch for watch in watching.standing(lab.records) if str(watch.broker) in lab.state["nodes"]]
+            held = [watch for watch in watch_counts.open_watches(lab.records) if str(watch.broker) in lab.state["nodes"]]
             assert step % 10 or held == at_zookeeper(lab)
             if (following := next(iter(lab.actions()), None)) is None or following[0] in ("kill", "expire", "fire", "start"):
                 break
             lab.step(following)
         lab.run()
-        assert watching.standing(lab.records) == at_zookeeper(lab)
-    assert list(lab.watches().columns) == ["broker", "path", "kind"] and len(lab.watches()) == len(at_zookeeper(lab))
+        assert watch_counts.open_watches(lab.records) == at_zookeeper(lab)
+    assert list(lab.tables.watches().columns) == ["broker", "path", "kind"] and len(lab.tables.watches()) == len(
+        at_zookeeper(lab)
+    )
 
 
 def test_a_design_tells_what_zookeeper_told(opened: Callable[..., Lab]) -> None:
@@ -60,10 +62,10 @@ def test_a_design_tells_what_zookeeper_told(opened: Callable[..., Lab]) -> None:
     for act, coalesced in ((ACTS[0], 0), (ACTS[1], 0), (ACTS[2], 0), (ACTS[3], 1), (ACTS[4], 0), (lambda lab: lab.kill(2), 0)):
         since = len(lab.records)
         act(lab).run()
-        found = watching.count(lab.records, watching.ONE_CONTROLLER, since)
+        found = watch_counts.count(lab.records, watch_counts.ONE_CONTROLLER, since)
         assert found.watches == len(at_zookeeper(lab))
         assert (
-            found.notifications - len(watching.notified(lab.records[since:])) == coalesced
+            found.notifications - len(watch_counts.sent_notifications(lab.records[since:])) == coalesced
         )  # created before it was watched anew
 
 
@@ -71,11 +73,11 @@ def test_every_broker_watches_costs_by_hand(opened: Callable[..., Lab]) -> None:
     """For a cluster that one can count on one's fingers the design without a controller costs what it must."""
     lab = opened(2, topics={"t": [[1, 2]]})
     since = len(lab.records)
-    standing = watching.count(lab.records, watching.EVERY_BROKER).watches
+    standing = watch_counts.count(lab.records, watch_counts.EVERY_BROKER).watches
     assert standing == 2 * (1 + 2 + 1 + 1) + 2  # both: ids, two brokers, topics, one topic; and each replica its state
     lab.kill(2).run()
     # broker 1 alone is left: it is told that broker 2 is gone, that ids has other children, and of the one new state
-    assert watching.count(lab.records, watching.EVERY_BROKER, since).notifications == 3
+    assert watch_counts.count(lab.records, watch_counts.EVERY_BROKER, since).notifications == 3
 
 
 def test_costs_grow_with_the_cluster_in_one_design_alone() -> None:
@@ -110,7 +112,7 @@ def test_the_herd_on_a_real_zookeeper(opened: Callable[..., Lab]) -> None:
     """Both recipes cost on a real server what they cost in memory, and leave nobody in the way of a second count."""
     lab = opened(1, world="zookeeper")
     for _ in range(2):
-        assert election_costs(4, lab.zookeeper).equals(election_costs(4))
+        assert election_costs(4, lab.zk.address).equals(election_costs(4))
 
 
 def test_where_nothing_is_only_exists_leaves_a_watch() -> None:
@@ -121,8 +123,8 @@ def test_where_nothing_is_only_exists_leaves_a_watch() -> None:
         return Record(RecordId(1, 1, seq), "read", None, 0, fields)
 
     missing = [reads(1, "read", "/a", None), reads(2, "children", "/b", None), reads(3, "exists", "/c", None)]
-    assert watching.standing(missing) == [(1, "/c", "data")]
+    assert watch_counts.open_watches(missing) == [(1, "/c", "data")]
     there = [reads(4, "read", "/a", 7), reads(5, "children", "/a", 7), reads(6, "children", "/b", 8)]
-    assert len(watching.standing([*missing, *there])) == 4
+    assert len(watch_counts.open_watches([*missing, *there])) == 4
     gone = Record(RecordId(OUTSIDE, 0, 1), "notify", None, 0, {"to": 1, "type": "NodeDeleted", "path": "/a"})
-    assert watching.standing([*missing, *there, gone]) == [(1, "/b", "children"), (1, "/c", "data")]
+    assert watch_counts.open_watches([*missing, *there, gone]) == [(1, "/b", "children"), (1, "/c", "data")]

@@ -22,8 +22,9 @@ from tests.mutants.trial import SURVIVES, Ground, Trials
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MUTATED = (
-    "kcontrol/controller", "kcontrol/group", "kcontrol/replica", "kcontrol/generations.py", "kcontrol/transitions.py",
-    "kcontrol/runtime/driver.py", "kcontrol/runtime/zk_memory.py", "kcontrol/sim/invariants.py",
+    "kcontrol/controller", "kcontrol/group", "kcontrol/broker", "kcontrol/core/controller_rules.py",
+    "kcontrol/core/group_rules.py", "kcontrol/core/rule_rows.py", "kcontrol/core/transitions.py",
+    "kcontrol/driver/driver.py", "kcontrol/zookeeper/memory.py", "kcontrol/search/invariants.py",
 )  # fmt: skip
 TESTS = ("core", "conformance", "golden", "traces", "group", "search", "zookeeper", "test_tables.py")
 ENOUGH = 95  # per cent

@@ -132,8 +132,8 @@ def _below(child: ast.AST, parent: ast.AST, here: Place) -> Place:
         is_live = False  # defaults were made when the function was
     if isinstance(parent, ast.Module) and isinstance(child, ast.Assign | ast.AnnAssign):
         table = ast.unparse(child.targets[0] if isinstance(child, ast.Assign) else child.target)
-    if isinstance(parent, ast.Dict) and table.endswith("RULES") and child in parent.values:
-        table = f"{table}.{ast.literal_eval(parent.keys[parent.values.index(child)] or '')}"
+    if isinstance(parent, ast.ClassDef) and isinstance(child, ast.AnnAssign) and parent.name.endswith("Rules"):
+        table = f"{parent.name.upper()}.{ast.unparse(child.target)}"
     return Place(child, parent, function, table, is_live, is_inside)
 
 

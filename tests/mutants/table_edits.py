@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from kcontrol.releases import key
+from kcontrol.core.releases import sort_key
 
 DISPLAYS = (ast.Tuple, ast.List, ast.Set)
 RELEASES = (
@@ -22,7 +22,7 @@ def table_edits(node: ast.AST, parent: ast.AST, table: str) -> Iterator[EditOfTa
     if not name.isupper():
         return
     if name.endswith("RULES"):
-        yield from _rules(node, parent) if rule else ()
+        yield from _rules(node) if rule else ()
     elif isinstance(node, DISPLAYS) and not isinstance(parent, (*DISPLAYS, ast.Subscript, ast.BinOp)):
         for index, row in enumerate(node.elts):
             if len(node.elts) > 1:
@@ -43,13 +43,15 @@ def _replaced(parent: ast.AST, node: ast.AST, other: ast.AST, shown: ast.AST) ->
 
 def _actions(rows: list[ast.expr]) -> Iterator[EditOfTable]:
     """Yield each row with the action of the next row that has another one."""
-    tuples = [row for row in rows if isinstance(row, ast.Tuple)]
-    for place, row in enumerate(tuples):
-        for column, cell in enumerate(row.elts):
-            following = [r.elts[column] for r in tuples[place + 1 :] + tuples[:place] if column < len(r.elts)]
+    kept = [(row, "elts" if isinstance(row, ast.Tuple) else "args") for row in rows if isinstance(row, (ast.Tuple, ast.Call))]
+    for place, (row, field) in enumerate(kept):
+        cells: list[ast.expr] = getattr(row, field)
+        for column, cell in enumerate(cells):
+            others_cells = [getattr(r, f) for r, f in kept[place + 1 :] + kept[:place]]
+            following = [c[column] for c in others_cells if column < len(c)]
             others = [c for c in following if _is_action(c) and ast.dump(c) != ast.dump(cell)]
             if _is_action(cell) and others:
-                yield row, "elts", [*row.elts[:column], others[0], *row.elts[column + 1 :]], row
+                yield row, field, [*cells[:column], others[0], *cells[column + 1 :]], row
 
 
 def _is_action(cell: ast.expr) -> bool:
@@ -57,18 +59,18 @@ def _is_action(cell: ast.expr) -> bool:
     return name.islower()
 
 
-def _rules(node: ast.AST, parent: ast.AST) -> Iterator[EditOfTable]:
+def _rules(node: ast.AST) -> Iterator[EditOfTable]:
     """Yield a rule's rows with one of them dropped, with the value of another, or holding since another release."""
-    if not (isinstance(node, ast.Tuple) and isinstance(parent, ast.Dict)):
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith("since")):
         return
-    rows = [row for row in node.elts if isinstance(row, ast.Tuple) and len(row.elts) == 2]
+    rows = [row for row in node.args if isinstance(row, ast.Tuple) and len(row.elts) == 2]
     since = [row.elts[0].value for row in rows if isinstance(row.elts[0], ast.Constant)]
     for index, row in enumerate(rows):
         others = [r.elts[1] for r in rows[index + 1 :] + rows[:index] if ast.dump(r.elts[1]) != ast.dump(row.elts[1])]
         if others:
             yield row, "elts", [row.elts[0], others[0]], node
         if index:
-            yield node, "elts", node.elts[:index] + node.elts[index + 1 :], node
+            yield node, "args", node.args[:index] + node.args[index + 1 :], node
             for release in _neighbours(str(since[index])):
                 if release not in since:
                     yield row, "elts", [ast.Constant(release), row.elts[1]], node
@@ -76,7 +78,7 @@ def _rules(node: ast.AST, parent: ast.AST) -> Iterator[EditOfTable]:
 
 def _neighbours(release: str) -> list[str]:
     """Return the releases before and after one."""
-    this = (*key(release), 0)[:3]
-    earlier = [r for r in RELEASES if (*key(r), 0)[:3] < this]
-    later = [r for r in RELEASES if (*key(r), 0)[:3] > this]
+    this = (*sort_key(release), 0)[:3]
+    earlier = [r for r in RELEASES if (*sort_key(r), 0)[:3] < this]
+    later = [r for r in RELEASES if (*sort_key(r), 0)[:3] > this]
     return earlier[-1:] + later[:1]

@@ -11,9 +11,9 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from kcontrol.lab.exercises import registry
-from kcontrol.lab.predicting import predictions
-from kcontrol.lab.workspace import shipped
+from kcontrol.install.workspace import shipped
+from kcontrol.lab.exercises.exercises import registry
+from kcontrol.lab.exercises.predictions import predictions
 from tests.notebooks import regen
 from tests.notebooks.sanitizing import RULES, WIDGET_VIEW, compared, rules, sanitized
 from tests.parts import ROOT
@@ -94,7 +94,7 @@ def test_every_exercise_of_the_chapter_is_in_it(path: Path) -> None:
     mine = [entry for entry in registry().values() if entry["chapter"] == int(path.name[:2])]
     assert mine
     for entry in mine:
-        assert any(f'lab.check("{entry["id"]}"' in source for source in code_cells), entry["id"]
+        assert any(f'exercises.check("{entry["id"]}"' in source for source in code_cells), entry["id"]
         _, begins, body = (ROOT / "exercises" / entry["stub"]).read_text().partition("\ndef ")
         signature = f"def {body.splitlines()[0]}" if begins else ""
         assert any(signature in source and "FILL IN" in source for source in code_cells if begins) or not begins, entry["id"]
@@ -103,7 +103,7 @@ def test_every_exercise_of_the_chapter_is_in_it(path: Path) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_question_of_the_chapter_is_asked(path: Path) -> None:
     """Each prediction that names the chapter has a cell in it, and no cell asks another one."""
-    asked = re.findall(r'predict\("([\w-]+)"\)', "\n".join(cell.source for cell in code(opened(path))))
+    asked = re.findall(r'predict\("([\w-]+)", ', "\n".join(cell.source for cell in code(opened(path))))
     assert sorted(asked) == sorted(id for id, entry in predictions().items() if entry["chapter"] == int(path.name[:2]))
 
 
@@ -127,7 +127,7 @@ def test_no_text_below_an_open_question_says_its_answer(id: str) -> None:
     (path,) = (path for path in NOTEBOOKS if int(path.name[:2]) == predictions()[id]["chapter"])
     cells = opened(path).cells
     asked, shown = (
-        next(n for n, cell in enumerate(cells) if f'.{what}("{id}")' in cell.source) for what in ("predict", "outcome")
+        next(n for n, cell in enumerate(cells) if f'.{what}("{id}"' in cell.source) for what in ("predict", "outcome")
     )
     last = next(n for n, cell in enumerate(cells) if n > shown and cell.cell_type == "markdown")
     below = [cell.source for cell in cells[asked + 1 : last + 1]]
@@ -141,12 +141,12 @@ def test_every_outcome_is_shown_by_a_run_after_the_question(path: Path) -> None:
     place = {
         (what, id): number
         for number, source in enumerate(sources)
-        for what, id in re.findall(r'\.(predict|outcome)\("([\w-]+)"\)', source)
+        for what, id in re.findall(r'\.(predict|outcome)\("([\w-]+)"[,)]', source)
     }
     asked, shown = ({id: at for (what, id), at in place.items() if what == kind} for kind in ("predict", "outcome"))
     assert sorted(asked) == sorted(shown) and all(asked[id] < shown[id] for id in asked)
     assert "\n".join(sources).count(".outcome(") == len(shown)
-    alone = [id for id, at in shown.items() if sources[at].startswith("lab.outcome(")]
+    alone = [id for id, at in shown.items() if sources[at].startswith("exercises.outcome(")]
     assert all(shown[id] > asked[id] + 1 for id in alone)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from kazoo.exceptions import KazooException
 
-from kcontrol.errors import UserError
+from kcontrol.core.errors import UserError
 from tests.kafka_jars import SCALA
 from tests.oracle.judging import Verdict, keep, shrunk, verdict
 from tests.oracle.quiet import OutOfTime

@@ -1,30 +1,34 @@
 """Ask a controller to move partitions: AlterPartitionReassignments, version 0 (2.4 on)."""
 
+from __future__ import annotations
+
 import socket
 import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
-def varint(n):
+def varint(n: int) -> bytes:
     out = b""
     while n > 0x7F:
         out, n = out + bytes([n & 0x7F | 0x80]), n >> 7
     return out + bytes([n])
 
 
-def text(s):
+def text(s: str) -> bytes:
     return varint(len(s.encode()) + 1) + s.encode()
 
 
 class In:
-    def __init__(self, raw):
+    def __init__(self, raw: bytes) -> None:
         self.raw, self.at = raw, 0
 
-    def take(self, fmt):
+    def take(self, fmt: str) -> Any:
         (value,) = struct.unpack_from(">" + fmt, self.raw, self.at)
         self.at += struct.calcsize(fmt)
         return value
 
-    def varint(self):
+    def varint(self) -> int:
         n = shift = 0
         while True:
             b = self.raw[self.at]
@@ -34,21 +38,21 @@ class In:
             if b < 0x80:
                 return n
 
-    def text(self):
+    def text(self) -> str | None:
         n = self.varint() - 1
         if n < 0:
             return None
         self.at += n
         return self.raw[self.at - n : self.at].decode()
 
-    def tags(self):
+    def tags(self) -> None:
         for _ in range(self.varint()):
             self.varint()
             self.at += self.varint()
 
 
-def alter(host, port, targets):
-    topics = {}
+def alter(host: str, port: int, targets: Mapping[str, Sequence[int] | None]) -> dict[str, Any]:
+    topics: dict[str, dict[int, Sequence[int] | None]] = {}
     for tp, replicas in targets.items():
         topic, partition = tp.rsplit("-", 1)
         topics.setdefault(topic, {})[int(partition)] = replicas
@@ -74,15 +78,18 @@ def alter(host, port, targets):
                 raise RuntimeError("the controller hung up")
             raw += part
     r = In(raw[4:])
-    r.take("i"), r.tags(), r.take("i")
-    answer = {"error": r.take("h")}
+    r.take("i")
+    r.tags()
+    r.take("i")
+    answer: dict[str, Any] = {"error": r.take("h")}
     r.text()
     answer["partitions"] = {}
     for _ in range(r.varint() - 1):
-        topic = r.text()
+        named = r.text()
         for _ in range(r.varint() - 1):
             number, code = r.take("i"), r.take("h")
-            r.text(), r.tags()
-            answer["partitions"][f"{topic}-{number}"] = code
+            r.text()
+            r.tags()
+            answer["partitions"][f"{named}-{number}"] = code
         r.tags()
     return answer

@@ -1,10 +1,15 @@
 """Run one official broker as a process, and read what is new in its logs."""
 
+from __future__ import annotations
+
 import os
 import random
 import signal
 import socket
 import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
 
 from tests.oracle.state_change_log import STAMP
 
@@ -39,22 +44,35 @@ log4j.additivity.kafka.request.logger=false
 """
 
 
-def version_of(release):
+def version_of(release: str) -> tuple[int, ...]:
     return tuple(int(x) for x in release.split(".")[:3])
 
 
+class BrokerSettings(Protocol):
+    """What a broker takes from the run that starts it."""
+
+    scenario: Mapping[str, Any]
+    release: str
+    java: str
+    libs: str
+    work: Path
+    zk_port: int
+    session_ms: int
+
+
 class Broker:
-    def __init__(self, run, ident):
-        self.run, self.id, self.proc, self.stopped, self.ended = run, ident, None, False, False
+    def __init__(self, run: BrokerSettings, ident: int) -> None:
+        self.run, self.id, self.stopped, self.ended = run, ident, False, False
+        self.proc: subprocess.Popen[bytes] | None = None
         self.home = run.work / f"broker-{ident}"
         self.home.mkdir()
         (self.home / "log").mkdir()
         self.port = free_port()
-        self.marks = {}
+        self.marks: dict[str, int] = {}
 
-    def start(self):
+    def start(self) -> None:
         run, v = self.run, version_of(self.run.release)
-        props = {
+        props: dict[str, Any] = {
             "broker.id": self.id,
             "log.dirs": self.home / "data",
             "zookeeper.connect": f"{HOST}:{run.zk_port}",
@@ -102,20 +120,20 @@ class Broker:
             )
         self.stopped = self.ended = False
 
-    def alive(self):
+    def alive(self) -> bool:
         return self.proc is not None and self.proc.poll() is None
 
-    def signal(self, number):
-        if self.alive():
+    def signal(self, number: int) -> None:
+        if self.proc and self.alive():
             self.proc.send_signal(number)
 
-    def reap(self):
-        if self.alive():
+    def reap(self) -> None:
+        if self.proc and self.alive():
             self.proc.send_signal(signal.SIGCONT)
             self.proc.kill()
             self.proc.wait()
 
-    def fresh_lines(self, name):
+    def fresh_lines(self, name: str) -> list[tuple[str, str, str]]:
         """Complete lines added to one of the broker's logs since the last call."""
         path = self.home / "log" / name
         if not path.exists():
@@ -132,7 +150,7 @@ class Broker:
                 lines.append((m.group(1), m.group(3), m.group(4)))
         return lines
 
-    def size(self):
+    def size(self) -> int:
         total = 0
         for name in ("controller.log", "state-change.log"):
             path = self.home / "log" / name
@@ -140,7 +158,7 @@ class Broker:
         return total
 
 
-def free_port():
+def free_port() -> int:
     """A free port below the range from which outgoing connections take theirs."""
     while True:
         port = random.randrange(15000, 30000)
@@ -152,5 +170,5 @@ def free_port():
         return port
 
 
-def class_path(folder):
+def class_path(folder: str) -> str:
     return os.pathsep.join(f"{part}/*" for part in folder.split(os.pathsep))

@@ -43,7 +43,7 @@ class Model:
     frozen: set[int] = field(default_factory=set)
     controllers: set[int] = field(default_factory=set)  # one of these is the controller
     topics: dict[str, dict[int, Partition]] = field(default_factory=dict)
-    doomed: set[str] = field(default_factory=set)  # deleted, or on the way
+    deleted: set[str] = field(default_factory=set)  # topics whose deletion has been asked for
     moving: dict[tuple[str, int], list[int]] = field(default_factory=dict)
     overwritten: bool = False
     used: int = 0
@@ -66,7 +66,7 @@ class Model:
 
     def partitions(self) -> Iterator[tuple[str, int, Partition]]:
         for topic, partitions in sorted(self.topics.items()):
-            if topic not in self.doomed:
+            if topic not in self.deleted:
                 yield from ((topic, number, p) for number, p in sorted(partitions.items()))
 
     def _steady(self) -> list[tuple[str, int, Partition]]:
@@ -96,7 +96,7 @@ class Model:
         return drawn
 
     def expand(self, chance: Random) -> Step | None:
-        idle = [t for t in self.topics if t not in self.doomed and not any(topic == t for topic, _ in self.moving)]
+        idle = [t for t in self.topics if t not in self.deleted and not any(topic == t for topic, _ in self.moving)]
         few = [t for t in idle if len(self.topics[t]) < MOST_PARTITIONS]
         if not few or not self.controllers:
             return None
@@ -106,7 +106,7 @@ class Model:
     def delete_topic(self, chance: Random) -> Step | None:
         if self.release < (0, 8, 1) or self.frozen:
             return None
-        idle = [t for t in self.topics if t not in self.doomed and not any(topic == t for topic, _ in self.moving)]
+        idle = [t for t in self.topics if t not in self.deleted and not any(topic == t for topic, _ in self.moving)]
         if self.release < (1, 1) and len(self.brokers) > MOST_REPLICAS:
             idle = [t for t in idle if len({b for p in self.topics[t].values() for b in p.replicas}) <= DELETED_REPLICAS]
         return {"delete-topic": chance.choice(idle)} if idle else None
@@ -225,7 +225,7 @@ class Model:
                 self.topics.setdefault(topic, {})[int(number)] = fresh
 
     def _do_delete(self, topic: str) -> None:
-        self.doomed.add(topic)
+        self.deleted.add(topic)
 
     def _do_move(self, targets: dict[str, list[int]]) -> None:
         for name, target in targets.items():

@@ -1,11 +1,16 @@
 """Wait until a cluster is quiet: nothing moves any more, and nothing obvious is outstanding."""
 
+from __future__ import annotations
+
 import json
 import re
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
-from tests.oracle.broker import version_of
+from tests.oracle.broker import Broker, version_of
+from tests.oracle.transaction_log import TxnLog
 
 
 class OutOfTime(Exception):
@@ -15,7 +20,13 @@ class OutOfTime(Exception):
 class Watching:
     """What a run can see of its cluster; a subclass has `log`, `brokers`, `release`, `quiet_s` and `deadline`."""
 
-    def data(self, path):
+    log: TxnLog
+    brokers: dict[int, Broker]
+    release: str
+    quiet_s: float
+    deadline: float
+
+    def data(self, path: str) -> Any:
         node = self.log.tree.get(path)
         if not node or not node["raw"]:
             return None
@@ -24,16 +35,16 @@ class Watching:
         except ValueError:
             return node["raw"].decode()
 
-    def owner_of(self, path):
+    def owner_of(self, path: str) -> Any:
         self.log.poll()
         node = self.log.tree.get(path)
         return node["owner"] if node else None
 
-    def running(self, ident):
+    def running(self, ident: Any) -> bool:
         b = self.brokers.get(ident)
         return bool(b and b.alive() and not b.stopped and f"/brokers/ids/{ident}" in self.log.tree)
 
-    def pending(self):
+    def pending(self) -> list[str]:
         """Reasons to expect more to happen without being asked to."""
         why = []
         tree = self.log.tree
@@ -68,12 +79,12 @@ class Watching:
             why.append("isr announcement")
         return why
 
-    def unannounced(self):
+    def unannounced(self) -> set[int]:
         """Leaders that changed an ISR and have not written an ISR notification yet (0.9.0 to 2.6)."""
         v = version_of(self.release)
         if not (0, 9) <= v < (2, 7):
             return set()
-        waiting = set()
+        waiting = set[int]()
         for e in self.log.entries:
             for o in e["ops"]:
                 path = o.get("path", "")
@@ -88,7 +99,7 @@ class Watching:
                     waiting.discard(e["session"])
         return {s for s in waiting if self.running(self.log.owner.get(s))}
 
-    def quiet(self, seconds=None, patience=10):
+    def quiet(self, seconds: float | None = None, patience: float = 10) -> list[str]:
         seconds = seconds or self.quiet_s
         began = last = time.time()
         sizes = None
@@ -108,11 +119,11 @@ class Watching:
             if now - began > 120:
                 return ["not quiet"]
 
-    def check_time(self):
+    def check_time(self) -> None:
         if time.monotonic() > self.deadline:
             raise OutOfTime("the scenario took too long, so it was stopped")
 
-    def until(self, test, seconds, what):
+    def until(self, test: Callable[[], object], seconds: float, what: str) -> bool:
         deadline = time.time() + seconds
         while time.time() < deadline:
             self.check_time()

@@ -4,6 +4,8 @@ One ZooKeeper 3.5.9 and the brokers run as processes on 127.0.0.1. Writes are re
 transitions from state-change.log, requests from the request log of the broker that receives them.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import logging
@@ -12,12 +14,14 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
-from kcontrol.errors import UserError
+from kcontrol.core.errors import UserError
 from tests.kafka_jars import jars
 from tests.oracle.broker import HOST, JVM, LOG4J, Broker, class_path, free_port
 from tests.oracle.request_log import requests_of
@@ -33,7 +37,7 @@ QUIET_S = 1.5  # without news: a step has ended
 logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # a lost connection is tried again, and then is an error of ours
 
 
-def java():
+def java() -> str:
     """Return the Java on PATH, which Maven needs too. Raises UserError where there is none."""
     found = shutil.which("java")
     if found is None:
@@ -42,13 +46,14 @@ def java():
 
 
 class Run(Steps):
-    def __init__(self, scenario, release):
+    def __init__(self, scenario: Mapping[str, Any], release: str) -> None:
         self.scenario, self.release, self.java = scenario, release, java()
         self.libs, self.answers = class_path(str(jars(release))), {}
         self.deadline = time.monotonic() + LONGEST_S
         self.session_ms = scenario.get("session_timeout_ms", 3000)
         self.work = Path(tempfile.mkdtemp(prefix="oracle-"))
-        self.zk = None
+        self.zk: subprocess.Popen[bytes] | None = None
+        self.brokers = {}
         self.quiet_s = QUIET_S
         (self.work / "log4j.properties").write_text(LOG4J)
         self.zk_port = free_port()
@@ -58,7 +63,7 @@ class Run(Steps):
             self.close()
             raise
 
-    def prepare(self):
+    def prepare(self) -> None:
         self.start_zookeeper(class_path(str(jars(ZOOKEEPER))))
         self.log = TxnLog(self.work / "zk")
         for attempt in range(4):
@@ -73,7 +78,7 @@ class Run(Steps):
         self.tools = {self.tool.client_id[0]}
         self.brokers = {b: Broker(self, b) for b in self.scenario["brokers"]}
 
-    def start_zookeeper(self, libs):
+    def start_zookeeper(self, libs: str) -> None:
         home = self.work / "zk"
         home.mkdir()
         config = self.work / "zk.cfg"
@@ -116,11 +121,11 @@ class Run(Steps):
                 time.sleep(0.1)
         raise RuntimeError("ZooKeeper did not start")
 
-    def java_version(self):
+    def java_version(self) -> str:
         return subprocess.run([self.java, "-version"], capture_output=True, text=True, check=False).stderr.splitlines()[0]
 
-    def close(self):
-        for b in getattr(self, "brokers", {}).values():
+    def close(self) -> None:
+        for b in self.brokers.values():
             b.reap()
         if tool := getattr(self, "tool", None):  # a recording that fails early has none
             with contextlib.suppress(KazooException):  # the server may have ended before
@@ -132,13 +137,13 @@ class Run(Steps):
         shutil.rmtree(self.work, ignore_errors=True)
 
     # ---- writing down
-    def name(self, session):
+    def name(self, session: int) -> int | str:
         if session in self.tools:
             return "tool"
         return self.log.owner.get(session, "unnamed")
 
-    def writes(self, entries):
-        out, group = [], 0
+    def writes(self, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        out, group = list[dict[str, Any]](), 0
         for e in entries:
             if e["multi"]:
                 group += 1
@@ -149,7 +154,7 @@ class Run(Steps):
             for o in e["ops"]:
                 if o["op"] == "check":
                     continue
-                w = {"by": self.name(e["session"]), "op": o["op"]}
+                w: dict[str, Any] = {"by": self.name(e["session"]), "op": o["op"]}
                 if "path" in o:
                     w["path"] = o["path"]
                 if "raw" in o:
@@ -167,7 +172,7 @@ class Run(Steps):
                 out.append(w)
         return out
 
-    def znodes(self):
+    def znodes(self) -> dict[str, dict[str, Any]]:
         out = {}
         for path in sorted(self.log.tree):
             if path.startswith("/zookeeper"):
@@ -176,7 +181,7 @@ class Run(Steps):
             out[path] = {"data": decoded(path, n["raw"]), "version": n["version"], "ephemeral_owner": n["owner"] and n["owner"]}
         return out
 
-    def check_tree(self):
+    def check_tree(self) -> None:
         """The replayed tree must be what the server itself shows."""
         self.log.poll()
         seen, todo = {}, ["/"]
@@ -193,7 +198,7 @@ class Run(Steps):
             odd = sorted(p for p in set(seen) | set(mine) if seen.get(p) != mine.get(p))
             raise RuntimeError(f"replayed tree differs from the server's at {odd}")
 
-    def perform(self):
+    def perform(self) -> list[dict[str, Any]]:
         results, at = [], 0
         self.log.poll()
         at = len(self.log.entries)
@@ -224,13 +229,13 @@ class Run(Steps):
             results.append((step, entries, [m for _, m in moves], [r for _, r in requests], self.znodes(), left, exited))
         self.check_tree()
         steps = []
-        for step, entries, moves, requests, znodes, left, exited in results:
+        for step, entries, moved, asked, znodes, left, exited in results:
             for n in znodes.values():
                 if n["ephemeral_owner"]:
                     n["ephemeral_owner"] = self.name(n["ephemeral_owner"])
                 else:
                     n["ephemeral_owner"] = None
-            s = {"do": step, "writes": self.writes(entries), "transitions": moves, "requests": requests, "znodes": znodes}
+            s = {"do": step, "writes": self.writes(entries), "transitions": moved, "requests": asked, "znodes": znodes}
             if left:
                 s["left"] = sorted(set(left))
             if exited:
@@ -241,7 +246,7 @@ class Run(Steps):
         return steps
 
 
-def record(scenario, release):
+def record(scenario: Mapping[str, Any], release: str) -> dict[str, Any]:
     """Return the recording of a scenario, a dict as in `notebooks/recordings/README.md`; nothing it has started runs on.
 
     Raises OutOfTime for a scenario that takes longer than LONGEST_S, JarsMissing where the brokers cannot be had.
@@ -253,4 +258,5 @@ def record(scenario, release):
         run.close()
     head = {"release": release, "scenario": scenario["name"], "brokers": scenario["brokers"], "java": run.java_version()}
     whole = {**head, "session_timeout_ms": run.session_ms, "unclean": scenario.get("unclean"), "steps": steps}
-    return json.loads(json.dumps(whole))
+    recording: dict[str, Any] = json.loads(json.dumps(whole))
+    return recording

@@ -4,8 +4,12 @@ Three shapes occur: "Name:LeaderAndIsrRequest;..." (0.8, 0.9), "{api_key=4,...} 
 "RequestHeader(apiKey=LEADER_AND_ISR, ...) -- {...}" (0.10 to 2.5), JSON (2.6 and later).
 """
 
+from __future__ import annotations
+
 import json
 import re
+from collections.abc import Iterable
+from typing import Any
 
 APIS = {
     "4": "LeaderAndIsr",
@@ -29,41 +33,43 @@ OLD_STATE = re.compile(
 OLD_BROKER = re.compile(r"(?:id:(?=\d+,host:)|BrokerEndPoint\(|(?<![\d.])(?=\d+ : \(EndPoint))(\d+)")
 
 
-def parse_struct(text, at=0):
+def parse_struct(text: str, at: int = 0) -> tuple[Any, int]:
     """Parse {key=value,...}, [item,...] and bare words; return (value, next position)."""
     if text[at] == "{":
-        out, at = {}, at + 1
+        fields: dict[str, Any] = {}
+        at += 1
         while text[at] != "}":
             eq = text.index("=", at)
             key = text[at:eq].strip(", ")
-            out[key], at = parse_struct(text, eq + 1)
+            fields[key], at = parse_struct(text, eq + 1)
             while text[at] in ", ":
                 at += 1
-        return out, at + 1
+        return fields, at + 1
     if text[at] == "[":
-        out, at = [], at + 1
+        items: list[Any] = []
+        at += 1
         while text[at] != "]":
             item, at = parse_struct(text, at)
-            out.append(item)
+            items.append(item)
             while text[at] in ", ":
                 at += 1
-        return out, at + 1
-    m = re.compile(r"[^,\]}]*").match(text, at)
-    word = m.group()
+        return items, at + 1
+    word = re.split(r"[,\]}]", text[at:], maxsplit=1)[0]
+    at += len(word)
     if re.fullmatch(r"-?\d+", word):
-        return int(word), m.end()
-    return {"null": None, "true": True, "false": False}.get(word, word), m.end()
+        return int(word), at
+    return {"null": None, "true": True, "false": False}.get(word, word), at
 
 
-def ids(text):
+def ids(text: str) -> list[int]:
     return [int(x) for x in text.split(",") if x]
 
 
-def snake(name):
+def snake(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-def flat(value):
+def flat(value: Any) -> Any:
     """Turn camelCase keys into snake_case, at every depth."""
     if isinstance(value, dict):
         return {snake(k): flat(v) for k, v in value.items()}
@@ -86,16 +92,16 @@ FIELDS = (
 )
 
 
-def partition_entry(p):
+def partition_entry(p: dict[str, Any]) -> dict[str, Any]:
     p = dict(p)
     if "partition_epoch" in p:
         p["zk_version"] = p.pop("partition_epoch")
     return {k: p[k] for k in FIELDS if k in p}
 
 
-def from_body(api, body):
+def from_body(api: str, body: dict[str, Any]) -> dict[str, Any]:
     """One request from a decoded request body (0.10 and later)."""
-    states = {}
+    states: dict[str, dict[str, Any]] = {}
     for group in body.get("topic_states") or body.get("topics") or []:
         name = group.get("topic_name") or group.get("topic") or group.get("name")
         for p in group.get("partition_states") or group.get("partitions") or []:
@@ -136,11 +142,11 @@ def from_body(api, body):
     return out
 
 
-def from_old(api, text):
+def from_old(api: str, text: str) -> dict[str, Any]:
     """One request from the wording of 0.8 and 0.9."""
 
-    def number(key):
-        return int(re.search(key + r":\s?(-?\d+)", text).group(1))
+    def number(key: str) -> int:
+        return int(re.findall(key + r":\s?(-?\d+)", text)[0])
 
     if api == "StopReplica":
         tps = re.findall(
@@ -163,14 +169,12 @@ def from_old(api, text):
             "replicas": ids(replicas),
         }
     out = {"by": number("Controller"), "api": api, "controller_epoch": number("ControllerEpoch"), "partitions": states}
-    named = re.search(r";(?:AliveBrokers|Leaders):([^;]*)", text)
-    out["live_brokers" if api == "UpdateMetadata" else "live_leaders"] = sorted(
-        int(x) for x in OLD_BROKER.findall(named.group(1))
-    )
+    named = re.findall(r";(?:AliveBrokers|Leaders):([^;]*)", text)[0]
+    out["live_brokers" if api == "UpdateMetadata" else "live_leaders"] = sorted(int(x) for x in OLD_BROKER.findall(named))
     return out
 
 
-def request(message):
+def request(message: str) -> dict[str, Any] | None:
     if not message.startswith("Completed request:"):
         return None
     m = OLD.match(message)
@@ -179,15 +183,15 @@ def request(message):
     m = MIDDLE.match(message)
     if m:
         api = APIS.get(m.group("k1") or m.group("k2"))
-        return api and from_body(api, flat(parse_struct(m.group("body"))[0]))
+        return from_body(api, flat(parse_struct(m.group("body"))[0])) if api else None
     if message.startswith('Completed request:{"'):
         whole = json.loads(message[len("Completed request:") :])
         api = APIS.get(whole["requestHeader"]["requestApiKeyName"])
-        return api and from_body(api, flat(whole["request"]))
+        return from_body(api, flat(whole["request"])) if api else None
     return None
 
 
-def requests_of(ident, lines):
+def requests_of(ident: int, lines: Iterable[tuple[str, str, str]]) -> list[tuple[str, dict[str, Any]]]:
     """(time stamp, request) for each controller request among a broker's request log lines."""
     out = []
     for stamp, message, _ in lines:

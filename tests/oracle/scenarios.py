@@ -130,9 +130,9 @@ def _fits(model: Model, step: Step) -> bool:
     if word == "resume":
         return argument in model.paused | model.frozen
     if word == "expand":
-        return all(t in model.topics and t not in model.doomed for t in argument)
+        return all(t in model.topics and t not in model.deleted for t in argument)
     if word == "delete-topic":
-        return argument in model.topics and argument not in model.doomed
+        return argument in model.topics and argument not in model.deleted
     if word in ("reassign", "api-reassign", "prefer"):
         led = {f"{t}-{n}": p for t, n, p in model.partitions() if (p.was_led if word == "prefer" else p.leader in model.awake)}
         members = set() if word == "prefer" else {b for target in argument.values() for b in target}

@@ -1,6 +1,9 @@
 """Read transitions out of the lines of state-change.log, in the wording of each release."""
 
+from __future__ import annotations
+
 import re
+from typing import Any
 
 SUBJECT = r"(?:\[(?P<t1>[^\[\],\s]+),\s?(?P<p1>\d+)\]|(?P<t2>[A-Za-z0-9._-]+)-(?P<p2>\d+))"
 HEAD = r"(?:Controller (?P<c1>\d+) epoch (?P<e1>\d+) |\[Controller id=(?P<c2>\d+)(?: epoch=(?P<e2>\d+))?\] )"
@@ -23,7 +26,7 @@ REPLICA_FAILED = re.compile(
 STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] (\w+) (.*) \(([\w.$]+)\)$")
 
 
-def transition(message):
+def transition(message: str) -> dict[str, Any] | None:
     for machine, pattern, failed in (
         ("partition", PARTITION, False),
         ("replica", REPLICA, False),
@@ -36,7 +39,7 @@ def transition(message):
             subject = f"{g['t1'] or g['t2']}-{g['p1'] or g['p2']}"
             if machine == "replica":
                 subject += f"@{g['r']}"
-            out = {
+            out: dict[str, Any] = {
                 "by": int(g["c1"] or g["c2"]),
                 "epoch": int(g["e1"] or g["e2"] or -1),
                 "machine": machine,
@@ -50,5 +53,5 @@ def transition(message):
     return None
 
 
-def _short(state):
+def _short(state: str | None) -> str | None:
     return state and re.sub(r"(Partition|Replica)$", "", state)

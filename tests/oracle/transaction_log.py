@@ -1,23 +1,26 @@
 """Follow the transaction log of a running ZooKeeper server and replay it into a tree."""
 
+from __future__ import annotations
+
 import json
 import re
 import struct
 from pathlib import Path
+from typing import Any
 
 
 class Jute:
     """Reader for the record encoding of ZooKeeper's transaction log."""
 
-    def __init__(self, raw):
+    def __init__(self, raw: bytes) -> None:
         self.raw, self.at = raw, 0
 
-    def take(self, fmt):
+    def take(self, fmt: str) -> Any:
         (value,) = struct.unpack_from(">" + fmt, self.raw, self.at)
         self.at += struct.calcsize(fmt)
         return value
 
-    def buffer(self):
+    def buffer(self) -> bytes | None:
         n = self.take("i")
         if n < 0:
             return None
@@ -25,7 +28,7 @@ class Jute:
         self.at += n
         return part
 
-    def text(self):
+    def text(self) -> str | None:
         part = self.buffer()
         return None if part is None else part.decode()
 
@@ -34,7 +37,7 @@ CREATES = {1, 15, 19, 21}
 DELETES = {2, 20}
 
 
-def decode_txn(kind, raw):
+def decode_txn(kind: int, raw: bytes) -> list[dict[str, Any]]:
     """Return a list of primitive operations for one transaction body."""
     j = Jute(raw)
     if kind == -10:
@@ -44,7 +47,9 @@ def decode_txn(kind, raw):
     if kind in CREATES:
         path, data = j.text(), j.buffer()
         for _ in range(max(j.take("i"), 0)):
-            j.take("i"), j.text(), j.text()
+            j.take("i")
+            j.text()
+            j.text()
         ephemeral = bool(j.take("b")) if kind in (1, 15) else False
         return [{"op": "create", "path": path, "raw": data, "ephemeral": ephemeral}]
     if kind in DELETES:
@@ -55,10 +60,10 @@ def decode_txn(kind, raw):
     if kind == 13:
         return [{"op": "check", "path": j.text(), "version": j.take("i")}]
     if kind == 14:
-        ops = []
+        ops: list[dict[str, Any]] = []
         for _ in range(max(j.take("i"), 0)):
             sub = j.take("i")
-            ops += decode_txn(sub, j.buffer())
+            ops += decode_txn(sub, j.buffer() or b"")
         return ops
     if kind == -1:
         return [{"op": "error", "code": j.take("i")}]
@@ -68,11 +73,13 @@ def decode_txn(kind, raw):
 class TxnLog:
     """Follows the transaction log of a running server and replays it into a tree."""
 
-    def __init__(self, folder):
-        self.folder, self.offset, self.entries = Path(folder), 16, []
-        self.tree, self.owner = {}, {}
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.offset = folder, 16
+        self.entries: list[dict[str, Any]] = []
+        self.tree: dict[str, dict[str, Any]] = {}
+        self.owner: dict[int, int] = {}
 
-    def poll(self):
+    def poll(self) -> int:
         files = sorted(self.folder.glob("version-2/log.*"))
         if not files:
             return 0
@@ -95,7 +102,7 @@ class TxnLog:
         self.offset += at
         return fresh
 
-    def apply(self, session, zxid, kind, ops, stamp):
+    def apply(self, session: int, zxid: int, kind: int, ops: list[dict[str, Any]], stamp: int) -> None:
         if any(o["op"] == "error" for o in ops):
             if kind == 14:
                 self.entries.append({"session": session, "zxid": zxid, "ms": stamp, "multi": True, "failed": True, "ops": ops})
@@ -119,7 +126,7 @@ class TxnLog:
         self.entries.append({"session": session, "zxid": zxid, "ms": stamp, "multi": kind == 14, "ops": ops})
 
 
-def masked(value, key=None):
+def masked(value: Any, key: str | None = None) -> Any:
     if isinstance(value, dict):
         return {k: masked(v, k) for k, v in value.items()}
     if isinstance(value, list):
@@ -133,7 +140,7 @@ def masked(value, key=None):
     return value
 
 
-def decoded(path, raw):
+def decoded(path: str, raw: bytes | None) -> Any:
     if not raw:
         return None
     text = raw.decode("utf-8", "replace")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab
-from kcontrol.pipeline.gateway import spark_session, stop_spark
+from kcontrol.spark.gateway import spark_session, stop_spark
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +26,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Lab(runs=folder, topics={"t": [[2, 3], [1, 2, 3]]}).kill(1).run().start(1).run().save(folder / "failover.jsonl")
     (first,) = folder.glob("*-simulated.jsonl")
     first.unlink()
-    deleted = Lab(runs=folder, topics={"my-topic.x": [[1, 2]]}).delete("/controller").run()
-    deleted.fork("by hand").set("/brokers/topics/my-topic.x/partitions/0/state", '{"leader":2,"leader_epoch":7,"isr":[2]}').run()
+    deleted = Lab(runs=folder, topics={"my-topic.x": [[1, 2]]}).zk.delete("/controller").run()
+    deleted.branch("by hand").zk.set(
+        "/brokers/topics/my-topic.x/partitions/0/state", '{"leader":2,"leader_epoch":7,"isr":[2]}'
+    ).run()
     return folder

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from kcontrol import Lab, journal
-from kcontrol.errors import UserError
-from kcontrol.pipeline.sources import journal_files
-from kcontrol.pipeline.tables import journal_table, leadership_table, register
-from kcontrol.runtime.journal import Record
+from kcontrol.core.errors import UserError
+from kcontrol.journal.journal import Record
+from kcontrol.spark.sources import journal_files
+from kcontrol.spark.spark_views import journal_table, leadership_table, register
 from kcontrol.views.decisions import leadership
 from tests.lab.support import refusal
 
@@ -86,6 +86,17 @@ def test_a_journal_of_version_1_has_the_ids_of_today(spark: Any) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("name", ["version-2-0.8.1", "version-2-2.8", "version-2-groups"])
+def test_a_journal_of_version_2_has_the_kinds_of_today(spark: Any, name: str) -> None:
+    """In a journal of version 2, kinds and leaderships in Spark are those of `Lab.open`."""
+    kept = Path(__file__).parents[1] / "core" / "journals" / f"{name}.jsonl"
+    table = journal_table(spark, kept)
+    assert rows(table.toPandas())["kind"].to_dict() == Lab.open(kept).journal()["kind"].to_dict()
+    found = sorted((row.partition, row.leader, row.leader_epoch, row.zxid) for row in leadership_table(spark, table).collect())
+    assert found == leaders(journal.read(kept)) != []
+
+
+@pytest.mark.spark
 def test_a_folder_is_all_its_runs(spark: Any, runs: Path) -> None:
     """A folder's table has every record of every run, each under the name of its file."""
     counted = {row["run"]: row["count"] for row in journal_table(spark, runs).groupBy("run").count().collect()}
@@ -146,8 +157,8 @@ def test_text_from_outside_is_data(spark: Any, tmp_path: Path) -> None:
     lab = Lab(runs=tmp_path)
     lab.step(("create_topic", name, ((1, 2),)))  # by a client that checks no names
     lab.run()
-    assert lab.path is not None
-    register(spark, lab.path)
+    assert lab._file.path is not None
+    register(spark, lab._file.path)
     assert [row.partition for row in spark.table("leaderships").collect()] == [f"{name}-0"]
 
 

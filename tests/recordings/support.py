@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kcontrol.pipeline import recording, replay
-from kcontrol.runtime.journal import Record
+from kcontrol.journal.journal import Record
+from kcontrol.recordings import recording, to_journal
 from tests.parts import ROOT, SHARED
 
 OURS = sorted((ROOT / "notebooks" / "recordings").glob("*/*.json")) + sorted(
@@ -41,7 +41,7 @@ EACH = (
 def opened(path: Path) -> tuple[dict[str, Any], list[Record]]:
     """A recording and its records."""
     found = recording.load(path)
-    return found, replay.to_journal(found)
+    return found, to_journal.to_journal(found)
 
 
 def in_project(release: str, scenario: str) -> Path:

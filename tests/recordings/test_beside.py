@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab
-from kcontrol.errors import UserError
-from kcontrol.lab.beside import Beside
-from kcontrol.pipeline import recording, replay
-from kcontrol.pipeline.compare import Difference, first_difference
+from kcontrol.core.errors import UserError
+from kcontrol.lab.tables.recording_diff import RecordingDiff
+from kcontrol.recordings import recording, to_journal
+from kcontrol.recordings.compare import Difference, first_difference
 from tests.golden.compare import Compare
 from tests.golden.compare import Difference as Otherwise
 from tests.lab.support import refusal
@@ -78,8 +78,8 @@ def test_what_is_missing_is_nothing() -> None:
     assert (found.theirs["subject"], found.theirs["to"]) == (moved["subject"], moved["to"])
 
 
-def test_what_is_told_twice_in_a_race_counts_once() -> None:
-    """An UpdateMetadata more about a partition whose ISR changes in the same step is no difference, to the other party too."""
+def test_metadata_that_is_sent_twice_in_a_race_counts_once() -> None:
+    """One more UpdateMetadata for a partition whose ISR changes in the same step is no difference, on either side."""
     theirs = recording.load(KILLED)
     ours = copy.deepcopy(theirs)
     requests = ours["steps"][3]["requests"]
@@ -97,7 +97,7 @@ def test_our_run_of_a_recording_is_equal() -> None:
     lab = Lab.open(KILLED)
     mine = Lab.play(lab, runs=None)
     found = lab.compare(mine)
-    assert isinstance(found, Beside)
+    assert isinstance(found, RecordingDiff)
     assert (
         str(found)
         == "No difference between Kafka 2.8.2, leader-killed and our leader-killed in 4 steps, by the rule of the recordings."
@@ -121,7 +121,7 @@ def test_a_changed_rule_is_seen() -> None:
         return next((b for b in reversed(assignment) if b in live and b in isr), None)
 
     lab = Lab.open(in_project("2.8.2", "isr-order"))
-    found = lab.compare(Lab.play(lab, replace={"election.offline": last_one}, runs=None))
+    found = lab.compare(Lab.play(lab, strategies={"offline": last_one}, runs=None))
     assert found.difference is not None
     assert "kill" in found.difference.do
     html = found._repr_html_()
@@ -168,7 +168,7 @@ def test_where_another_broker_wins_nothing_more_is_compared() -> None:
     theirs = recording.load(in_project("2.8.2", "controller-killed"))
     ours = copy.deepcopy(theirs)
     ours["steps"][2]["znodes"]["/controller"]["ephemeral_owner"] = 3
-    found = Beside(("theirs", "ours"), theirs, ours)
+    found = RecordingDiff(("theirs", "ours"), theirs, ours)
     assert found.difference is not None and found.difference.kind == "winner"
     assert set(found.table[found.table["step"] >= 2]["verdict"]) == {"not compared"}
 
@@ -187,16 +187,16 @@ def test_a_run_without_steps_is_refused(folder: Path) -> None:
     """A recording cannot be compared with a run that follows no scenario; the sentence says how to make one."""
     lab = Lab.open(KILLED)
     assert "Lab.play(recording)" in refused(lambda: lab.compare(Lab(brokers=1, runs=None)))
-    assert "is no run" in refused(lambda: lab.compare("mine"))  # type: ignore[arg-type]
+    assert "is not a run" in refused(lambda: lab.compare("mine"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("scenario", "words"),
     [
-        ({"brokers": [1]}, "no scenario"),
-        ({"brokers": [1], "steps": ["start"]}, "no scenario"),
+        ({"brokers": [1]}, "not a scenario"),
+        ({"brokers": [1], "steps": ["start"]}, "not a scenario"),
         ({"brokers": [1], "steps": [{"juggle": 1}]}, "'juggle' is not known; there are start"),
-        ({"brokers": [1], "steps": [{"kill": 1}]}, "cannot happen now"),
+        ({"brokers": [1], "steps": [{"kill": 1}]}, "Broker 1 is not running"),
         ({"brokers": [1], "steps": [{"start": 1}, {"expand": {"t": {"1": [1]}}}]}, "no topic 't'"),
         ({"brokers": [1], "steps": [{"start": 1}, {"create": ["t"]}]}, "'create'"),
         ({"brokers": [1], "release": "nine", "steps": [{"start": 1}]}, "'nine'"),
@@ -240,7 +240,7 @@ def test_a_broker_may_be_called_0() -> None:
         "unclean": None,
         "steps": [step],
     }
-    back = recording.of_journal(replay.to_journal(golden))
+    back = recording.of_journal(to_journal.to_journal(golden))
     assert back == golden
 
 
@@ -262,7 +262,7 @@ def test_our_run_writes_the_log_lines_of_the_real_one(release: str, scenario: st
     """State by state our controller's lines of state-change.log are those of the recording, but for times and order."""
     lab = Lab.open(in_project(release, scenario))
     both = [run.journal(words="kafka") for run in (lab, Lab.play(lab, runs=None))]
-    lines = ["\n".join(table[table["kind"].isin(["change", "refuse"])]["log"]).splitlines() for table in both]
+    lines = ["\n".join(table[table["kind"].isin(["change", "failed_change"])]["log"]).splitlines() for table in both]
     theirs, ours = (sorted(TIME.sub("", line) for line in side if "anged" in line) for side in lines)
     assert len(theirs) > 10
     assert [ISR.sub("", line) for line in ours] == [ISR.sub("", line) for line in theirs]
@@ -274,10 +274,10 @@ ISR = re.compile(r"isr=List\([\d, ]*\)|,ISR:[\d,]*")  # whose order is free wher
 
 def test_the_outline_escapes_nothing_and_breaks_no_line(folder: Path) -> None:
     """A recorded name with a line break stays on its line."""
-    from kcontrol.lab import outline
+    from kcontrol.lab import text_report
 
     odd = KILLED.read_text().replace("/topics/t", "/topics/t\\nx").replace('"t-', '"t\\nx-')
     (folder / "odd.json").write_text(odd)
-    lines = outline.told(Lab.open(folder / "odd.json")).splitlines()
+    lines = text_report.report(Lab.open(folder / "odd.json")).splitlines()
     assert [line for line in lines if line.startswith("t\ufffdx-0: OnlinePartition")]
     assert json.loads(odd) and NASTY not in odd

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab
-from kcontrol.pipeline import recording
-from kcontrol.pipeline.compare import first_difference
+from kcontrol.recordings import recording
+from kcontrol.recordings.compare import first_difference
 from tests.recordings.support import in_project
 
 LISTS = {"isr", "replicas", "adding_replicas", "removing_replicas", "live_brokers", "live_leaders", "offline_replicas", "brokers"}

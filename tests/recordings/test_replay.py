@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from kcontrol.errors import UserError
-from kcontrol.pipeline import recording, replay
-from kcontrol.runtime.fold import Fold
-from kcontrol.runtime.journal import Record
-from kcontrol.runtime.journal_file import read, write
+from kcontrol.core.errors import UserError
+from kcontrol.journal.fold import Fold
+from kcontrol.journal.journal import Record
+from kcontrol.journal.journal_file import read, write
+from kcontrol.recordings import recording, to_journal
 from kcontrol.views import text
-from kcontrol.views.rows import rows
+from kcontrol.views.record_rows import rows
 from tests.recordings.support import EACH, OURS, RELEASES, THEIRS, in_project, name, opened
 from tests.views.conftest import ask as ask
 from tests.views.support import NASTY, Ask
@@ -70,8 +70,8 @@ def test_causes_come_first(path: Path) -> None:
     place = {record.id: at for at, record in enumerate(records)}
     assert len(place) == len(records)
     assert [r.id for at, r in enumerate(records) if r.cause is not None and place.get(r.cause, at) >= at] == []
-    wanted = {"change", "refuse", "send", "receive", "answered", "learn", "start", "stop", "close"}
-    assert [text.say(r) for r in records if r.kind in wanted and r.cause is None] == []
+    wanted = {"change", "failed_change", "send", "receive", "response", "update", "start", "stop", "close"}
+    assert [text.sentence(r) for r in records if r.kind in wanted and r.cause is None] == []
 
 
 def told(r: Record) -> set[tuple[Any, ...]]:
@@ -86,8 +86,8 @@ SENT_BEFORE_IT_FROZE = {"two-zombies": ["Broker 2 sends LeaderAndIsr to 3 about 
 
 
 @pytest.mark.parametrize("path", EACH)
-def test_nobody_acts_out_of_turn(path: Path) -> None:
-    """Only running brokers write, move and send; a request tells of nothing, and bears no epoch, that was not written before."""
+def test_only_running_brokers_act(path: Path) -> None:
+    """Only running brokers write, move and send; a request has only values and epochs that were written before."""
     _, records = opened(path)
     living: set[int] = set()
     frozen: set[int] = set()
@@ -100,7 +100,7 @@ def test_nobody_acts_out_of_turn(path: Path) -> None:
         elif r.kind in ("freeze", "thaw"):
             (frozen.add if r.kind == "freeze" else frozen.discard)(f["broker"])
         elif n is not None and r.kind in ("write", "change", "send") and (n not in living or n in frozen):
-            wrong.append(text.say(r))
+            wrong.append(text.sentence(r))
         for made in recording.writes(r):
             tp, value = recording.state_key(made.get("path", "")), made.get("data")
             if tp and value:
@@ -108,7 +108,7 @@ def test_nobody_acts_out_of_turn(path: Path) -> None:
             if made.get("path") == "/controller_epoch" and value:
                 epochs.add(int(value))
         if r.kind == "send" and (f["requests"]["controller_epoch"] not in epochs or not told(r) <= stored):
-            wrong.append(text.say(r))
+            wrong.append(text.sentence(r))
     known = SENT_BEFORE_IT_FROZE.get(path.stem, []) if path.parent.name == "0.8.1.1" else []
     assert wrong == known
 
@@ -119,7 +119,7 @@ def test_a_journal_of_a_recording_is_a_journal(path: Path, tmp_path: Path) -> No
     _, records = opened(path)
     write(records, tmp_path / "run.jsonl")
     assert read(tmp_path / "run.jsonl") == records
-    assert [r.kind for r in records if text.say(r).endswith(f": {r.kind}.")] == []
+    assert [r.kind for r in records if text.sentence(r).endswith(f": {r.kind}.")] == []
 
 
 @pytest.mark.shared
@@ -148,7 +148,7 @@ def story(release: str, scenario: str, step: int) -> list[str]:
     """What happened in one step, as sentences, without what brokers learnt and answered."""
     _, records = opened(in_project(release, scenario))
     marks = [at for at, r in enumerate(records) if r.kind == "scenario"] + [len(records)]
-    return [text.say(r) for r in records[marks[step] : marks[step + 1]] if r.kind not in ("learn", "answered", "receive")]
+    return [text.sentence(r) for r in records[marks[step] : marks[step + 1]] if r.kind not in ("update", "response", "receive")]
 
 
 def test_a_controller_that_dies() -> None:
@@ -170,8 +170,8 @@ def test_a_controller_that_dies() -> None:
 
 
 @pytest.mark.parametrize("release", ["0.8.1.1", "2.8.2"])
-def test_a_controller_acts_on_what_it_hears(release: str) -> None:
-    """What a controller does about a death, a topic or a start comes after the session's end, the znode or the registration."""
+def test_a_controller_acts_after_its_watch_event(release: str) -> None:
+    """A controller acts on a death, a topic or a start after the session's end, the znode or the registration."""
     said = story(release, "leader-killed", 2)
     first = next(at for at, s in enumerate(said) if s.startswith(("Broker 1 moves", "Broker 1 sends")))
     assert first > said.index("ZooKeeper ends the session of broker 2: /brokers/ids/2 is gone.")
@@ -183,7 +183,7 @@ def test_a_controller_acts_on_what_it_hears(release: str) -> None:
     assert first > next(at for at, s in enumerate(said) if s.startswith("Broker 2 creates /brokers/ids/2"))
 
 
-def test_why_somebody_leads() -> None:
+def test_the_cause_of_a_leader() -> None:
     """The chain of causes of a leader goes back to the step in which its predecessor was killed."""
     from kcontrol import Lab
 
@@ -225,7 +225,7 @@ def spoilt(tmp_path: Path, change: Any) -> Path:
         (lambda g: g["steps"][0]["writes"][0].pop("by"), "`by`"),
         (lambda g: g["steps"][0]["writes"][1].update(op="shred"), "$.steps[0].writes[1].op"),
         (lambda g: g["steps"][1]["requests"][0].update(api="Fetch"), "$.steps[1].requests[0].api"),
-        (lambda g: g.update(release="two"), "'two' is no release"),
+        (lambda g: g.update(release="two"), "'two' is not a release"),
     ],
 )
 def test_what_is_no_recording_is_refused(tmp_path: Path, change: Any, words: str) -> None:
@@ -242,7 +242,7 @@ def test_a_recording_that_contradicts_itself(tmp_path: Path) -> None:
         {"by": 1, "op": "set", "path": "/nowhere", "data": "1", "version": 3}
     )))  # fmt: skip
     with pytest.raises(UserError, match=r"contradicts itself in step 2: .*nowhere"):
-        replay.to_journal(golden)
+        to_journal.to_journal(golden)
 
 
 def test_what_went_with_its_session_is_gone(tmp_path: Path) -> None:
@@ -251,13 +251,13 @@ def test_what_went_with_its_session_is_gone(tmp_path: Path) -> None:
         {"by": 1, "op": "set", "path": "/brokers/ids/2", "data": "1", "version": 3}
     )))  # fmt: skip
     with pytest.raises(UserError, match=r"contradicts itself in step 2: .*/brokers/ids/2"):
-        replay.to_journal(golden)
+        to_journal.to_journal(golden)
 
 
 def test_names_from_a_recording_are_text(tmp_path: Path) -> None:
     """A topic named as a piece of HTML stays what it is in tables, and is escaped in the comparison and in the page."""
     from kcontrol import Lab
-    from kcontrol.lab import outline
+    from kcontrol.lab import text_report
 
     odd = json.loads(
         in_project("2.8.2", "leader-killed").read_text().replace("/topics/t", f"/topics/{NASTY}").replace('"t-', f'"{NASTY}-')
@@ -272,7 +272,7 @@ def test_names_from_a_recording_are_text(tmp_path: Path) -> None:
     html = lab.compare(Lab.open(tmp_path / "other.json"))._repr_html_()
     assert "&lt;img src=x" in html
     assert "<img" not in html
-    outline.page(lab, tmp_path / "page.html")
+    text_report.page(lab, tmp_path / "page.html")
     assert "<img" not in (tmp_path / "page.html").read_text()
 
 
@@ -280,7 +280,7 @@ def test_records_are_plain() -> None:
     """Every field of every record is in JSON's own types, and what is recorded is not shared with the records."""
     golden = recording.load(in_project("0.8.1.1", "isr-order"))
     before = copy.deepcopy(golden)
-    records = replay.to_journal(golden)
-    assert [r for r in records if r != r.plain()] == []
+    records = to_journal.to_journal(golden)
+    assert [r for r in records if r != r.to_json()] == []
     assert isinstance(records[0], Record)
     assert golden == before

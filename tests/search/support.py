@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcontrol.sim.search import Found
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.search.search import SearchResult
 
 
 def two_brokers(faults: tuple[str, ...] = ("create_topic", "delete_controller"), **rule_changes: Any) -> World:
@@ -23,7 +23,7 @@ def two_brokers(faults: tuple[str, ...] = ("create_topic", "delete_controller"),
 
 def scenario(world: World, found: str) -> str:
     """The whole run as Python that can be pasted."""
-    return Found(0, world.settings, found, (), tuple(world.done)).scenario()
+    return SearchResult(0, world.settings, found, (), tuple(world.done)).scenario()
 
 
 def pasted(text: str) -> World:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.sim.invariants import violation
-from kcontrol.sim.search import Found, search
-from kcontrol.sim.world import World
+from kcontrol.cluster.world import World
+from kcontrol.search.invariants import violation
+from kcontrol.search.search import SearchResult, search
 from tests.core.support import cluster
 from tests.search.support import pasted, two_brokers
 from tests.search.test_shortest import small
@@ -18,18 +18,18 @@ STATES_OF_0_8_1_TO_DEPTH_12 = 458
 
 
 @pytest.fixture(scope="module")
-def found() -> Found:
+def found() -> SearchResult:
     """What a search under unfenced rules finds."""
     return search(two_brokers(fenced_writes=False), depth=18, faults=2)
 
 
-def test_a_deposed_controllers_write_is_found_under_unfenced_rules(found: Found) -> None:
+def test_a_deposed_controllers_write_is_found_under_unfenced_rules(found: SearchResult) -> None:
     """Before 2.1 a controller that was deposed in the middle of creating a topic still writes its state znode (KAFKA-6082)."""
-    assert found.violation == "a deposed controller writes nothing: t-0: broker 1 has written under epoch 1 when 2 ruled"
+    assert found.violation == "a deposed controller writes nothing: t-0: broker 1 has written under epoch 1 when 2 was the newest"
     assert found.states == STATES_UNTIL_FOUND
 
 
-def test_the_shortest_run_has_sixteen_steps(found: Found) -> None:
+def test_the_shortest_run_has_sixteen_steps(found: SearchResult) -> None:
     """Eight steps bring one controller to its write and eight make the other one controller: no run can do with fewer."""
     kinds = [action[:1] if action[0] in ("create_topic", "delete") else action[:2] for action in found.actions]
     first = [("create_topic",), ("deliver", 1), ("begin", 1), *[("advance", 1)] * 5]
@@ -39,7 +39,7 @@ def test_the_shortest_run_has_sixteen_steps(found: Found) -> None:
     assert found.actions[-1] == ("advance", 1, "controller")
 
 
-def test_no_shorter_run_breaks_it(found: Found) -> None:
+def test_no_shorter_run_breaks_it(found: SearchResult) -> None:
     """Each single step left out of the shortest run leaves one that is impossible or breaks nothing."""
     start = two_brokers(fenced_writes=False)
     for left_out in range(len(found.actions)):
@@ -63,7 +63,7 @@ def test_none_is_found_under_the_rules_of_2_8() -> None:
     assert (result.violation, result.actions, result.states) == (None, (), STATES_TO_DEPTH_18)
 
 
-def test_what_was_found_can_be_pasted(found: Found) -> None:
+def test_what_was_found_can_be_pasted(found: SearchResult) -> None:
     """The scenario of a finding is a program that leads to the violation, which its last line names."""
     text = found.scenario()
     assert violation(pasted(text)) == found.violation
@@ -105,7 +105,7 @@ def test_a_search_can_begin_in_the_middle_of_a_handler() -> None:
 
 
 def test_equal_states_are_visited_once() -> None:
-    """Three brokers hear of something in any order: after two steps two orders of the same two are one state, not two."""
+    """Three brokers handle a watch event in any order: after two steps both orders of two brokers are one state."""
     world = cluster(topics={}, brokers=(1, 2, 3), followers=False)
     world.step(("delete", "/controller"))
     first, pairs, begun = 3, 3, 3

@@ -1,4 +1,4 @@
-"""Each promise is seen to fail where somebody breaks it, to hold where nobody does, and to speak for its releases alone."""
+"""Each invariant fails in a run that breaks it, holds in all others, and is checked for its releases only."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from kcontrol.controller.context import apply_learn
-from kcontrol.controller.election import Candidates, Elected
-from kcontrol.effects import Learn
-from kcontrol.model import LeaderAndIsr
-from kcontrol.sim.invariants import ALWAYS, IN_THE_END, INVARIANTS, Invariant, violation
-from kcontrol.sim.reports import report
-from kcontrol.sim.world import World
-from kcontrol.znodes import delete_topic_path, topic_path
+from kcontrol.cluster.world import World
+from kcontrol.controller.context import apply_update
+from kcontrol.controller.leader_election import Elected, ElectionInput
+from kcontrol.core.effects import UpdateContext
+from kcontrol.core.model import LeaderAndIsr, PartitionState
+from kcontrol.core.transitions import Changes
+from kcontrol.core.znodes import delete_topic_path, topic_path
+from kcontrol.search.counterexample import report
+from kcontrol.search.invariants import ALWAYS, AT_REST, INVARIANTS, Invariant, violation
 from tests.core.support import T0, cluster
 from tests.search.support import pasted, two_brokers
 
@@ -22,9 +23,9 @@ ROW = {row.name: row for row in INVARIANTS}
 STATE = "/brokers/topics/t/partitions/0/state"
 
 
-def broken_by_rule(name: str, rule: Callable[..., Any]) -> World:
-    """A cluster in which a rule of somebody's own has just decided who follows a leader that died."""
-    world = cluster({"t": ((3, 2, 1),)}, replace={name: rule})
+def broken_by(changes: Changes) -> World:
+    """A cluster in which a learner's own election has just chosen the next leader after a death."""
+    world = cluster({"t": ((3, 2, 1),)}, changes=changes)
     world.step(("kill", 3))
     world.step(("expire", 3))
     while not any(r.kind == "change" and r.fields["write"] for r in world.last_step):
@@ -32,7 +33,7 @@ def broken_by_rule(name: str, rule: Callable[..., Any]) -> World:
     return world
 
 
-def elects(leader: int, *isr: int) -> Callable[[Candidates], Elected]:
+def elects(leader: int, *isr: int) -> Callable[[ElectionInput], Elected]:
     return lambda candidates: Elected(leader, isr)
 
 
@@ -40,23 +41,23 @@ def decides(**fields: int) -> Callable[..., LeaderAndIsr]:
     """An action for Offline -> Online that lets 2 lead, and gets something else wrong."""
 
     def action(ctx: Any, tp: Any, question: Any) -> LeaderAndIsr:
-        right = question.stored.decided(2, (2, 1))._replace(controller_epoch=ctx.controller_epoch)
+        right = question.stored.new_leader_and_isr(2, (2, 1))._replace(controller_epoch=ctx.controller_epoch)
         wrong: LeaderAndIsr = right._replace(**fields)
         return wrong
 
     return action
 
 
-OFFLINE_TO_ONLINE = "partition.(OfflinePartition, OnlinePartition)"
+OFFLINE_TO_ONLINE = (PartitionState.OFFLINE, PartitionState.ONLINE)
 
 
 def told_too_early() -> World:
-    """A controller whose memory holds a leadership that it never wrote tells a broker that has just come."""
+    """A controller whose memory has a leadership that was never written sends it to a broker that has just started."""
     world = cluster({"t": ((1, 2),)}, brokers=(1, 2, 3))
     world.step(("kill", 3))
     world.run()
     memory = world.processes[1].driver.controller
-    apply_learn(memory, Learn("leadership", {T0: memory.leadership[T0]._replace(leader=2, leader_epoch=5)}))
+    apply_update(memory, UpdateContext("leadership", {T0: memory.leadership[T0]._replace(leader=2, leader_epoch=5)}))
     world.step(("start", 3))
     return until_sent(world)
 
@@ -64,7 +65,7 @@ def told_too_early() -> World:
 def told_from_the_future() -> World:
     """A controller that takes its epoch for a later one than it registered."""
     world = cluster({"t": ((1, 2),)}, brokers=(1, 2, 3))
-    apply_learn(world.processes[1].driver.controller, Learn("controller_epoch", 9))
+    apply_update(world.processes[1].driver.controller, UpdateContext("controller_epoch", 9))
     world.step(("kill", 2))
     world.step(("expire", 2))
     return until_sent(world)
@@ -88,7 +89,7 @@ def deposed() -> World:
 
 def two_under_one_epoch() -> World:
     """The second controller of a run writes under the epoch of the first."""
-    world = cluster({"t": ((1, 2, 3),)}, replace={OFFLINE_TO_ONLINE: decides(controller_epoch=1)})
+    world = cluster({"t": ((1, 2, 3),)}, changes=Changes({OFFLINE_TO_ONLINE: decides(controller_epoch=1)}))
     world.step(("kill", 1))
     world.step(("expire", 1))
     while ROW["one writer per epoch"](world) is None:
@@ -99,7 +100,7 @@ def two_under_one_epoch() -> World:
 def two_controllers() -> World:
     """A broker that takes itself for controller, and is not named."""
     world = cluster()
-    apply_learn(world.processes[2].driver.controller, Learn("active_controller_id", 2))
+    apply_update(world.processes[2].driver.controller, UpdateContext("active_controller_id", 2))
     return world
 
 
@@ -107,7 +108,7 @@ def forgetful() -> World:
     """A controller whose memory is one decision behind."""
     world = cluster()
     memory = world.processes[1].driver.controller
-    apply_learn(memory, Learn("leadership", {T0: memory.leadership[T0]._replace(leader_epoch=7)}))
+    apply_update(memory, UpdateContext("leadership", {T0: memory.leadership[T0]._replace(leader_epoch=7)}))
     return world
 
 
@@ -115,21 +116,21 @@ def request_first() -> World:
     """A controller that does not know the topic when it reads the request, and does when it drops it."""
     world = cluster({"t": ((1, 2),)})
     memory = world.processes[1].driver.controller
-    apply_learn(memory, Learn("all_topics", remove=("t",)))
+    apply_update(memory, UpdateContext("all_topics", remove=("t",)))
     world.step(("delete_topic", "t"))
     for action in (("deliver", 1), ("begin", 1, "controller"), ("advance", 1, "controller")):
         world.step(action)
-    apply_learn(memory, Learn("all_topics", ("t",)))
+    apply_update(memory, UpdateContext("all_topics", ("t",)))
     world.step(("advance", 1, "controller"))
     return world
 
 
 BREAKS: dict[str, Callable[[], World]] = {
-    "leader in ISR": lambda: broken_by_rule("election.offline", elects(2, 1)),
-    "ISR in assignment": lambda: broken_by_rule("election.offline", elects(2, 2, 9)),
-    "ISR never empty": lambda: broken_by_rule("election.offline", elects(-1)),
-    "leader epoch counts decisions": lambda: broken_by_rule(OFFLINE_TO_ONLINE, decides(leader_epoch=3)),
-    "state epoch is known": lambda: broken_by_rule(OFFLINE_TO_ONLINE, decides(controller_epoch=2)),
+    "leader in ISR": lambda: broken_by(Changes(strategies={"offline": elects(2, 1)})),
+    "ISR in assignment": lambda: broken_by(Changes(strategies={"offline": elects(2, 2, 9)})),
+    "ISR never empty": lambda: broken_by(Changes(strategies={"offline": elects(-1)})),
+    "leader epoch counts decisions": lambda: broken_by(Changes({OFFLINE_TO_ONLINE: decides(leader_epoch=3)})),
+    "state epoch is known": lambda: broken_by(Changes({OFFLINE_TO_ONLINE: decides(controller_epoch=2)})),
     "a deposed controller writes nothing": deposed,
     "one writer per epoch": two_under_one_epoch,
     "no request before its write": told_too_early,
@@ -144,7 +145,7 @@ BREAKS: dict[str, Callable[[], World]] = {
 def test_each_promise_can_be_broken(row: Invariant) -> None:
     """For every row there is a world in which exactly what it speaks of is wrong, and it says so by its name."""
     world = BREAKS[row.name]()
-    properties = ALWAYS if row in ALWAYS else IN_THE_END
+    properties = ALWAYS if row in ALWAYS else AT_REST
     found = violation(world, (row,))
     assert found is not None and found.startswith(f"{row.name}: ")
     assert violation(world, properties) is not None
@@ -167,13 +168,15 @@ def test_what_was_promised_later_is_no_violation_before() -> None:
     assert row.broken(world) and row(world) is None
 
 
-def test_an_outside_hand_ends_a_promise() -> None:
-    """What somebody writes over a state znode by hand is no broker's doing: that row is void from then on, others stand."""
+def test_an_outside_write_voids_an_invariant() -> None:
+    """After a state znode was written from outside its row is void, and the other rows are still checked."""
     world = cluster({"t": ((1, 2),)})
     world.step(("set", STATE, '{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[2,9]}'))
     world.step(("kill", 2))
     world.run()
-    assert [row.name for row in ALWAYS if row.is_void(world)] == [row.name for row in ALWAYS if "brokers/topics" in row.void]
+    assert [row.name for row in ALWAYS if row.is_void(world)] == [
+        row.name for row in ALWAYS if "brokers/topics" in row.voiding_path
+    ]
     assert [row.name for row in INVARIANTS if not row.is_void(world)] != []
     assert violation(world, INVARIANTS) is None
 
@@ -184,16 +187,16 @@ def test_a_request_may_go_right_after_its_topic() -> None:
     world.step(("delete_topic", "t"))
     for path in (topic_path("t"), delete_topic_path("t")):
         ops = [["delete", path, b"", None, False]]
-        world.processes[1].driver.log("write", None, ops=ops, zxid=0, error=None, fence=-1)
+        world.processes[1].driver.log("write", None, ops=ops, zxid=0, error=None, epoch_zk_version=-1)
     assert [r.kind for r in world.last_step[-2:]] == ["write", "write"]
     assert ROW["a request outlives its topic"].broken(world) is None
 
 
 def test_the_report_names_rule_step_and_run() -> None:
-    """A violation is told with its rule, the step, and a program that leads there."""
+    """The report of a violation has its invariant, the step, and a program that repeats the run."""
     world = deposed()
     found = violation(world)
-    assert found == "a deposed controller writes nothing: t-0: broker 1 has written under epoch 1 when 2 ruled"
+    assert found == "a deposed controller writes nothing: t-0: broker 1 has written under epoch 1 when 2 was the newest"
     text = report(world, found)
     assert text.splitlines()[0] == f"# After step {len(world.done)}, ('advance', 1, 'controller'): {found}"
     assert text.splitlines()[-1] == f"# {found}"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kcontrol.sim.quick import QuickWorld, start
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import Action, World
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import Action, World
+from kcontrol.search.memo_world import MemoWorld, fork_for_search
 from tests.core.support import ALL_FAULTS, TOPICS, choose, cluster
 
 STEPS = 60
@@ -48,8 +48,8 @@ def same(quick: World, plain: World, done: list[Action]) -> None:
 def test_a_quick_world_goes_the_way_of_the_world(seed: int, settings: str) -> None:
     """A random run with every fault on offer leads both to the same actions and the same pictures, step by step."""
     plain = cluster(faults=ALL_FAULTS, seed=seed, **SETTINGS[settings])
-    quick, rng = start(plain), random.Random(seed)
-    assert isinstance(quick, QuickWorld)
+    quick, rng = fork_for_search(plain), random.Random(seed)
+    assert isinstance(quick, MemoWorld)
     for _ in range(STEPS):
         action = choose(plain, rng)
         plain.step(action)
@@ -62,7 +62,7 @@ def test_a_quick_world_goes_the_way_of_the_world(seed: int, settings: str) -> No
 def test_what_is_remembered_is_what_would_have_happened(settings: str) -> None:
     """Twelve runs that share one memory, so that most of their steps are recalled, go the way of worlds that remember nothing."""
     origin = cluster(faults=ALL_FAULTS, **SETTINGS[settings])
-    root = start(origin)
+    root = fork_for_search(origin)
     for seed in range(12):
         plain, quick, rng = origin.fork(), root.fork(), random.Random(seed // 2)
         for _ in range(25):
@@ -75,7 +75,7 @@ def test_what_is_remembered_is_what_would_have_happened(settings: str) -> None:
 def test_a_quick_world_can_start_from_nothing() -> None:
     """From an empty ZooKeeper on, with all brokers still to start."""
     plain = World(Settings(topics=TOPICS, faults=ALL_FAULTS))
-    quick, rng = start(plain), random.Random(1)
+    quick, rng = fork_for_search(plain), random.Random(1)
     for _ in range(250):
         action = choose(plain, rng)
         plain.step(action)
@@ -87,13 +87,13 @@ def test_a_quick_world_can_start_from_nothing() -> None:
 def test_two_quick_worlds_are_one_state_when_the_worlds_are(settings: str) -> None:
     """Of all states that can be reached in three steps, quick fingerprints are equal just where the worlds' own are."""
     origin = cluster(faults=("kill", "expire", "delete_controller"), **SETTINGS[settings])
-    frontier: list[tuple[World, World]] = [(start(origin), origin.fork(exact=True))]
+    frontier: list[tuple[World, World]] = [(fork_for_search(origin), origin.fork(keep_replay_logs=True))]
     prints = set()
     for _ in range(3):
         following = []
         for quick, plain in frontier:
             for action in plain.actions():
-                one, other = quick.fork(), plain.fork(exact=True)
+                one, other = quick.fork(), plain.fork(keep_replay_logs=True)
                 one.step(action)
                 other.step(action)
                 prints.add((one.fingerprint(), other.fingerprint()))

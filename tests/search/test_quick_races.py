@@ -8,22 +8,39 @@ from typing import Any
 
 import pytest
 
-from kcontrol.effects import Children, Commit, Handler, Read, SessionExpired, Stat, Transaction, Znode
-from kcontrol.events import RegisterBrokerAndReelect
-from kcontrol.runtime.zk_memory import MemoryZooKeeper
-from kcontrol.runtime.zookeeper import ConnectionLoss, Written
-from kcontrol.sim import acts
-from kcontrol.sim.quick import start
-from kcontrol.sim.recall import Memory, Notes, told
-from kcontrol.sim.world import Action, World
-from kcontrol.znodes import CONTROLLER, CONTROLLER_EPOCH, TOPICS, broker_path, encode_controller, state_path, topic_path
+from kcontrol.cluster import actions
+from kcontrol.cluster.world import Action, World
+from kcontrol.core.effects import (
+    Children,
+    Commit,
+    Handler,
+    Read,
+    SessionExpired,
+    Stat,
+    Transaction,
+    Znode,
+)
+from kcontrol.core.events import RegisterBrokerAndReelect
+from kcontrol.core.znodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    TOPICS,
+    broker_path,
+    encode_controller,
+    state_path,
+    topic_path,
+)
+from kcontrol.search.memo_driver import Memo, ScratchJournal, answer_key
+from kcontrol.search.memo_world import fork_for_search
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+from kcontrol.zookeeper.port import ConnectionLoss, WriteResult
 from tests.core.support import T0, Bench, alone, cluster, until
 from tests.search.test_quick import same, seen
 
 # ---------------------------------------------------------------- answers that differ
 
 STAT = Stat(5, 0, 5, 0, 5, 0, 0, 0, 0, 0, 0)
-WRITTEN = Written(7, None, -1, (1,), ("/x",))
+WRITTEN = WriteResult(7, None, -1, (1,), ("/x",))
 ANSWERS = {
     "the version of a znode that is there": ([STAT], [STAT._replace(version=1)]),
     "when it was created": ([STAT], [STAT._replace(czxid=6)]),
@@ -35,7 +52,10 @@ ANSWERS = {
     "no children, or no parent": ([()], [None]),
     "whether a write has failed": ([WRITTEN], [WRITTEN._replace(error="BadVersion")]),
     "why": ([WRITTEN._replace(error="NoNode")], [WRITTEN._replace(error="BadVersion")]),
-    "at which operation": ([WRITTEN._replace(error="BadVersion", failed=0)], [WRITTEN._replace(error="BadVersion", failed=1)]),
+    "at which operation": (
+        [WRITTEN._replace(error="BadVersion", failed_index=0)],
+        [WRITTEN._replace(error="BadVersion", failed_index=1)],
+    ),
     "which version came of it": ([WRITTEN], [WRITTEN._replace(versions=(2,))]),
     "which path": ([WRITTEN], [WRITTEN._replace(paths=("/x0000000001",))]),
     "which of two writes": ([WRITTEN, WRITTEN._replace(error="NoNode")], [WRITTEN._replace(error="NoNode"), WRITTEN]),
@@ -44,18 +64,18 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("what", ANSWERS)
-def test_answers_that_a_handler_can_tell_apart_are_told_apart(what: str) -> None:
-    """What came of one of two such answers is not taken for what comes of the other."""
+def test_different_responses_have_different_keys(what: str) -> None:
+    """The outcome of one such response is not reused for the other."""
     one, other = ANSWERS[what]
-    assert told(one) != told(other)
-    assert told(one) == told(deepcopy(one))
+    assert answer_key(one) != answer_key(other)
+    assert answer_key(one) == answer_key(deepcopy(one))
 
 
-def test_answers_that_no_handler_can_tell_apart_are_one() -> None:
-    """The zxid of a write, and times, sizes and children in a stat are no reason to run a handler once more."""
-    assert told([WRITTEN]) == told([WRITTEN._replace(zxid=8)])
+def test_responses_that_are_equal_for_a_handler_have_one_key() -> None:
+    """The zxid of a write, and times, sizes and children in a stat do not make a second run of the handler necessary."""
+    assert answer_key([WRITTEN]) == answer_key([WRITTEN._replace(zxid=8)])
     rest = STAT._replace(ctime=1, mzxid=6, mtime=1, pzxid=6, cversion=1, aversion=1, data_length=1, num_children=1)
-    assert told([STAT, Znode(b"", STAT)]) == told([rest, Znode(b"", rest)])
+    assert answer_key([STAT, Znode(b"", STAT)]) == answer_key([rest, Znode(b"", rest)])
 
 
 # ---------------------------------------------------------------- states that differ
@@ -90,16 +110,16 @@ STATES: dict[str, Callable[[], Bench]] = {
     "the process": with_other("node", 2),
     "which of its lives": with_other("incarnation", 2),
     "that it wants to stop": with_other("exit_code", 1),
-    "that its session is gone": with_other("is_cut_off", True),
-    "the number of its next request": with_other("journal", Notes(3)),
+    "that its session is gone": with_other("has_lost_session", True),
+    "the number of its next request": with_other("journal", ScratchJournal(3)),
     "what is watched": with_other("watched", {("/x", False)}),
 }
 
 
 @pytest.mark.parametrize("what", STATES)
-def test_states_with_different_futures_are_told_apart(what: str) -> None:
-    """What came of a call on one driver is not taken for what comes of it on another; two that differ in nothing are one."""
-    memory = Memory(0)
+def test_states_with_different_futures_are_different(what: str) -> None:
+    """The outcome of a call on one driver is not reused for a different driver; equal drivers share one state."""
+    memory = Memo(0)
     assert memory.local(waiting().driver) is memory.local(waiting().driver)
     assert memory.local(waiting().driver) is not memory.local(STATES[what]().driver)
 
@@ -141,7 +161,7 @@ def broker_starts() -> World:
 
 
 def controller_is_gone() -> World:
-    """Nobody is named in `/controller`, and broker 2 is about to write itself there."""
+    """`/controller` does not exist, and broker 2 is about to create it."""
     world = cluster({}, brokers=(1, 2))
     world.step(("delete", CONTROLLER))
     alone(world, 2, lambda w: about(w, Transaction, CONTROLLER))
@@ -149,8 +169,8 @@ def controller_is_gone() -> World:
 
 
 def registration_is_lost() -> World:
-    """Broker 2 has a new session and is about to register; it will not hear what came of that, and ask."""
-    world = cluster({}, brokers=(1, 2, 3)).fork(exact=True)  # so that forks are copies, with what will be lost
+    """Broker 2 has a new session and is about to register; the response will be lost, and the broker reads again."""
+    world = cluster({}, brokers=(1, 2, 3)).fork(keep_replay_logs=True)  # so that forks are copies, with what will be lost
     world.step(("expire", 2))
     until(world, lambda w: about(w, Transaction, OWN))
     assert isinstance(world.zk, MemoryZooKeeper)
@@ -164,17 +184,17 @@ def text_of(world: World, path: str) -> str:
 
 
 def written(world: World, path: str, was: str = "", becomes: str = "") -> Action:
-    """An outside hand writes the same once more, or with something else in it."""
+    """Write equal or other data from outside the brokers."""
     return ("set", path, text_of(world, path).replace(was, becomes))
 
 
 def anew(world: World, path: str) -> list[Action]:
-    """An outside hand deletes a znode and creates it again."""
+    """Delete a znode from outside the brokers and create it again."""
     return [("delete", path), ("create", path, text_of(world, path))]
 
 
 Ways = list[list[Action]]
-"""What outside hands do, one or the other, before the controller goes on."""
+"""The writes from outside, one of which comes before the controller goes on."""
 
 RACES: dict[str, tuple[Callable[[], World], Callable[[World], Ways]]] = {
     "a write of a state": (
@@ -204,18 +224,18 @@ RACES: dict[str, tuple[Callable[[], World], Callable[[World], Ways]]] = {
 @pytest.mark.parametrize("turned", [False, True], ids=["", "turned"])
 @pytest.mark.parametrize("race", RACES)
 def test_a_race_that_is_lost_is_not_taken_for_one_that_is_won(race: str, turned: bool) -> None:
-    """The same controller in the same state, whom ZooKeeper answers differently: each time it goes the way of the world.
+    """A controller in one state gets different responses of ZooKeeper: each time its next state equals that of a plain world.
 
     The second time around everything is remembered.
     """
     made, hands = RACES[race]
     origin = made()
     ways = hands(origin)
-    root, ends, prints = start(origin), set[str](), set[tuple[str, str]]()
+    root, ends, prints = fork_for_search(origin), set[str](), set[tuple[str, str]]()
     for way in [*(reversed(ways) if turned else ways), *ways]:
-        quick, plain = root.fork(), origin.fork(exact=True)
+        quick, plain = root.fork(), origin.fork(keep_replay_logs=True)
         for step in range(40):
-            following = way[step] if step < len(way) else next(acts.routine(plain), None)
+            following = way[step] if step < len(way) else next(actions.routine_actions(plain), None)
             if following is None:
                 break
             quick.step(following)

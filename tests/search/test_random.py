@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kcontrol.config import BrokerConfig
-from kcontrol.sim import acts
-from kcontrol.sim.invariants import IN_THE_END, violation
-from kcontrol.sim.reports import report
-from kcontrol.sim.settings import PLAYED, Settings
-from kcontrol.sim.world import World
+from kcontrol.cluster import actions
+from kcontrol.cluster.run_settings import PLAYABLE_RELEASES, Settings
+from kcontrol.cluster.world import World
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.search.counterexample import report
+from kcontrol.search.invariants import AT_REST, violation
 from tests.core.support import ALL_FAULTS, TOPICS
 from tests.search.support import pasted, two_brokers
 
@@ -39,7 +39,7 @@ UNHURRIED = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.da
 
 def quiet(release: str) -> World:
     """A quiet cluster of three brokers with two topics, and a third one that may be created."""
-    config = BrokerConfig.of(release).but("auto.leader.rebalance.enable", release not in SCHEDULER_FAILS)
+    config = BrokerConfig.of(release).with_setting("auto.leader.rebalance.enable", release not in SCHEDULER_FAILS)
     world = World(Settings(release, config=config, topics={**TOPICS, "v": ((2, 3), (3, 2, 1))}, faults=ALL_FAULTS))
     for act in (
         *(("start", broker) for broker in world.settings.brokers),
@@ -50,16 +50,16 @@ def quiet(release: str) -> World:
     return world
 
 
-QUIET = {release: quiet(release) for release in PLAYED}
+QUIET = {release: quiet(release) for release in PLAYABLE_RELEASES}
 
 
 def run(world: World, choices: list[int]) -> None:
     """Takes one action for each choice, mostly of those that go on by themselves, and looks at the invariants after each.
 
-    Then the cluster comes to rest, and those that hold at rest are looked at. A broken one is told as a scenario to paste.
+    Then the cluster runs until quiet, and the invariants at quiet are checked. A violation is reported as Python code.
     """
     for number in choices:
-        routine, faults = list(acts.routine(world)), list(acts.faults(world))
+        routine, faults = list(actions.routine_actions(world)), list(actions.fault_actions(world))
         offered = (routine if number % 100 < ROUTINE else faults) or routine or faults
         if not offered:
             break
@@ -68,7 +68,7 @@ def run(world: World, choices: list[int]) -> None:
             raise AssertionError(report(world, found))
     for broker in [n for n, p in world.processes.items() if p.frozen]:
         world.step(("thaw", broker))  # a broker of 0.8 may wait for a frozen one for ever
-    if came_to_rest(world) and (found := violation(world, IN_THE_END)):
+    if came_to_rest(world) and (found := violation(world, AT_REST)):
         raise AssertionError(report(world, found))
 
 
@@ -78,7 +78,7 @@ def came_to_rest(world: World) -> bool:
     It does so when its session has expired twice in a short time (KAFKA-1387).
     """
     naps, before = 0, len(world.done)
-    while (following := next(acts.routine(world), None)) and naps < NAPS:
+    while (following := next(actions.routine_actions(world), None)) and naps < NAPS:
         naps += following[0] == "fire" and following[2].startswith("sleep-")
         world.step(following)
         if len(world.done) - before > FOR_EVER:
@@ -88,7 +88,7 @@ def came_to_rest(world: World) -> bool:
 
 
 @settings(UNHURRIED, max_examples=50)
-@given(st.sampled_from(PLAYED), CHOICES)
+@given(st.sampled_from(PLAYABLE_RELEASES), CHOICES)
 def test_what_kafka_promises_holds_in_any_order(release: str, choices: list[int]) -> None:
     """From a quiet cluster of three brokers of any release, with every fault on offer, none of its promises is ever broken."""
     run(QUIET[release].fork(), choices)
@@ -96,13 +96,13 @@ def test_what_kafka_promises_holds_in_any_order(release: str, choices: list[int]
 
 @pytest.mark.slow
 @settings(UNHURRIED, max_examples=2_000)
-@given(st.sampled_from(PLAYED), CHOICES)
+@given(st.sampled_from(PLAYABLE_RELEASES), CHOICES)
 def test_what_kafka_promises_holds_in_many_orders(release: str, choices: list[int]) -> None:
     """The same for two thousand runs."""
     run(QUIET[release].fork(), choices)
 
 
-@pytest.mark.parametrize("release", PLAYED)
+@pytest.mark.parametrize("release", PLAYABLE_RELEASES)
 def test_the_runs_meet_what_matters(release: str) -> None:
     """Two hundred runs of this kind, of each release, meet failovers, elections, ISR changes, lost sessions, resent requests."""
     wanted = RELEASES_OWN[release] | {"offline", "leaves the ISR", "initialize", "lose", "duplicate", "session_lost"}
@@ -120,18 +120,18 @@ def test_the_runs_meet_what_matters(release: str) -> None:
     assert wanted <= seen
 
 
-def test_a_broken_invariant_is_told_as_a_scenario_that_can_be_pasted() -> None:
-    """What a failing run prints is Python that leads, as it stands, to a world in which the same invariant is broken."""
+def test_a_broken_invariant_is_reported_as_python_code() -> None:
+    """A failing run prints Python code which leads to a world that breaks the same invariant."""
     world = two_brokers(fenced_writes=False)
     way = [("create_topic", "t", ((1, 2),)), ("deliver", 1), ("begin", 1, "controller"), *[("advance", 1, "controller")] * 4]
     way += [("delete", "/controller"), ("deliver", 2), ("begin", 2, "controller"), *[("advance", 2, "controller")] * 5]
     choices, twin = [], world.fork()
     for action in [*way, ("advance", 1, "controller")]:
-        routine, faults = list(acts.routine(twin)), list(acts.faults(twin))
+        routine, faults = list(actions.routine_actions(twin)), list(actions.fault_actions(twin))
         choices.append(100 * routine.index(action) if action in routine else 100 * faults.index(action) + 99)
         twin.step(action)
     with pytest.raises(AssertionError) as problem:
         run(world, choices)
     text = str(problem.value)
-    assert "under epoch 1 when 2 ruled" in text
+    assert "under epoch 1 when 2 was the newest" in text
     assert violation(pasted(text)) == text.splitlines()[-1].removeprefix("# ")

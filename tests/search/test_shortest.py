@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kcontrol.sim.invariants import INVARIANTS, QUIET, Property, is_at_rest
-from kcontrol.sim.search import search
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import Action, World
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import Action, World
+from kcontrol.search.invariants import INVARIANTS, QUIET, Property, is_at_rest
+from kcontrol.search.search import search
 
 RELEASE = "0.8.1"
 ROW = {row.name: row for row in INVARIANTS}
@@ -54,7 +54,7 @@ def creation_begun() -> World:
 
 
 def second_election() -> World:
-    """Broker 2 has created `/controller`, and somebody deletes it once more before it has taken the next epoch."""
+    """Broker 2 has created `/controller`, and it is deleted once more before the broker has taken the next epoch."""
     world = small({"t": ((1, 2),)}, {"u": ((1, 2),)}, "delete_controller")
     return after(world, DELETE, ("create_topic", "u", ((1, 2),)), *hears(2), *on(2, 3), DELETE)
 

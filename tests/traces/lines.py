@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from kcontrol.runtime.journal import Record, plain
+from kcontrol.journal.journal import Record, to_json
 from kcontrol.views.text import short
 
 Lines = Iterator[str]
@@ -18,14 +18,14 @@ def told(value: Any) -> str:
 
 def _change(r: Record) -> Lines:
     f = r.fields
-    value = f["value"]
+    value = f["leadership"]
     written = f" | {f['write']} v{value.zk_version} {told(value)} controller {value.controller_epoch}" if f["write"] else ""
     yield f"{r.id.node}  {f['machine']} {f['subject']}  {short(f['source'])} -> {short(f['target'])}{written}"
 
 
 def _refuse(r: Record) -> Lines:
     f = r.fields
-    how = "lost the race" if r.kind == "lost" else f"refused: {f['reason']}"
+    how = "lost the race" if r.kind == "conflict" else f"refused: {f['reason']}"
     yield f"{r.id.node}  {f['machine']} {f['subject']}  {short(f['source'])} -> {short(f['target'])} {how}"
 
 
@@ -36,10 +36,10 @@ def _write(r: Record) -> Lines:
     f, who = r.fields, "tool" if r.id.broker is None else r.id.broker
     parts = []
     for kind, path, data, version, ephemeral in f["ops"]:
-        shown = f" {plain(data)}" if path.endswith(SHOWN) and kind in ("create", "set") else ""
+        shown = f" {to_json(data)}" if path.endswith(SHOWN) and kind in ("create", "set") else ""
         at = f" v{version}" if kind == "set" and f["error"] is None else ""
         parts.append(f"{kind} {path}{at}{shown}{' ephemeral' if ephemeral else ''}")
-    checked = f" | checked epoch v{f['fence']}" if f["fence"] != -1 else ""
+    checked = f" | checked epoch v{f['epoch_zk_version']}" if f["epoch_zk_version"] != -1 else ""
     yield f"{who}  {' + '.join(parts)}{checked}" + (f" | {f['error']}" if f["error"] else "")
 
 
@@ -62,7 +62,7 @@ def _send(r: Record) -> Lines:
 
 
 def _respond(r: Record) -> Lines:
-    body = plain(r.fields["body"]) or {}
+    body = to_json(r.fields["body"]) or {}
     errors = {k: v for k, v in {**body.get("errors", {}), **body.get("partitions", {})}.items() if isinstance(v, str | int)}
     yield f"{r.id.node}  answers {body.get('error', 'nothing')}" + "".join(f" {tp}={v}" for tp, v in errors.items())
 
@@ -73,11 +73,21 @@ def _read(r: Record) -> Lines:
     yield f"{r.id.node}  {f['how']} {' '.join(f['paths'])}{' watch' if f['watch'] else ''}{missing}"
 
 
+FIELDS = {
+    "topic_deletion_thread": "deletion_thread",
+    "unfetched_partitions": "unfetched",
+    "ineligible_replicas": "refused",
+    "scheduler_is_running": "scheduler_runs",
+}
+"""The plays' names of fields of a context; all others are the journal's."""
+
+
 def _learn(r: Record) -> Lines:
     f = r.fields
+    name = FIELDS.get(f["field"], f["field"])
     is_told = isinstance(f["put"], int) and f["field"] != "broker_epoch"  # which is a zxid
     shown = f" = {f['put']}" if is_told else " cleared" if f["clear"] and not f["put"] else ""
-    yield f"{r.id.node}  {f['context']}.{f['field']}{shown}"
+    yield f"{r.id.node}  {f['context']}.{name}{shown}"
 
 
 def _decided(r: Record) -> Lines:
@@ -97,25 +107,25 @@ def asked(effect: Any) -> str:
 # fmt: off
 KINDS: dict[str, dict[str, Callable[[Record], Lines]]] = {
     # what a trace asks for: the kinds of records that are shown, and how
-    "moves":    {"change": _change, "refuse": _refuse, "lost": _refuse},
+    "moves":    {"change": _change, "failed_change": _refuse, "conflict": _refuse},
     "writes":   {"write": _write, "close": _close, "change": lambda r: _change(r) if r.fields["write"] else iter(())},
     "requests": {"send": _send},
     "answers":  {"respond": _respond},
     "events":   {"begin": lambda r: iter([f"{r.id.node}  {r.fields['thread']}: {r.fields['event']}"]),
                  "preempt": lambda r: iter([f"{r.id.node}  preempted: {r.fields['event'].name}"]),
                  "drop": lambda r: iter([f"{r.id.node}  drops {r.fields['type']} {r.fields['path']}"]),
-                 "fail": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['error']}"]),
-                 "thrown": lambda r: iter([f"{r.id.node}  {r.fields['error']} is thrown"])},
+                 "handler_error": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['error']}"]),
+                 "exception": lambda r: iter([f"{r.id.node}  {r.fields['error']} is thrown"])},
     "turns":    {"begin": _decided,  # no requests and answers, of which other traces tell
                  "drop": lambda r: iter([f"{r.id.node}  drops {r.fields['type']} {r.fields['path']}"]),
-                 "fail": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['error']}"])},
+                 "handler_error": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['error']}"])},
     "reads":    {"read": _read},
     "watches":  {"notify": lambda r: iter([f"zk -> {r.fields['to']}  {r.fields['type']} {r.fields['path']}"])},
-    "memory":   {"learn": _learn},
+    "memory":   {"update": _learn},
     "lives":    {"start": lambda r: iter([f"-  broker {r.fields['broker']} starts"]),
                  "stop": lambda r: iter([f"-  broker {r.fields['broker']} stops, exit code {r.fields['exit_code']}"]),
-                 "arm": lambda r: iter([f"{r.id.node}  arms {r.fields['timer']}"]),
-                 "cancel": lambda r: iter([f"{r.id.node}  cancels {r.fields['timer']}"])},
+                 "set_timer": lambda r: iter([f"{r.id.node}  arms {r.fields['timer']}"]),
+                 "cancel_timer": lambda r: iter([f"{r.id.node}  cancels {r.fields['timer']}"])},
 }
 # fmt: on
 TRIED = {"NodeExists", "NoNode"}  # what a broker tries to create, or to delete, without knowing whether it is there

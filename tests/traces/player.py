@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kcontrol.config import BrokerConfig
-from kcontrol.effects import Handler
-from kcontrol.events import ReplicaLeaderElection
-from kcontrol.model import TopicPartition
-from kcontrol.sim import acts
-from kcontrol.sim.invariants import stored
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
+from kcontrol.cluster import actions
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.effects import Handler
+from kcontrol.core.events import ReplicaLeaderElection
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.znodes import REASSIGN_PARTITIONS, decode_reassignment, decode_topic
+from kcontrol.search.invariants import stored
 from kcontrol.views.text import short
-from kcontrol.znodes import REASSIGN_PARTITIONS, decode_reassignment, decode_topic
 from tests.traces.lines import asked, lines, told
 
 DATA = Path(__file__).parent / "data"
@@ -77,7 +77,7 @@ class Player:
         quietly = command.startswith("~ ")
         word, *arguments = command.removeprefix("~ ").split(" ")
         before = len(self.world.journal.records) if self.world else 0
-        if word in acts.ACTIONS:
+        if word in actions.ACTIONS:
             self.world.step((word, *_action(word, arguments)))
         else:
             yield from COMMANDS[word](self, *arguments) or ()
@@ -94,7 +94,7 @@ class Player:
         config = BrokerConfig.of(release)
         for key in [key for key in given if "." in key]:
             text = given.pop(key)
-            config = config.but(key, {"true": True, "false": False}.get(text, text))
+            config = config.with_setting(key, {"true": True, "false": False}.get(text, text))
         brokers = tuple(map(int, given.pop("brokers", "1,2,3").split(",")))
         changes = {key: value == "true" for key, value in given.items()}
         self.world = self.stage(Settings(release, brokers, config=config, rule_changes=changes))
@@ -144,21 +144,21 @@ class Player:
 
     def only(self, broker: str, _until: str = "", kind: str = "", text: str = "") -> None:
         """`only 1` goes on with broker 1 alone; `only 1 until write /controller` stops at the first such record."""
-        while mine := [a for a in acts.routine(self.world) if a[0] in LOCAL and a[1] == int(broker)]:
+        while mine := [a for a in actions.routine_actions(self.world) if a[0] in LOCAL and a[1] == int(broker)]:
             self.world.step(mine[0])
             if kind and any(r.kind == kind and text in str(r.fields) for r in self.world.last_step):
                 return
 
     def until(self, kind: str, text: str = "") -> None:
         """Whatever goes on, to the first record of a kind."""
-        while (following := next(acts.routine(self.world), None)) is not None:
+        while (following := next(actions.routine_actions(self.world), None)) is not None:
             self.world.step(following)
             if any(r.kind == kind and text in str(r.fields) for r in self.world.last_step):
                 return
 
     def hear(self, broker: str) -> None:
         """A broker looks at every watch event that waits for it."""
-        while self.world.processes[int(broker)].notices:
+        while self.world.processes[int(broker)].notifications:
             self.world.step(("deliver", int(broker)))
 
     def elect(self, broker: str, election_type: str, *partitions: str) -> None:
@@ -214,7 +214,7 @@ class Player:
     def hosted(self, broker: str) -> Iterator[str]:
         """What a broker has been told of its replicas."""
         for tp, held in sorted(self.world.processes[int(broker)].driver.broker.hosted.items()):
-            yield f"{tp}  {told(held.value)}"
+            yield f"{tp}  {told(held.leadership)}"
 
     def queue(self, broker: str, thread: str = "controller") -> Iterator[str]:
         """The events that wait for a thread."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from kcontrol.runtime.embedded import EmbeddedZooKeeper
-from kcontrol.runtime.journal import plain
-from kcontrol.runtime.zk_kazoo import KazooZooKeeper
-from kcontrol.sim.settings import PLAYED, Settings
-from kcontrol.sim.world import World
+from kcontrol.cluster.run_settings import PLAYABLE_RELEASES, Settings
+from kcontrol.cluster.world import World
+from kcontrol.journal.journal import to_json
+from kcontrol.zookeeper.kazoo import KazooZooKeeper
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 from tests.traces.player import names, play, read
 
 pytestmark = pytest.mark.zookeeper
@@ -35,7 +35,7 @@ CHOSEN = [
     *(
         f"{scenario}-{release}"
         for scenario in SCENARIOS
-        for release in PLAYED
+        for release in PLAYABLE_RELEASES
         if (release, scenario in DELETIONS) != ("0.8.0", True)
     ),
     *OWN,
@@ -54,7 +54,7 @@ def server() -> Iterator[EmbeddedZooKeeper]:
 def tree(world: World) -> dict[str, Any]:
     """Every znode: its data but for timestamps, its version, and whose session owns it."""
     return {
-        path: (TIMESTAMP.sub("", plain(node.data)), node.stat.version, world.owners.get(node.stat.ephemeral_owner))
+        path: (TIMESTAMP.sub("", to_json(node.data)), node.stat.version, world.owners.get(node.stat.ephemeral_owner))
         for path, node in world.zk.tree().items()
     }
 
@@ -62,9 +62,9 @@ def tree(world: World) -> dict[str, Any]:
 def moves(world: World) -> list[tuple[Any, ...]]:
     """Every move of both machines that any controller has made, or could not make, in order."""
     return [
-        (r.id.node, r.kind, str(r.fields["subject"]), r.fields["source"], r.fields["target"], r.fields.get("value"))
+        (r.id.node, r.kind, str(r.fields["subject"]), r.fields["source"], r.fields["target"], r.fields.get("leadership"))
         for r in world.journal.records
-        if r.kind in ("change", "refuse", "lost")
+        if r.kind in ("change", "failed_change", "conflict")
     ]
 
 
@@ -87,4 +87,4 @@ def test_as_in_memory(name: str, server: EmbeddedZooKeeper) -> None:
 def test_both_releases_are_there() -> None:
     """At least fifteen scenarios of each release are played on both, and every one of them is a trace."""
     assert set(CHOSEN) <= set(names())
-    assert min(len([name for name in CHOSEN if name.endswith(f"-{release}")]) for release in PLAYED) >= 15
+    assert min(len([name for name in CHOSEN if name.endswith(f"-{release}")]) for release in PLAYABLE_RELEASES) >= 15

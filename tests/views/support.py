@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from kcontrol.group.placement import OFFSETS_TOPIC
-from kcontrol.lab.doctor import find_chromium
-from kcontrol.runtime.journal import Record
-from kcontrol.sim.settings import FAULTS, Settings
-from kcontrol.sim.world import World
+from kcontrol.cluster.run_settings import FAULTS, Settings
+from kcontrol.cluster.world import World
+from kcontrol.core.errors import UserError
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
+from kcontrol.install.doctor import find_chromium
+from kcontrol.journal.journal import Record
 from kcontrol.views import bundle
 
 NASTY = "<img src=x onerror=alert(1)>"
@@ -40,8 +41,11 @@ class OfWorld:
     def actions(self) -> Sequence[Any]:
         return self.world.actions()
 
-    def step(self, action: Any) -> None:
-        self.world.step(action)
+    def step(self, action: Any = None) -> None:
+        following = next((one for one in self.world.actions() if one.routine), None) if action is None else action
+        if following is None:
+            raise UserError("The cluster is quiet.")
+        self.world.step(following)
 
     def run(self) -> None:
         self.world.run()
@@ -147,7 +151,7 @@ Ask = Callable[[str, Any], Any]
 
 
 IN_NODE = """
-const viewer = { timelineOf, sceneAt, decidedBy, differences, placeBeside, squares, strips }, chunks = [];
+const viewer = { MEANINGS, timelineOf, sceneAt, decidedBy, differences, placeBeside, squares, strips }, chunks = [];
 const ask = async (given) => { BODY };
 for await (const chunk of process.stdin) chunks.push(chunk);
 process.stdout.write(JSON.stringify(await ask(JSON.parse(Buffer.concat(chunks).toString()))));

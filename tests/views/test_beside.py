@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kcontrol.runtime.fold import fold
-from kcontrol.views import beside
-from kcontrol.views.rows import rows
+from kcontrol.journal.fold import fold
+from kcontrol.views import state_diff
+from kcontrol.views.record_rows import rows
 from kcontrol.views.viewer import Viewer
 from tests.views.support import NASTY, Ask, OfWorld, cluster, random_run, story
 
@@ -26,7 +26,7 @@ def test_python_and_javascript_find_the_same_differences(ask: Ask, seed: int) ->
     one, other = (list(random_run(n, 150).journal.records) for n in (seed, seed + 50))
     count = min(len(one), len(other))
     at = [(i, (i * 7) % count) for i in range(0, count, 23)]
-    mine = [beside.differences(fold(one[: a + 1]), fold(other[: b + 1])) for a, b in at]
+    mine = [state_diff.differences(fold(one[: a + 1]), fold(other[: b + 1])) for a, b in at]
     assert ask(BOTH, {"one": rows(one), "other": rows(other), "at": at}) == mine
     assert {field for found in mine for fields in found["partitions"].values() for field in fields} >= {"leader", "isr"}
 
@@ -37,7 +37,7 @@ def test_equal_states_differ_in_nothing() -> None:
     path, (data, *rest) = "/brokers/ids/1", state["znodes"]["/brokers/ids/1"]
     later = state | {"znodes": state["znodes"] | {path: [re.sub(r'"timestamp":"\d+"', '"timestamp":"9"', data), *rest]}}
     assert later != state
-    assert beside.differences(state, later) == {"brokers": {}, "partitions": {}, "znodes": []}
+    assert state_diff.differences(state, later) == {"brokers": {}, "partitions": {}, "znodes": []}
 
 
 def test_what_a_death_changes() -> None:
@@ -46,7 +46,7 @@ def test_what_a_death_changes() -> None:
     before = fold(world.journal.records)
     world.step(("kill", 2))
     world.run()
-    found = beside.differences(before, fold(world.journal.records))
+    found = state_diff.differences(before, fold(world.journal.records))
     assert found["brokers"] == {"2": ["alive", "dead"]}
     assert found["partitions"]["orders-1"] == ["leader", "isr", "leader_epoch", "zk_version"]
     assert found["znodes"] == ["/brokers/ids/2", *(f"/brokers/topics/orders/partitions/{n}/state" for n in range(3))]
@@ -81,7 +81,7 @@ def test_the_table_marks_what_differs() -> None:
     before = fold(world.journal.records)
     world.step(("kill", 2))
     world.run()
-    drawn = beside.html((NASTY, "b"), (before, fold(world.journal.records)))
+    drawn = state_diff.html((NASTY, "b"), (before, fold(world.journal.records)))
     found = Elements(drawn)
     assert found.tags <= {"table", "thead", "tbody", "tr", "td", "th", "mark", "details", "summary"}
     assert {"leader 2", "leader 3", "alive", "dead", "ISR [2, 3, 1]", "ISR [3, 1]"} <= set(found.marked)
@@ -103,7 +103,7 @@ def test_where_the_other_run_stands(ask: Ask) -> None:
 
 def test_a_viewer_without_branches() -> None:
     """Over a stepper that knows no branches there is nothing to switch, and the methods say so."""
-    from kcontrol.errors import UserError
+    from kcontrol.core.errors import UserError
 
     viewer = Viewer(OfWorld(cluster()))
     assert (viewer.branches, viewer.branch) == ([], "")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kcontrol import Lab
-from kcontrol.runtime.fold import fold
-from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
+from kcontrol.journal.fold import fold
+from kcontrol.journal.journal import OUTSIDE, Record, RecordId
 from kcontrol.views.decisions import NO_LEADER, about_partitions, decision
-from kcontrol.views.meanings import rule
+from kcontrol.views.explanations import rule
 from kcontrol.views.viewer import Viewer
 from tests.recordings.support import in_project
 
@@ -21,17 +21,17 @@ def decided(lab: Lab) -> list[Record]:
 def test_a_replica_outside_the_isr_decides_nothing() -> None:
     """After the death of a leader the last decision is its succession: the later move of its replica writes nothing."""
     lab = Lab(brokers=[4, 1, 2, 3], topics={"t": [[1, 2, 3]]}, runs=None).kill(1).run()
-    moves = [r.plain() for r in lab.records if r.kind == "change"]
+    moves = [r.to_json() for r in lab.records if r.kind == "change"]
     assert moves[-1].fields["rule"] == "not in the ISR"
     last = decided(lab)[-1]
     assert decision(last) == "t-0: broker 2 leads, leader epoch 1, ISR [2, 3]"
-    assert rule(last.plain()) == "the leader is gone: a live replica of the ISR takes over"
+    assert rule(last.to_json()) == "the leader is gone: a live replica of the ISR takes over"
 
 
 def test_the_rule_of_the_last_decision_of_a_move_speaks_of_no_death() -> None:
     """Below the headline of a complete reassignment, all brokers alive, stands that the removed replica leaves the ISR."""
     lab = Lab(brokers=[9, 1, 2, 3], topics={"t": [[1, 2]]}, runs=None).reassign({"t-0": [2, 3]}).run()
-    last = decided(lab)[-1].plain()
+    last = decided(lab)[-1].to_json()
     assert decision(last) == "t-0: broker 2 leads, leader epoch 3, ISR [2, 3]"
     assert rule(last) == "a replica that goes Offline leaves the ISR"
 
@@ -51,7 +51,7 @@ def test_the_headline_of_a_recording_is_its_last_decision(release: str, scenario
 def test_a_refused_election_is_one_decision_for_headline_and_comparison() -> None:
     """An election without a live replica of the ISR has the outcome NO_LEADER and the reason in its words."""
     lab = Lab(brokers=3, topics={"t": [[2, 3]]}, runs=None).kill(3).run().kill(2).run()
-    refused = [record for record in lab.records if record.kind == "refuse"][-1]
+    refused = [record for record in lab.records if record.kind == "failed_change"][-1]
     (found,) = about_partitions(refused)
     assert (found.partition, found.outcome) == ("t-0", NO_LEADER)
     assert decision(refused) == found.words == "t-0 stays Offline: no leader can be elected by strategy offline"

@@ -9,9 +9,9 @@ import pytest
 
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
-from kcontrol.model import PartitionState
-from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
-from kcontrol.transitions import TransitionTable
+from kcontrol.core.model import PartitionState
+from kcontrol.core.transitions import Transition, TransitionTable
+from kcontrol.journal.journal import OUTSIDE, Record, RecordId
 from kcontrol.views import diagrams
 from tests.views.support import NASTY, cluster, story
 
@@ -25,7 +25,7 @@ def titles(svg: str, css: str) -> list[str]:
     return [g.findtext(f"{SVG}title", "") for g in groups if g.get("class", "").split()[:1] == [css]]
 
 
-@pytest.mark.parametrize("table", [PARTITION_TRANSITIONS, REPLICA_TRANSITIONS], ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [PARTITION_TRANSITIONS, REPLICA_TRANSITIONS.for_("2.8")], ids=lambda table: table.name)
 def test_nodes_and_edges_are_the_table(table: TransitionTable) -> None:
     """The drawn picture has a node for each state and an edge for each row, and no other; so has the outline."""
     diagram = diagrams.machine(table)
@@ -35,11 +35,17 @@ def test_nodes_and_edges_are_the_table(table: TransitionTable) -> None:
     assert diagram.outline().splitlines() == said
 
 
-@pytest.mark.parametrize("table", [PARTITION_TRANSITIONS, REPLICA_TRANSITIONS], ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [PARTITION_TRANSITIONS, REPLICA_TRANSITIONS.for_("2.8")], ids=lambda table: table.name)
 def test_a_machine_is_no_wider_than_a_page(table: TransitionTable) -> None:
     """A notebook's cell shows about 800 points of a picture: seven states stand one below the other."""
     width = ElementTree.fromstring(diagrams.machine(table).svg()).get("width", "")
     assert width.endswith("pt") and 0 < float(width.removesuffix("pt")) < 800
+
+
+def test_an_edge_without_a_decision_has_no_label() -> None:
+    """An edge has the name of its row's function, but for rows that change the state in memory alone."""
+    svg = diagrams.machine(REPLICA_TRANSITIONS.for_("2.8")).svg()
+    assert "stop_and_leave_isr" in svg and "memory_only" not in svg
 
 
 def test_counts_and_the_lit_state() -> None:
@@ -56,7 +62,7 @@ def test_a_swapped_row_is_seen() -> None:
 
     def my_own_rule() -> None: ...
 
-    mine = PARTITION_TRANSITIONS.replaced(PartitionState.OFFLINE, PartitionState.ONLINE, my_own_rule)
+    mine = PARTITION_TRANSITIONS.with_action(PartitionState.OFFLINE, PartitionState.ONLINE, my_own_rule)
     assert "my_own_rule" in diagrams.machine(mine).svg()
     assert "my_own_rule" not in diagrams.machine(PARTITION_TRANSITIONS).svg()
 
@@ -70,7 +76,7 @@ def test_the_chain_of_causes() -> None:
     assert "ends the session of broker 2" in links[1]
     assert "rule: the leader is gone: a live replica of the ISR takes over" in links[-1]
     assert "offlinePartitionLeaderElection in PartitionStateMachine.scala (2.8)" in links[-1]
-    assert "OfflinePartition -> OnlinePartition: a replica takes over" in links[-1]
+    assert "OfflinePartition -> OnlinePartition: a new leader is elected" in links[-1]
     assert any("processBrokerChange in KafkaController.scala (2.8)" in line for line in links)
     ids = [line.split()[0] for line in links]
     assert outline[len(links) :] == [f"{a} -> {b}" for a, b in pairwise(ids)]
@@ -95,7 +101,7 @@ def test_outside_text_stays_text(name: str) -> None:
 def test_a_label_that_is_all_markup() -> None:
     """What Graphviz would read as one of its HTML labels is shown as it is."""
     table = TransitionTable(
-        "<b>", PartitionState, "<i>nowhere</i>", [(PartitionState.NEW, PartitionState.ONLINE, "", lambda: 0, "<u>n</u>")]
+        "<b>", PartitionState, "<i>nowhere</i>", [Transition(PartitionState.NEW, PartitionState.ONLINE, lambda: 0, "<u>n</u>")]
     )
     svg = diagrams.machine(table).svg()
     assert "&lt;i&gt;nowhere&lt;/i&gt;" in svg
@@ -113,5 +119,5 @@ def test_dark_paper() -> None:
 def test_a_nasty_topic_in_a_real_run() -> None:
     """The whole way: a world with such a topic, asked why its partition is led."""
     records = cluster(topic=NASTY).journal.records
-    led = next(r for r in records if r.kind == "change" and r.fields["value"])
+    led = next(r for r in records if r.kind == "change" and r.fields["leadership"])
     assert "<img" not in diagrams.why(records, led.id).svg()

@@ -1,4 +1,4 @@
-"""The state that the viewer's JavaScript folds is the state that Python folds."""
+"""The state that the viewer's JavaScript makes of the rows' patches is the part of Python's fold that is shown."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kcontrol.runtime.fold import Fold, fold
-from kcontrol.runtime.history import DEEP, History, _entries
-from kcontrol.runtime.journal import Record, RecordId, plain
-from kcontrol.views.rows import rows
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
+from kcontrol.journal.fold import Fold, fold
+from kcontrol.journal.journal import Record, RecordId, to_json
+from kcontrol.journal.state_history import DEEP, History, _entries
+from kcontrol.views.patches import is_shown
+from kcontrol.views.picture_state import Seen
+from kcontrol.views.record_rows import rows
 from tests.core.logs import lost_by_unclean_election
 from tests.views.support import Ask, cluster, group_story, random_group_run, random_run, story
 
@@ -34,19 +39,27 @@ CHECKPOINTS = """
 """
 
 
+def shown(part: Any, path: tuple[str, ...] = ()) -> Any:
+    """Return the part of a folded state that the viewer's panels draw."""
+    if not isinstance(part, dict) or len(path) > 3:
+        return part
+    return {key: shown(value, (*path, key)) for key, value in part.items() if is_shown((*path, key))}
+
+
 def folded(records: list[Record], at: list[int]) -> list[Any]:
-    """The states after these records, as JSON has them."""
-    fold, wanted, found = Fold(), set(at), {}
+    """The states after these records, as JSON has them, with what pictures show beside them."""
+    fold, seen, wanted, found = Fold(), Seen(), set(at), {}
     for index, record in enumerate(records):
         fold.add(record)
+        seen.add(record.to_json(), fold.noted)
         if index in wanted:
-            found[index] = json.loads(json.dumps(plain(fold.state)))
+            found[index] = json.loads(json.dumps(to_json(shown(fold.state) | seen.state)))
     return [found[index] for index in at]
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_states_of_a_random_run(ask: Ask, seed: int) -> None:
-    """After every third record of a run full of faults both folds hold the same."""
+    """After every third record of a run full of faults the browser holds what Python has folded."""
     records = list(random_run(seed).journal.records)
     at = list(range(seed % 3, len(records), 3))
     for mine, theirs, index in zip(folded(records, at), ask(STATES, {"rows": rows(records), "at": at}), at, strict=True):
@@ -144,18 +157,26 @@ def test_kinds_that_this_world_never_records(ask: Ask) -> None:
     """Timers, parked requests, repeated requests and lists of members are folded alike, though no run above may hold them."""
     made = [
         ("start", 0, {"broker": 1, "incarnation": 1}),
-        ("arm", 1, {"timer": "x", "thread": "controller", "fires_at_ms": 9, "event": {"event": "E"}}),
-        ("arm", 1, {"timer": "y", "thread": "controller", "fires_at_ms": 9, "event": {"event": "E"}}),
-        ("cancel", 1, {"timer": "x"}),
-        ("fire", 1, {"timer": "y"}),
+        ("set_timer", 1, {"timer": "x", "thread": "controller", "fires_at_ms": 9, "event": {"event": "E"}}),
+        ("set_timer", 1, {"timer": "y", "thread": "controller", "fires_at_ms": 9, "event": {"event": "E"}}),
+        ("cancel_timer", 1, {"timer": "x"}),
+        ("timer_fired", 1, {"timer": "y"}),
         ("park", 1, {"correlation_id": "c", "key": "k"}),
         ("park", 1, {"correlation_id": "d", "key": "k"}),
         ("respond", 1, {"correlation_id": "c", "body": {}}),
-        ("learn", 1, {"context": "broker", "field": "live", "of": "set", "clear": False, "remove": [], "put": [10, 9, 2]}),
-        ("learn", 1, {"context": "broker", "field": "live", "of": "set", "clear": False, "remove": [9], "put": [1]}),
-        ("learn", 1, {"context": "broker", "field": "live", "of": "set", "clear": True, "remove": [], "put": None}),
-        ("learn", 1, {"context": "controller", "field": "m", "of": "map", "clear": False, "remove": [], "put": {"1": 2, "3": 4}}),
-        ("learn", 1, {"context": "controller", "field": "m", "of": "map", "clear": False, "remove": [3], "put": None}),
+        (
+            "update",
+            1,
+            {"context": "broker", "field": "live", "container": "set", "clear": False, "remove": [], "put": [10, 9, 2]},
+        ),
+        ("update", 1, {"context": "broker", "field": "live", "container": "set", "clear": False, "remove": [9], "put": [1]}),
+        ("update", 1, {"context": "broker", "field": "live", "container": "set", "clear": True, "remove": [], "put": None}),
+        (
+            "update",
+            1,
+            {"context": "controller", "field": "m", "container": "map", "clear": False, "remove": [], "put": {"1": 2, "3": 4}},
+        ),
+        ("update", 1, {"context": "controller", "field": "m", "container": "map", "clear": False, "remove": [3], "put": None}),
         ("send", 1, {"requests": {"leader_and_isr": {"values": [], "to": {"2": []}}, "stop_replica": {"to": {"2": {}}}}}),
         ("duplicate", 0, {"sender": 1, "receiver": 2, "api": "LeaderAndIsr"}),
         ("close_channels", 1, {"to": [2, 3]}),
@@ -184,7 +205,7 @@ def test_what_is_in_flight(ask: Ask, seed: int) -> None:
         flying.append(sorted({f"{sender}>{receiver}" for sender, receiver in world.network.in_flight.values()}))
     body = """
         const timeline = viewer.timelineOf({ get: () => given.rows });
-        return given.at.map((index) => Object.keys(timeline.at(index).seen.taken).sort());
+        return given.at.map((index) => Object.keys(timeline.at(index).state.taken).sort());
     """
     assert ask(body, {"rows": rows(world.journal.records), "at": at}) == flying
     assert max(map(len, flying)) > 0
@@ -226,8 +247,42 @@ def test_a_run_with_consumers(ask: Ask, release: str) -> None:
 @pytest.mark.parametrize("release", ["0.9", "2.8"])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_random_run_with_consumers(ask: Ask, release: str, seed: int) -> None:
-    """After every fifth record of a random run with consumers both folds hold the same, jumps between checkpoints included."""
+    """After every fifth record of a random run with consumers the browser holds what Python has folded, in any order."""
     records = list(random_group_run(seed, release).journal.records)
     at = list(range(seed, len(records), 5))
     random.Random(seed).shuffle(at)
     assert ask(STATES, {"rows": rows(records), "at": at}) == folded(records, at)
+
+
+def test_a_group_in_a_brokers_memory_stops_no_picture(ask: Ask) -> None:
+    """Every record of a run in which a coordinator learns of a group can be shown; once an `update` of a group could not be."""
+    world = World(Settings(brokers=(1,), consumers={"a": "g"}))
+    for action in (("start", 1), ("create_topic", OFFSETS_TOPIC, ((1,),)), ("consumer", "a", "join")):
+        world.step(action)
+        world.run()
+    records = list(world.journal.records)
+    assert any(record.kind == "update" and record.fields["context"] == "group" for record in records)
+    body = """
+        const model = { get: (name) => ({ records: given, brokers: [1] })[name] }, timeline = viewer.timelineOf(model);
+        return given.map((_, index) => viewer.sceneAt(model, timeline, index, {}).partitions.length).at(-1);
+    """
+    assert ask(body, rows(records)) == 1
+
+
+def test_a_record_that_contradicts_the_others_is_marked() -> None:
+    """A row whose record cannot be folded says so and has no patch; the rows around it are as they would be."""
+    broken = Record(RecordId(9, 1, 1), "begin", None, 0, {"thread": "nobody", "event": "Startup"})
+    whole = rows(story()[:51])
+    found = rows([*story()[:50], broken, story()[50]])
+    assert found[50]["broken"] == "KeyError: '9'"
+    assert "patch" not in found[50]
+    assert [*found[:50], found[51]] == whole
+
+
+def test_rows_share_forms_and_texts() -> None:
+    """Of the rows of a long run few have a form, and no long text is written twice."""
+    found = rows(random_run(1, 1200).journal.records)
+    patched = [row["patch"] for row in found if "patch" in row]
+    texts = [text for row in found for text in row.get("texts", ()) if isinstance(text, str)]
+    assert sum(isinstance(patch, list) for patch in patched) < len(patched) / 5
+    assert len(set(texts)) == len(texts) > 10

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from kcontrol.model import ReplicaAssignment
-from kcontrol.pipeline import recording, replay
-from kcontrol.runtime.journal import Record, RecordId
-from kcontrol.sim.settings import Settings
-from kcontrol.sim.world import World
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.core.model import ReplicaAssignment
+from kcontrol.core.znodes import DELETE_TOPICS, TOPICS
+from kcontrol.journal.journal import Record, RecordId
+from kcontrol.recordings import recording, to_journal
 from kcontrol.views.kafka_words import TABLE, KafkaWords, LogLine, in_kafkas_words, numbers, picked
-from kcontrol.znodes import DELETE_TOPICS, TOPICS
 from tests.parts import ROOT
 from tests.recordings.support import EACH
 from tests.views.support import NASTY, cluster, story
@@ -73,7 +73,7 @@ def understood(message: str) -> tuple[str, dict[str, str]]:
 def said(records: list[Record]) -> Iterator[tuple[Record, LogLine]]:
     """Each line with the record that it was written at."""
     for record, lines in zip(records, in_kafkas_words(records), strict=True):
-        yield from ((record.plain(), line) for line in lines)
+        yield from ((record.to_json(), line) for line in lines)
 
 
 def facts_of(record: Record) -> dict[str, str]:
@@ -105,9 +105,9 @@ def check(records: list[Record], release: str) -> int:
 def test_every_line_about_a_recording_is_one_of_kafkas(path: Path) -> None:
     """Each line matches the pattern of its kind, with the controller, partition, replica and states of its record."""
     golden = recording.load(path)
-    records = replay.to_journal(golden)
+    records = to_journal.to_journal(golden)
     moves = sum(len(step["transitions"]) for step in golden["steps"])
-    assert moves <= check(records, golden["release"]) + sum(r.kind == "change" and not r.fields["value"] for r in records)
+    assert moves <= check(records, golden["release"]) + sum(r.kind == "change" and not r.fields["leadership"] for r in records)
 
 
 def test_every_line_about_our_own_runs_is_one_of_kafkas() -> None:
@@ -156,7 +156,7 @@ def test_a_reassignment_says_what_is_assigned(release: str, lines: list[str]) ->
 def test_kinds_that_kafka_does_not_log_have_no_line() -> None:
     """Reads, deliveries, threads and everything else of a run that Kafka's logs do not speak of stay empty."""
     spoken = {record.kind for record, _ in said(list(story()))}
-    assert spoken <= {"change", "refuse", "send", "write", "learn"}
+    assert spoken <= {"change", "failed_change", "send", "write", "update"}
     assert {"change", "send", "write"} <= spoken
 
 
@@ -230,8 +230,8 @@ def rewritten(kind: str, facts: dict[str, str], message: str, words: KafkaWords)
             words.assigned[tp] = ReplicaAssignment(tuple(map(int, facts["replicas"].split(","))))
         value = leadership(facts, message)
         fields = {"machine": machine, "subject": subject, "source": facts.get("from_state", ""), "target": facts["to_state"]}
-        fields |= {"value": value, "write": None}
-        made = Record(record, "refuse" if kind.endswith("failed") else "change", None, 0, fields)
+        fields |= {"leadership": value, "write": None}
+        made = Record(record, "failed_change" if kind.endswith("failed") else "change", None, 0, fields)
     elif kind == "controller_elected":
         ops = [
             ["create", "/controller", "", 0, True],
@@ -255,8 +255,8 @@ def rewritten(kind: str, facts: dict[str, str], message: str, words: KafkaWords)
             record, "send", None, 0, {"requests": {"leader_and_isr": {"values": values, "to": {to: list(range(all_of))}}}}
         )
     elif kind == "controller_resigning":
-        words.reigning.add(n)
-        made = Record(record, "learn", None, 0, {"context": "controller", "field": "active_controller_id", "put": -1})
+        words.controllers.add(n)
+        made = Record(record, "update", None, 0, {"context": "controller", "field": "active_controller_id", "put": -1})
     else:
         return None
     lines = words.lines(made)

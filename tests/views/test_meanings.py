@@ -7,14 +7,12 @@ import re
 
 import pytest
 
-from kcontrol import events
-from kcontrol.controller.election import STRATEGIES
-from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
-from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
-from kcontrol.runtime.journal import Record
-from kcontrol.transitions import TransitionTable
-from kcontrol.views.meanings import MEANINGS, decided, kafka_source, rule
-from kcontrol.views.rows import rows
+from kcontrol.controller.leader_election import STRATEGIES
+from kcontrol.core import events
+from kcontrol.core.transitions import TransitionTable
+from kcontrol.journal.journal import Record
+from kcontrol.views.explanations import MEANINGS, TABLES, decided, kafka_source, rule
+from kcontrol.views.record_rows import rows
 from kcontrol.views.text import SENTENCES
 from tests.views.support import Ask, random_run
 
@@ -27,12 +25,14 @@ def test_every_event_has_a_meaning() -> None:
     assert set(MEANINGS["events"]) == found - ABSTRACT
 
 
-@pytest.mark.parametrize("table", [PARTITION_TRANSITIONS, REPLICA_TRANSITIONS], ids=lambda table: table.name)
-def test_machines_are_the_tables(table: TransitionTable) -> None:
-    """States, rows and notes of the drawn machine are those of the transition table, in its order."""
-    machine = MEANINGS["machines"][table.name]
-    assert machine["states"] == [str(state) for state in table.states]
-    assert machine["rows"] == [[str(row.source), str(row.target), row.note] for row in table]
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_page_has_the_tables_notes(ask: Ask, table: TransitionTable) -> None:
+    """The viewer's script has the states, rows and notes of each machine from its transition table, and the table's file."""
+    machine = ask("return viewer.MEANINGS.machines[given];", table.name)
+    assert machine["states"] == [state.value for state in table.states]
+    assert {(source, target): note for source, target, note in machine["rows"]} == {
+        (row.source.value, row.target.value): row.note for row in table
+    }
     assert table.source == f"{machine['source']} ({MEANINGS['release']})"
 
 
@@ -45,7 +45,7 @@ def test_every_rule_has_a_meaning() -> None:
 
 def test_python_and_javascript_say_the_same(ask: Ask) -> None:
     """The row, the rule and Kafka's source of each record are the same on both sides."""
-    records = [record.plain() for record in random_run(3).journal.records]
+    records = [record.to_json() for record in random_run(3).journal.records]
     for release in ("2.8", "0.8.1", "0.8.1.1", "0.8.10"):
         mine = [decided(record, release) for record in records]
         assert ask(f"return given.map((record) => viewer.decidedBy(record, '{release}'));", rows(records)) == mine
@@ -71,6 +71,6 @@ def test_where_kafka_has_it_is_a_file_and_a_method() -> None:
 def test_a_learners_own_rule_is_named() -> None:
     """A rule that is not in the table is shown by its name."""
     change = next(r for r in random_run(3).journal.records if r.kind == "change" and r.fields["rule"])
-    mine = Record(change.id, "change", None, 0, change.fields | {"rule": "my own"}).plain()
+    mine = Record(change.id, "change", None, 0, change.fields | {"rule": "my own"}).to_json()
     assert rule(mine) == "my own"
     assert kafka_source(mine) == f"doHandleStateChanges in {mine.fields['machine'].capitalize()}StateMachine.scala (2.8)"

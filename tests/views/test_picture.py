@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 
-from kcontrol.runtime.fold import fold
-from kcontrol.views import picture
+from kcontrol.journal.fold import fold
+from kcontrol.views import still_picture
 from tests.views.support import NASTY, cluster, story
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -21,7 +21,7 @@ def test_what_it_shows() -> None:
     world = cluster((3, 2, 1))
     world.step(("kill", 2))
     world.run()
-    shown = texts(picture.svg(fold(world.journal.records), (1, 2, 3), "A title"))
+    shown = texts(still_picture.svg(fold(world.journal.records), (1, 2, 3), "A title"))
     assert shown[:2] == ["A title", "2 of 3 brokers, broker 3 is controller (epoch 1), 3 partitions online"]
     assert {"broker 1", "broker 2", "broker 3", "dead", "controller, epoch 1", "orders-0", "orders-1", "orders-2"} <= set(shown)
 
@@ -31,7 +31,7 @@ def test_leader_in_sync_and_dead_differ_by_more_than_colour() -> None:
     world = cluster((3, 2, 1))
     world.step(("kill", 2))
     world.run()
-    root = ElementTree.fromstring(picture.svg(fold(world.journal.records)))
+    root = ElementTree.fromstring(still_picture.svg(fold(world.journal.records)))
     frames = [element.get("class", "") for element in root.iter(f"{SVG}rect")]
     assert frames.count("lead") == 3
     assert frames.count("out dead") == 3
@@ -40,10 +40,10 @@ def test_leader_in_sync_and_dead_differ_by_more_than_colour() -> None:
 
 def test_it_is_the_same_for_the_same_state() -> None:
     """Times, zxids and session ids are not in it, so two runs of the same story have the same picture."""
-    assert picture.svg(fold(story())) == picture.svg(fold(list(story())))
+    assert still_picture.svg(fold(story())) == still_picture.svg(fold(list(story())))
     other = cluster((3, 2, 1), seed=9)
     other.now_ms += 1_000_000
-    assert picture.svg(fold(other.journal.records)) == picture.svg(fold(cluster((3, 2, 1)).journal.records))
+    assert still_picture.svg(fold(other.journal.records)) == still_picture.svg(fold(cluster((3, 2, 1)).journal.records))
 
 
 def test_many_partitions_are_counted() -> None:
@@ -51,12 +51,12 @@ def test_many_partitions_are_counted() -> None:
     world = cluster()
     world.step(("create_topic", "many", tuple((1, 2) for _ in range(50))))
     world.run()
-    assert f"and {53 - picture.MOST_PARTITIONS} more" in texts(picture.svg(fold(world.journal.records)))
+    assert f"and {53 - still_picture.MOST_PARTITIONS} more" in texts(still_picture.svg(fold(world.journal.records)))
 
 
 def test_outside_text_stays_text() -> None:
     """A topic named as markup, a title with a quote and a control character are text; the picture is well-formed."""
-    svg = picture.svg(fold(cluster(topic=NASTY).journal.records), title='"><svg onload=x>\x00')
+    svg = still_picture.svg(fold(cluster(topic=NASTY).journal.records), title='"><svg onload=x>\x00')
     root = ElementTree.fromstring(svg)
     assert {element.tag for element in root.iter()} == {f"{SVG}{tag}" for tag in ("svg", "style", "rect", "text")}
     assert any(shown.startswith("<img src=x") for shown in texts(svg))
@@ -64,4 +64,4 @@ def test_outside_text_stays_text() -> None:
 
 def test_an_empty_journal() -> None:
     """No record at all is a picture too."""
-    assert texts(picture.svg(fold([]))) == ["0 brokers, no controller, no partitions"]
+    assert texts(still_picture.svg(fold([]))) == ["0 brokers, no controller, no partitions"]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcontrol.runtime.journal import Record, RecordId
+from kcontrol.journal.fold import Fold
+from kcontrol.journal.journal import Record, RecordId
+from kcontrol.views.patches import Patches
+from kcontrol.views.picture_state import Seen
 from tests.views.support import Ask
 
 
@@ -29,13 +32,12 @@ STRIPS = """
 
 def test_strips(ask: Ask) -> None:
     """Replicas come in the order of the assignment; squares say what is safe, what is not, what begins an epoch, what was cut."""
-    cut = {"index": 7, "offset": 2, "removed": records_of(2, 2, 1)}
+    cut = ["1.1.7", 2, records_of(2, 2, 1)]
     logs = {"1": {"t-0": log(2, 2)}, "2": {"t-0": log(3, 2, 2)}, "3": {"t-0": log(3, 3)}}
     scene = {
-        "state": {"logs": logs, "nodes": {"1": {}, "2": {}}},
-        "seen": {"cuts": {"1 t-0": cut}, "lost": {"t-0": [{}]}},
+        "state": {"logs": logs, "nodes": {"1": {}, "2": {}}, "cuts": {"1": {"t-0": cut}}, "lost": {"t-0": [{}]}},
         "partitions": [{"name": "t-0", "replicas": [2, 3, 1]}],
-        "index": 7,
+        "record": {"id": [1, 1, 7]},
     }
     (strip,) = ask(STRIPS, scene)
     assert (strip["name"], strip["first"], strip["end"], strip["lost"]) == ("t-0", 0, 4, 1)
@@ -49,8 +51,8 @@ def test_strips(ask: Ask) -> None:
 def test_long_logs_show_their_ends(ask: Ask) -> None:
     """Of a long log the latest records are in sight, at the same offsets for each replica."""
     scene = {
-        "state": {"logs": {"1": {"t-0": log(100, 100)}, "2": {"t-0": log(90, 80)}}, "nodes": {}},
-        "seen": {"cuts": {}, "lost": {}}, "partitions": [], "index": 0,
+        "state": {"logs": {"1": {"t-0": log(100, 100)}, "2": {"t-0": log(90, 80)}}, "nodes": {}, "cuts": {}, "lost": {}},
+        "partitions": [],
     }  # fmt: skip
     (strip,) = ask(STRIPS, scene)
     assert (strip["first"], strip["end"]) == (76, 100)
@@ -76,8 +78,10 @@ def test_a_cut_is_seen_until_the_replica_appends(ask: Ask) -> None:
     body = """
         const timeline = viewer.timelineOf({ get: () => given.rows });
         return given.at.map((index) => {
-            const { cuts, lost } = timeline.at(index).seen;
-            return [Object.entries(cuts).map(([key, cut]) => [key, cut.index, cut.removed.length]), (lost["t-0"] ?? []).length];
+            const { cuts, lost } = timeline.at(index).state;
+            const found = Object.entries(cuts).flatMap(([broker, own]) => Object.entries(own).map(([tp, [id, , gone]]) => (
+                [`${broker} ${tp}`, timeline.byId.get(id), gone.length])));
+            return [found, (lost["t-0"] ?? []).length];
         });
     """
     said = ask(body, {"rows": sayless(records), "at": [4, 5, 6, 8, 9, 10, 6]})
@@ -86,8 +90,11 @@ def test_a_cut_is_seen_until_the_replica_appends(ask: Ask) -> None:
 
 
 def sayless(records: list[Record]) -> list[dict[str, Any]]:
-    """Rows of records, of which only the fields matter."""
-    return [
-        {"id": list(r.id), "kind": r.kind, "cause": None, "at_ms": r.at_ms, "fields": r.fields, "say": "", "weight": 1}
-        for r in records
-    ]
+    """Return rows of records without sentences."""
+    fold, seen, patches, found = Fold(), Seen(), Patches(), []
+    for r in records:
+        fold.add(r)
+        seen.add(r, fold.noted)
+        row = {"id": list(r.id), "kind": r.kind, "cause": None, "at_ms": r.at_ms, "fields": r.fields, "say": "", "weight": 1}
+        found.append(row | patches.of(row, [*fold.noted, *seen.noted]))
+    return found

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 import kcontrol
-from kcontrol.runtime.fold import fold
-from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
-from kcontrol.runtime.journal_file import read, write
-from kcontrol.sim.acts import ACTIONS
+from kcontrol.cluster.actions import ACTIONS
+from kcontrol.journal.fold import fold
+from kcontrol.journal.journal import OUTSIDE, Record, RecordId
+from kcontrol.journal.journal_file import read, write
 from kcontrol.views import text
-from kcontrol.views.picture import svg
+from kcontrol.views.still_picture import svg
 from tests.core.logs import lost_by_unclean_election
 from tests.views.support import NASTY, cluster, group_story, random_run, story
 
 PACKAGE = Path(kcontrol.__file__).parent
-LOGGED = re.compile(r'\.log\(\s*"(\w+)"|\bSpelled\(\s*"(\w+)"')
+LOGGED = re.compile(r'\.log\(\s*"(\w+)"|\bRecordParts\(\s*"(\w+)"')
 
 
 def kinds_in_source() -> set[str]:
@@ -35,7 +35,7 @@ def test_every_kind_of_record_has_a_sentence() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_sentences_of_random_runs(seed: int) -> None:
     """Every record of a run full of faults is one line that begins with a capital and ends with a full stop."""
-    for line in map(text.say, random_run(seed).journal.records):
+    for line in map(text.sentence, random_run(seed).journal.records):
         assert re.fullmatch(r"[A-Z].*[.…]", line), line
         assert line.isprintable()
 
@@ -47,12 +47,12 @@ def test_a_record_is_said_alike_before_and_after_it_was_a_file(tmp_path: Path) -
         write(records, tmp_path / "journal")
         again = read(tmp_path / "journal")
         assert text.lines(again) == text.lines(records)
-        assert list(map(text.weight, again)) == list(map(text.weight, records))
+        assert list(map(text.importance, again)) == list(map(text.importance, records))
 
 
 def test_the_story_in_words() -> None:
     """The sentences that matter say who did what to what, and with which outcome."""
-    said = [text.say(record) for record in story()]
+    said = [text.sentence(record) for record in story()]
     for sentence in (
         "Broker 2 is killed; ZooKeeper does not know yet.",
         "ZooKeeper ends the session of broker 2: /brokers/ids/2 is gone.",
@@ -72,7 +72,7 @@ def test_the_story_in_words() -> None:
 def test_a_loss_in_words() -> None:
     """What becomes of record 7 is told in sentences: appended, acknowledged, cut, lost."""
     records = lost_by_unclean_election().journal.records
-    said = [text.say(record) for record in records]
+    said = [text.sentence(record) for record in records]
     for sentence in (
         "A client acts: produce 7 to t-0 at broker 1, acks=1.",
         "Broker 1 appends '7' at offset 7 to t-0.",
@@ -82,18 +82,19 @@ def test_a_loss_in_words() -> None:
     ):
         assert sentence in said
     assert all(re.fullmatch(r"[A-Z].*[.…]", line) for line in said)
-    assert [text.weight(record) for record in records if record.kind == "record_lost"] == [2]
+    assert [text.importance(record) for record in records if record.kind == "record_lost"] == [2]
 
 
 def test_a_group_in_words() -> None:
     """The sentences of a coordinator's writes name the group, and the assignment, the offsets or the number of tombstones."""
-    said = {release: [text.say(record) for record in group_story(release).journal.records] for release in ("0.9", "2.8")}
+    said = {release: [text.sentence(record) for record in group_story(release).journal.records] for release in ("0.9", "2.8")}
     for sentence in (
-        "Broker 1 takes group billing from CompletingRebalance to Stable: the assignment is stored.",
         "Broker 1 appends the assignment of group billing in generation 2 to __consumer_offsets-0.",
         "Broker 1 appends the offsets orders-0 7 of group billing to __consumer_offsets-0.",
     ):
         assert sentence in said["0.9"] and sentence in said["2.8"]
+    for release, state in (("0.9", "AwaitingSync"), ("2.8", "CompletingRebalance")):
+        assert f"Broker 1 takes group billing from {state} to Stable: the assignment is stored." in said[release]
     assert "Broker 2 appends 1 tombstone to __consumer_offsets-0." in said["0.9"]
     assert "Broker 2 appends 1 record of a group without members to __consumer_offsets-0." in said["2.8"]
     assert all(re.fullmatch(r"[A-Z].*[.…]", line) for lines in said.values() for line in lines)
@@ -111,22 +112,21 @@ def test_lists(names: tuple[str, ...], shown: str) -> None:
 def test_what_cannot_be_printed() -> None:
     """A topic's name cannot break a line, steer a terminal or fill a page."""
     record = Record(RecordId(OUTSIDE, 0, 1), "act", None, 0, {"action": ["create_topic", "a\x1b[2J\nb" + "c" * 500]})
-    said = text.say(record)
+    said = text.sentence(record)
     assert said.isprintable()
     assert len(said) <= text.LONGEST
 
 
 def test_every_action_has_a_label() -> None:
-    """Labels and kinds of actions are the same list, and so are those that go on by themselves."""
+    """Labels and kinds of actions are the same list."""
     assert set(text.LABELS) == set(ACTIONS)
-    assert {name for name, kind in ACTIONS.items() if kind.routine} == text.ROUTINE | {"expire", "fire", "outage"}
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_labels_say_what_an_action_is_about(seed: int) -> None:
     """Two different things that can happen next never have the same label, and no placeholder is left open."""
     world = random_run(seed, 120)
-    labels = [text.label(action, fold(world.journal.records)) for action in world.actions()]
+    labels = [text.action_label(action, fold(world.journal.records)) for action in world.actions()]
     assert len(set(labels)) == len(labels)
     assert not any("{" in label for label in labels)
 
@@ -136,11 +136,11 @@ def test_a_label_names_the_event() -> None:
     world = cluster((1, 2))
     world.step(("delete", "/controller"))
     state = fold(world.journal.records)
-    assert text.label(("deliver", 1), state) == "broker 1 hears from ZooKeeper: /controller"
+    assert text.action_label(("deliver", 1), state) == "broker 1 hears from ZooKeeper: /controller"
     world.step(("deliver", 1))
-    assert text.label(("begin", 1, "controller"), fold(world.journal.records)) == "broker 1 begins: Reelect"
+    assert text.action_label(("begin", 1, "controller"), fold(world.journal.records)) == "broker 1 begins: Reelect"
     world.step(("begin", 1, "controller"))
-    assert text.label(("advance", 1, "controller"), fold(world.journal.records)) == "broker 1 goes on: Reelect"
+    assert text.action_label(("advance", 1, "controller"), fold(world.journal.records)) == "broker 1 goes on: Reelect"
 
 
 def test_summaries() -> None:

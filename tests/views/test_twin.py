@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from kcontrol.errors import UserError
-from kcontrol.runtime.journal import OUTSIDE, Record, RecordId
-from kcontrol.views import bundle, twin
-from kcontrol.views.meanings import STATIC
+from kcontrol.core.errors import UserError
+from kcontrol.journal.journal import OUTSIDE, Record, RecordId
+from kcontrol.views import bundle, html_page
+from kcontrol.views.explanations import STATIC
 from tests.views.support import NASTY, story
 
 
 def test_it_asks_nobody_for_anything() -> None:
     """The page names no address but those of XML's name spaces, and forbids the browser to load anything."""
-    page = twin.html_page(story(), "A run")
+    page = html_page.html_page(story(), "A run")
     assert set(re.findall(r"https?://[^\"'\s<]+", page)) == {"http://www.w3.org/2000/svg"}
     assert "default-src 'none'" in page
 
@@ -25,7 +25,7 @@ def test_outside_text_cannot_leave_the_script() -> None:
     """No text of a record ends the script element or begins another one."""
     name = f"</script><script>alert(1)</script>{NASTY}\u2028<!--"
     record = Record(RecordId(OUTSIDE, 0, 1), "act", None, 0, {"action": ["create_topic", name]})
-    page = twin.html_page([record], name)
+    page = html_page.html_page([record], name)
     assert page.count("<script") == page.count("</script>") == 1
     assert "<img" not in page
     assert "&lt;/script&gt;" in page[: page.index("</title>")]
@@ -34,7 +34,7 @@ def test_outside_text_cannot_leave_the_script() -> None:
 def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
     """A folder in the place of the file is one sentence."""
     with pytest.raises(UserError, match="cannot be written"):
-        twin.write_html(story(), tmp_path, "A run")
+        html_page.write_html(story(), tmp_path, "A run")
 
 
 def test_every_module_is_in_the_bundle() -> None:

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from kcontrol.effects import Op, SessionExpired, Stat, Znode
-from kcontrol.errors import UserError
-from kcontrol.runtime.embedded import EmbeddedZooKeeper
-from kcontrol.runtime.java import find_java
-from kcontrol.runtime.zk_kazoo import KazooZooKeeper
-from kcontrol.runtime.zk_memory import MemoryZooKeeper
-from kcontrol.runtime.zookeeper import Closed, Written
+from kcontrol.core.effects import Op, SessionExpired, Stat, Znode
+from kcontrol.core.errors import UserError
+from kcontrol.zookeeper.kazoo import KazooZooKeeper
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+from kcontrol.zookeeper.port import ClosedSession, WriteResult
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
+from kcontrol.zookeeper.server.java import find_java
 from tests.zookeeper.programs import SESSIONS, Command, End, Late, Look, Settle, Write, programs
 from tests.zookeeper.support import Clock
 
@@ -89,7 +89,7 @@ class Player:
                 return stat._replace(czxid=zxid(stat.czxid), mzxid=zxid(stat.mzxid), pzxid=zxid(stat.pzxid))
             case Znode():
                 return Znode(item.data, self._map(item.stat, zxid))
-            case Written() | Closed():
+            case WriteResult() | ClosedSession():
                 return item._replace(zxid=zxid(item.zxid))
             case dict():
                 return {path: self._map(node, zxid) for path, node in item.items()}
@@ -125,7 +125,7 @@ class Tally:
         """Count one program."""
         self.programs += 1
         self.commands.update(type(command).__name__ for command in program)
-        self.answers.update(item.error or "OK" for seen in real for item in seen if isinstance(item, Written))
+        self.answers.update(item.error or "OK" for seen in real for item in seen if isinstance(item, WriteResult))
         differing = [index for index, pair in enumerate(zip(memory, real, strict=True)) if pair[0] != pair[1]]
         self.passed += len(real) - len(differing)
         self.failed += len(differing)

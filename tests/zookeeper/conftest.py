@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kcontrol.runtime.embedded import EmbeddedZooKeeper
-from kcontrol.runtime.zk_kazoo import KazooZooKeeper
-from kcontrol.runtime.zk_memory import MemoryZooKeeper
+from kcontrol.zookeeper.kazoo import KazooZooKeeper
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 from tests.zookeeper.support import Clock
 
 _CHROOTS = itertools.count(1)

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from kcontrol.effects import Op
+from kcontrol.core.effects import Op
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Late(NamedTuple):
 
 
 class Settle(NamedTuple):
-    """Everybody waits, and every session takes its events."""
+    """Wait for all sessions, and take the events of every session."""
 
 
 Command = Write | Look | End | Late | Settle

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kcontrol.effects import Op, Stat, Znode
-from kcontrol.runtime.zookeeper import Client, ConnectionLoss, Written
+from kcontrol.core.effects import Op, Stat, Znode
+from kcontrol.zookeeper.port import Client, ConnectionLoss, WriteResult
 
 T = TypeVar("T")
 
@@ -27,24 +27,24 @@ class Clock:
         return self.now_ms
 
 
-def transact(client: Client, *ops: Op) -> Written:
+def transact(client: Client, *ops: Op) -> WriteResult:
     """One transaction."""
     return client.write([ops])[0]
 
 
-def create(client: Client, path: str, data: bytes = b"", **flags: bool) -> Written:
+def create(client: Client, path: str, data: bytes = b"", **flags: bool) -> WriteResult:
     """One creation on its own."""
     return transact(client, Op("create", path, data, **flags))
 
 
-def put(client: Client, path: str, data: bytes = b"", version: int = -1) -> Written:
+def put(client: Client, path: str, data: bytes = b"", version: int = -1) -> WriteResult:
     """One set on its own."""
     return transact(client, Op("set", path, data, version))
 
 
-def delete(client: Client, path: str, version: int = -1) -> Written:
+def delete(client: Client, path: str, version: int = -1) -> WriteResult:
     """One deletion on its own."""
-    return transact(client, Op("delete", path, version=version))
+    return transact(client, Op("delete", path, expected_version=version))
 
 
 def stat(client: Client, path: str) -> Stat:
@@ -68,7 +68,7 @@ def events(zookeeper: Any, client: Client) -> list[tuple[str, str]]:
 
 
 def patiently(call: Callable[[], T]) -> T:
-    """Call again while the connection is lost, as whoever uses a client does; the client itself waits for the next one."""
+    """Call again while the connection is lost, as users of a client do; the client itself waits for the next connection."""
     for _ in range(20):
         with contextlib.suppress(ConnectionLoss):
             return call()

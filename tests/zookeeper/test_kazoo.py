@@ -15,12 +15,12 @@ import pytest
 from kazoo.protocol.serialization import Connect
 from kazoo.protocol.states import Callback
 
-from kcontrol.effects import Op, SessionExpired, WatchEvent
-from kcontrol.errors import UserError
-from kcontrol.runtime.embedded import EmbeddedZooKeeper, free_port
-from kcontrol.runtime.zk_kazoo import KazooSession, KazooZooKeeper
-from kcontrol.runtime.zk_kazoo.wire import close_session
-from kcontrol.runtime.zookeeper import ConnectionLoss
+from kcontrol.core.effects import Op, SessionExpired, WatchEvent
+from kcontrol.core.errors import UserError
+from kcontrol.zookeeper.kazoo import KazooSession, KazooZooKeeper
+from kcontrol.zookeeper.kazoo.wire import close_session
+from kcontrol.zookeeper.port import ConnectionLoss
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, free_port
 from tests.zookeeper.support import Trickling, Wire, create, delete, events, node, patiently, put, stat, transact
 
 pytestmark = pytest.mark.zookeeper
@@ -97,8 +97,8 @@ def test_watches_outlive_a_lost_connection(near: KazooZooKeeper, real: KazooZooK
     ]  # fmt: skip
 
 
-def test_what_happened_meanwhile_is_told(near: KazooZooKeeper, real: KazooZooKeeper, wire: Wire) -> None:
-    """Changes while a connection was lost are told when it is found again; watches on what did not change stay silent."""
+def test_changes_during_a_lost_connection_are_notified(near: KazooZooKeeper, real: KazooZooKeeper, wire: Wire) -> None:
+    """Changes during a lost connection fire their watches after the reconnection; watches on unchanged znodes do not fire."""
     client, writer = near.connect(), real.connect()
     for path in ("/set", "/gone", "/parent", "/same"):
         create(writer, path)
@@ -171,7 +171,7 @@ def test_patience_is_for_the_whole_handshake() -> None:
     """A server whose correct handshake comes byte by byte, for longer than the patience, does not count as a ZooKeeper."""
     server = Trickling((b"", GRANTED + CLOSED))
     try:
-        with pytest.raises(UserError, match=r"does not answer as a ZooKeeper does \(timed out\): check host and port"):
+        with pytest.raises(UserError, match=r"does not respond like a ZooKeeper \(timed out\): check host and port"):
             KazooZooKeeper(server.hosts, patience_s=0.5)
         assert server.broken_off.wait(30)
     finally:
@@ -256,7 +256,7 @@ def test_a_session_that_is_taken_over_is_not_taken_back(real: KazooZooKeeper, mo
             assert client._kazoo._connection.connection_stopped.wait(30)
         return close_session(hosts, 10, session_id, password)
 
-    monkeypatch.setattr("kcontrol.runtime.zk_kazoo.session.close_session", take_over_slowly)
+    monkeypatch.setattr("kcontrol.zookeeper.kazoo.session.close_session", take_over_slowly)
     assert real.end(client).deleted == ("/a",)
     assert real.tree() == {}
 
@@ -284,7 +284,7 @@ def test_zxids_are_exact_while_many_write(real: KazooZooKeeper) -> None:
         paths = [f"/s{number}-{index - index % 4 % 3 // 2}" for index in range(400)]  # every fourth path is taken already
         written = clients[number].write([(Op("check", "/"), Op("create", path), Op("set", path, b"x")) for path in paths])
         assert [one.zxid for one in written] == sorted({one.zxid for one in written})
-        assert [one.failed for one in written if one.error] == [1] * 100
+        assert [one.failed_index for one in written if one.error] == [1] * 100
         results[number] = [(path, one.zxid) for path, one in zip(paths, written, strict=True) if not one.error]
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
@@ -314,7 +314,7 @@ def test_a_settled_session_has_seen_the_writes_of_all(real: KazooZooKeeper) -> N
 
 
 def test_settling_waits_for_kazoos_callbacks(real: KazooZooKeeper) -> None:
-    """`settle` returns only when kazoo's own thread, however slow, has handed the events over."""
+    """`settle` returns only after kazoo's own thread, however slow, has delivered the events."""
     watcher, writer = real.connect(), real.connect()
     watcher.exists(["/a"], watch=True)
     gate = threading.Event()
@@ -362,7 +362,7 @@ def test_a_chroot_changes_no_error(
     server: EmbeddedZooKeeper, chroot: str, path: str, kind: Literal["create", "set", "delete", "check"]
 ) -> None:
     """An operation on an odd path has one and the same error below a chroot and without one."""
-    op = Op(kind, path, version=7)
+    op = Op(kind, path, expected_version=7)
     with KazooZooKeeper(server.hosts) as whole, KazooZooKeeper(server.hosts, chroot) as inner:
         errors = [transact(zookeeper.connect(), op).error for zookeeper in (whole, inner)]
     assert errors[0] == errors[1] is not None
@@ -376,7 +376,7 @@ def test_the_tree_leaves_zookeepers_own_part_out(server: EmbeddedZooKeeper) -> N
 
 
 def test_two_clients_of_one_chroot_see_the_same(server: EmbeddedZooKeeper, real: KazooZooKeeper, chroot: str) -> None:
-    """Paths in results, trees and events are those below the chroot, for whoever works below it."""
+    """Paths in results, trees and events are relative to the chroot."""
     with KazooZooKeeper(server.hosts, chroot + "/") as again:
         watcher = again.connect()
         watcher.children(["/"], watch=True)
@@ -389,7 +389,7 @@ def test_two_clients_of_one_chroot_see_the_same(server: EmbeddedZooKeeper, real:
 
 
 def test_an_unreachable_server_is_one_sentence() -> None:
-    """Where nobody listens, opening fails at once with one sentence that names the address and what to do."""
+    """If no process listens, opening fails at once with one sentence that names the address and the remedy."""
     hosts = f"127.0.0.1:{free_port()}"
     with pytest.raises(
         UserError, match=rf"^No ZooKeeper can be reached at {hosts} \(Connection refused\): start one with [^.]*\.$"
@@ -405,7 +405,7 @@ def test_an_unknown_host_is_one_sentence() -> None:
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00\x00\x00\x02ab", b"", None])
 def test_another_kind_of_server_is_one_sentence(answer: bytes | None) -> None:
-    """A server that answers in another protocol, hangs up or says nothing is told from a ZooKeeper in one sentence."""
+    """A server that uses another protocol, hangs up or sends nothing is refused in one sentence."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         links: list[socket.socket] = []
 
@@ -421,7 +421,7 @@ def test_another_kind_of_server_is_one_sentence(answer: bytes | None) -> None:
         thread = threading.Thread(target=serve)
         thread.start()
         hosts = f"127.0.0.1:{listener.getsockname()[1]}"
-        with pytest.raises(UserError, match=rf"^What listens at {hosts} does not answer as a ZooKeeper does \([^)]*\): [^.]*\.$"):
+        with pytest.raises(UserError, match=rf"^The server at {hosts} does not respond like a ZooKeeper \([^)]*\): [^.]*\.$"):
             KazooZooKeeper(hosts, patience_s=0.3)
         thread.join(10)
         for link in links:
@@ -472,7 +472,7 @@ def test_closing_without_a_server_ends_too(wire: Wire, chroot: str) -> None:
 
 
 def test_the_threads_of_an_expired_session_go_with_the_next_one(near: KazooZooKeeper, wire: Wire) -> None:
-    """Whoever opens a session after an expiry has no more threads than before it."""
+    """A new session after an expiry leaves no more threads than before."""
     client = near.connect()
     before = len(threads(wire))
     close_session(client._kazoo.hosts, 5, client.session_id, client._password)
@@ -518,7 +518,7 @@ def test_nothing_is_said_on_the_side(
 
 
 def test_a_watch_event_of_another_kind_is_not_ours(real: KazooZooKeeper) -> None:
-    """What kazoo tells about its own state when a connection goes is no watch event."""
+    """Events of kazoo about the state of its connection are not taken as watch events."""
     client = real.connect()
     client.exists(["/a"], watch=True)
     create(client, "/a")

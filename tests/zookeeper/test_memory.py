@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kcontrol.effects import Op, SessionExpired, WatchEvent
-from kcontrol.runtime.zk_memory import MemoryClient, MemoryZooKeeper
-from kcontrol.runtime.zookeeper import ConnectionLoss
+from kcontrol.core.effects import Op, SessionExpired, WatchEvent
+from kcontrol.zookeeper.memory import MemoryClient, MemoryZooKeeper
+from kcontrol.zookeeper.port import ConnectionLoss
 from tests.zookeeper.support import Clock, create, delete, node, put, stat
 
 
@@ -42,7 +42,7 @@ def test_the_root_of_an_empty_zookeeper_has_a_stat_of_noughts(client: MemoryClie
 
 
 def test_equal_calls_give_equal_states() -> None:
-    """Two ZooKeepers that are told the same have the same trees, session ids, watches and events."""
+    """Two ZooKeepers with equal calls have equal trees, session ids, watches and events."""
 
     def run() -> list[object]:
         zookeeper = MemoryZooKeeper(Clock())
@@ -58,7 +58,7 @@ def test_equal_calls_give_equal_states() -> None:
 
 
 def test_what_nodes_has_returned_never_changes(zookeeper: MemoryZooKeeper, client: MemoryClient) -> None:
-    """A mapping of `nodes` that somebody keeps is the same after every kind of write, and the next one has what was written."""
+    """A mapping of `nodes` does not change after any kind of write, and the next mapping has the written data."""
     create(client, "/a")
     put(client, "/a")
     kept = zookeeper.nodes()
@@ -196,7 +196,7 @@ def test_a_copy_may_have_a_clock_of_its_own(zookeeper: MemoryZooKeeper, client: 
 
 
 def test_a_call_lost_before_is_not_performed(zookeeper: MemoryZooKeeper, client: MemoryClient) -> None:
-    """A write that is lost on the way raises ConnectionLoss, and neither znode nor zxid tells of it."""
+    """A write that is lost before the server raises ConnectionLoss, and changes neither znode nor zxid."""
     first = create(client, "/a").zxid
     zookeeper.lose_next(client, before=True)
     with pytest.raises(ConnectionLoss):

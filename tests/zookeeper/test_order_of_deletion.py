@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kcontrol.effects import Op
-from kcontrol.runtime.embedded import EmbeddedZooKeeper
-from kcontrol.runtime.java import find_java
-from kcontrol.runtime.zk_kazoo import KazooZooKeeper
-from kcontrol.runtime.zk_memory import MemoryZooKeeper
-from kcontrol.runtime.zk_rules import Ephemerals
+from kcontrol.core.effects import Op
+from kcontrol.zookeeper.kazoo import KazooZooKeeper
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
+from kcontrol.zookeeper.server.java import find_java
+from kcontrol.zookeeper.transaction_rules import Ephemerals
 from tests.zookeeper.support import Clock
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from kcontrol.effects import Op
-from kcontrol.runtime.embedded import EmbeddedZooKeeper
-from kcontrol.runtime.zk_memory import MemoryZooKeeper
-from kcontrol.runtime.zk_rules import OPERATIONS, Draft
+from kcontrol.core.effects import Op
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
+from kcontrol.zookeeper.transaction_rules import OPERATIONS, Draft
 from tests.zookeeper import agree
 from tests.zookeeper.agree import play_on_both
 from tests.zookeeper.programs import PROGRAMS, Command

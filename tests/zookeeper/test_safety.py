@@ -10,11 +10,17 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl, make_digest_acl
 
-from kcontrol.effects import Op
-from kcontrol.errors import UserError
-from kcontrol.runtime.embedded import EmbeddedZooKeeper
-from kcontrol.runtime.zk_kazoo import KazooZooKeeper
-from kcontrol.runtime.zk_safety import Address, make_empty, mark_server, open_zookeeper, parse_address
+from kcontrol.core.effects import Op
+from kcontrol.core.errors import UserError
+from kcontrol.zookeeper.kazoo import KazooZooKeeper
+from kcontrol.zookeeper.kazoo.root_protection import (
+    Address,
+    make_empty,
+    mark_server,
+    open_zookeeper,
+    parse_address,
+)
+from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper
 from tests.zookeeper.support import create, delete, node, put, stat
 
 LEGAL_FORM = "host:port[,host:port...][/chroot]"
@@ -89,12 +95,13 @@ def test_legal_addresses_are_read(text: str, address: Address) -> None:
         "user@localhost:2181", "localhost:2181\n", "localhost:२", "::1:2181",
     ],
 )  # fmt: skip
-def test_illegal_addresses_are_told_the_legal_form(text: str) -> None:
-    """Any other text is refused in one line that quotes it, escaped, and shows the legal form."""
+def test_the_error_of_an_illegal_address_has_the_legal_form(text: str) -> None:
+    """Any other text is refused in one line that quotes the text, escaped, and shows the legal form."""
     with pytest.raises(UserError) as refusal:
         parse_address(text)
     assert (
-        str(refusal.value) == f"{text!r} is no address of a ZooKeeper: write {LEGAL_FORM}, for example localhost:2181/my-chroot."
+        str(refusal.value)
+        == f"{text!r} is not the address of a ZooKeeper: write {LEGAL_FORM}, for example localhost:2181/my-chroot."
     )
     assert str(refusal.value).isprintable()
 
@@ -159,7 +166,7 @@ def plant_cluster(client: Any, root: str) -> None:
     [("/kafka", "/kafka"), ("", ""), ("/kcontrol-7", "")],
     ids=["chroot", "no chroot", "default"],
 )
-def test_somebody_elses_cluster_is_refused_untouched(
+def test_a_foreign_cluster_is_refused_unchanged(
     clean: EmbeddedZooKeeper, everything: KazooZooKeeper, root: str, address: str
 ) -> None:
     """A cluster without our marker is refused in one sentence that names what was found, and no znode's mzxid has changed."""
@@ -189,7 +196,7 @@ def test_half_a_cluster_is_a_cluster(clean: EmbeddedZooKeeper, everything: Kazoo
 
 @pytest.mark.zookeeper
 def test_beside_a_cluster_a_chroot_is_chosen_by_name(clean: EmbeddedZooKeeper, everything: KazooZooKeeper) -> None:
-    """Whoever names a new chroot beside a cluster gets it, as the refusal suggests, and the cluster's znodes stay as they are."""
+    """A new chroot beside a cluster is opened, as the error suggests, and the cluster's znodes do not change."""
     plant_cluster(everything.connect(), "")
     before = mzxids(everything)
     text = refused(clean.hosts)
@@ -275,7 +282,7 @@ def test_what_an_earlier_run_created_is_deleted(
     clean: EmbeddedZooKeeper, everything: KazooZooKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every znode that was created through a root of ours is deleted, in as many transactions as it takes, whatever its data."""
-    monkeypatch.setattr("kcontrol.runtime.zk_safety.LARGEST_TRANSACTION", 2)
+    monkeypatch.setattr("kcontrol.zookeeper.kazoo.root_protection.LARGEST_TRANSACTION", 2)
     leave_behind(f"{clean.hosts}/mine", "/brokers", "/brokers/topics", "/brokers/topics/t", "/controller_epoch")
     put(everything.connect(), "/mine/controller_epoch", b"rewritten by another client")
     assert emptied(f"{clean.hosts}/mine") == []
@@ -337,7 +344,7 @@ def test_ephemeral_znodes_are_not_deleted(clean: EmbeddedZooKeeper, everything: 
     with open_zookeeper(f"{clean.hosts}/mine", seed=7) as earlier:
         create(earlier.connect(), "/controller", ephemeral=True)
         delete(everything.connect(), "/mine/.kcontrol/in-use")
-        with pytest.raises(UserError, match=r"^Another lab works on ZooKeeper .* wait for its sessions to expire"):
+        with pytest.raises(UserError, match=r"^Another lab uses ZooKeeper .* wait for its sessions to expire"):
             emptied(f"{clean.hosts}/mine")
         assert list(earlier.tree()) == ["/controller"]
 
@@ -347,8 +354,8 @@ def test_two_labs_do_not_share_a_root(clean: EmbeddedZooKeeper, everything: Kazo
     """A root that is open is refused, with another chroot as the example; once it is closed it can be opened."""
     with open_zookeeper(clean.hosts, seed=7):
         assert refused(clean.hosts) == (
-            f"Another lab works on ZooKeeper {clean.hosts}/kcontrol-7, or did until a moment ago: close it and wait for its "
-            f"sessions to expire, or choose another chroot, for example {clean.hosts}/kcontrol-7-2."
+            f"Another lab uses ZooKeeper {clean.hosts}/kcontrol-7, or its sessions have not expired yet: close it and wait "
+            f"for its sessions to expire, or choose another chroot, for example {clean.hosts}/kcontrol-7-2."
         )
     open_zookeeper(clean.hosts, seed=7).close()
 
@@ -361,7 +368,7 @@ def test_the_cluster_of_a_lab_on_its_own_server_is_a_labs(clean: EmbeddedZooKeep
     create(client, "/kcontrol-7")
     plant_cluster(client, "/kcontrol-7")
     text = refused(f"{clean.hosts}/kcontrol-7")
-    assert text.startswith(f"Another lab works on ZooKeeper {clean.hosts}/kcontrol-7, ")
+    assert text.startswith(f"Another lab uses ZooKeeper {clean.hosts}/kcontrol-7, ")
     assert text.endswith(f"for example {clean.hosts}/kcontrol-7-2.")
 
 
@@ -370,7 +377,7 @@ def test_the_cluster_of_a_lab_on_its_own_server_is_a_labs(clean: EmbeddedZooKeep
 
 @pytest.fixture
 def guarded(clean: EmbeddedZooKeeper, everything: KazooZooKeeper) -> Callable[[Any], None]:
-    """Creates `/guarded` with the given rights for the world and all rights for somebody else."""
+    """Create `/guarded` with the given rights for the world and all rights for another user."""
 
     def make(rights: Any) -> None:
         kazoo = KazooClient(clean.hosts, auth_data=[("digest", "boss:secret")])
@@ -405,7 +412,7 @@ def test_a_chroot_without_rights_is_one_sentence(
 def test_a_client_without_rights_is_one_sentence(clean: EmbeddedZooKeeper, guarded: Callable[[Any], None]) -> None:
     """Without the safety rules, making a chroot and reading without rights say so in one sentence; a write gets NoAuth."""
     guarded([])
-    with pytest.raises(UserError, match=r"lets nobody create the chroot /guarded/new \(NoAuth\): choose another chroot\.$"):
+    with pytest.raises(UserError, match=r"refuses to create the chroot /guarded/new \(NoAuth\): choose another chroot\.$"):
         KazooZooKeeper(clean.hosts, "/guarded/new")
     with KazooZooKeeper(clean.hosts) as zookeeper:
         client = zookeeper.connect()
@@ -416,6 +423,6 @@ def test_a_client_without_rights_is_one_sentence(clean: EmbeddedZooKeeper, guard
 
 
 def test_an_unreachable_address_is_one_sentence() -> None:
-    """An address where nobody listens is refused in one sentence."""
+    """An address without a listening process is refused in one sentence."""
     with pytest.raises(UserError, match=r"^No ZooKeeper can be reached at 127\.0\.0\.1:1 "):
         open_zookeeper("127.0.0.1:1", seed=7)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcontrol.effects import Op, SessionExpired
+from kcontrol.core.effects import Op, SessionExpired
 from tests.zookeeper.support import create, delete, events, node, put, stat, transact
 
 
@@ -18,7 +18,7 @@ def test_sessions_have_ids_of_their_own(zookeeper: Any) -> None:
 
 
 def test_the_end_takes_the_ephemeral_znodes_along(zookeeper: Any, client: Any, other: Any) -> None:
-    """When a session ends, its ephemeral znodes go, and nobody else's and no persistent one."""
+    """The end of a session deletes its ephemeral znodes, and no others."""
     create(client, "/stays")
     create(client, "/b", ephemeral=True)
     create(client, "/stays/a", ephemeral=True)
@@ -47,7 +47,7 @@ def test_the_end_of_a_session_without_ephemerals(zookeeper: Any, client: Any, ot
     assert zookeeper.tree() == before
 
 
-def test_the_others_hear_of_the_end(zookeeper: Any, client: Any, other: Any) -> None:
+def test_other_sessions_are_notified_of_the_end(zookeeper: Any, client: Any, other: Any) -> None:
     """Watches on ephemeral znodes and on their parents' children fire when the session ends."""
     create(client, "/ids")
     create(client, "/ids/1", ephemeral=True)
@@ -96,7 +96,7 @@ def test_the_watches_of_an_ended_session_are_gone(zookeeper: Any, client: Any, o
 
 
 def test_an_ephemeral_znode_may_be_deleted_by_others(zookeeper: Any, client: Any, other: Any) -> None:
-    """An ephemeral znode that somebody else has deleted does not go a second time with its session."""
+    """An ephemeral znode that another session has deleted is not deleted a second time with its session."""
     create(client, "/a", ephemeral=True)
     create(client, "/b", ephemeral=True)
     delete(other, "/a")

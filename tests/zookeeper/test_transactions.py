@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcontrol.effects import Op
+from kcontrol.core.effects import Op
 from tests.zookeeper.support import create, node, put, stat, transact
 
 
@@ -25,7 +25,7 @@ def test_a_transaction_answers_per_operation(client: Any) -> None:
     """The answer has one version and one path for each operation: 0 for a create, the new one for a set, none for the rest."""
     for path in ("/a", "/b"):
         create(client, path)
-    ops = (Op("create", "/n-", sequential=True), Op("set", "/a"), Op("check", "/a", version=1), Op("delete", "/b"))
+    ops = (Op("create", "/n-", sequential=True), Op("set", "/a"), Op("check", "/a", expected_version=1), Op("delete", "/b"))
     written = transact(client, *ops)
     assert (written.versions, written.paths) == ((0, 1, None, None), ("/n-0000000002", "/a", "/a", "/b"))
 
@@ -33,8 +33,8 @@ def test_a_transaction_answers_per_operation(client: Any) -> None:
 def test_an_operation_sees_the_ones_before_it(client: Any) -> None:
     """A transaction may create a znode, fill it, check the version it made, give it a child and take all of it away again."""
     ops = (
-        Op("create", "/a"), Op("set", "/a", b"x", 0), Op("check", "/a", version=1), Op("create", "/a/b"),
-        Op("delete", "/a/b"), Op("delete", "/a", version=1), Op("create", "/a", b"last"),
+        Op("create", "/a"), Op("set", "/a", b"x", 0), Op("check", "/a", expected_version=1), Op("create", "/a/b"),
+        Op("delete", "/a/b"), Op("delete", "/a", expected_version=1), Op("create", "/a", b"last"),
     )  # fmt: skip
     written = transact(client, *ops)
     assert written.versions == (0, 1, None, 0, None, None, 0)
@@ -64,15 +64,15 @@ def test_a_failed_operation_undoes_the_ones_before_it(zookeeper: Any, client: An
 def test_the_first_failed_operation_is_named(client: Any) -> None:
     """Where several operations would fail, error and index are those of the first one."""
     create(client, "/a")
-    written = transact(client, Op("set", "/a"), Op("create", "/a"), Op("delete", "/no"), Op("check", "/a", version=9))
-    assert (written.error, written.failed) == ("NodeExists", 1)
+    written = transact(client, Op("set", "/a"), Op("create", "/a"), Op("delete", "/no"), Op("check", "/a", expected_version=9))
+    assert (written.error, written.failed_index) == ("NodeExists", 1)
 
 
 def test_an_operation_fails_on_what_the_ones_before_it_left(client: Any) -> None:
     """A version that was right before the transaction is wrong behind a set of the same transaction."""
     create(client, "/a")
     written = transact(client, Op("set", "/a", b"x", 0), Op("set", "/a", b"y", 0))
-    assert (written.error, written.failed) == ("BadVersion", 1)
+    assert (written.error, written.failed_index) == ("BadVersion", 1)
     assert node(client, "/a").data == b""
 
 
@@ -80,7 +80,7 @@ def test_a_znode_deleted_in_a_transaction_is_missing_behind(client: Any) -> None
     """An operation on a znode that the same transaction has deleted fails with NoNode."""
     create(client, "/a")
     written = transact(client, Op("delete", "/a"), Op("set", "/a"))
-    assert (written.error, written.failed) == ("NoNode", 1)
+    assert (written.error, written.failed_index) == ("NoNode", 1)
     assert stat(client, "/a").version == 0
 
 
@@ -88,10 +88,10 @@ def test_a_check_fences(client: Any) -> None:
     """A write behind a check of the epoch's version happens at that version only."""
     create(client, "/epoch")
     create(client, "/a")
-    assert transact(client, Op("check", "/epoch", version=0), Op("set", "/a")).versions == (None, 1)
+    assert transact(client, Op("check", "/epoch", expected_version=0), Op("set", "/a")).versions == (None, 1)
     put(client, "/epoch")
-    fenced = transact(client, Op("check", "/epoch", version=0), Op("set", "/a"))
-    assert (fenced.error, fenced.failed) == ("BadVersion", 0)
+    fenced = transact(client, Op("check", "/epoch", expected_version=0), Op("set", "/a"))
+    assert (fenced.error, fenced.failed_index) == ("BadVersion", 0)
     assert stat(client, "/a").version == 1
 
 
@@ -99,7 +99,7 @@ def test_a_check_changes_nothing(zookeeper: Any, client: Any) -> None:
     """A check alone succeeds at the right version, at any version for -1, and leaves every stat as it was."""
     create(client, "/a")
     before = zookeeper.tree()
-    assert transact(client, Op("check", "/a", version=0)).versions == (None,)
+    assert transact(client, Op("check", "/a", expected_version=0)).versions == (None,)
     assert transact(client, Op("check", "/a")).error is None
     assert zookeeper.tree() == before
 

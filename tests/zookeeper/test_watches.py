@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcontrol.effects import Op
+from kcontrol.core.effects import Op
 from tests.zookeeper.support import create, delete, events, put, transact
 
 
 def test_a_set_fires_the_watch_of_a_read(zookeeper: Any, client: Any, other: Any) -> None:
-    """A watch left by `read` tells of a set as NodeDataChanged."""
+    """A watch that `read` has set fires for a set as NodeDataChanged."""
     create(client, "/a")
     client.read(["/a"], watch=True)
     put(other, "/a")
@@ -17,7 +17,7 @@ def test_a_set_fires_the_watch_of_a_read(zookeeper: Any, client: Any, other: Any
 
 
 def test_a_watch_fires_once(zookeeper: Any, client: Any, other: Any) -> None:
-    """Of two sets a watch tells the first one only, taken between them or not."""
+    """Of two sets only the first fires the watch, whether its event is taken between them or not."""
     create(client, "/a")
     client.read(["/a"], watch=True)
     put(other, "/a")
@@ -49,14 +49,14 @@ def test_a_read_without_watch_leaves_none(zookeeper: Any, client: Any, other: An
 
 
 def test_exists_leaves_a_watch_where_nothing_is(zookeeper: Any, client: Any, other: Any) -> None:
-    """A watch left by `exists` on a missing znode tells of its creation."""
+    """A watch that `exists` has set on a missing znode fires for its creation."""
     client.exists(["/a"], watch=True)
     create(other, "/a")
     assert events(zookeeper, client) == [("NodeCreated", "/a")]
 
 
 def test_exists_leaves_a_watch_where_something_is(zookeeper: Any, client: Any, other: Any) -> None:
-    """A watch left by `exists` on a znode tells of a set."""
+    """A watch that `exists` has set on a znode fires for a set."""
     create(client, "/a")
     client.exists(["/a"], watch=True)
     put(other, "/a")
@@ -64,7 +64,7 @@ def test_exists_leaves_a_watch_where_something_is(zookeeper: Any, client: Any, o
 
 
 def test_a_deletion_fires_the_data_watch(zookeeper: Any, client: Any, other: Any) -> None:
-    """A data watch tells of the deletion of its znode."""
+    """A data watch fires for the deletion of its znode."""
     create(client, "/a")
     client.read(["/a"], watch=True)
     delete(other, "/a")
@@ -83,7 +83,7 @@ def test_a_read_of_nothing_leaves_no_watch(zookeeper: Any, client: Any, other: A
 
 
 def test_a_child_that_comes_fires_the_child_watch(zookeeper: Any, client: Any, other: Any) -> None:
-    """A child watch tells of a creation below its znode, once."""
+    """A child watch fires once for a creation below its znode."""
     create(client, "/a")
     client.children(["/a"], watch=True)
     create(other, "/a/b")
@@ -92,7 +92,7 @@ def test_a_child_that_comes_fires_the_child_watch(zookeeper: Any, client: Any, o
 
 
 def test_a_child_that_goes_fires_the_child_watch(zookeeper: Any, client: Any, other: Any) -> None:
-    """A child watch tells of a deletion below its znode."""
+    """A child watch fires for a deletion below its znode."""
     create(client, "/a")
     create(client, "/a/b")
     client.children(["/a"], watch=True)
@@ -121,15 +121,15 @@ def test_a_data_watch_is_not_about_children(zookeeper: Any, client: Any, other: 
 
 
 def test_a_deletion_fires_the_child_watch_of_the_znode_itself(zookeeper: Any, client: Any, other: Any) -> None:
-    """A child watch tells of the deletion of its own znode as NodeDeleted."""
+    """A child watch fires for the deletion of its own znode as NodeDeleted."""
     create(client, "/a")
     client.children(["/a"], watch=True)
     delete(other, "/a")
     assert events(zookeeper, client) == [("NodeDeleted", "/a")]
 
 
-def test_a_deletion_is_told_once_and_uses_up_both_watches(zookeeper: Any, client: Any, other: Any) -> None:
-    """A session with a data and a child watch on one znode hears of its deletion once, and of nothing after."""
+def test_a_deletion_gives_one_event_and_removes_both_watches(zookeeper: Any, client: Any, other: Any) -> None:
+    """A session with a data and a child watch on one znode gets one event for its deletion, and no event after it."""
     create(client, "/a")
     client.read(["/a"], watch=True)
     client.children(["/a"], watch=True)
@@ -151,7 +151,7 @@ def test_data_and_child_watch_fire_apart(zookeeper: Any, client: Any, other: Any
 
 
 def test_two_watches_of_one_kind_are_one(zookeeper: Any, client: Any, other: Any) -> None:
-    """A session that leaves the same watch twice, by `exists` and by `read`, is told once."""
+    """A session that sets one watch twice, by `exists` and by `read`, gets one event."""
     create(client, "/a")
     client.exists(["/a", "/a"], watch=True)
     client.read(["/a"], watch=True)
@@ -168,7 +168,7 @@ def test_a_watch_that_waited_for_creation_does_not_wait_on(zookeeper: Any, clien
     assert events(zookeeper, client) == [("NodeCreated", "/a")]
 
 
-def test_a_creation_tells_the_znode_before_the_parent(zookeeper: Any, client: Any, other: Any) -> None:
+def test_a_creation_notifies_the_znode_before_the_parent(zookeeper: Any, client: Any, other: Any) -> None:
     """A creation fires the watch on the znode first, then the one on the parent's children."""
     client.children(["/"], watch=True)
     client.exists(["/a"], watch=True)
@@ -176,7 +176,7 @@ def test_a_creation_tells_the_znode_before_the_parent(zookeeper: Any, client: An
     assert events(zookeeper, client) == [("NodeCreated", "/a"), ("NodeChildrenChanged", "/")]
 
 
-def test_a_deletion_tells_the_znode_before_the_parent(zookeeper: Any, client: Any, other: Any) -> None:
+def test_a_deletion_notifies_the_znode_before_the_parent(zookeeper: Any, client: Any, other: Any) -> None:
     """A deletion fires the watches on the znode first, then the one on the parent's children."""
     create(client, "/a")
     client.children(["/", "/a"], watch=True)
@@ -184,8 +184,8 @@ def test_a_deletion_tells_the_znode_before_the_parent(zookeeper: Any, client: An
     assert events(zookeeper, client) == [("NodeDeleted", "/a"), ("NodeChildrenChanged", "/")]
 
 
-def test_every_watching_session_is_told(zookeeper: Any, client: Any, other: Any) -> None:
-    """Each session that left a watch gets an event of its own, and a session that left none gets none."""
+def test_every_watching_session_is_notified(zookeeper: Any, client: Any, other: Any) -> None:
+    """Each session with a watch gets an event of its own, and a session without a watch gets none."""
     third = zookeeper.connect()
     create(client, "/a")
     client.read(["/a"], watch=True)
@@ -195,7 +195,7 @@ def test_every_watching_session_is_told(zookeeper: Any, client: Any, other: Any)
 
 
 def test_ones_own_write_fires_ones_own_watch(zookeeper: Any, client: Any) -> None:
-    """A session hears of its own writes too."""
+    """A session gets watch events for its own writes too."""
     client.exists(["/a"], watch=True)
     create(client, "/a")
     assert events(zookeeper, client) == [("NodeCreated", "/a")]
@@ -210,7 +210,7 @@ def test_events_come_in_the_order_of_the_writes(zookeeper: Any, client: Any, oth
 
 
 def test_a_transaction_fires_operation_by_operation(zookeeper: Any, client: Any, other: Any) -> None:
-    """The events of one transaction come in the order of its operations, and a watch that fires twice in it tells once."""
+    """The events of one transaction come in the order of its operations, and a watch that fires twice in it gives one event."""
     create(client, "/a")
     create(client, "/b")
     client.read(["/a", "/b"], watch=True)
@@ -248,7 +248,7 @@ def test_a_list_of_events_is_the_callers(zookeeper: Any, client: Any, other: Any
     assert taken == []
 
 
-def test_settled_means_everybody_has_seen_everything(zookeeper: Any, client: Any, other: Any) -> None:
+def test_settle_waits_until_all_sessions_have_seen_all_writes(zookeeper: Any, client: Any, other: Any) -> None:
     """After one `settle` a hundred writes by one session have reached the watches of all sessions, in order."""
     third = zookeeper.connect()
     paths = [f"/n{number:03}" for number in range(100)]
@@ -261,7 +261,7 @@ def test_settled_means_everybody_has_seen_everything(zookeeper: Any, client: Any
 
 
 def test_the_data_of_the_root_can_be_watched(zookeeper: Any, client: Any, other: Any) -> None:
-    """A watch on the root tells of a set of the root under the path `/`."""
+    """A watch on the root fires for a set of the root with the path `/`."""
     client.read(["/"], watch=True)
     put(other, "/", b"x")
     assert events(zookeeper, client) == [("NodeDataChanged", "/")]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kcontrol.effects import Op
+from kcontrol.core.effects import Op
 from tests.zookeeper.support import create, delete, node, put, stat, transact
 
 
@@ -28,7 +28,7 @@ def test_the_zxids_of_a_new_znode_are_those_of_its_creation(client: Any) -> None
 def test_a_creation_is_answered_with_version_and_path(client: Any) -> None:
     """A creation has no error, no failed operation, data version 0 and the path as stored."""
     written = create(client, "/a")
-    assert (written.error, written.failed, written.versions, written.paths) == (None, -1, (0,), ("/a",))
+    assert (written.error, written.failed_index, written.versions, written.paths) == (None, -1, (0,), ("/a",))
 
 
 def test_creation_and_modification_time_start_equal(client: Any) -> None:
@@ -81,7 +81,7 @@ def test_what_exists_is_not_created_again(client: Any) -> None:
     create(client, "/a", b"first")
     before = node(client, "/a")
     written = create(client, "/a", b"second")
-    assert (written.error, written.failed, written.versions, written.paths) == ("NodeExists", 0, (), ())
+    assert (written.error, written.failed_index, written.versions, written.paths) == ("NodeExists", 0, (), ())
     assert node(client, "/a") == before
 
 
@@ -154,11 +154,11 @@ def test_a_malformed_path_reads_as_missing(client: Any) -> None:
 def test_what_no_server_understands_is_not_sent(client: Any) -> None:
     """A path without a leading slash, a lone surrogate (both ValueError) and data that is no bytes (TypeError) take no zxid."""
     before = create(client, "/a").zxid
-    with pytest.raises(ValueError, match="'a' is no path"):
+    with pytest.raises(ValueError, match="'a' is not the path"):
         create(client, "a")
-    with pytest.raises(ValueError, match="'' is no path"):
+    with pytest.raises(ValueError, match="'' is not the path"):
         client.read([""], watch=False)
-    with pytest.raises(ValueError, match="'b' is no path"):
+    with pytest.raises(ValueError, match="'b' is not the path"):
         client.exists(["/a", "b"], watch=True)
     with pytest.raises(ValueError, match="leave out the lone surrogate"):
         create(client, "/\ud800")
@@ -204,7 +204,7 @@ def test_failed_creations_do_not_count_in_the_sequence(client: Any) -> None:
     create(client, "/q")
     create(client, "/q/a")
     create(client, "/q/a")
-    transact(client, Op("create", "/q/n-", sequential=True), Op("check", "/q", version=9))
+    transact(client, Op("create", "/q/n-", sequential=True), Op("check", "/q", expected_version=9))
     assert create(client, "/q/n-", sequential=True).paths == ("/q/n-0000000001",)
 
 

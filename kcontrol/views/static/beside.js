@@ -1,9 +1,9 @@
-// Another run next to this one: both folded, what differs marked, and the first record at which they part. What counts as a
-// difference is what kcontrol/views/beside.py says.
+// The comparison with another run: both states side by side, differences marked, and the first record that differs. The
+// differences are those of kcontrol/views/state_diff.py.
 
 import { el, keyed, panel, setClass, setText, setTitle } from "./dom.js";
 import { partitionsOf, standingOf } from "./partitions.js";
-import { crowned, keyOf, lastNotAbove, Timeline } from "./timeline.js";
+import { controllerIn, keyOf, lastNotAbove, Timeline } from "./timeline.js";
 
 const MOST = 60; // lines before the rest is counted
 const FIELDS = {
@@ -17,7 +17,7 @@ const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 function standing(state, broker) {
   const node = state.nodes[broker], named = state.znodes["/controller"];
   if (!node) return "dead";
-  if (!named || String(crowned(named[0])) !== broker) return "alive";
+  if (!named || String(controllerIn(named[0])) !== broker) return "alive";
   const stored = state.znodes["/controller_epoch"]?.[0] ?? "";
   return `controller, epoch ${node.controller.controller_epoch || (/^\d+$/.test(stored) ? +stored : 0)}`;
 }
@@ -29,7 +29,7 @@ function znode(state, path) {
 
 const union = (a, b) => [...new Set([...Object.keys(a), ...Object.keys(b)])];
 
-// Lines of what is compared: key, name, both sides, and which fields differ.
+// The lines of the comparison: key, name, both sides, and the fields that differ.
 function linesOf(pair) {
   const brokers = union(...pair.map((s) => s.nodes)).sort((a, b) => a - b).map((broker) => {
     const sides = pair.map((state) => standing(state, broker));
@@ -46,7 +46,7 @@ function linesOf(pair) {
   return [...brokers, ...partitions, ...znodes];
 }
 
-// As `differences` in Python: brokers to both standings, partitions to the fields that differ, paths of znodes.
+// Returns the differences as in Python: brokers with both states, partitions with the fields that differ, paths of znodes.
 export function differences(one, other) {
   const lines = linesOf([one, other]).filter((line) => line.differing.length), of = (kind) => lines.filter((line) => line.kind === kind);
   return {
@@ -63,7 +63,7 @@ function timelineOf(records) {
   return timelines.get(records);
 }
 
-// Where the other run stands while this one is at `index`: at the same record up to where they part, then as late, and last at its end.
+// The record of the other run while this run is at `index`: the equal record, after the first difference the latest one at this time.
 export function placeBeside(timeline, index, other, parted) {
   const last = other.length - 1;
   if (index >= timeline.length - 1) return last;
@@ -109,14 +109,14 @@ function makeLine() {
 }
 
 export function besidePanel(goTo, close, button) {
-  const told = el("p", "kc-parted"), go = el("button", "kc-link"), heads = [0, 1].map(() => el("th", ""));
+  const sentence = el("p", "kc-parted"), go = el("button", "kc-link"), heads = [0, 1].map(() => el("th", ""));
   go.type = "button";
   go.dataset.do = "to";
   const body = el("tbody"), table = el("table", "", el("thead", "", el("tr", "", el("th"), el("th"), ...heads)), body), more = el("p", "kc-dim");
-  const node = panel("kc-beside", "Side by side", told, el("div", "kc-scroll", table, more));
+  const node = panel("kc-beside", "Side by side", sentence, el("div", "kc-scroll", table, more));
   node.firstChild.append(button("click_compare", "×", "close the comparison", close));
   const [before, after] = [el("span"), el("span")];
-  told.append(before, go, after);
+  sentence.append(before, go, after);
   let target = 0;
   go.addEventListener("click", () => goTo(target));
 

@@ -1,13 +1,13 @@
-// The brokers: who is controller, what their threads do now and what waits, whether ZooKeeper knows them; and the requests under way.
+// The brokers: the controller, the event of each thread, the waiting events, the sessions; and the requests in channels.
 
 import { el, keyed, panel, plural, setClass, setText, setTitle } from "./dom.js";
 
 const MOST = 4, IN_CHANNEL = 2; // chips in a queue or a channel before the rest is counted
 
-// What is wrong with the session of a broker; nothing where the broker is alive and has one.
+// The problem with a broker's session; null for a running broker with a session.
 function sessionOf(broker, scene) {
-  const own = Object.values(scene.seen.sessions).filter((session) => session.broker === broker);
-  if (own.some((session) => session.held)) return "";
+  const own = Object.values(scene.state.sessions).filter(([owner]) => owner === broker);
+  if (own.some(([, lives]) => lives)) return "";
   if (scene.state.nodes[broker]) return "session expired";
   return own.length ? "dead, its session lives on" : "dead";
 }
@@ -16,18 +16,18 @@ function standing(broker, scene) {
   const node = scene.state.nodes[broker];
   const epoch = node?.controller.controller_epoch;
   const believes = node?.controller.active_controller_id === broker;
-  if (scene.crowned === broker) return { crown: "♛", text: believes ? `controller, epoch ${epoch}` : "named controller" };
+  if (scene.controller === broker) return { crown: "♛", text: believes ? `controller, epoch ${epoch}` : "named controller" };
   if (believes) return { crown: "♕", text: `believes it is controller, epoch ${epoch}`, deposed: true };
   return { crown: "", text: "" };
 }
 
-// The threads that have something to do, that of the controller's events first.
+// The threads with an event, the controller's event thread first.
 function threadsOf(node) {
   const busy = Object.keys({ ...node.queues, ...node.handling }).filter((thread) => node.handling[thread] || node.queues[thread]?.length);
   return busy.sort((a, b) => (b === "controller") - (a === "controller"));
 }
 
-// Chips of one thread: what it handles now, what waits behind it.
+// The chips of one thread: the event in its handler, and the events in its queue.
 function chips(node, thread) {
   const now = node.handling[thread], waiting = node.queues[thread] ?? [];
   const shown = waiting.slice(0, MOST).map((event, i) => ({ key: `w${i}`, text: event.event, className: "kc-chip" }));
@@ -53,14 +53,14 @@ function makeCard(broker) {
   return card;
 }
 
-// What else there is to know: what waits outside its threads, and whom it obeys where that is not the controller.
+// Further facts: requests and notifications that wait for the broker, and its controller if it is not the one in ZooKeeper.
 function extras(node, scene) {
-  const obeys = node.broker.controller_id, epoch = scene.state.nodes[scene.crowned]?.controller.controller_epoch, found = [];
-  if (node.notices.length) found.push(`✉ ${node.notices.length}`);
+  const obeys = node.broker.controller_id, epoch = scene.state.nodes[scene.controller]?.controller.controller_epoch, found = [];
+  if (node.notifications.length) found.push(`✉ ${node.notifications.length}`);
   const timers = Object.keys(node.timers).length, parked = Object.keys(node.parked).length;
   if (timers) found.push(plural(timers, "timer"));
   if (parked) found.push(`${plural(parked, "request")} parked`);
-  if (obeys >= 0 && scene.crowned !== null && (obeys !== scene.crowned || (epoch && node.broker.controller_epoch < epoch))) {
+  if (obeys >= 0 && scene.controller !== null && (obeys !== scene.controller || (epoch && node.broker.controller_epoch < epoch))) {
     found.push(`obeys broker ${obeys}, epoch ${node.broker.controller_epoch}`);
   }
   return found.join(" · ");
@@ -68,14 +68,14 @@ function extras(node, scene) {
 
 function drawCard(card, broker, scene) {
   const node = scene.state.nodes[broker], { crown, text, deposed } = standing(broker, scene), parts = card.parts;
-  const frozen = scene.seen.frozen[broker], threads = node ? threadsOf(node) : [];
-  setClass(card, `kc-broker${node ? "" : " dead"}${frozen ? " frozen" : ""}${scene.acting === broker ? " acts" : ""}${scene.crowned === broker ? " rules" : ""}`);
+  const frozen = node?.frozen, threads = node ? threadsOf(node) : [];
+  setClass(card, `kc-broker${node ? "" : " dead"}${frozen ? " frozen" : ""}${scene.acting === broker ? " acts" : ""}${scene.controller === broker ? " rules" : ""}`);
   setTitle(card, node && node.broker.controller_id >= 0 ? `obeys broker ${node.broker.controller_id}, epoch ${node.broker.controller_epoch}` : "");
   setText(parts.crown, crown);
   setText(parts.standing, text);
   setClass(parts.standing, `kc-standing${deposed ? " deposed" : ""}`);
   keyed(parts.threads, threads.map((thread) => ({ node, thread })), (t) => t.thread, makeThread, drawThread);
-  setTitle(parts.extra, node?.notices.length ? `${plural(node.notices.length, "watch event")} not delivered yet` : "");
+  setTitle(parts.extra, node?.notifications.length ? `${plural(node.notifications.length, "watch event")} not delivered yet` : "");
   setText(parts.extra, node ? extras(node, scene) || (threads.length ? "" : "idle") : "");
   setText(parts.session, [frozen ? "frozen" : "", sessionOf(broker, scene)].filter(Boolean).join(", "));
 }
@@ -85,7 +85,7 @@ export function brokersPanel() {
   const list = el("div", "kc-cards");
   const node = panel("kc-brokers", "Brokers", list);
   function draw(scene) {
-    const brokers = [...scene.brokers].sort((a, b) => (b === scene.crowned) - (a === scene.crowned));
+    const brokers = [...scene.brokers].sort((a, b) => (b === scene.controller) - (a === scene.controller));
     keyed(list, brokers, String, makeCard, (card, broker) => drawCard(card, broker, scene));
   }
   return { node, draw };
@@ -95,19 +95,19 @@ export function brokersPanel() {
 
 const byNumber = new Intl.Collator("en", { numeric: true }).compare;
 
-// A line for each channel: what its receiver has taken and not answered, and what waits behind it. A channel has one in flight.
+// A line for each channel: the request that its receiver is handling, of which there is at most one, and the requests behind it.
 function channels(scene) {
   return Object.entries(scene.state.channels).map(([pair, parcels]) => {
-    const [sender, receiver] = pair.split(">"), taken = scene.seen.taken[pair] ? 1 : 0, gone = !scene.state.nodes[receiver];
+    const [sender, receiver] = pair.split(">"), taken = scene.state.taken[pair] ? 1 : 0, gone = !scene.state.nodes[receiver];
     const items = parcels.map(([id, api], i) => ({ id, api, key: `${id} ${api} ${i}` }));
     const what = `broker ${sender} to broker ${receiver}${gone ? ", who is not there to hear it" : ""}`;
     return { key: pair, label: `${sender} → ${receiver}`, flies: items.slice(0, taken), waits: items.slice(taken), gone, what };
   });
 }
 
-// What brokers ask the controller, which is under way until it is answered.
+// The requests of brokers to the controller, until the response arrives.
 function questions(scene) {
-  return Object.entries(scene.state.questions).map(([broker, asked]) => {
+  return Object.entries(scene.state.to_controller).map(([broker, asked]) => {
     const waits = asked.map(({ record, api }, i) => ({ id: record, api, key: `${record} ${i}` }));
     return { key: `?${broker}`, label: `${broker} → ♛`, flies: [], waits, gone: false, what: `broker ${broker} asks the controller` };
   });

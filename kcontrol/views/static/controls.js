@@ -1,11 +1,11 @@
-// What can be clicked above the picture: the way through the journal, and what can happen next. Every button has a Python method.
+// The controls above the picture: navigation in the journal, and the next actions. Every button has a Python method.
 
 import { button, el, enable, keyed, setClass, setText, setTitle, svg, titled } from "./dom.js";
 import { ruleOf } from "./journal.js";
 
-const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "▲", session_lost: "✖", lose: "◆", duplicate: "◆", fire: "◆", record_lost: "✖", tail_lost: "✖" };
+const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "▲", session_lost: "✖", lose: "◆", duplicate: "◆", timer_fired: "◆", record_lost: "✖", tail_lost: "✖" };
 
-// ---------------------------------------------------------------- the way through the journal
+// ---------------------------------------------------------------- navigation in the journal
 
 export function walkBar(go) {
   const title = el("b"), release = el("span", "kc-tag"), world = el("span", "kc-tag"), place = el("span", "kc-place");
@@ -35,9 +35,9 @@ export function walkBar(go) {
   return { node, draw };
 }
 
-const MARKS = 400; // above the slider at most; of more every second one is drawn, or every third
+const MARKS = 400; // the most marks above the slider; of more marks only every second or third one is drawn
 
-// The slider, with a band that says who ruled when and a mark for every fault and act.
+// The slider, with a band for the terms of controllers and a mark for every action from outside.
 export function trackBar(go) {
   const slider = el("input", "kc-slider"), reigns = el("div", "kc-reigns"), marks = el("div", "kc-marks");
   Object.assign(slider, { type: "range", min: 0, step: 1 });
@@ -72,7 +72,7 @@ export function trackBar(go) {
   return { node, draw };
 }
 
-// The sentence of the record, or at rest the last decision with its rule; read aloud by screen readers.
+// The sentence of the record; at the end of a run at rest, the last decision with its rule. Screen readers read it aloud.
 export function sentenceBar(askWhy, goTo) {
   const text = el("span", "kc-sentence"), rule = el("span", "kc-dim"), cause = el("button", "kc-link kc-cause");
   let shown = 0, target = 0;
@@ -112,7 +112,7 @@ function chooser(name, title, first, onChoose) {
   return { select, fill };
 }
 
-// Switching between branches, branching off at the record that is shown, and choosing what to compare with.
+// The controls to switch between branches, to branch off at the record that is shown, and to choose a run to compare with.
 export function branchBar(go) {
   const branches = chooser("click_switch", "the branch that is shown", [], go.switchTo);
   const others = chooser("click_compare", "the branch to show beside this one", [["", "nothing"]], go.compare);
@@ -136,7 +136,7 @@ export function branchBar(go) {
   return { node, draw };
 }
 
-// ---------------------------------------------------------------- what can happen next
+// ---------------------------------------------------------------- the next actions
 
 const SHOWN = 5; // routine actions in sight before the rest goes into a menu
 const GROUPS = ["kill", "start", "term", "freeze", "thaw", "expire", "delete", "create_topic", "delete_topic", "lose", "duplicate", "shrink", "fire"];
@@ -156,7 +156,7 @@ function menu(className, heading) {
   return { node, list, count, close };
 }
 
-// `act(action)` asks for one action, or for the next one if there is none; `run()` for all of them until the cluster is quiet.
+// `act(action)` requests one action, without an argument the next routine action; `run()` all routine actions until none is left.
 export function actionBar(act, run) {
   const step = button("click_step", "▶ step", "do what is next", () => act(null));
   const go = button("click_run", "▶▶ run", "go on until the cluster is quiet", run);
@@ -179,7 +179,7 @@ export function actionBar(act, run) {
     });
   }
 
-  // One line for each kind of fault, those that are wanted most often first.
+  // One line for each kind of fault, the most used kinds first.
   function fillGroups(list, actions, free) {
     const rank = (kind) => (GROUPS.includes(kind) ? GROUPS.indexOf(kind) : GROUPS.length);
     const kinds = [...new Set(actions.map(([action]) => action[0]))].sort((a, b) => rank(a) - rank(b));
@@ -208,7 +208,7 @@ export function actionBar(act, run) {
   return { node, draw };
 }
 
-// What went wrong, in words; it stays until something goes right.
+// The text of the last error; it remains until an action succeeds.
 export function errorBar() {
   const node = el("div", "kc-error");
   node.setAttribute("role", "alert");

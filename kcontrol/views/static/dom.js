@@ -1,4 +1,4 @@
-// Making and updating elements. Text from a journal only ever becomes the data of a text node or the value of an attribute.
+// Creates and updates elements. Text from a journal becomes the data of a text node or the value of an attribute, nothing else.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -39,8 +39,8 @@ export function setTitle(node, text) {
   if (node.title !== text) node.title = text;
 }
 
-// Keeps one child per key in `parent`, in the order of `items`: makes what is new, updates what is there, removes what is gone.
-// An element that stays is never taken out, so that it keeps the focus.
+// Keeps one child per key in `parent`, in the order of `items`: creates new children, updates the others, removes old ones.
+// A child that remains is never removed and inserted again, so that it keeps the focus.
 export function keyed(parent, items, keyOf, make, update) {
   const held = (parent.keyed ??= new Map());
   const wanted = new Set(items.map(keyOf));
@@ -64,7 +64,7 @@ export function keyed(parent, items, keyOf, make, update) {
   }
 }
 
-// A button that does what the Python method of the same name does.
+// A button with the effect of the Python method of its name.
 export function button(name, text, title, onClick) {
   const node = el("button", "kc-button", text);
   node.type = "button";

@@ -1,4 +1,4 @@
-// The journal, of which only the lines in sight exist, and the chain of causes of the record that was asked about.
+// The journal, of which only the visible lines exist, and the chain of causes of the chosen record.
 
 import { button, el, enable, keyed, panel, setClass, setText, setTitle } from "./dom.js";
 import { MEANINGS } from "./meanings.js";
@@ -15,7 +15,7 @@ export function journalPanel(ask, setDetails) {
   details.addEventListener("change", () => setDetails(details.checked));
   const node = panel("kc-journal-panel", "Journal: click to ask why", box);
   node.firstChild.append(el("label", "kc-details", details, "every record"));
-  let scene = null, top = 0; // `top` is where the box last stood, since a box that is taken out of the page loses it
+  let scene = null, top = 0; // `top` is the last scroll position, which a box loses when it is removed from the page
 
   function make(index) {
     const record = scene.timeline.records[index];
@@ -27,11 +27,11 @@ export function journalPanel(ask, setDetails) {
     return line;
   }
 
-  // Draws the rows in sight, from where the box really stands and how high it really is.
+  // Draws the visible rows, from the scroll position and the height of the box.
   function drawLines() {
     top = box.scrollTop;
     const first = Math.max(0, Math.floor(top / HIGH) - 2), count = Math.ceil(box.clientHeight / HIGH) + 4;
-    const here = scene.columns[Math.max(0, lastNotAbove(scene.columns, scene.index))]; // a record without a line is shown at the one before it
+    const here = scene.columns[Math.max(0, lastNotAbove(scene.columns, scene.index))]; // a record without a line is shown at the line before it
     const rows = scene.columns.slice(first, first + count).map((index, i) => ({ index, y: (first + i) * HIGH }));
     keyed(sheet, rows, (row) => row.index, (row) => make(row.index), (line, { index, y }) => {
       const weight = scene.timeline.records[index].weight;
@@ -41,7 +41,7 @@ export function journalPanel(ask, setDetails) {
     });
   }
   box.addEventListener("scroll", () => scene && drawLines());
-  // A widget is drawn before it is on the page, and in a hidden tab: only later is it known how many lines are in sight.
+  // A widget is drawn before it is on the page, or in a hidden tab: its height is known only later.
   new ResizeObserver(() => scene && settle(true)).observe(box);
 
   function draw(next) {
@@ -54,7 +54,7 @@ export function journalPanel(ask, setDetails) {
     sheet.style.height = `${scene.columns.length * HIGH}px`;
   }
 
-  // Keeps the present record in sight. A box that has no height yet has no lines in sight, and cannot be scrolled either.
+  // Keeps the present record visible. A box without a height has no visible lines and cannot be scrolled.
   function settle(again) {
     const height = box.clientHeight;
     if (!height) return;
@@ -68,7 +68,7 @@ export function journalPanel(ask, setDetails) {
 
 // ---------------------------------------------------------------- why
 
-// What decided, and where Kafka does the same: as kcontrol/views/meanings.py says it.
+// The rule behind a record and its place in Kafka, from the table of kcontrol/views/explanations.py.
 export function ruleOf({ kind, fields: f }) {
   if (kind === "begin") return MEANINGS.events[f.event]?.[0] ?? "";
   if (kind !== "change") return "";
@@ -98,7 +98,7 @@ export function decidedBy(record, release) {
   return [row, rule && row ? (rule === note ? "" : `rule: ${rule}`) : rule, sourceOf(record, release)].filter(Boolean);
 }
 
-// The chain ends in what somebody did. Where there are branches the run can be played again without that.
+// The chain ends with an action from outside. A run with branches can be played again without this action.
 export function whyPanel(goTo, close, without) {
   const list = el("ol", "kc-chain");
   const node = panel("kc-why", "Why: causes, nearest first", list);

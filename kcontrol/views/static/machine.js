@@ -1,4 +1,4 @@
-// Both state machines of whoever rules, drawn from their tables: how many are in each state, and the last move.
+// Both state machines of the active controller, drawn from their tables: the number of subjects in each state, and the last transition.
 
 import { el, panel, setClass, setText, setTitle, svg, titled } from "./dom.js";
 import { MEANINGS } from "./meanings.js";
@@ -6,7 +6,7 @@ import { lastNotAbove } from "./timeline.js";
 
 const WIDE = 108, HIGH = 38, ACROSS = 134, DOWN = 70, MARGIN = 6;
 
-// Column and row of every state. What is nearly the same in both machines is at nearly the same place.
+// Column and row of every state. Similar states of both machines have similar places.
 const PLACE = {
   NonExistentPartition: [0, 0], NewPartition: [1, 0], OnlinePartition: [2, 0], OfflinePartition: [1, 1],
   NonExistentReplica: [0, 0], NewReplica: [1, 0], OnlineReplica: [2, 0], OfflineReplica: [1, 1],
@@ -17,7 +17,7 @@ export const shortState = (state) => state.replace("Partition", "").replace("Rep
 
 const cornerOf = (state) => PLACE[state].map((place, i) => MARGIN + place * [ACROSS, DOWN][i] + (i ? 12 : 0));
 
-// The way from one state to another; where there is one back, each is drawn to the right of its direction.
+// The arrow from one state to another; two opposite arrows are drawn beside each other, each to the right of its direction.
 function way(source, target, back) {
   const [a, b] = [source, target].map(cornerOf).map(([x, y]) => [x + WIDE / 2, y + HIGH / 2]);
   if (source === target) {
@@ -26,7 +26,7 @@ function way(source, target, back) {
   }
   const length = Math.hypot(b[0] - a[0], b[1] - a[1]), [dx, dy] = [(b[0] - a[0]) / length, (b[1] - a[1]) / length];
   const shift = back ? 7 : 0, [x, y] = [-dy * shift, dx * shift];
-  // How far from its middle the shifted line is out of a box: `way` is 1 where it leaves one, -1 where it comes to one.
+  // The distance between a box's middle and the point where the shifted line leaves it (`way` 1) or enters it (`way` -1).
   const out = (way) => Math.min(...[[dx, x, WIDE], [dy, y, HIGH]].map(([d, off, size]) => (d ? (size / 2 - way * Math.sign(d) * off) / Math.abs(d) : Infinity)));
   const [from, to] = [out(1) + 1, out(-1) + 6];
   return `M${a[0] + dx * from + x},${a[1] + dy * from + y} L${b[0] - dx * to + x},${b[1] - dy * to + y}`;
@@ -42,7 +42,7 @@ function edgesOf({ rows }, head) {
   }));
 }
 
-// A box with the state's name, on two lines where it has two words, and a place for the count.
+// A box with the state's name, in two lines if it has two words, and a place for the count.
 function boxOf(state) {
   const [x, y] = cornerOf(state), words = shortState(state).replace(/(Non|Deletion)(?=[A-Z])/, "$1 ").split(" ");
   const lines = words.map((word, i) => {
@@ -54,7 +54,7 @@ function boxOf(state) {
   return { box: svg("g", {}, svg("rect", { x, y, width: WIDE, height: HIGH, rx: 8 }), ...lines, count), count };
 }
 
-// `machine` is "partition" or "replica", as the journal's records of a change name it.
+// `machine` is "partition" or "replica", as in the journal's records of transitions.
 export function machinePanel(machine) {
   const head = `kc-head-${++pictures}`, table = MEANINGS.machines[machine], { states } = table;
   const marker = svg("marker", { id: head, viewBox: "0 0 6 6", refX: 1, refY: 3, markerWidth: 4.5, markerHeight: 4.5, orient: "auto" }, svg("path", { d: "M0,0 L6,3 L0,6 z" }));
@@ -66,17 +66,17 @@ export function machinePanel(machine) {
   setTitle(node.firstChild, "as the controller holds it in memory");
 
   function draw(scene) {
-    const held = Object.values(scene.state.nodes[scene.crowned]?.controller[`${machine}_states`] ?? {});
+    const held = Object.values(scene.state.nodes[scene.controller]?.controller[`${machine}_states`] ?? {});
     const counts = Object.fromEntries(states.map((state) => [state, 0]));
     for (const state of held) counts[state]++;
-    const at = scene.seen.moves[machine] ?? -1, now = at === scene.index, reign = scene.timeline.reigns[lastNotAbove(scene.timeline.reigns.map(({ from }) => from), scene.index)];
-    const f = scene.state.nodes[scene.crowned] && at > reign?.from ? scene.timeline.records[at].fields : null; // what a controller held dies with it
+    const at = scene.timeline.byId.get(scene.state.moves[machine]) ?? -1, now = at === scene.index, reign = scene.timeline.reigns[lastNotAbove(scene.timeline.reigns.map(({ from }) => from), scene.index)];
+    const f = scene.state.nodes[scene.controller] && at > reign?.from ? scene.timeline.records[at].fields : null; // a controller's memory ends with its term
     for (const [state, { box, count }] of boxes) {
       setText(count, String(counts[state]));
       setClass(box, `${counts[state] ? "full" : ""}${f?.target === state ? (now ? " to now" : " to") : ""}`);
     }
     for (const [key, edge] of edges) setClass(edge, f && key === `${f.source}>${f.target}` ? `lit${now ? " now" : ""}` : "");
-    setText(move, f ? `last move: ${f.subject}, ${shortState(f.source)} → ${shortState(f.target)}` : scene.state.nodes[scene.crowned] ? "nothing has moved yet" : "no controller is alive");
+    setText(move, f ? `last move: ${f.subject}, ${shortState(f.source)} → ${shortState(f.target)}` : scene.state.nodes[scene.controller] ? "nothing has moved yet" : "no controller is alive");
     picture.setAttribute("aria-label", `${machine} machine: ${states.map((state) => `${counts[state]} ${shortState(state)}`).join(", ")}`);
   }
   return { node, draw };

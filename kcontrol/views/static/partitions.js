@@ -1,4 +1,4 @@
-// The partitions as ZooKeeper has them: replicas in the order of the assignment, who leads, who is in sync, and under which epochs.
+// The partitions as ZooKeeper stores them: replicas in the order of the assignment, the leader, the ISR, and the epochs.
 
 import { el, keyed, panel, setClass, setText, setTitle } from "./dom.js";
 import { parsed } from "./timeline.js";
@@ -6,13 +6,13 @@ import { parsed } from "./timeline.js";
 const HEADINGS = [
   ["partition", ""],
   ["replicas", "in the order of the assignment: the first one is preferred"],
-  ["ISR", "who is in sync, in the order in which it is stored"],
-  ["leader epoch", "how often leader or ISR have been decided anew"],
-  ["ctrl. epoch", "the controller epoch under which it was written"],
+  ["ISR", "the replicas in sync, in the order of the state znode"],
+  ["leader epoch", "the number of decisions about leader and ISR"],
+  ["ctrl. epoch", "the controller epoch of the last write"],
   ["zk", "the version of the state znode"],
 ];
 
-// Every assigned partition; a topic znode or a state znode that cannot be read counts as missing.
+// Every assigned partition; a topic znode or a state znode that cannot be decoded counts as missing.
 export function partitionsOf(state) {
   const found = [];
   for (const path in state.znodes) {
@@ -23,8 +23,8 @@ export function partitionsOf(state) {
       const statePath = `${path}/partitions/${number}/state`, stored = state.znodes[statePath];
       const value = stored ? parsed(stored[0]) : null;
       const readable = value && Array.isArray(value.isr) ? value : null;
-      const doomed = `/admin/delete_topics/${topic}` in state.znodes;
-      found.push({ doomed, topic, number: +number, name: `${topic}-${number}`, replicas, path: statePath, value: readable, version: stored?.[1] });
+      const deleting = `/admin/delete_topics/${topic}` in state.znodes;
+      found.push({ deleting, topic, number: +number, name: `${topic}-${number}`, replicas, path: statePath, value: readable, version: stored?.[1] });
     }
   }
   return found.sort((a, b) => (a.topic < b.topic ? -1 : a.topic > b.topic ? 1 : a.number - b.number));
@@ -45,8 +45,8 @@ function makeRow() {
 function drawRow(row, partition, scene) {
   const { value } = partition, cells = row.children;
   setClass(row, scene.lit(partition.path));
-  setText(cells[0], `${partition.doomed ? "✖ " : ""}${partition.name}`);
-  setTitle(cells[0], `${partition.name}${partition.doomed ? ": its deletion has been asked for" : ""}`);
+  setText(cells[0], `${partition.deleting ? "✖ " : ""}${partition.name}`);
+  setTitle(cells[0], `${partition.name}${partition.deleting ? ": its deletion is requested" : ""}`);
   keyed(cells[1], partition.replicas, String, (broker) => el("span", "", String(broker)), (square, broker) => {
     const [className, words] = standingOf(broker, value), dead = !scene.state.nodes[broker];
     setClass(square, `kc-rep ${className}${dead ? " dead" : ""}`);
@@ -54,7 +54,7 @@ function drawRow(row, partition, scene) {
   });
   const leaderless = value && value.leader === -1;
   setText(cells[2], value ? `${leaderless ? "⚠ " : ""}${value.isr.join(" ")}` : "new");
-  setTitle(cells[2], leaderless ? "nobody leads" : "");
+  setTitle(cells[2], leaderless ? "no leader" : "");
   setClass(cells[2], `kc-mono${leaderless ? " kc-alarm" : ""}`);
   setText(cells[3], value ? String(value.leader_epoch) : "–");
   setText(cells[4], value ? String(value.controller_epoch) : "–");
@@ -81,7 +81,7 @@ export function partitionsPanel() {
     none.hidden = scene.partitions.length > 0;
     table.hidden = !none.hidden;
     const most = Math.max(3, ...scene.partitions.map((partition) => partition.replicas.length));
-    table.style.setProperty("--replicas", Math.min(most, 5)); // wider than that they are broken into lines
+    table.style.setProperty("--replicas", Math.min(most, 5)); // more replicas are drawn in several lines
     keyed(body, scene.partitions, (p) => p.path, makeRow, (row, partition) => drawRow(row, partition, scene));
     changed = litAt !== scene.seen.litAt;
     litAt = scene.seen.litAt;
@@ -93,7 +93,7 @@ export function partitionsPanel() {
   return { node, draw, settle };
 }
 
-// Scrolls `box`, and nothing around it, until `item` is in sight.
+// Scrolls `box`, and no element around it, until `item` is visible.
 export function reveal(box, item) {
   const outer = box.getBoundingClientRect(), inner = item.getBoundingClientRect();
   const above = inner.top - outer.top - 24, below = inner.bottom - outer.bottom + 4;

@@ -1,4 +1,4 @@
-// A question with one button for each option. Traits and messages are described in kcontrol/views/question.py.
+// A question with one button for each option. Traits and messages are described in kcontrol/views/question_widget.py.
 
 const RUN_KEYS = (event) => event.key === "Enter" && (event.shiftKey || event.ctrlKey || event.altKey || event.metaKey);
 
@@ -9,7 +9,7 @@ function element(tag, className, text = "") {
   return node;
 }
 
-// After an answer the next cell has the focus, so that Shift+Enter runs it.
+// Moves the focus to the next cell after an answer, so that Shift+Enter runs that cell.
 function goOn(root) {
   const own = root.closest(".jp-Cell");
   let next = own?.nextElementSibling;
@@ -17,7 +17,7 @@ function goOn(root) {
   (next ?? own)?.focus({ preventScroll: true });
 }
 
-// On an option the letters of JupyterLab's command mode (`d d`, `x`) do nothing. The keys that run a cell work there too.
+// With the focus on an option, JupyterLab's letters such as `d d` and `x` have no effect; the keys that run a cell work.
 // JupyterLab's bindings match the focused element itself, so the attribute has to be on each option.
 function passRunKeys(buttons) {
   const pass = (event) => {

@@ -1,13 +1,14 @@
-// What every replica holds: its records by offset, the high watermark as a line, the end of the log, leader epochs, and what was
-// cut off last. Where brokers keep no logs there is nothing to draw.
+// The log of every replica: its records by offset, the high watermark as a line, the end of the log, leader epochs, and the
+// records of the last truncation. A run without logs has no such panel.
 
 import { el, keyed, panel, plural, setClass, setText, setTitle } from "./dom.js";
+import { keyOf } from "./timeline.js";
 
-const MOST = 24; // records in sight, the latest ones
+const MOST = 24; // the latest records are visible, at most this many
 
 const byNumber = new Intl.Collator("en", { numeric: true }).compare;
 
-// For each partition that has logs: its name, the offsets in sight, and a replica for each log, in the order of the assignment.
+// For each partition with logs: its name, the visible offsets, and a replica for each log, in the order of the assignment.
 export function strips(scene) {
   const found = new Map(), { logs } = scene.state, order = new Map(scene.partitions.map((p) => [p.name, p]));
   for (const broker of Object.keys(logs)) {
@@ -18,12 +19,14 @@ export function strips(scene) {
     const place = ({ broker }) => (assigned.includes(+broker) ? assigned.indexOf(+broker) : assigned.length);
     replicas.sort((a, b) => place(a) - place(b) || byNumber(a.broker, b.broker));
     const end = Math.max(...replicas.map(({ log, cut }) => Math.max(log.records.length, cut ? cut.offset + cut.removed.length : 0)));
-    return { name, replicas, first: Math.max(0, end - MOST), end, lost: scene.seen.lost[name] ?? [] };
+    return { name, replicas, first: Math.max(0, end - MOST), end, lost: scene.state.lost[name] ?? [] };
   });
 }
 
 function replica(broker, name, scene) {
-  return { broker, log: scene.state.logs[broker][name], cut: scene.seen.cuts[`${broker} ${name}`], dead: !scene.state.nodes[broker], at: scene.index };
+  const [id, offset, removed] = scene.state.cuts[broker]?.[name] ?? [];
+  const cut = id && { isNow: id === keyOf(scene.record.id), offset, removed };
+  return { broker, log: scene.state.logs[broker][name], cut, dead: !scene.state.nodes[broker] };
 }
 
 function roleOf({ broker, log, dead }) {
@@ -32,8 +35,8 @@ function roleOf({ broker, log, dead }) {
   return log.leader === -1 ? "serves nothing" : `follows ${log.leader}`;
 }
 
-// The squares of one replica: what it has, and behind that what has just been cut off.
-export function squares({ log, cut, at }, first) {
+// The squares of one replica: its records, and behind them the records that were just truncated.
+export function squares({ log, cut }, first) {
   const own = log.records.slice(first).map((record) => {
     const starts = log.epochs.some((epoch) => epoch.start_offset === record.offset);
     const state = record.offset < log.high_watermark ? "safe" : "open";
@@ -41,7 +44,7 @@ export function squares({ log, cut, at }, first) {
     return { key: `r${record.offset}`, record, className: `kc-square ${state}${starts ? " starts" : ""}${record.offset === log.high_watermark ? " line" : ""}`, words };
   });
   const gone = (cut?.removed ?? []).filter((record) => record.offset >= Math.max(first, log.records.length)).map((record) => (
-    { key: `c${record.offset}`, record, className: `kc-square cut${cut.index === at ? " now" : ""}${record.offset === log.high_watermark ? " line" : ""}`, words: "cut off" }));
+    { key: `c${record.offset}`, record, className: `kc-square cut${cut.isNow ? " now" : ""}${record.offset === log.high_watermark ? " line" : ""}`, words: "cut off" }));
   return [...own, ...gone];
 }
 

@@ -1,9 +1,8 @@
-// Who told whom: a lane for ZooKeeper and one for each broker, time from left to right, one column a record.
-// Everything is drawn once at its own column; stepping only slides the strip and switches classes.
+// The space-time diagram: a lane for ZooKeeper and for each broker, time from left to right, one column per record.
+// Every record is drawn once, in its column; a step only moves the strip and switches classes.
 
 import { keyed, el, panel, setClass, svg, titled } from "./dom.js";
-import { brokerOf } from "./fold.js";
-import { lastNotAbove } from "./timeline.js";
+import { brokerOf, lastNotAbove } from "./timeline.js";
 
 const STEP = 16, LEFT = 96, LANE = 27, TOP = 17;
 
@@ -19,20 +18,21 @@ const SHAPES = {
 
 const LOOKS = { // kind: shape, colour
   start: ["up", "green"], thaw: ["up", "green"], stop: ["cross", "red"], freeze: ["pause", "red"], session_lost: ["cross", "red"],
-  act: ["diamond", "pink"], lose: ["diamond", "pink"], duplicate: ["diamond", "pink"], fire: ["diamond", "amber"],
+  act: ["diamond", "pink"], lose: ["diamond", "pink"], duplicate: ["diamond", "pink"], timer_fired: ["diamond", "amber"],
   close: ["cross", "red"], write: ["dot", "blue"], change: ["square", "amber"], send: ["dot", "sky"], receive: ["dot", "sky"],
-  ask: ["dot", "sky"], notify: ["ring", "ink"], enqueue: ["ring", "ink"], begin: ["ring", "ink"], drop: ["cross", "pink"],
+  to_controller: ["dot", "sky"], notify: ["ring", "ink"], enqueue: ["ring", "ink"], begin: ["ring", "ink"], drop: ["cross", "pink"],
   log_append: ["ring", "sky"], log_truncate: ["cross", "red"], record_lost: ["cross", "red"], tail_lost: ["cross", "red"],
   log_delete: ["cross", "pink"],
-  refuse: ["cross", "pink"], lost: ["cross", "pink"], thrown: ["cross", "pink"], fail: ["cross", "red"], preempt: ["cross", "pink"],
+  failed_change: ["cross", "pink"], conflict: ["cross", "pink"], exception: ["cross", "pink"], handler_error: ["cross", "red"],
+  preempt: ["cross", "pink"],
 };
 
 const ON_ZOOKEEPER = new Set(["run", "act", "close", "notify", "write"]);
 
 const ZOOKEEPER = -1; // the lane above those of the brokers
 
-// The lane of a record: that of its broker, or, for what no broker records, of the broker that it is about.
-// A consumer has no lane: it is drawn at the coordinator that it asks, or that has answered it.
+// The lane of a record: that of its broker; for a record of no broker, that of the broker in its fields.
+// A consumer has no lane: its record is drawn at the coordinator that it sends to or gets a response from.
 function laneOf(record) {
   const f = record.fields, maker = brokerOf(record);
   if (maker !== null) return maker;
@@ -53,7 +53,7 @@ const LEGEND = [
   ["dot", "blue", "write"], ["square", "amber", "decision"], ["dot", "sky", "request"], ["ring", "ink", "notification"],
   ["up", "green", "start"], ["cross", "red", "death or loss"], ["diamond", "pink", "act"],
 ];
-const RARE = [ // in the legend of a run that has such a record
+const RARE = [ // part of the legend only in a run with such a record
   ["cross", "pink", "refused, dropped or deleted"], ["ring", "sky", "records appended"], ["pause", "red", "freeze"], ["diamond", "amber", "timer"],
 ];
 
@@ -71,8 +71,8 @@ function legend(looks) {
 export function spaceTimePanel(goTo) {
   const names = svg("g"), lanes = svg("g"), links = svg("g"), dots = svg("g"), cursor = svg("rect", { class: "kc-cursor", width: STEP, rx: 3, y: 1 });
   const strip = svg("g", { class: "kc-strip" }, cursor, lanes, links, dots), frame = svg("svg", { x: LEFT }, strip);
-  const picture = svg("svg", { class: "kc-spacetime", role: "img", "aria-label": "space-time diagram: who told whom" }, names, frame);
-  const node = panel("kc-time", "Who told whom", picture, legend(new Set()));
+  const picture = svg("svg", { class: "kc-spacetime", role: "img", "aria-label": "space-time diagram of notifications and requests" }, names, frame);
+  const node = panel("kc-time", "Notifications and requests", picture, legend(new Set()));
   let first = 0, width = 1000, columns = null, laneKey = "", scene = null, cut = "";
 
   const y = (lane) => TOP + LANE * (scene.brokers.indexOf(lane) + 1);
@@ -87,7 +87,7 @@ export function spaceTimePanel(goTo) {
     if (scene) draw(scene);
   }).observe(picture);
 
-  // Starts anew when lanes or columns are others than before, sizes the picture, and keeps the present record in sight.
+  // Draws everything again if lanes or columns have changed, sizes the picture, and keeps the present record visible.
   function lay() {
     const key = scene.brokers.join();
     if (key !== laneKey || columns !== scene.columns) {
@@ -168,16 +168,16 @@ export function spaceTimePanel(goTo) {
 
   function makeLink({ source, target }) {
     const [a, b] = [scene.timeline.records[source], scene.timeline.records[target]];
-    const told = a.kind === "notify" ? "kc-notice" : "kc-request";
+    const look = a.kind === "notify" ? "kc-notice" : "kc-request";
     const link = svg("path", { d: arrow(x(source), y(laneOf(a)), x(target), y(laneOf(b)) + (laneOf(b) === laneOf(a) ? 0 : y(laneOf(b)) > y(laneOf(a)) ? -4 : 4)) });
-    link.told = told;
+    link.look = look;
     return link;
   }
 
   function drawLinks(indices) {
     keyed(links, linksOf(indices), (link) => link.key, makeLink, (path, { source, target }) => {
       const flying = source <= scene.index && target > scene.index ? " flying" : "";
-      setClass(path, `kc-arrow ${path.told}${later(source)}${flying}`);
+      setClass(path, `kc-arrow ${path.look}${later(source)}${flying}`);
     });
   }
 

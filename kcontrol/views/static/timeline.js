@@ -1,80 +1,15 @@
-// The journal as it grows: what happened when, what it was because of, and the state after any record.
+// The growing journal: its records, their causes, and the state after any record.
 
-import { copyState, emptyState, entriesOf, foldInto, map, partitionOf, statePath } from "./fold.js";
+import { applyTo, copy, emptyState, entriesOf, readForm } from "./patches.js";
 
-const EVERY = 64; // records between two checkpoints at least; where the state has more entries than that, as many as it has
+const EVERY = 64; // the fewest records between two checkpoints; a state with more entries than this has as many records
 
 export const keyOf = (id) => id.join(".");
 
-// What a picture shows beside the state: sessions, frozen processes, when each znode was written, which requests their receivers
-// have taken, what logs have lost, what was last.
-function emptySeen() {
-  return { sessions: map(), frozen: map(), stats: map(), lit: [], litAt: -1, shapeAt: -1, moves: map(), taken: map(), cuts: map(), lost: map() };
-}
+// The broker that made a record, or null: records of clients, ZooKeeper and the world have a negative node.
+export const brokerOf = (record) => (record.id[0] < 0 ? null : record.id[0]);
 
-function copySeen(seen) {
-  return { ...seen, sessions: map(seen.sessions), frozen: map(seen.frozen), stats: map(seen.stats), moves: map(seen.moves), taken: map(seen.taken), cuts: map(seen.cuts), lost: map(seen.lost) };
-}
-
-function noteWrite(seen, index, zxid, ops) {
-  seen.lit = ops.map((op) => op[1]);
-  seen.litAt = index;
-  if (ops.some(([kind]) => kind !== "set")) seen.shapeAt = index; // since then there are the same znodes
-  for (const [kind, path] of ops) {
-    if (kind === "delete") delete seen.stats[path];
-    else seen.stats[path] = { czxid: kind === "create" ? zxid : seen.stats[path]?.czxid ?? zxid, mzxid: zxid, index };
-  }
-}
-
-function noteSession(seen, record) {
-  const f = record.fields;
-  if (record.kind === "open") {
-    seen.sessions[f.session] = { broker: record.id[0], held: true };
-  } else if (record.kind === "close") {
-    delete seen.sessions[f.session];
-  } else {
-    for (const [id, session] of Object.entries(seen.sessions)) {
-      if (session.broker === f.broker) seen.sessions[id] = { ...session, held: false };
-    }
-  }
-}
-
-// Which request of a channel its receiver has taken: it is in flight, at the head of the channel, until it is answered or given up.
-function noteTaken(seen, record) {
-  const f = record.fields;
-  if (record.kind === "receive") seen.taken[`${f.sender}>${record.id[0]}`] = true;
-  else if (record.kind === "answered") delete seen.taken[f.channel];
-  else if (record.kind === "close_channels") for (const receiver of f.to) delete seen.taken[`${record.id[0]}>${receiver}`];
-}
-
-function forget(seen, broker) {
-  for (const pair in seen.taken) if (pair.split(">").includes(String(broker))) delete seen.taken[pair];
-}
-
-function see(seen, record, index) {
-  const f = record.fields;
-  switch (record.kind) {
-    case "open": noteSession(seen, record); break;
-    case "stop": noteSession(seen, record); forget(seen, f.broker); delete seen.frozen[f.broker]; break;
-    case "freeze": seen.frozen[f.broker] = true; break;
-    case "thaw": delete seen.frozen[f.broker]; break;
-    case "close":
-      noteSession(seen, record);
-      if (f.deleted.length) noteWrite(seen, index, f.zxid, f.deleted.map((path) => ["delete", path]));
-      break;
-    case "write": if (f.error === null) noteWrite(seen, index, f.zxid, f.ops.filter((op) => op[0] !== "check")); break;
-    case "change":
-      if (f.write) noteWrite(seen, index, f.zxid, [[f.write, statePath(partitionOf(f))]]);
-      seen.moves[f.machine] = index;
-      break;
-    case "log_append": case "log_delete": delete seen.cuts[`${record.id[0]} ${f.partition}`]; break;
-    case "log_truncate": case "tail_lost": seen.cuts[`${f.broker ?? record.id[0]} ${f.partition}`] = { index, offset: f.offset, removed: f.removed }; break;
-    case "record_lost": seen.lost[f.partition] = [...(seen.lost[f.partition] ?? []), f]; break;
-    default: noteTaken(seen, record);
-  }
-}
-
-// The last position in a sorted array whose value is not above `value`; -1 where there is none.
+// The last position in a sorted array whose value is not above `value`; -1 if there is none.
 export function lastNotAbove(sorted, value) {
   let low = 0, high = sorted.length;
   while (low < high) {
@@ -87,20 +22,23 @@ export function lastNotAbove(sorted, value) {
 
 export class Timeline {
   constructor(records) {
-    this.records = records; // the model's own array, so that what is saved with a notebook is whole
+    this.records = records; // the model's own array, so that a saved notebook has all records
     this.byId = new Map();
     this.all = []; // every index
-    this.shown = []; // the indices of records that change or move something
-    this.acts = []; // the indices of what somebody did to the cluster
-    this.decisions = []; // the indices of records that decide something
-    this.links = new Map(); // index of what was told -> [indices of where it arrived]
-    this.from = new Map(); // the other way round
-    this.lives = []; // {broker, from, to, frozen}: stretches in which a process was there
-    this.reigns = []; // {broker, from, to}: stretches in which /controller named a broker
-    this.checkpoints = [{ index: -1, state: emptyState(), seen: emptySeen() }]; // as kcontrol/runtime/history.py has them
-    this.due = EVERY - 1; // the index after which the next one is made
+    this.shown = []; // the indices of records of importance 1 or 2
+    this.acts = []; // the indices of actions from outside
+    this.decisions = []; // the indices of records with a decision
+    this.links = new Map(); // index of a send or a notification -> [indices of its arrivals]
+    this.from = new Map(); // index of an arrival -> index of its send or notification
+    this.lives = []; // {broker, from, to, frozen}: the intervals in which a process runs
+    this.reigns = []; // {broker, from, to}: the intervals in which /controller names a broker
+    this.checkpoints = [{ index: -1, state: emptyState(), lit: [], litAt: -1, shapeAt: -1 }]; // as kcontrol/journal/state_history.py has them
+    this.due = EVERY - 1; // the index after which the next checkpoint is made
+    this.forms = []; // the forms of patches, in the order of their first use
+    this.texts = []; // the long texts of patches, in the order of their first use
+    this.patches = []; // by index, the form of a row that has a patch
     this.listeners = new Set();
-    this.place = Infinity; // the index that is shown, in all views alike; what is beyond the end is the end
+    this.place = Infinity; // the index that is shown in all views; a larger one means the last record
     this.current = null;
     records.forEach((record, index) => this.#index(record, index));
   }
@@ -109,7 +47,7 @@ export class Timeline {
     return this.records.length;
   }
 
-  // Takes in records that begin at index `from`; what is known already is passed over. Returns false where some are missing between.
+  // Adds records that begin at index `from`, without those that are known. Returns false if records are missing before them.
   append(records, from) {
     if (from > this.length) return false;
     const grows = from + records.length > this.length;
@@ -126,6 +64,9 @@ export class Timeline {
   #index(record, index) {
     this.byId.set(keyOf(record.id), index);
     this.all.push(index);
+    if (Array.isArray(record.patch)) this.forms.push(readForm(record.patch));
+    for (const text of record.texts ?? []) if (typeof text === "string") this.texts.push(text);
+    this.patches.push(Array.isArray(record.patch) ? this.forms.at(-1) : this.forms[record.patch]);
     if (record.weight > 0) this.shown.push(index);
     if (record.weight > 1) this.acts.push(index);
     if (record.decides) this.decisions.push(index);
@@ -138,7 +79,7 @@ export class Timeline {
   }
 
   #isArrival(record) {
-    return record.kind === "receive" || record.kind === "drop" || (record.kind === "enqueue" && record.fields.noticed);
+    return record.kind === "receive" || record.kind === "drop" || (record.kind === "enqueue" && record.fields.is_notification);
   }
 
   #noteLives(record, index) {
@@ -149,7 +90,7 @@ export class Timeline {
       this.lives.push({ broker: f.broker, from: index, to: null, frozen: record.kind === "freeze" });
     }
     const touched = record.kind === "close" ? f.deleted.map((path) => ["delete", path]) : record.kind === "write" && f.error === null ? f.ops : [];
-    for (const [kind, path, text] of touched) if (path === "/controller") this.#crown(kind === "delete" ? null : crowned(text), index);
+    for (const [kind, path, text] of touched) if (path === "/controller") this.#crown(kind === "delete" ? null : controllerIn(text), index);
   }
 
   #crown(broker, index) {
@@ -158,12 +99,12 @@ export class Timeline {
     if (broker !== null) this.reigns.push({ broker, from: index, to: null });
   }
 
-  // The state after record `index`, and what was seen on the way. It is the caller's until the next call.
+  // The state after record `index`, and the znodes of the last change. The state is valid until the next call.
   at(index) {
     const checkpoint = this.checkpoints[this.#checkpointBefore(index)];
     const goesOn = this.current && this.current.index <= index && this.current.index >= checkpoint.index;
-    const position = goesOn ? this.current : { index: checkpoint.index, state: copyState(checkpoint.state), seen: copySeen(checkpoint.seen) };
-    this.current = null; // a record that cannot be folded leaves nothing half done behind
+    const position = goesOn ? this.current : { ...checkpoint, state: copy(checkpoint.state) };
+    this.current = null; // a record with an error must not leave a half-changed state
     while (position.index < index) this.#advance(position);
     this.current = position;
     return position;
@@ -179,12 +120,15 @@ export class Timeline {
     return low;
   }
 
+  // `lit` has the paths of the last change of znodes, made by record `litAt`; since `shapeAt` no znode was created or deleted.
   #advance(position) {
-    const index = ++position.index, record = this.records[index];
-    foldInto(position.state, record, (id) => this.records[this.byId.get(keyOf(id))].fields.requests);
-    see(position.seen, record, index);
+    const index = ++position.index, record = this.records[index], form = this.patches[index];
+    if (record.broken) throw new Error(record.broken);
+    const znodes = form ? applyTo(position.state, record, form, this.texts) : [];
+    if (znodes.length) Object.assign(position, { lit: znodes.map(([path]) => path), litAt: index });
+    if (znodes.some(([, changed]) => changed)) position.shapeAt = index;
     if (index !== this.due) return;
-    this.checkpoints.push({ index, state: copyState(position.state), seen: copySeen(position.seen) });
+    this.checkpoints.push({ ...position, state: copy(position.state) });
     this.due = index + Math.max(EVERY, entriesOf(position.state));
   }
 
@@ -200,8 +144,8 @@ export class Timeline {
   }
 }
 
-// The broker that the text of /controller names, or null. Very old releases wrote a bare number.
-export function crowned(text) {
+// The broker in the text of /controller, or null. Very old releases wrote a number without JSON.
+export function controllerIn(text) {
   const value = parsed(text);
   const broker = typeof value === "number" ? value : value?.brokerid;
   return Number.isInteger(broker) ? broker : null;
@@ -209,7 +153,7 @@ export function crowned(text) {
 
 const memo = new Map();
 
-// What a znode's text holds, or null where it is no JSON. Few texts are parsed again and again.
+// The value of a znode's JSON, or null for other text. Values are cached, because few texts are parsed often.
 export function parsed(text) {
   if (!memo.has(text)) {
     if (memo.size > 5000) memo.clear();
@@ -217,7 +161,7 @@ export function parsed(text) {
     try {
       value = JSON.parse(text);
     } catch {
-      // anybody may write anything into a znode
+      // a client may write any text into a znode
     }
     memo.set(text, value);
   }

@@ -1,17 +1,18 @@
-// The viewer over a journal. Records come from Python once each; the state after any of them is folded here, so that going back and
-// forth needs no kernel. Traits and messages are described in kcontrol/views/viewer.py.
+// The viewer of a journal. Python sends each record once, with its changes of the state; the changes are applied here, so navigation
+// needs no kernel. Traits and messages are described in kcontrol/views/viewer.py.
 
 import { brokersPanel, channelsPanel } from "./brokers.js";
 import { besidePanel, differences, placeBeside } from "./beside.js";
 import { actionBar, branchBar, errorBar, sentenceBar, trackBar, walkBar } from "./controls.js";
 import { button, el } from "./dom.js";
-import { brokerOf } from "./fold.js";
+import { groupsPanel } from "./groups.js";
 import { decidedBy, journalPanel, whyPanel } from "./journal.js";
 import { machinePanel } from "./machine.js";
+import { MEANINGS } from "./meanings.js";
 import { partitionsOf, partitionsPanel } from "./partitions.js";
 import { replicasPanel, squares, strips } from "./replicas.js";
 import { spaceTimePanel } from "./spacetime.js";
-import { crowned, keyOf, lastNotAbove, Timeline } from "./timeline.js";
+import { brokerOf, controllerIn, keyOf, lastNotAbove, Timeline } from "./timeline.js";
 import { znodesPanel } from "./znodes.js";
 
 const timelines = new WeakMap(); // the model's array of records -> its timeline, shared by all views of the model
@@ -26,7 +27,7 @@ export function timelineOf(model) {
   return timelines.get(records);
 }
 
-// Runs once for each model: takes in what Python sends, and asks for what has been missed.
+// Runs once for each model: adds the records that Python sends, and requests missing records.
 function initialize({ model }) {
   const missing = () => {
     const timeline = timelineOf(model);
@@ -40,9 +41,9 @@ function initialize({ model }) {
   missing();
 }
 
-// Everything that the panels draw from, for one position.
+// The values for the panels at one position.
 export function sceneAt(model, timeline, index, shared) {
-  const { state, seen } = timeline.at(Math.min(index, timeline.length - 1)), record = timeline.records[index];
+  const seen = timeline.at(Math.min(index, timeline.length - 1)), { state } = seen, record = timeline.records[index];
   const named = state.znodes["/controller"];
   const brokers = new Set([...(model.get("brokers") ?? []), ...timeline.lives.map((life) => life.broker)]);
   const asked = model.get("asked")?.length ? timeline.byId.get(keyOf(model.get("asked"))) : undefined;
@@ -53,16 +54,17 @@ export function sceneAt(model, timeline, index, shared) {
   return {
     ...shared, timeline, index, state, seen, record, chain, why: new Set(chain),
     brokers: [...brokers].sort((a, b) => a - b),
-    crowned: named ? crowned(named[0]) : null,
+    controller: named ? controllerIn(named[0]) : null,
     acting: record && (brokerOf(record) ?? f.broker ?? f.to ?? null),
     partitions: partitionsOf(state),
     lit: (path) => (lit.has(path) ? (litNow ? "lit now" : "lit") : ""),
     details: model.get("details"),
     columns: model.get("details") ? timeline.all : timeline.shown,
     title: model.get("title"), release: model.get("release"), world: model.get("world"), clock: model.get("clock"),
-    rests, headline: rests ? timeline.decisions.at(-1) ?? index : index, // what the run has come to, once nothing goes on by itself
+    rests, headline: rests ? timeline.decisions.at(-1) ?? index : index, // at rest, the last decision
     branches: model.get("branches") ?? [], branch: model.get("branch") ?? "",
     other: model.get("other") ?? [], otherName: model.get("other_name") ?? "", parted: model.get("parted") ?? -1,
+    strips: model.get("strips") ?? [], otherStrips: model.get("other_strips") ?? [],
     actions, live: model.get("live"), held: model.get("held") ?? "", error: model.get("error") ?? "",
   };
 }
@@ -70,12 +72,12 @@ export function sceneAt(model, timeline, index, shared) {
 class View {
   constructor(model, host) {
     [this.model, this.host] = [model, host];
-    this.asked = model.get("done") ?? 0; // the number of the last wish that went to Python
+    this.asked = model.get("done") ?? 0; // the number of the last message to Python
     this.setting = false;
     this.changed = () => this.setting || this.draw();
     this.renewed = () => this.#build();
     this.#build();
-    model.on("change", this.changed); // once for all that one message changes
+    model.on("change", this.changed); // once for all changes of one message
     model.on("change:records", this.renewed);
   }
 
@@ -101,12 +103,12 @@ class View {
     const journal = journalPanel((i) => this.why(i, true), (on) => this.set({ details: on }));
     const [why, channels] = [whyPanel((i) => this.to(i), () => this.why(null), (at) => this.wish("without", { at })), channelsPanel((i) => this.to(i))];
     const beside = besidePanel((i) => this.to(i), () => this.compare(""), button);
-    const machines = ["partition", "replica"].map(machinePanel);
-    this.panels = [...bars, brokers, partitions, znodes, replicas, time, journal, why, ...machines, channels, beside];
+    const machines = ["partition", "replica"].map(machinePanel), groups = groupsPanel();
+    this.panels = [...bars, groups, brokers, partitions, znodes, replicas, time, journal, why, ...machines, channels, beside];
     const middle = el("div", "kc-middle", partitions.node, channels.node), words = el("div", "kc-words", journal.node, why.node);
     const low = el("div", "kc-low", znodes.node, el("div", "kc-machines", ...machines.map((machine) => machine.node)));
     const grid = el("div", "kc-grid", brokers.node, words, middle, replicas.node, time.node, low);
-    const inside = el("div", "kc-inside", ...bars.map((bar) => bar.node), beside.node, grid);
+    const inside = el("div", "kc-inside", ...bars.map((bar) => bar.node), beside.node, groups.node, grid);
     this.root = el("div", "kc", inside);
     this.root.tabIndex = 0;
     this.root.setAttribute("role", "group");
@@ -114,7 +116,7 @@ class View {
     this.root.addEventListener("keydown", (event) => this.#key(event));
     this.host.replaceChildren(this.root);
     this.draw();
-    // JupyterLab takes out what is far away and puts it back later, and then whatever was scrolled is at its beginning.
+    // JupyterLab removes outputs that are far away and inserts them later, which resets their scroll positions.
     new ResizeObserver(([entry]) => entry.contentRect.width && this.settle(true)).observe(this.root);
   }
 
@@ -122,7 +124,7 @@ class View {
     return Math.max(0, Math.min(this.timeline.place, this.timeline.length - 1));
   }
 
-  // Draws the present position. What cannot be drawn is said, and the rest stays usable.
+  // Draws the present position. An error is shown in the panel, and the controls stay usable.
   draw() {
     this.root.dataset.at = this.index;
     const waits = this.asked > (this.model.get("done") ?? 0) ? "waiting for the kernel …" : "";
@@ -141,13 +143,13 @@ class View {
     }
   }
 
-  // What has to measure comes after all that is written.
+  // Measurements come after all changes of the page.
   settle(again = false) {
     if (!this.shown) return;
     for (const part of this.panels) part.settle?.(again);
   }
 
-  // ---------------------------------------------------------------- what the Python methods of the same names do
+  // ---------------------------------------------------------------- the Python methods of these names
 
   set(values) {
     this.setting = true;
@@ -158,7 +160,7 @@ class View {
     this.telling ??= setTimeout(() => this.tell(), 100);
   }
 
-  // Tells Python where the reader is. Not by saving the traits: their echoes may come back after Python has moved on.
+  // Sends the position to Python as a message: saved traits would be echoed, perhaps after Python has changed the position.
   tell() {
     if (this.telling === undefined) return;
     clearTimeout(this.telling);
@@ -167,7 +169,7 @@ class View {
     this.#send({ do: "show", at, asked, details });
   }
 
-  // Without a kernel nobody hears it; the journal can still be read.
+  // Without a kernel the message has no effect; the journal can still be read.
   #send(message) {
     try {
       this.model.send(message);
@@ -180,7 +182,7 @@ class View {
     this.set({ at: Math.max(0, Math.min(index, this.timeline.length - 1)) });
   }
 
-  // As `to`, but only once a frame: a slider that is dragged says more than can be drawn.
+  // Like `to`, but once per frame, because a dragged slider sends more positions than can be drawn.
   soon(index) {
     this.wanted = index;
     this.frame ??= requestAnimationFrame(() => {
@@ -206,14 +208,14 @@ class View {
     this.set({ asked: index === null ? [] : this.timeline.records[index].id, ...(move ? { at: index } : {}) });
   }
 
-  // Puts another branch beside this one; to take it away needs no kernel.
+  // Shows another branch beside this run; closing it needs no kernel.
   compare(name) {
     if (name) return this.wish("compare", { name });
     this.set({ other: [], other_name: "", parted: -1 });
     this.#send({ do: "compare", name: "", n: 0 });
   }
 
-  // Asks Python to do something; the buttons rest until it has been done.
+  // Sends a command to Python; the buttons are disabled until it is done.
   wish(what, more = {}) {
     this.comparing = ["compare", "without"].includes(what) ? this.root.querySelector(".kc-beside") : null; // its result is above the button
     this.asked = Math.max(this.asked, this.model.get("done") ?? 0) + 1;
@@ -222,7 +224,7 @@ class View {
     this.draw();
   }
 
-  // Bare keys stay in here: JupyterLab would take `d d` for "delete the cell".
+  // Keys are not passed on, because JupyterLab would take `d d` for "delete the cell".
   #key(event) {
     if (event.target.matches?.("input[type=text], select")) {
       if (event.key !== "Escape" && event.key !== "Tab") event.stopPropagation();
@@ -249,6 +251,6 @@ function render({ model, el: host }) {
   return () => view.close();
 }
 
-export { decidedBy, differences, placeBeside, squares, strips };
+export { MEANINGS, decidedBy, differences, placeBeside, squares, strips };
 
 export default { initialize, render };

@@ -1,4 +1,4 @@
-// ZooKeeper as a tree: version, owner and text of each znode, the last change lit, and the stat line of the one that is chosen.
+// ZooKeeper as a tree: version, owner and text of each znode, the last change highlighted, and the Stat of the chosen znode.
 
 import { el, keyed, panel, setClass, setText, setTitle } from "./dom.js";
 import { reveal } from "./partitions.js";
@@ -8,7 +8,7 @@ const CLOSED = new Set(["/config", "/admin", "/consumers", "/cluster", "/feature
 const parentOf = (path) => path.slice(0, path.lastIndexOf("/"));
 const order = new Intl.Collator("en", { numeric: true }).compare;
 
-// The children of every path, what was deleted just now included, each with the name to show.
+// The children of every path, with znodes that were just deleted, each with the name to show.
 function forest(scene) {
   const paths = new Set(Object.keys(scene.state.znodes));
   for (const path of scene.gone) paths.add(path);
@@ -23,7 +23,7 @@ function forest(scene) {
   return children;
 }
 
-// A znode without text and with one child is shown together with that child: `0/state`.
+// A znode without text and with one child is shown in one line with the child: `0/state`.
 function entryOf(path, children, scene) {
   let shown = path;
   const below = () => [...(children.get(shown) ?? [])];
@@ -69,9 +69,9 @@ export function znodesPanel() {
 
   function drawStat() {
     const path = chosen || scene.seen.lit.at(-1) || "/controller";
-    const znode = scene.state.znodes[path], known = scene.seen.stats[path];
-    const owner = znode && (znode[2] === null ? "nobody" : `broker ${znode[2]}`);
-    const zxids = known ? ` · czxid ${known.czxid} · mzxid ${known.mzxid}` : "";
+    const znode = scene.state.znodes[path], { czxid, mzxid } = scene.state;
+    const owner = znode && (znode[2] === null ? "no session" : `broker ${znode[2]}`);
+    const zxids = path in mzxid ? ` · czxid ${czxid[path]} · mzxid ${mzxid[path]}` : "";
     const count = scene.children.get(path)?.size ?? 0;
     const line = znode ? `dataVersion ${znode[1]} · ephemeralOwner ${owner}${zxids} · dataLength ${new TextEncoder().encode(znode[0]).length} · numChildren ${count}` : "it does not exist";
     keyed(stat, [["path", path], ["text", znode?.[0] ?? ""], ["line", line]], ([k]) => k, ([k]) => el("div", `kc-${k === "line" ? "numbers" : k}`), (part, [, t]) => setText(part, t));

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kcontrol.effects import LogBatch
+from kcontrol.core.effects import LogBatch
+from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
 from kcontrol.group.context import GroupConfig
-from kcontrol.group.errors import ERRORS
+from kcontrol.group.coordinator_partition import partition_for
+from kcontrol.group.error_codes import ERRORS
 from kcontrol.group.model import Group, GroupProtocol, GroupState, Member, OffsetAndMetadata
-from kcontrol.group.placement import partition_for
-from kcontrol.group.records import encode, group_key, offset_key, offset_value
-from kcontrol.model import TopicPartition
+from kcontrol.group.offsets_topic_records import encode, group_key, offset_key, offset_value
 from tests.conformance.cases import Case
 from tests.conformance.group.stage import Stage
 from tests.conformance.values import CannotPlay, look_up

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kcontrol.config import LARGEST_INT
-from kcontrol.generations import group_rules
+from kcontrol.core.broker_configs import LARGEST_INT
+from kcontrol.core.group_rules import group_rules
+from kcontrol.core.java_hash import java_hash
+from kcontrol.core.model import TopicPartition
 from kcontrol.group.assignors import Subscription, partitions_of, read_sticky_user_data, sticky_user_data
 from kcontrol.group.context import GroupConfig, GroupContext
+from kcontrol.group.coordinator_partition import partition_for
 from kcontrol.group.group_machine import first_state, transitions
 from kcontrol.group.model import Group, GroupProtocol, GroupState, Member
-from kcontrol.group.placement import java_hash, partition_for
-from kcontrol.group.records import decode, encode
+from kcontrol.group.offsets_topic_records import decode, encode
+from kcontrol.group.purgatory import Operation, Purgatory
 from kcontrol.group.sticky import ASSIGNORS, path
-from kcontrol.model import TopicPartition
-from kcontrol.runtime.purgatory import Operation, Purgatory
-from kcontrol.runtime.timing_wheel import Timer
+from kcontrol.group.timing_wheel import Timer
 from tests.conformance.cases import Case
 from tests.conformance.group.coordinator import coordinator, squeezed
 from tests.conformance.values import CannotPlay, look_up
@@ -39,13 +40,13 @@ def state_machine(case: Case, release: str) -> Seen:
     rules = group_rules(release)
     context = GroupContext(rules, GroupConfig.of(release))
     by_name = {context.name_of(state): state for state in GroupState}
-    state = first_state(rules)
+    state, table = first_state(rules), transitions(context)
     found: dict[str, Any] = {"start": context.name_of(state)}
     for name in case["given"]["path"]:
-        if transitions(rules).find(state, by_name[name]) is None:
+        if table.find(state, by_name[name]) is None:
             raise CannotPlay(f"the path of the case is illegal: {state} to {name}")
         state = by_name[name]
-    tried = {name: transitions(rules).find(state, by_name[name]) for name in case["then"]["to"]}
+    tried = {name: table.find(state, by_name[name]) for name in case["then"]["to"]}
     found["to"] = {name: "allowed" if row else "illegal" for name, row in tried.items()}
     return case["then"], {key: found[key] for key in case["then"]}
 
@@ -66,9 +67,8 @@ def protocol_vote(case: Case, release: str) -> Seen:
                 chosen = group.select_protocol()
                 found[key] = then[key] if chosen in then[key] else chosen
             case "supports":
-                first = group_rules(release).first_protocols
                 asked = [row["protocols"] for row in then[key]]
-                found[key] = [{"protocols": names, "supported": group.supports("consumer", names, first)} for names in asked]
+                found[key] = [{"protocols": names, "supported": group.supports("consumer", names)} for names in asked]
     return then, found
 
 

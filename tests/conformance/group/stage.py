@@ -6,17 +6,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kcontrol.broker.context import BrokerContext
 from kcontrol.controller.context import ControllerContext
-from kcontrol.effects import Append, LogBatch
-from kcontrol.events import Event
-from kcontrol.generations import group_rules, rules
+from kcontrol.controller.handlers import design_of
+from kcontrol.core.controller_rules import rules
+from kcontrol.core.effects import Append, LogBatch
+from kcontrol.core.events import Event
+from kcontrol.core.group_rules import group_rules
+from kcontrol.core.model import TopicPartition
+from kcontrol.driver.driver import Driver, Thread
 from kcontrol.group import handlers
 from kcontrol.group.context import GroupConfig, GroupContext
-from kcontrol.group.records import decode, group_key
-from kcontrol.model import TopicPartition
-from kcontrol.replica.context import BrokerContext
-from kcontrol.runtime.driver import Driver, Thread
-from kcontrol.runtime.journal import Journal, RecordId
+from kcontrol.group.offsets_topic_records import decode, group_key
+from kcontrol.journal.journal import Journal, RecordId
 
 BROKER = 1
 
@@ -51,7 +53,7 @@ class Stage:
         threads = [Thread(name, self.context, handlers.handle) for name in (handlers.REQUESTS, handlers.SCHEDULER)]
         self.driver = Driver(
             BROKER, 1, None, self.journal, lambda: self.now, self,  # type: ignore[arg-type]
-            ControllerContext(BROKER, column), BrokerContext(BROKER, column), threads,
+            ControllerContext(BROKER, column, design_of(column)), BrokerContext(BROKER, column), threads,
             lambda event: handlers.THREADS[type(event)],
         )  # fmt: skip
         self.driver.group = self.context
@@ -80,7 +82,7 @@ class Stage:
             before = len(self.journal)
             getattr(self.driver, kind)(thread)
             for record in self.journal.since(before):
-                if record.kind == "fail" and record.fields["event"] != "PartitionElected":
+                if record.kind == "handler_error" and record.fields["event"] != "PartitionElected":
                     raise Broken(f"{record.fields['error']} from {record.fields['event']}: {record.fields['message']}")
 
     # ---- what the driver hands over
@@ -88,23 +90,23 @@ class Stage:
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         if correlation_id in self.answers:
             raise Broken(f"{correlation_id} is answered twice")
-        timers = sum(cause.kind == "fire" for cause in self.journal.why(record))
+        timers = sum(cause.kind == "timer_fired" for cause in self.journal.why(record))
         self.answers[correlation_id] = Answer(body, self.now, timers)
 
     def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
         log = self.logs.setdefault(effect.partition, [])
         base = log[-1].base_offset + max(len(log[-1].records), 1) if log else 0
-        if effect.then is None or self.mode != "fail":
-            log.append(LogBatch(base, effect.records, effect.producer))
+        if effect.completion_event is None or self.mode != "fail":
+            log.append(LogBatch(base, effect.records, effect.producer_id))
             self.written += effect.records
             self.tombstones += [key for key, value in effect.records if value is None]
-        if effect.then is None:
+        if effect.completion_event is None:
             return
         if self.mode == "hold":
-            self.held.append((effect.then, base, record))
+            self.held.append((effect.completion_event, base, record))
         else:
             error = self.error if self.mode == "fail" else "NONE"
-            driver.enqueue(replace(effect.then, error=error, base_offset=base), record)
+            driver.enqueue(replace(effect.completion_event, error=error, base_offset=base), record)
 
     def release_held(self, error: str) -> None:
         """Acknowledge all that waits, in its order."""

@@ -1,6 +1,6 @@
 """An exercise for the tests."""
 
-from kcontrol.model import LeaderAndIsr  # noqa: F401
+from kcontrol.core.model import LeaderAndIsr  # noqa: F401
 
 
 def first_leader(ctx, tp, question):

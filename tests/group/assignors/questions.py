@@ -2,17 +2,19 @@
 
 Usage, in this folder and with the jars of Kafka 2.8.2 in JARS:
 
-    python -m tests.group.assignors.questions | java -cp 'JARS/*' Assign.java > assigned_2_8_2.txt
+    python -m tests.group.assignors.questions | java -Dfile.encoding=UTF-8 -cp 'JARS/*' Assign.java > assigned_2_8_2.txt
 """
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from kcontrol.core.model import TopicPartition
 from kcontrol.group.assignors import sticky_user_data
-from kcontrol.model import TopicPartition
 
 COUNTS = {"range": 25, "roundrobin": 25, "sticky": 150, "cooperative-sticky": 100}
 
@@ -34,6 +36,13 @@ def question(random: Random, assignor: str) -> dict[str, Any]:
     return {"assignor": assignor, "partitions": partitions, "members": members}
 
 
+def beyond_ascii() -> Iterator[dict[str, Any]]:
+    """Yield one question per assignor whose two members have another order by UTF-16 code units than by code points."""
+    members = {name: {"topics": ["t0"], "owned": [], "generation": None} for name in ("\U0001f600", "\uff5e")}
+    for assignor in COUNTS:
+        yield {"assignor": assignor, "partitions": {"t0": 3}, "members": copy.deepcopy(members)}
+
+
 def user_data(assignor: str, member: dict[str, Any]) -> str:
     """Return the hexadecimal user data of a member: its last assignment and generation, or its generation alone."""
     if member["generation"] is None or "sticky" not in assignor:
@@ -50,12 +59,11 @@ def user_data(assignor: str, member: dict[str, Any]) -> str:
 
 def main() -> None:
     random = Random(1)
-    for assignor, count in COUNTS.items():
-        for _ in range(count):
-            asked = question(random, assignor)
-            for member in asked["members"].values():
-                member["user_data"] = user_data(assignor, member)
-            print(json.dumps(asked))
+    drawn = (question(random, assignor) for assignor, count in COUNTS.items() for _ in range(count))
+    for asked in (*drawn, *beyond_ascii()):
+        for member in asked["members"].values():
+            member["user_data"] = user_data(asked["assignor"], member)
+        print(json.dumps(asked))
 
 
 if __name__ == "__main__":

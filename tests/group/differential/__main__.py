@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kcontrol.errors import UserError
+from kcontrol.core.errors import UserError
 from tests.group.differential import cases
 from tests.group.differential.compare import Found, first_difference, kind_of
 from tests.group.differential.generate import Generator

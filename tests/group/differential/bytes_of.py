@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcontrol.group.records import encode
+from kcontrol.group.offsets_topic_records import encode
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kcontrol.errors import UserError
+from kcontrol.core.errors import UserError
 from tests.group.differential.compare import Found, first_difference
 from tests.group.differential.ours import play
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from kcontrol.group.placement import partition_for
+from kcontrol.group.coordinator_partition import partition_for
 from tests.group.differential.bytes_of import group_record, offset_record, subscription
 from tests.group.differential.clients import Client
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from kcontrol.group.placement import java_hash
+from kcontrol.core.java_hash import java_hash
 
 MASK = 0xFFFF_FFFF
 LETTERS, FIRST_LETTER = 31, ord("A")  # the base of Java's hash of a string, so that each hash has a spelling

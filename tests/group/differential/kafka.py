@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kcontrol.errors import UserError
+from kcontrol.core.errors import UserError
 from tests.group.differential.clients import PROTOCOLS
 from tests.kafka_jars import cache, fetched, jars, jdk_tool
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from kcontrol.effects import Append, LogBatch
+from kcontrol.core.effects import Append, LogBatch
+from kcontrol.core.model import TopicPartition
+from kcontrol.driver.driver import Driver
 from kcontrol.group import events as e
 from kcontrol.group import handlers
 from kcontrol.group.context import GroupConfig
-from kcontrol.group.errors import ERRORS
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
+from kcontrol.group.error_codes import ERRORS
 from kcontrol.group.model import Group, GroupProtocol
-from kcontrol.group.placement import OFFSETS_TOPIC
-from kcontrol.model import TopicPartition
-from kcontrol.runtime.driver import Driver
-from kcontrol.runtime.journal import RecordId
+from kcontrol.journal.journal import RecordId
 from tests.conformance.group.stage import Answer, Stage
 from tests.group.differential.seen import answer_of, state_of
 
@@ -71,7 +71,7 @@ class Recorder(Stage):
             before = len(self.journal)
             getattr(self.driver, kind)(thread)
             for record in self.journal.since(before):
-                if record.kind == "fail":
+                if record.kind == "handler_error":
                     said = record.fields
                     self.exceptions.append(f"{said['error']} from {said['event']}: {said['message']}")
 
@@ -88,16 +88,16 @@ class Recorder(Stage):
     def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
         """Write, and end the write as `mode` says; the record of an Empty group is held as any other, tombstones are not."""
         partition, base = effect.partition, self.base(effect.partition)
-        producer = -1 if effect.producer is None else effect.producer
+        producer = -1 if effect.producer_id is None else effect.producer_id
         self.records += [[partition.partition, k.hex(), None if v is None else v.hex(), producer] for k, v in effect.records]
         if self.mode != "fail":
-            self.logs[partition].append(LogBatch(base, effect.records, effect.producer))
-        if self.mode == "hold" and (effect.then is not None or any(value is not None for _, value in effect.records)):
-            self.held.append((effect.then, base, record))
-        elif effect.then is not None:
+            self.logs[partition].append(LogBatch(base, effect.records, effect.producer_id))
+        if self.mode == "hold" and (effect.completion_event is not None or any(value is not None for _, value in effect.records)):
+            self.held.append((effect.completion_event, base, record))
+        elif effect.completion_event is not None:
             has_failed = self.mode == "fail"
             error, at = (self.error, -1) if has_failed else ("NONE", base)
-            driver.enqueue(replace(effect.then, error=error, base_offset=at), record)
+            driver.enqueue(replace(effect.completion_event, error=error, base_offset=at), record)
 
     def release_some(self, error: str, only: int | None) -> None:
         """End the writes that are held, or the first `only` of them."""

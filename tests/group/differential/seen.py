@@ -7,8 +7,8 @@ from typing import Any
 
 from kcontrol.group import events as e
 from kcontrol.group.context import GroupContext
-from kcontrol.group.errors import ERRORS
-from kcontrol.group.model import Group, Member, OffsetAndMetadata, Offsets, Stored
+from kcontrol.group.error_codes import ERRORS
+from kcontrol.group.model import CommitRecordMetadataAndOffset, Group, Member, OffsetAndMetadata, Offsets
 
 Json = dict[str, Any]
 
@@ -122,7 +122,7 @@ def _offsets(held: Offsets) -> Json:
     }
 
 
-def _stored(stored: Stored) -> Json:
+def _stored(stored: CommitRecordMetadataAndOffset) -> Json:
     return {"base": None if stored.base_offset is None else str(stored.base_offset), "v": _value(stored.value)}
 
 

@@ -1,10 +1,10 @@
 """A check that an exercise brings along."""
 
-from kcontrol.lab.checks import Case, Kind, Marked
+from kcontrol.lab.exercises.checks import Case, CheckedAnswer, CheckKind
 
 
 def prepare(entry):
-    return lambda answer: Marked([Case(f"{answer} is odd.", answer % 2, 0)])
+    return lambda answer: CheckedAnswer([Case(f"{answer} is odd.", answer % 2, 0)])
 
 
-KIND = Kind(prepare, "a number", lambda answer: isinstance(answer, int))
+KIND = CheckKind(prepare, "a number", lambda answer: isinstance(answer, int))

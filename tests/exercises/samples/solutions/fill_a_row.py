@@ -1,6 +1,6 @@
 """An exercise for the tests."""
 
-from kcontrol.model import LeaderAndIsr
+from kcontrol.core.model import LeaderAndIsr
 
 
 def first_leader(ctx, tp, question):

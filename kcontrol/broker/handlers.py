@@ -1,0 +1,298 @@
+"""Handlers of a broker: responses to controllers, and requests of a leader for another ISR.
+
+HANDLERS has the handler of each event. After each handler the logs follow the leadership
+(`apply_leadership_to_logs`), so no handler but those of `replication.py` changes a log.
+
+A request has errors on two levels. A request with an older broker epoch or controller epoch is
+refused as a whole. In an accepted request each partition has an error of its own, and the other
+partitions are applied.
+
+The leader owns the ISR of its partitions. It has one change in flight for each partition:
+`pending_isr` is set until the response, or until a newer LeaderAndIsr. Up to 2.6 the leader writes
+the state znode (`_write_isr`); since 2.7 it sends AlterIsr, and the controller writes.
+
+The table does not say when a follower counts as caught up or as lagging: the world chooses that,
+and, in a world with logs, `replication.py`. Read next: `replication.py`, then `log.py`.
+
+Source: ReplicaManager.scala, KafkaApis.scala, Partition.scala and AlterIsrManager.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kcontrol.broker import replication
+from kcontrol.broker.context import BrokerContext, HostedPartition
+from kcontrol.broker.isr_change_notifications import propagate_isr_changes, record_isr_change
+from kcontrol.broker.log_dir_failure import log_dir_failure
+from kcontrol.broker.shutdown import controlled_shutdown_response, shut_down
+from kcontrol.broker.startup import startup
+from kcontrol.core import events
+from kcontrol.core.effects import (
+    ApplyRequest,
+    Handler,
+    Op,
+    Respond,
+    SendToController,
+    Transaction,
+    TransactionResult,
+    UpdateContext,
+)
+from kcontrol.core.model import (
+    EPOCH_DURING_DELETE,
+    LEADER_DURING_DELETE,
+    NO_EPOCH,
+    LeaderAndIsr,
+    TopicPartition,
+)
+from kcontrol.core.znodes import encode_state, state_path
+
+
+def _request_error(ctx: BrokerContext, event: Any) -> str:
+    """Return the error of a request as a whole, or NONE.
+
+    Source: KafkaApis.isBrokerEpochStale, ReplicaManager (2.8).
+    """
+    if 0 <= event.broker_epoch < ctx.broker_epoch:
+        return "STALE_BROKER_EPOCH"
+    return "STALE_CONTROLLER_EPOCH" if event.controller_epoch < ctx.controller_epoch else "NONE"
+
+
+def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
+    """Store the id and the epoch of the controller that has sent the request."""
+    if ctx.controller_id != event.controller_id:
+        yield UpdateContext("controller_id", event.controller_id, context="broker")
+    if ctx.controller_epoch != event.controller_epoch:
+        yield UpdateContext("controller_epoch", event.controller_epoch, context="broker")
+        yield from _clear_refused(ctx)
+
+
+def _clear_refused(ctx: BrokerContext) -> Handler:
+    """Clear the refused followers, since the controller may accept them now."""
+    if ctx.ineligible_replicas:
+        yield UpdateContext("ineligible_replicas", clear=True, context="broker")
+
+
+def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Handler:
+    """Become leader or follower of each partition with a new leader epoch.
+
+    A broker in a controlled shutdown does not fetch these partitions (0.8.1 on). Source:
+    ReplicaManager.makeFollowers (2.8; since 0.8.1).
+    """
+    error = _request_error(ctx, event)
+    errors: dict[TopicPartition, str] = {}
+    if error == "NONE":
+        yield from _update_controller(ctx, event)
+        found = {tp: _partition_error(ctx, tp, entry) for tp, entry in event.partitions.items()}
+        errors = {tp: error for tp, error in found.items() if error is not None}
+        if len(errors) < len(event.partitions):
+            taken = tuple(tp for tp in event.partitions if tp not in errors)
+            yield ApplyRequest("hosted", taken if errors else None)
+            if ctx.shutdown_attempts and not ctx.rules.fetches_during_shutdown:
+                yield UpdateContext("unfetched_partitions", taken, context="broker")
+            yield from _clear_refused(ctx)
+    named = {tp: error for tp, error in errors.items() if error}
+    yield Respond(event.correlation_id, {"error": error, "errors": named})
+
+
+def _partition_error(ctx: BrokerContext, tp: TopicPartition, entry: Any) -> str | None:
+    """Return the error of a partition that is not applied, "" for no error; None if applied."""
+    if tp in ctx.offline_partitions:
+        return "KAFKA_STORAGE_ERROR"
+    held = ctx.hosted.get(tp)
+    if held is not None and entry.leader_epoch <= held.leadership.leader_epoch:
+        return ctx.rules.old_leader_epoch
+    is_accepted = ctx.broker_id in entry.replicas or ctx.rules.accepts_unassigned_partitions
+    return None if is_accepted else "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> Handler:
+    """Replace the live brokers, and the metadata of the request's partitions."""
+    error = _request_error(ctx, event)
+    if error == "NONE":
+        yield from _update_controller(ctx, event)
+        if ctx.live_brokers != set(event.live_brokers):
+            yield UpdateContext("live_brokers", event.live_brokers, clear=True, context="broker")
+            yield from _clear_refused(ctx)
+        rows = event.partitions
+        gone = tuple(tp for tp, entry in rows.items() if entry.leader == LEADER_DURING_DELETE)
+        if gone:
+            yield UpdateContext("metadata", remove=gone, context="broker")
+        if len(gone) < len(rows):
+            left = tuple(tp for tp in rows if tp not in gone) if gone else None
+            yield ApplyRequest("metadata", left)
+    yield Respond(event.correlation_id, {"error": error, "errors": {}})
+
+
+def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handler:
+    """Stop replicas, and delete their logs where the request says so.
+
+    A replica that this broker does not host gets no error.
+    """
+    error = _request_error(ctx, event)
+    errors: dict[TopicPartition, str] = {}
+    if error == "NONE":
+        yield from _update_controller(ctx, event)
+        rows = event.partitions.items()
+        found = {tp: _stop_error(ctx, tp, entry.leader_epoch) for tp, entry in rows}
+        errors = {tp: error for tp, error in found.items() if error}
+        stopped = tuple(tp for tp in event.partitions if tp not in errors and tp in ctx.hosted)
+        if stopped:
+            yield UpdateContext("hosted", remove=stopped, context="broker")
+        for tp, entry in event.partitions.items():
+            if entry.delete and tp in ctx.logs and tp not in errors and ctx.rules.deletes_logs:
+                yield from replication.delete_log(ctx, tp)
+    yield Respond(event.correlation_id, {"error": error, "errors": errors})
+
+
+def _stop_error(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> str | None:
+    if tp in ctx.offline_partitions:
+        return "KAFKA_STORAGE_ERROR"
+    held = ctx.hosted.get(tp)
+    if held is None or not ctx.rules.stop_replica_by_partition:
+        return None
+    if (
+        leader_epoch in (EPOCH_DURING_DELETE, NO_EPOCH)
+        or leader_epoch > held.leadership.leader_epoch
+    ):
+        return None
+    return "FENCED_LEADER_EPOCH"
+
+
+# ---------------------------------------------------------------- the ISR, on the leader
+
+
+def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Handler:
+    """Request the ISR with this follower, unless a change of the ISR is in flight."""
+    tp, replica_id = event.partition, event.replica_id
+    held = ctx.hosted.get(tp) if ctx.is_leader(tp) else None
+    if (
+        held
+        and replica_id not in held.leadership.isr
+        and ctx.is_replica_isr_eligible(tp, replica_id)
+    ):
+        yield from _submit_isr_change(ctx, tp, held, (*held.leadership.isr, replica_id))
+
+
+def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
+    """Update the follower's log end offset, and request an ISR with this follower if in sync."""
+    yield from replication.update_follower_fetch_state(ctx, event)
+    tp, replica_id = event.partition, event.replica_id
+    if ctx.is_leader(tp) and replication.is_follower_in_sync(ctx, tp, replica_id, event.offset):
+        yield from replica_caught_up(ctx, events.ReplicaCaughtUp(tp, replica_id))
+
+
+def replica_lags(ctx: BrokerContext, event: events.ReplicaLags) -> Handler:
+    """Request the ISR without this follower. The leader never removes itself."""
+    tp, replica_id = event.partition, event.replica_id
+    held = ctx.hosted.get(tp) if ctx.is_leader(tp) else None
+    if held and replica_id in held.leadership.isr and replica_id != ctx.broker_id:
+        left = tuple(b for b in held.leadership.isr if b != replica_id)
+        yield from _submit_isr_change(ctx, tp, held, left)
+
+
+def _submit_isr_change(
+    ctx: BrokerContext, tp: TopicPartition, held: HostedPartition, isr: tuple[int, ...]
+) -> Handler:
+    if held.pending_isr:
+        return
+    yield UpdateContext("hosted", {tp: held._replace(pending_isr=isr)}, context="broker")
+    if ctx.rules.alter_isr:
+        yield SendToController("AlterIsr", {tp: held.leadership._replace(isr=isr)})
+    else:
+        yield from _write_isr(ctx, tp, held.leadership._replace(isr=isr))
+
+
+def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
+    """Write the ISR over the version last seen; after a conflict the old ISR stays.
+
+    Kafka tries again with every fetch, over the same version, and fails until a newer LeaderAndIsr.
+    Source: Partition.updateIsr (0.8.1).
+    """
+    write = Op("set", state_path(tp), encode_state(value), value.zk_version)
+    result: TransactionResult = yield Transaction((write,))
+    held = ctx.hosted.get(tp)
+    if result.is_ok and held is not None and held.leadership.leader_epoch == value.leader_epoch:
+        written = value._replace(zk_version=result.versions[0] or 0)
+        after = held._replace(leadership=written, pending_isr=())
+        yield UpdateContext("hosted", {tp: after}, context="broker")
+    if result.is_ok:
+        yield from record_isr_change(ctx, tp)
+
+
+def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:
+    """Apply the leadership in the response; after a refusal the old ISR stays.
+
+    After UNKNOWN_SERVER_ERROR the leader sends its request again. Up to 3.2.0 `submit` refuses the
+    new request, because the old request is removed only after its callback: up to 3.0 the change
+    stays pending, from 3.1.0 on the leader drops it, and the next fetch requests it anew. Since 3.3
+    a leader sends its request again after NOT_CONTROLLER, and drops it after INELIGIBLE_REPLICA.
+
+    Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8, 3.1),
+    Partition.handleAlterPartitionError (3.9).
+    """
+    ineligible = [tp for tp, response in event.partitions if response == "INELIGIBLE_REPLICA"]
+    if refused := {tp: _refused_replicas(ctx, tp) for tp in ineligible if tp in ctx.hosted}:
+        yield UpdateContext("ineligible_replicas", refused, context="broker")
+    found = {tp: _after_response(ctx, tp, response) for tp, response in event.partitions}
+    if settled := {tp: after for tp, after in found.items() if after}:
+        yield UpdateContext("hosted", settled, context="broker")
+    for tp, response in event.partitions:
+        held = ctx.hosted.get(tp)
+        is_retried = RETRIED_ERRORS.get(response) in ("always", ctx.rules.failed_alter_isr)
+        if is_retried and held and held.pending_isr:
+            yield SendToController("AlterIsr", {tp: held.leadership._replace(isr=held.pending_isr)})
+
+
+RETRIED_ERRORS = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is asked again"}
+"""The errors after which a leader sends AlterIsr again: always, or with this `failed_alter_isr`."""
+
+
+def _refused_replicas(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, ...]:
+    """Return the refused followers of a partition, with those of the ISR that is refused now."""
+    held = ctx.hosted[tp]
+    return tuple(
+        sorted({*ctx.ineligible_replicas.get(tp, ()), *held.pending_isr} - set(held.leadership.isr))
+    )
+
+
+def _after_response(
+    ctx: BrokerContext, tp: TopicPartition, response: Any
+) -> HostedPartition | None:
+    held = ctx.hosted.get(tp)
+    if held is None or not held.pending_isr:
+        return None
+    if isinstance(response, LeaderAndIsr) and response.leader_epoch == held.leadership.leader_epoch:
+        return held._replace(leadership=response, pending_isr=())
+    gives_up = response == "UNKNOWN_SERVER_ERROR" and ctx.rules.failed_alter_isr == "is given up"
+    return held._replace(pending_isr=()) if gives_up or response == "INELIGIBLE_REPLICA" else None
+
+
+# fmt: off
+HANDLERS: dict[type[events.Event], Callable[[BrokerContext, Any], Handler]] = {
+    # event                        handler
+    events.BrokerStartup:          startup,
+    events.LeaderAndIsrRequest:    leader_and_isr,
+    events.UpdateMetadataRequest:  update_metadata,
+    events.StopReplicaRequest:     stop_replica,
+    events.ReplicaCaughtUp:        replica_caught_up,
+    events.ReplicaLags:            replica_lags,
+    events.AlterIsrResponse:       alter_isr_response,
+    events.PropagateIsrChanges:    propagate_isr_changes,
+    events.Shutdown:               shut_down,
+    events.ControlledShutdownResponse: controlled_shutdown_response,
+    events.LogDirFailure:          log_dir_failure,
+    events.Produce:                replication.produce,
+    events.TopicConfigChange:      replication.topic_config_change,
+    events.FollowerFetch:          follower_fetch,
+    events.FetchResponse:          replication.fetch_response,
+}
+# fmt: on
+
+
+def handle(ctx: BrokerContext, event: events.Event) -> Handler:
+    """Run the handler of an event, and then bring the logs in line with the leadership."""
+    yield from HANDLERS[type(event)](ctx, event)
+    if ctx.keeps_logs:
+        yield from replication.apply_leadership_to_logs(ctx)

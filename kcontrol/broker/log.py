@@ -1,0 +1,284 @@
+"""The log of one replica as an immutable value: records, leader epochs, high watermark, changes.
+
+Records, leader epochs and the checkpointed high watermark are on disk and survive the process; the
+rest is in memory. CHANGES has the function of each change. DIVERGENCE_CHECKS has, by the rule
+`truncate_to`, how a leader finds that a follower's log diverges.
+
+Read next: `replication.py`, which decides on changes, and `driver/log_changes.py`, which performs
+them. Source: Log.scala, LeaderEpochFileCache.scala, Replica.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from kcontrol.core.controller_rules import Truncation
+from kcontrol.core.model import NO_EPOCH, NO_LEADER, EpochEnd, LogRecord
+
+UNKNOWN = -1
+
+
+class EpochStart(NamedTuple):
+    """A leader epoch, and the offset at which it begins."""
+
+    leader_epoch: int
+    start_offset: int
+
+
+Epochs = tuple[EpochStart, ...]
+
+
+class DelayedProduce(NamedTuple):
+    """A Produce request whose response waits until the high watermark has passed the offset."""
+
+    offset: int
+    correlation_id: str
+
+
+class ReplicaLog(NamedTuple):
+    """The log of one replica.
+
+    `leader` is the leader that the replica follows, or its own broker. `followers` are the log end
+    offsets that a leader knows, by follower. `truncating` says that a follower does not know yet
+    where its log diverges from the leader's (Kafka's fetch state). `min_insync_replicas` is the
+    topic's setting or else the broker's, None before the broker has read the topic's settings.
+    """
+
+    records: tuple[LogRecord, ...] = ()
+    epochs: tuple[EpochStart, ...] = ()
+    checkpoint: int = 0
+    high_watermark: int = 0
+    leader: int = NO_LEADER
+    leader_epoch: int = NO_EPOCH
+    followers: tuple[tuple[int, int], ...] = ()
+    waiting: tuple[DelayedProduce, ...] = ()
+    truncating: bool = False
+    min_insync_replicas: int | None = None
+
+    @property
+    def log_end_offset(self) -> int:
+        """Return the offset of the next record."""
+        return len(self.records)
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.epochs[-1].leader_epoch if self.epochs else NO_EPOCH
+
+    def follower_end_offset(self, follower: int) -> int:
+        """Return the log end offset of a follower, -1 before its first fetch."""
+        return dict(self.followers).get(follower, UNKNOWN)
+
+    def end_offset_for(self, leader_epoch: int) -> EpochEnd:
+        """Return the largest epoch of the log up to `leader_epoch`, and the end of that epoch.
+
+        If all epochs of the log are later, return `leader_epoch` and the start of the log's first
+        epoch. Source: LeaderEpochFileCache.endOffsetFor (2.0 on).
+        """
+        if leader_epoch == self.latest_epoch:
+            return EpochEnd(leader_epoch, self.log_end_offset)
+        later = [entry for entry in self.epochs if entry.leader_epoch > leader_epoch]
+        if not later:
+            return EpochEnd(NO_EPOCH, UNKNOWN)
+        earlier = self.epochs[: -len(later)]
+        known = earlier[-1].leader_epoch if earlier else leader_epoch
+        return EpochEnd(known, later[0].start_offset)
+
+    def after_restart(self) -> ReplicaLog:
+        """Return the log after a restart: the part on disk, and the checkpointed high watermark."""
+        high_watermark = min(self.checkpoint, self.log_end_offset)
+        return ReplicaLog(self.records, self.epochs, self.checkpoint, high_watermark)
+
+
+# ---------------------------------------------------------------- changes
+
+
+class AppendRecords(NamedTuple):
+    """Append records; `waiting` is the correlation id of a Produce request without a response."""
+
+    records: tuple[LogRecord, ...]
+    waiting: str = ""
+
+
+class Truncate(NamedTuple):
+    """Cut the log at `offset`, and drop leader epochs without a record. `rule` names the reason."""
+
+    offset: int
+    rule: Truncation | Literal[""]
+
+
+class UpdateHighWatermark(NamedTuple):
+    offset: int
+
+
+class BecomeLeaderOrFollower(NamedTuple):
+    """Make this replica the leader, or a follower of `leader`."""
+
+    leader: int
+    leader_epoch: int
+    leads: bool = False
+
+
+class UpdateFollowerState(NamedTuple):
+    """Store the log end offset of a follower, at its leader."""
+
+    broker_id: int
+    offset: int
+
+
+class UpdateConfig(NamedTuple):
+    """Store the topic's `min.insync.replicas`."""
+
+    min_insync_replicas: int
+
+
+class CheckpointHighWatermark(NamedTuple):
+    """Write the high watermark to disk."""
+
+
+class DeleteLog(NamedTuple):
+    """Delete the log from disk, with all records."""
+
+
+Change = (
+    AppendRecords
+    | Truncate
+    | UpdateHighWatermark
+    | BecomeLeaderOrFollower
+    | UpdateFollowerState
+    | UpdateConfig
+    | CheckpointHighWatermark
+    | DeleteLog
+)
+
+
+def apply(log: ReplicaLog, change: Change) -> ReplicaLog:
+    """Return the log after a change."""
+    return CHANGES[type(change)](log, change)
+
+
+def _append(log: ReplicaLog, change: AppendRecords) -> ReplicaLog:
+    epochs = log.epochs
+    for record in change.records:
+        epochs = _assign(epochs, record.leader_epoch, record.offset)
+    waiting = log.waiting
+    if change.waiting:
+        waiting += (DelayedProduce(change.records[-1].offset, change.waiting),)
+    records = log.records + change.records
+    return log._replace(records=records, epochs=epochs, waiting=waiting, truncating=False)
+
+
+def _assign(epochs: Epochs, leader_epoch: int, start_offset: int) -> Epochs:
+    """Return the epochs with a new latest epoch; earlier epochs without a record are dropped.
+
+    Source: LeaderEpochFileCache.assign (2.8).
+    """
+    if epochs and epochs[-1].leader_epoch == leader_epoch:
+        return epochs
+    earlier = (entry for entry in epochs if entry.leader_epoch < leader_epoch)
+    kept = (entry for entry in earlier if entry.start_offset < start_offset)
+    return (*kept, EpochStart(leader_epoch, start_offset))
+
+
+def _truncate(log: ReplicaLog, change: Truncate) -> ReplicaLog:
+    """Return the log up to the offset; with "common_epoch" the next fetch may truncate further.
+
+    Source: Log.truncateTo (2.8).
+    """
+    records = log.records[: change.offset]
+    epochs = tuple(entry for entry in log.epochs if entry.start_offset < len(records))
+    again = log.truncating and change.rule == "common_epoch"
+    truncated = log._replace(records=records, epochs=epochs, truncating=again)
+    return truncated._replace(high_watermark=min(log.high_watermark, len(records)))
+
+
+def _update_high_watermark(log: ReplicaLog, change: UpdateHighWatermark) -> ReplicaLog:
+    waiting = tuple(w for w in log.waiting if w.offset >= change.offset)
+    return log._replace(high_watermark=change.offset, waiting=waiting)
+
+
+def _become_leader_or_follower(log: ReplicaLog, change: BecomeLeaderOrFollower) -> ReplicaLog:
+    """Return the log of a new leader, which has no follower offsets yet, or of a follower.
+
+    Source: Partition.makeLeader (2.8).
+    """
+    now = log._replace(leader=change.leader, leader_epoch=change.leader_epoch)
+    if not change.leads:
+        return now._replace(followers=(), waiting=(), truncating=change.leader != NO_LEADER)
+    epochs = _assign(log.epochs, change.leader_epoch, log.log_end_offset)
+    followers = log.followers if log.leader == change.leader else ()
+    return now._replace(epochs=epochs, followers=followers, truncating=False)
+
+
+def _update_follower_state(log: ReplicaLog, change: UpdateFollowerState) -> ReplicaLog:
+    followers = {**dict(log.followers), change.broker_id: change.offset}
+    return log._replace(followers=tuple(sorted(followers.items())))
+
+
+CHANGES: dict[type, Callable[..., ReplicaLog]] = {
+    AppendRecords: _append,
+    Truncate: _truncate,
+    UpdateHighWatermark: _update_high_watermark,
+    BecomeLeaderOrFollower: _become_leader_or_follower,
+    UpdateFollowerState: _update_follower_state,
+    UpdateConfig: lambda log, change: log._replace(min_insync_replicas=change.min_insync_replicas),
+    CheckpointHighWatermark: lambda log, change: log._replace(checkpoint=log.high_watermark),
+    DeleteLog: lambda log, change: ReplicaLog(),
+}
+
+
+# ---------------------------------------------------------------- diverging logs
+
+
+def _by_end_offset(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
+    """Return the log's end if the follower fetches beyond it, without a look at epochs.
+
+    Source: OffsetOutOfRange, 0.8 on.
+    """
+    return EpochEnd(NO_EPOCH, log.log_end_offset) if offset > log.log_end_offset else None
+
+
+def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
+    """Return the end of the follower's latest epoch if the follower's log is longer.
+
+    A new follower asks once, before its first fetch. Source: OffsetForLeaderEpoch version 0
+    (KIP-101).
+    """
+    if leader_epoch == NO_EPOCH:
+        return _by_end_offset(log, offset, leader_epoch)
+    end = log.end_offset_for(leader_epoch).end_offset
+    return EpochEnd(NO_EPOCH, end) if end < offset else None
+
+
+def _by_common_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
+    """Return the leader's largest common epoch and its end, if the follower's log diverges.
+
+    A follower without that epoch truncates step by step (KIP-279). Source: OffsetForLeaderEpoch
+    (2.0 on), the diverging epoch of Fetch (2.7 on).
+    """
+    end = log.end_offset_for(leader_epoch)
+    diverges = end.leader_epoch < leader_epoch or end.end_offset < offset
+    return end if leader_epoch != NO_EPOCH and diverges else None
+
+
+DIVERGENCE_CHECKS: dict[Truncation, Callable[[ReplicaLog, int, int], EpochEnd | None]] = {
+    # truncate_to      end of the common log, for a follower with this log end and latest epoch
+    "high_watermark": _by_end_offset,
+    "leader_epoch":   _by_epoch,
+    "common_epoch":   _by_common_epoch,
+}  # fmt: skip
+
+
+def truncation_offset(log: ReplicaLog, diverging: EpochEnd) -> int:
+    """Return the offset at which a follower cuts its log, from the leader's `diverging`.
+
+    Source: AbstractFetcherThread.getOffsetTruncationState (2.8).
+    """
+    if diverging.end_offset == UNKNOWN:
+        return log.high_watermark
+    own = log.end_offset_for(diverging.leader_epoch)
+    if diverging.leader_epoch == NO_EPOCH or own.end_offset == UNKNOWN:
+        return min(diverging.end_offset, log.log_end_offset)
+    if own.leader_epoch != diverging.leader_epoch:
+        return min(own.end_offset, log.log_end_offset)
+    return min(own.end_offset, diverging.end_offset, log.log_end_offset)

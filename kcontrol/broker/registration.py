@@ -1,0 +1,115 @@
+"""The registration of a broker in ZooKeeper, and the creation of persistent znodes.
+
+Source: KafkaZkClient.registerBroker and CheckedEphemeral (2.8); ZkUtils.registerBrokerInZk (0.8.1),
+ZKCheckedEphemeral (0.9.0).
+"""
+
+from __future__ import annotations
+
+from kcontrol.core.controller_rules import Rules
+from kcontrol.core.effects import Exists, Handler, Op, Read, Sleep, Transaction, UpdateContext
+from kcontrol.core.effects import TransactionResult as Result
+from kcontrol.core.znodes import (
+    CLUSTER_ID,
+    BrokerEndpoint,
+    broker_path,
+    decode_broker,
+    encode_broker,
+    encode_cluster_id,
+    parent,
+)
+
+
+class WriteFailed(Exception):
+    """ZooKeeper has refused a write of a starting broker, which ends the broker."""
+
+
+def make_sure_path_exists(path: str, data: bytes = b"") -> Handler:
+    """Create a persistent znode and its parents if missing. Return whether it was created."""
+    result: Result = yield Transaction((Op("create", path, data),))
+    if result.code == "NoNode":
+        yield from make_sure_path_exists(parent(path))
+        result = yield Transaction((Op("create", path, data),))
+    if result.code not in ("OK", "NodeExists"):
+        raise WriteFailed(f"creating {path} failed with {result.code}")
+    return result.is_ok
+
+
+def get_or_generate_cluster_id(cluster_id: str) -> Handler:
+    """Create `/cluster/id` if missing. Source: KafkaServer.getOrGenerateClusterId (0.10.1, 2.8)."""
+    (znode,) = yield Read((CLUSTER_ID,))
+    if znode is None:
+        yield from make_sure_path_exists(CLUSTER_ID, encode_cluster_id(cluster_id))
+
+
+def make_sure_path_exists_after_read(path: str) -> Handler:
+    """Create a persistent znode if a read shows that it is missing.
+
+    Source: ZkUtils.makeSurePersistentPathExists (0.8.1 to 1.0).
+    """
+    (stat,) = yield Exists((path,))
+    if stat is None:
+        yield from make_sure_path_exists(path)
+
+
+def create_broker_znode(
+    rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0
+) -> Handler:
+    """Create and set `/brokers/ids/<id>` in one transaction; its data version is 1 (2.2 on).
+
+    The transaction's zxid is the broker epoch (2.2 on). If `session` already holds the znode, leave
+    it as it is. Raises WriteFailed if another session holds the znode, as after a restart within
+    the session timeout.
+    """
+    path = broker_path(broker_id)
+    data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)
+    if rules.registers_with_version:
+        ops = (Op("create", path, ephemeral=True), Op("set", path, data, expected_version=0))
+        result: Result = yield Transaction(ops)
+    else:
+        result = yield Transaction((Op("create", path, data, ephemeral=True),))
+    if result.code == "NodeExists" and session:
+        (stat,) = yield Exists((path,))
+        if stat and stat.ephemeral_owner == session:
+            yield from _update_broker_epoch(rules, stat.czxid)
+            return
+    if not result.is_ok:
+        text = f"registering {path} failed with {result.code}: an earlier session holds it"
+        raise WriteFailed(text)
+    yield from _update_broker_epoch(rules, result.zxid)
+
+
+def _update_broker_epoch(rules: Rules, zxid: int) -> Handler:
+    if rules.broker_epochs:
+        yield UpdateContext("broker_epoch", zxid, context="broker")
+
+
+def create_broker_znode_expecting_conflict(
+    rules: Rules,
+    broker_id: int,
+    endpoint: BrokerEndpoint,
+    timestamp_ms: int,
+    session_timeout_ms: int,
+) -> Handler:
+    """Create `/brokers/ids/<id>`; wait until an earlier session's znode of this broker is gone.
+
+    Waits one session timeout at a time. Raises WriteFailed if the znode describes a broker at
+    another address. Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1).
+    """
+    path = broker_path(broker_id)
+    data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)
+    while True:
+        result: Result = yield Transaction((Op("create", path, data, ephemeral=True),))
+        if result.is_ok:
+            return
+        if result.code == "NoNode":
+            yield from make_sure_path_exists(parent(path))
+            continue
+        (znode,) = yield Read((path,))
+        if znode is None:
+            continue
+        if znode.data == data:  # the connection was lost after the znode had been created
+            return
+        if decode_broker(znode.data) != endpoint:
+            raise WriteFailed(f"{path} is taken by a broker with another host or port")
+        yield Sleep(session_timeout_ms)

@@ -1,0 +1,272 @@
+"""Produce and Fetch requests of a broker, and the changes of its logs that follow from leadership.
+
+The logs follow in three ways. `apply_leadership_to_logs` runs after every handler: it compares the
+role of each log with the hosted partition, and changes roles, high watermarks and delayed
+responses. `fetch_response` changes a follower's log. `produce` appends to the leader's.
+
+The high watermark of a leader is the least log end offset of the ISR and of a pending ISR, as far
+as the leader knows them from fetches. Therefore a follower receives a new high watermark in the
+response to its next fetch, and a record is acknowledged (acks "all") one fetch after all members of
+the ISR have it.
+
+Source: ReplicaManager.scala, Partition.scala and ReplicaFetcherThread.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kcontrol.broker.context import BrokerContext, HostedPartition
+from kcontrol.broker.log import (
+    DIVERGENCE_CHECKS,
+    AppendRecords,
+    BecomeLeaderOrFollower,
+    DeleteLog,
+    ReplicaLog,
+    Truncate,
+    UpdateConfig,
+    UpdateFollowerState,
+    UpdateHighWatermark,
+    truncation_offset,
+)
+from kcontrol.core.effects import Handler, Read, Respond, SessionExpired, UpdateLog, Znode
+from kcontrol.core.events import FetchResponse, FollowerFetch, Produce, TopicConfigChange
+from kcontrol.core.model import NO_EPOCH, NO_LEADER, LogRecord, TopicPartition
+from kcontrol.core.znodes import MalformedZnode, decode_topic_config, topic_config_path
+
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+
+EFFECTIVE: Final = "at most the replicas"
+"""The value of the rule `min_insync_replicas` since 3.7. Source: Partition.effectiveMinIsr."""
+
+NOT_LEADER = {"error": "NOT_LEADER_OR_FOLLOWER", "errors": {}}
+NOT_ENOUGH = {"error": "NOT_ENOUGH_REPLICAS", "errors": {}}
+NOT_ENOUGH_AFTER_APPEND = {"error": "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "errors": {}}
+
+
+def _append_as_leader(
+    ctx: BrokerContext, tp: TopicPartition, offset: int, acks: str
+) -> dict[str, object]:
+    record = ctx.logs[tp].records[offset]
+    return {"error": "NONE", "errors": {}, "partition": tp, "acks": acks, **record._asdict()}
+
+
+# ---------------------------------------------------------------- requests
+
+
+def produce(ctx: BrokerContext, event: Produce) -> Handler:
+    """Append a record; respond now (acks "1") or when the high watermark passes it (acks "all").
+
+    With acks "all" refuse the record if the ISR is smaller than `min.insync.replicas` (since
+    0.8.2). Source: Partition.appendRecordsToLeader, DelayedProduce (0.8.2, 2.8).
+    """
+    tp = event.partition
+    if not ctx.is_leader(tp):
+        yield Respond(event.correlation_id, NOT_LEADER)
+        return
+    if event.acks == "all" and len(ctx.hosted[tp].leadership.isr) < effective_min_isr(ctx, tp):
+        yield Respond(event.correlation_id, NOT_ENOUGH)
+        return
+    log = ctx.logs[tp]
+    record = LogRecord(log.log_end_offset, log.leader_epoch, event.value)
+    waiting = event.correlation_id if event.acks == "all" else ""
+    yield UpdateLog(tp, AppendRecords((record,), waiting))
+    if event.acks != "all":
+        yield Respond(event.correlation_id, _append_as_leader(ctx, tp, record.offset, event.acks))
+
+
+def update_follower_fetch_state(ctx: BrokerContext, event: FollowerFetch) -> Handler:
+    """Store a follower's log end offset. Source: Partition.updateFollowerFetchState (2.8)."""
+    tp, replica_id, offset = event.partition, event.replica_id, event.offset
+    if ctx.is_leader(tp) and ctx.logs[tp].follower_end_offset(replica_id) != offset:
+        yield UpdateLog(tp, UpdateFollowerState(replica_id, offset))
+
+
+def is_follower_in_sync(
+    ctx: BrokerContext, tp: TopicPartition, replica_id: int, offset: int
+) -> bool:
+    """Return whether a follower with this log end offset may enter the ISR.
+
+    Source: Partition.isFollowerInSync (2.8).
+    """
+    if not ctx.is_replica_isr_eligible(tp, replica_id):
+        return False
+    log = ctx.logs[tp]
+    has_epoch = log.latest_epoch == log.leader_epoch
+    epoch_start = log.epochs[-1].start_offset if has_epoch else log.log_end_offset
+    least = epoch_start if ctx.rules.rejoins_at == "leader_epoch_start" else 0
+    return offset >= max(log.high_watermark, least)
+
+
+def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
+    """Append the records and take the leader's high watermark, or truncate a diverging log.
+
+    The high watermark is at most the log end offset. Source:
+    ReplicaFetcherThread.processPartitionData and AbstractFetcherThread.truncateToEpochEndOffsets
+    (2.8).
+    """
+    tp = event.partition
+    if ctx.is_leader(tp) or tp not in ctx.hosted:
+        return
+    log = ctx.logs[tp]
+    if event.diverging is not None:
+        offset = truncation_offset(log, event.diverging)
+        yield UpdateLog(tp, Truncate(offset, ctx.rules.truncate_to))
+        return
+    if event.records:
+        yield UpdateLog(tp, AppendRecords(event.records))
+    high_watermark = min(ctx.logs[tp].log_end_offset, event.high_watermark)
+    if high_watermark != log.high_watermark:
+        yield UpdateLog(tp, UpdateHighWatermark(high_watermark))
+
+
+def fetch_position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
+    """Return the log end offset and the latest epoch that a follower sends in its fetch.
+
+    By KIP-101 (0.11 to 1.1) the epoch is sent only until the follower has truncated its log.
+    """
+    log = ctx.logs[tp]
+    has_asked = ctx.rules.truncate_to == "leader_epoch" and not log.truncating
+    return log.log_end_offset, NO_EPOCH if has_asked else log.latest_epoch
+
+
+def read_for_fetch(
+    ctx: BrokerContext, tp: TopicPartition, offset: int, latest_epoch: int
+) -> FetchResponse:
+    """Return the leader's response to a fetch from `offset` with this latest epoch.
+
+    The leader reads its log before it stores the follower's offset, so a new high watermark is in
+    the response to the next fetch. Source: ReplicaManager.fetchMessages (2.8).
+    """
+    log = ctx.logs[tp]
+    diverging = DIVERGENCE_CHECKS[ctx.rules.truncate_to](log, offset, latest_epoch)
+    records = () if diverging else log.records[offset:]
+    return FetchResponse(tp, log.leader_epoch, log.high_watermark, diverging, records)
+
+
+def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
+    """Delete a log, and send NOT_LEADER_OR_FOLLOWER to the producers that wait for it.
+
+    Source: Partition.delete, LogManager.asyncDelete (2.8).
+    """
+    for delayed in ctx.logs[tp].waiting:
+        yield Respond(delayed.correlation_id, NOT_LEADER)
+    yield UpdateLog(tp, DeleteLog())
+
+
+# ---------------------------------------------------------------- leadership
+
+
+def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
+    """Bring the logs in line with the leadership: roles, high watermarks, new topics' settings."""
+    for tp, log in list(ctx.logs.items()):
+        if tp not in ctx.hosted and log.leader != NO_LEADER:
+            yield from _become_leader_or_follower(ctx, tp, log, NO_LEADER, NO_EPOCH)
+    for tp, held in ctx.hosted.items():
+        log = ctx.logs.get(tp, ReplicaLog())
+        leadership = (held.leadership.leader, held.leadership.leader_epoch)
+        if leadership != (log.leader, log.leader_epoch):
+            yield from _become_leader_or_follower(ctx, tp, log, *leadership)
+        if ctx.is_leader(tp):
+            yield from _maybe_increment_high_watermark(ctx, tp, held)
+    logs = {tp: ctx.logs[tp] for tp in ctx.hosted if tp in ctx.logs}
+    yield from _configure(ctx, [tp for tp, log in logs.items() if log.min_insync_replicas is None])
+
+
+def _become_leader_or_follower(
+    ctx: BrokerContext, tp: TopicPartition, log: ReplicaLog, leader: int, leader_epoch: int
+) -> Handler:
+    """Change the role of a log; before 0.11 a follower of a new leader cuts at its high watermark.
+
+    Source: ReplicaManager.makeFollowers (0.8.0 to 0.10.2).
+    """
+    leads = leader == ctx.broker_id
+    yield UpdateLog(tp, BecomeLeaderOrFollower(leader, leader_epoch, leads))
+    for delayed in () if leads else log.waiting:
+        yield Respond(delayed.correlation_id, NOT_LEADER)
+    follows_another = leader not in (NO_LEADER, log.leader) and not leads
+    if follows_another and ctx.rules.truncate_to == "high_watermark":
+        yield UpdateLog(tp, Truncate(log.high_watermark, "high_watermark"))
+
+
+def _maybe_increment_high_watermark(
+    ctx: BrokerContext, tp: TopicPartition, held: HostedPartition
+) -> Handler:
+    """Raise the high watermark to the least log end offset of the ISR and the pending ISR.
+
+    The high watermark never falls. Since 3.7 it stays while the ISR is smaller than
+    `min.insync.replicas` (KAFKA-15583). Source: Partition.maybeIncrementLeaderHW (2.8, 3.9) and
+    isrState.maximalIsr (2.8).
+    """
+    log = ctx.logs[tp]
+    least = effective_min_isr(ctx, tp)
+    if ctx.rules.min_insync_replicas == EFFECTIVE and len(held.leadership.isr) < least:
+        return
+    maximal_isr = {*held.leadership.isr, *held.pending_isr}
+    followers = maximal_isr - {ctx.broker_id}
+    reached = min([log.log_end_offset, *map(log.follower_end_offset, followers)])
+    if reached <= log.high_watermark:
+        return
+    completed = [delayed for delayed in log.waiting if delayed.offset < reached]
+    yield UpdateLog(tp, UpdateHighWatermark(reached))
+    for offset, correlation_id in completed:
+        acknowledged = _append_as_leader(ctx, tp, offset, "all")
+        is_enough = len(maximal_isr) >= least
+        yield Respond(correlation_id, acknowledged if is_enough else NOT_ENOUGH_AFTER_APPEND)
+
+
+# ---------------------------------------------------------------- the settings of topics
+
+
+def effective_min_isr(ctx: BrokerContext, tp: TopicPartition) -> int:
+    """Return how large the ISR must be for acks=all; since 3.7 at most the number of replicas.
+
+    Source: Partition.checkEnoughReplicasReachOffset (0.8.2, 2.8), Partition.effectiveMinIsr (3.7).
+    """
+    rule, known = ctx.rules.min_insync_replicas, ctx.logs[tp].min_insync_replicas
+    least = _default(ctx) if known is None else known
+    most = len(ctx.hosted[tp].replicas)
+    return {"no setting": 1, "as set": least, EFFECTIVE: min(least, most)}[rule]
+
+
+def _default(ctx: BrokerContext) -> int:
+    return ctx.config.min_insync_replicas or 1
+
+
+def topic_config_change(ctx: BrokerContext, event: TopicConfigChange) -> Handler:
+    """Read the settings of a topic again, if the broker has a log of it.
+
+    Source: TopicConfigHandler (0.9, 2.8).
+    """
+    yield from _configure(ctx, [tp for tp in ctx.logs if tp.topic == event.topic])
+
+
+def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Handler:
+    """Read the settings of these partitions' topics in one round trip.
+
+    If the session has expired, the next handler reads them. Source: Partition.createLogIfNotExists
+    and LogManager.fetchLogConfig (2.8), Partition.getOrCreateReplica (0.8.2).
+    """
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for tp in partitions:
+        by_topic.setdefault(tp.topic, []).append(tp)
+    if not by_topic or ctx.rules.min_insync_replicas == "no setting":
+        return
+    try:
+        znodes: tuple[Znode | None, ...] = yield Read(tuple(map(topic_config_path, by_topic)))
+    except SessionExpired:
+        return
+    for topic, znode in zip(by_topic, znodes, strict=True):
+        for tp in by_topic[topic]:
+            if tp in ctx.logs:
+                yield UpdateLog(tp, UpdateConfig(_min_insync_replicas(ctx, znode)))
+
+
+def _min_insync_replicas(ctx: BrokerContext, znode: Znode | None) -> int:
+    """Return the topic's setting, or the broker's if the topic has no legal one."""
+    try:
+        text = decode_topic_config(znode.data).get(MIN_INSYNC_REPLICAS, "") if znode else ""
+    except MalformedZnode:
+        text = ""
+    return int(text) if text.isdecimal() and int(text) > 0 else _default(ctx)

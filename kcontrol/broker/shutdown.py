@@ -1,0 +1,97 @@
+"""The controlled shutdown of a broker: requests to the controller until the broker leads nothing.
+
+The broker also stops after the last of `controlled.shutdown.max.retries` requests. Source:
+KafkaServer.controlledShutdown (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kcontrol.broker.context import BrokerContext
+from kcontrol.core.effects import (
+    Exit,
+    Handler,
+    LogError,
+    Read,
+    SendToController,
+    SetTimer,
+    UpdateContext,
+    Znode,
+)
+from kcontrol.core.events import ControlledShutdownResponse, Shutdown
+from kcontrol.core.kafka_json import NotJson
+from kcontrol.core.znodes import CONTROLLER, MalformedZnode, broker_path, decode_controller
+
+RETRY_TIMER = "controlled-shutdown-retry"
+UNREACHABLE, DISCONNECTED = "ConnectException", "NETWORK_EXCEPTION"
+"""The errors if the controller's process has ended: before the request, or before the response."""
+
+
+def shut_down(ctx: BrokerContext, event: Shutdown) -> Handler:
+    """Send ControlledShutdown to the controller; without a controller, try again later.
+
+    If the lookup of the controller fails, stop at once. Source: KafkaServer.shutdown,
+    `swallow(controlledShutdown())` (0.8.1, 1.1, 2.8).
+    """
+    yield UpdateContext("shutdown_attempts", ctx.shutdown_attempts + 1, context="broker")
+    (znode,) = yield Read((CONTROLLER,))
+    try:
+        controller_id = LOOKUPS[ctx.rules.controller_lookup](znode)
+    except MalformedZnode as error:
+        yield LogError(error)
+        yield Exit(0)
+        return
+    (registration,) = yield Read((broker_path(controller_id),))
+    if registration is None:
+        yield from _exit_or_retry(ctx, done=False)
+        return
+    body = {"broker_id": ctx.broker_id, "broker_epoch": ctx.broker_epoch}
+    yield SendToController("ControlledShutdown", body, to=controller_id)
+
+
+def controlled_shutdown_response(ctx: BrokerContext, event: ControlledShutdownResponse) -> Handler:
+    """Stop if no partition remains, or after the last attempt; otherwise set the retry timer.
+
+    Up to 0.8.1 a broker that cannot connect to the controller stops at once: connect() raises
+    outside the loop's try. Source: KafkaServer.controlledShutdown and BlockingChannel.connect
+    (0.8.1, 0.8.2).
+    """
+    ends = event.error == UNREACHABLE and ctx.rules.unreachable_controller == "ends it"
+    yield from _exit_or_retry(ctx, done=ends or (event.error == "NONE" and not event.remaining))
+
+
+def _get_controller(znode: Znode | None) -> int:
+    """Return the id in `/controller`, as JSON or alone.
+
+    Raises MalformedZnode for any other text, and without the znode. Source: ZkUtils.getController,
+    KafkaController.parseControllerId (0.8.0, 1.0).
+    """
+    if znode is None:
+        raise MalformedZnode(f"{CONTROLLER} does not exist")
+    return decode_controller(znode.data)
+
+
+def _get_controller_id(znode: Znode | None) -> int:
+    """Return the id in `/controller` as JSON, -1 without the znode and for text that is no JSON.
+
+    Raises MalformedZnode for other JSON. Source: KafkaZkClient.getControllerId,
+    ControllerZNode.decode, Json.parseBytes (1.1, 2.8).
+    """
+    try:
+        return decode_controller(znode.data, or_bare_id=False) if znode else -1
+    except NotJson:
+        return -1
+
+
+LOOKUPS: dict[str, Callable[[Znode | None], int]] = {
+    "getController": _get_controller,
+    "getControllerId": _get_controller_id,
+}
+
+
+def _exit_or_retry(ctx: BrokerContext, *, done: bool) -> Handler:
+    if done or ctx.shutdown_attempts >= ctx.config.controlled_shutdown_max_retries:
+        yield Exit(0)
+    else:
+        yield SetTimer(RETRY_TIMER, ctx.config.controlled_shutdown_retry_backoff_ms, Shutdown())

@@ -1,0 +1,64 @@
+"""The startup of a broker whose controller has an event thread (0.11 on): writes to ZooKeeper.
+
+Source: KafkaServer.startup, ProducerIdManager.getNewProducerIdBlock (1.0, 2.8);
+KafkaZkClient.createTopLevelPaths (2.8), ZkUtils.setupCommonPaths and KafkaHealthcheck.register
+(1.0).
+"""
+
+from __future__ import annotations
+
+from kcontrol.broker.context import BrokerContext
+from kcontrol.broker.registration import (
+    create_broker_znode,
+    get_or_generate_cluster_id,
+    make_sure_path_exists,
+    make_sure_path_exists_after_read,
+)
+from kcontrol.core.effects import Enqueue, Handler, Op, Read, Transaction, TransactionResult
+from kcontrol.core.events import BrokerStartup, Startup
+from kcontrol.core.znodes import (
+    PRODUCER_ID_BLOCK,
+    BrokerEndpoint,
+    decode_producer_id_block_end,
+    encode_producer_id_block,
+)
+
+PRODUCER_IDS_PER_BLOCK = 1_000
+
+
+def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
+    """Create root paths, cluster id and registration; start the controller; take producer ids.
+
+    Before 1.1 the registration comes last, so the election begins before it. Since 3.0 a broker
+    requests producer ids on demand.
+    """
+    for path in ctx.rules.root_paths:
+        create = make_sure_path_exists if ctx.rules.pipelined else make_sure_path_exists_after_read
+        yield from create(path)
+    yield from get_or_generate_cluster_id(event.cluster_id)
+    if ctx.rules.registers_first:
+        yield from _register(ctx, event)
+    yield Enqueue(Startup())
+    if ctx.rules.takes_producer_ids:
+        yield from _new_producer_id_block(ctx.broker_id)
+    if not ctx.rules.registers_first:
+        yield from _register(ctx, event)
+
+
+def _register(ctx: BrokerContext, event: BrokerStartup) -> Handler:
+    endpoint = BrokerEndpoint(event.host, event.port)
+    yield from create_broker_znode(ctx.rules, ctx.broker_id, endpoint, event.timestamp_ms)
+
+
+def _new_producer_id_block(broker_id: int) -> Handler:
+    """Take the next thousand producer ids; after a conflict, read and try again."""
+    while True:
+        (znode,) = yield Read((PRODUCER_ID_BLOCK,))
+        if znode is None:
+            return
+        start = decode_producer_id_block_end(znode.data) + 1 if znode.data else 0
+        block = encode_producer_id_block(broker_id, start, start + PRODUCER_IDS_PER_BLOCK - 1)
+        write = Op("set", PRODUCER_ID_BLOCK, block, znode.stat.version)
+        result: TransactionResult = yield Transaction((write,))
+        if result.code != "BadVersion":
+            return

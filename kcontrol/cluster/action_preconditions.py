@@ -1,0 +1,125 @@
+"""The reasons why an action is not possible now: each sentence says what is wrong, what to do, and the legal values.
+
+`find_action` calls these functions for an action that `ACTIONS` has found impossible. Each returns one sentence without its
+full stop. An empty text stands for the general sentence, which lists the possible actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.cluster import admin_actions, consumer_clients, data_plane, delivery
+from kcontrol.cluster.sessions import OPEN
+from kcontrol.core.errors import listed
+from kcontrol.core.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+LISTED = 30  # the most legal values in one sentence
+
+
+def _names(names: Iterable[Any]) -> str:
+    return listed(names, LISTED) or "none"
+
+
+# ---------------------------------------------------------------- brokers
+
+
+def is_id(n: object) -> bool:
+    """Return whether `n` can be a broker id."""
+    return isinstance(n, int) and not isinstance(n, bool) and n >= 0
+
+
+def _running(world: World) -> str:
+    return f"running brokers: {_names(sorted(world.processes))}" if world.processes else "no broker is running"
+
+
+def start(world: World, n: object) -> str:
+    return f"Broker {n} is running already; {_running(world)}" if is_id(n) else f"A broker's id is a number from 0 on, not {n!r}"
+
+
+def reach(world: World, n: Any, *_: object) -> str:
+    """Return that the broker is not running or is frozen; else an empty text."""
+    if not is_id(n) or n not in world.processes:
+        return f"Broker {n!r} is not running; {_running(world)}"
+    return "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: perform ('thaw', {n}) first"
+
+
+def fire(world: World, n: Any, timer: object) -> str:
+    return (
+        reach(world, n) or f"Broker {n} has no timer {timer!r}; its timers are {_names(sorted(world.processes[n].driver.timers))}"
+    )
+
+
+def expire(world: World, n: object) -> str:
+    open_sessions = {n for n, p in world.processes.items() if p.session is OPEN} | set(world.orphaned_sessions)
+    return f"Broker {n!r} has no open session that can expire; brokers with an open session: {_names(sorted(open_sessions))}"
+
+
+# ---------------------------------------------------------------- replicas, requests and records
+
+
+def break_channel(world: World, sender: object, receiver: object) -> str:
+    waiting = (f"{by} to {to}" for by, to in sorted(world.network.deliverable()))
+    return f"No request is on its way from {sender} to {receiver}; requests are on their way from {_names(waiting)}"
+
+
+def shrink(world: World, leader: Any, partition: str, follower: object) -> str:
+    """Return the first condition that fails: the leadership, the ISR, a pending change of the ISR, the lag of the follower."""
+    hosted = world.processes[leader].driver.broker.hosted if delivery.is_reachable(world, leader) else {}
+    held = hosted.get(TopicPartition.parse(partition))
+    others = [b for b in held.leadership.isr if b != leader] if held and held.leadership.leader == leader else []
+    if follower not in others:
+        return (
+            f"Broker {follower} cannot leave the ISR of {partition}; leader {leader} can remove these brokers: {_names(others)}"
+        )
+    if held and held.pending_isr:
+        return f"Leader {leader} of {partition} waits for the response to its last AlterIsr: run the cluster first"
+    return f"Broker {follower} has all records of {partition}: freeze it and produce a record, then it lags"
+
+
+def produce(world: World, leader: Any, *_: object) -> str:
+    return reach(world, leader) or "Brokers keep logs only in a world with data=True"
+
+
+def fail_log_dir(world: World, n: Any, partition: str) -> str:
+    if missing := reach(world, n):
+        return missing
+    hosted = sorted(world.processes[n].driver.broker.hosted)
+    return f"Broker {n} has no replica of {partition!r}; its replicas: {_names(hosted)}"
+
+
+def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
+    """Return that the broker runs or, if it does not run, the last offsets of the replicas."""
+    if n in world.processes:
+        return f"Broker {n} is running: only a stopped broker can lose records that were not flushed; kill it first"
+    found = ((b, logs.get(TopicPartition.parse(partition))) for b, logs in data_plane.replicas(world).items())
+    ends = _names(f"{b} to {log.log_end_offset}" for b, log in found if log is not None)
+    return f"Broker {n} has no record at offset {offset!r} of {partition}; log end offsets: broker {ends}"
+
+
+# ---------------------------------------------------------------- consumers and topics
+
+
+def ask(world: World, name: str, *request: object) -> str:
+    """Return the first condition that fails: the consumer, its poll timeout, the pending request, its coordinator."""
+    me = world.consumers.get(name)
+    if me is None:
+        return f"There is no consumer {name!r}; the consumers of this run: {_names(world.consumers)}"
+    if consumer_clients.POLL_TIMEOUT in request and not consumer_clients.has_poll_timeout(world):
+        return f"Consumers of Kafka {world.settings.release} have no max.poll.interval.ms, which came in 0.10.1: play a later one"
+    if consumer_clients.POLL_TIMEOUT in request and not me.member_id:
+        return f"Consumer {name} is not a member of group {me.group}, so no poll can time out: let it join first"
+    if me.asked is not None:
+        return f"Consumer {name} waits for the response to its last request: run the cluster first"
+    return f"Group {me.group} has no reachable coordinator: start or thaw a broker, then run the cluster"
+
+
+def delete_topic(world: World, topic: str) -> str:
+    """Return that the topic does not exist or that its deletion was requested before."""
+    there = sorted(admin_actions.topics(world))
+    if topic not in there:
+        return f"There is no topic {topic!r}; {f'the topics are {_names(there)}' if there else 'no topic exists yet'}"
+    return f"The deletion of {topic} has been requested already: run the cluster, so that the controller performs it"

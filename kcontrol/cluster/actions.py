@@ -1,0 +1,316 @@
+"""ACTIONS: the kinds of actions, when an action of each kind is possible, and the function that performs it.
+
+A routine action is an action that `run` performs because a healthy cluster would do it next: a thread's step, a delivery, a
+fetch. `routine_actions` yields the routine actions, `fault_actions` the faults that the settings offer. No other module decides
+which action is routine: `World.actions` gives each action the flag `routine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kcontrol.cluster import (
+    action_preconditions,
+    admin_actions,
+    broker_to_controller,
+    channel_closing,
+    consumer_clients,
+    data_plane,
+    delayed_responses,
+    delivery,
+    group_admin,
+    lifecycle,
+    request_timeouts,
+)
+from kcontrol.cluster.sessions import EXPIRED, EXPIRING, OPEN, SessionState
+from kcontrol.core import znodes
+from kcontrol.core.errors import ActionNotPossible, UserError
+from kcontrol.core.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import Action, World
+
+
+class Kind(NamedTuple):
+    """One kind of action: a predicate, the function that performs the action, the words after its kind, and its error text.
+
+    Words in brackets may be left out. `why_not` returns the reason why an action is not possible. It is called only for an
+    error, because a search calls `possible` very often.
+    """
+
+    possible: Callable[..., bool]
+    perform: Callable[..., None]
+    form: str
+    why_not: Callable[..., str] = lambda world, *words: ""
+
+
+class PossibleAction(tuple[Any, ...]):
+    """An action that is possible now. It equals the plain tuple; `routine` says whether `run` performs it."""
+
+    __slots__ = ()
+    routine = False
+
+
+class RoutineAction(PossibleAction):
+    """A possible action that `run` performs."""
+
+    __slots__ = ()
+    routine = True
+
+
+def _is_up(world: World, n: int) -> bool:
+    return action_preconditions.is_id(n) and n in world.processes
+
+
+def _is_down(world: World, n: int) -> bool:
+    return action_preconditions.is_id(n) and n not in world.processes
+
+
+def _is_frozen(world: World, n: int) -> bool:
+    return _is_up(world, n) and world.processes[n].frozen
+
+
+def _is_reachable(world: World, n: int) -> bool:
+    return action_preconditions.is_id(n) and delivery.is_reachable(world, n)
+
+
+def _can(name: str) -> Callable[..., bool]:
+    def possible(world: World, n: int, thread: str) -> bool:
+        p = world.processes.get(n)
+        found = p.driver.threads.get(thread) if p and not p.frozen else None
+        can = found is not None and p is not None and bool(getattr(p.driver, name)(found))
+        return can and not channel_closing.is_blocked(world, n, thread)
+
+    return possible
+
+
+def _has_notifications(world: World, n: int) -> bool:
+    return delivery.is_reachable(world, n) and bool(world.processes[n].notifications)
+
+
+def _in_transit(world: World, sender: int, receiver: int) -> bool:
+    return (sender, receiver) in world.network.deliverable() and delivery.is_deliverable(world, sender, receiver)
+
+
+def _can_break(world: World, sender: int, receiver: int) -> bool:
+    return _in_transit(world, sender, receiver) and delivery.is_sender_alive(world, sender, receiver)
+
+
+def _can_send_to_controller(world: World, n: int) -> bool:
+    return delivery.is_reachable(world, n) and broker_to_controller.can_send(world, n)
+
+
+def _can_fetch(world: World, follower: int, partition: str) -> bool:
+    if world.settings.data:
+        return data_plane.can_fetch(world, follower, partition)
+    return (follower, TopicPartition.parse(partition)) in set(delivery.fetches(world))
+
+
+def _fetch(world: World, follower: int, partition: str) -> None:
+    (data_plane if world.settings.data else delivery).fetch(world, follower, partition)
+
+
+def _has_session(world: World, n: int) -> bool:
+    return n in world.orphaned_sessions or (n in world.processes and world.processes[n].session is OPEN)
+
+
+def _sessions_exist(world: World, brokers: tuple[int, ...]) -> bool:
+    return len(brokers) > 0 and all(_has_session(world, n) for n in brokers)
+
+
+def _session(state: SessionState) -> Callable[..., bool]:
+    def possible(world: World, n: int) -> bool:
+        p = world.processes.get(n)
+        begun = p is not None and (state is not EXPIRING or lifecycle.expire_has_begun(p.driver))
+        return p is not None and not p.frozen and p.session is state and begun
+
+    return possible
+
+
+def _wants_to_exit(world: World, n: int) -> bool:
+    return delivery.is_reachable(world, n) and world.processes[n].driver.exit_code is not None
+
+
+def _is_armed(world: World, n: int, timer: str) -> bool:
+    return _is_reachable(world, n) and timer in world.processes[n].driver.timers
+
+
+def _can_shrink_isr(world: World, leader: int, partition: str, follower: int) -> bool:
+    """Return whether a running broker leads the partition in its own view and can remove the follower from the ISR.
+
+    The follower is in the ISR and no change of the ISR is pending; with data, the follower also lags behind.
+    """
+    tp = TopicPartition.parse(partition)
+    held = world.processes[leader].driver.broker.hosted.get(tp) if delivery.is_reachable(world, leader) else None
+    leads = (
+        held is not None
+        and held.leadership.leader == leader != follower
+        and follower in held.leadership.isr
+        and not held.pending_isr
+    )
+    return leads and (not world.settings.data or data_plane.is_lagging(world, leader, tp, follower))
+
+
+# fmt: off
+ACTIONS: dict[str, Kind] = {
+    # kind          possible               perform                    form      why_not
+    "advance":      Kind(_can("can_advance"),  delivery.advance,          "broker, thread", action_preconditions.reach),
+    "begin":        Kind(_can("can_begin"),    delivery.begin,            "broker, thread", action_preconditions.reach),
+    "deliver":      Kind(_has_notifications,   delivery.deliver,          "broker"),
+    "renew":        Kind(_session(EXPIRED),    lifecycle.renew_session,       "broker"),
+    "reconnect":    Kind(_session(EXPIRING),   lifecycle.reconnect,           "broker"),
+    "request":      Kind(_in_transit,          delivery.deliver_request,  "sender, receiver"),
+    "give":         Kind(delayed_responses.has_deliverable, delayed_responses.deliver_response, "broker"),
+    "ask":          Kind(_can_send_to_controller, broker_to_controller.send_requests,   "broker"),
+    "exit":         Kind(_wants_to_exit,       lifecycle.exit_process,        "broker"),
+    "fetch":        Kind(_can_fetch,           _fetch,                    "follower, partition"),
+    "checkpoint":   Kind(data_plane.needs_checkpoint, data_plane.checkpoint,           "broker"),
+    "expire":       Kind(_has_session,         lifecycle.expire,              "broker", action_preconditions.expire),
+    "outage":       Kind(_sessions_exist,      lifecycle.outage,              "brokers"),
+    "reopen":       Kind(lifecycle.is_admin_clients, lifecycle.reopen,              "client"),
+    "fire":         Kind(_is_armed,            delivery.fire,             "broker, timer", action_preconditions.fire),
+    "time_out":     Kind(request_timeouts.can_time_out, request_timeouts.time_out,        "sender, receiver"),
+    "start":        Kind(_is_down,             lifecycle.start,               "broker", action_preconditions.start),
+    "kill":         Kind(_is_up,               lifecycle.kill,                "broker", action_preconditions.reach),
+    "term":         Kind(_is_reachable,        lifecycle.term,                "broker", action_preconditions.reach),
+    "freeze":       Kind(_is_reachable,        lifecycle.freeze,              "broker", action_preconditions.reach),
+    "thaw":         Kind(_is_frozen,           lifecycle.thaw,                "broker", action_preconditions.reach),
+    "shrink": Kind(_can_shrink_isr, delivery.shrink_isr, "leader, partition, follower", action_preconditions.shrink),
+    "fetch_timeout": Kind(delayed_responses.can_time_out, delayed_responses.time_out, "broker", action_preconditions.reach),
+    "lose":         Kind(_can_break,           delivery.drop_request,     "sender, receiver", action_preconditions.break_channel),
+    "duplicate": Kind(_can_break, delivery.duplicate_request, "sender, receiver", action_preconditions.break_channel),
+    "produce": Kind(data_plane.can_produce, data_plane.produce, "leader, partition, value, acks", action_preconditions.produce),
+    "consumer": Kind(consumer_clients.can_ask, consumer_clients.send_request, "consumer, request", action_preconditions.ask),
+    "commit": Kind(consumer_clients.can_commit, consumer_clients.commit, "consumer, partition, offset", action_preconditions.ask),
+    "group_request": Kind(group_admin.can_ask, group_admin.ask, "broker, request, about", group_admin.why_not),
+    "lose_tail": Kind(data_plane.has_tail, data_plane.lose_tail, "broker, partition, offset", action_preconditions.lose_tail),
+    "fail_log_dir": Kind(lifecycle.has_replica, lifecycle.fail_log_dir, "broker, partition", action_preconditions.fail_log_dir),
+    "create_topic": Kind(admin_actions.can_create_topic, admin_actions.create_topic,      "topic, assignment[, config]"),
+    "alter_topic":  Kind(admin_actions.can_alter_topic, admin_actions.alter_topic,        "topic, config"),
+    "delete_topic": Kind(admin_actions.can_delete_topic, admin_actions.delete_topic, "topic", action_preconditions.delete_topic),
+    "delete":       Kind(admin_actions.can_write,      admin_actions.delete,              "path"),
+    "set":          Kind(admin_actions.can_write,      admin_actions.set_data,            "path, text"),
+    "create":       Kind(admin_actions.can_write,      admin_actions.create,              "path, text"),
+    "reassign": Kind(admin_actions.can_reassign, admin_actions.reassign, "broker, targets", action_preconditions.reach),
+    "list_reassignments": Kind(admin_actions.can_list, admin_actions.list_reassignments,  "broker", action_preconditions.reach),
+    "scenario":     Kind(admin_actions.is_step,        admin_actions.note_step,           "step, do"),
+}
+# fmt: on
+
+
+def form(kind: str) -> str:
+    """Return the form of an action of this kind, for an error text."""
+    return f"('{kind}', {ACTIONS[kind].form})"
+
+
+def find_action(world: World, action: Action) -> Callable[..., None]:
+    """Return the function that performs an action.
+
+    Raises UserError, listing the legal values, if the action is unknown, has another form or is not possible now.
+    """
+    kind = ACTIONS.get(action[0]) if action and isinstance(action[0], str) else None
+    if kind is None:
+        raise UserError(f"There is no action {action[:1]!r}; the actions are {', '.join(map(form, ACTIONS))}.")
+    try:
+        required = kind.form.partition("[")[0]
+        if not 2 + required.count(",") <= len(action) <= 2 + kind.form.count(","):
+            raise ValueError
+        possible = kind.possible(world, *action[1:])
+    except (AttributeError, TypeError, ValueError):
+        raise UserError(f"{action!r} does not have the form {form(action[0])}.") from None
+    if not possible:
+        raise _not_now(world, kind, action)
+    return kind.perform
+
+
+def _not_now(world: World, kind: Kind, action: Action) -> ActionNotPossible:
+    others, reason = world.actions(), kind.why_not(world, *action[1:])
+    listed = ", ".join(map(repr, others[:12])) or "none"
+    return ActionNotPossible(f"{reason or f'{action!r} is not possible now; possible actions: {listed}'}.", others)
+
+
+def routine_actions(world: World) -> Iterator[Action]:
+    """Yield the routine actions in the order in which `run` performs them.
+
+    Outages come first; then the steps of threads, watch events, session renewals, requests, fetches, checkpoints, expiries of
+    orphaned sessions, timers and timeouts.
+    """
+    if outage := lifecycle.overdue(world):
+        yield outage
+    living = [(n, p) for n, p in sorted(world.processes.items()) if not p.frozen]
+    frozen = len(living) < len(world.processes)
+    closing = frozen or world.network.thawed
+    late = []  # brokers whose renewal comes after requests that are under way, since a request is faster than a session's end
+    asking = [n for n, _ in living if broker_to_controller.can_send(world, n)]
+    for n, p in living:
+        ready = [(kind, name) for kind, name in p.driver.ready() if not (closing and channel_closing.is_blocked(world, n, name))]
+        yield from ((kind, n, name) for kind, name in ready)
+    for n, p in living:
+        if p.notifications:
+            yield ("deliver", n)
+        if p.session is EXPIRED:
+            sends = any(by == n and delivery.is_reachable(world, to) for by, to in world.network.channels)
+            if sends or any(broker_to_controller.reaches_before_renewal(world, asker, n) for asker in asking):
+                late.append(n)
+            else:
+                yield ("renew", n)
+        elif p.session is EXPIRING and lifecycle.expire_has_begun(p.driver):
+            yield ("reconnect", n)
+    for sender, receiver in world.network.deliverable():
+        if delivery.is_deliverable(world, sender, receiver):
+            yield ("request", sender, receiver)
+    if world.network.delayed_responses:
+        yield from (("give", broker) for broker, _ in delayed_responses.deliverable(world))
+    yield from (("ask", n) for n in asking if n not in late)
+    for n in late:
+        yield ("renew", n)
+    yield from (("ask", n) for n in asking if n in late)
+    for n, p in living:
+        if p.driver.exit_code is not None:
+            yield ("exit", n)
+    if world.settings.followers:
+        for follower, tp in (data_plane if world.settings.data else delivery).fetches(world):
+            yield ("fetch", follower, str(tp))
+    for n, _ in living if world.settings.data else ():
+        if data_plane.needs_checkpoint(world, n):
+            yield ("checkpoint", n)
+    for n in sorted(world.orphaned_sessions):
+        yield ("expire", n)
+    for n, p in living:
+        yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.is_routine)
+    for n, _ in living:
+        yield from (("time_out", n, receiver) for receiver in request_timeouts.brokers_to_time_out(world, n) if frozen)
+
+
+def fault_actions(world: World) -> Iterator[Action]:
+    """Yield the faults that the settings offer and that are possible now, and the timers that are not routine."""
+    offered = world.settings.faults
+    for n, p in sorted(world.processes.items()):
+        yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if not timer.is_routine and not p.frozen)
+        yield from (("kill", n),) if "kill" in offered else ()
+        yield from (("expire", n),) if "expire" in offered and p.session is OPEN and n not in world.orphaned_sessions else ()
+        yield from ((kind, n) for kind in (("thaw",) if p.frozen else ("term", "freeze")) if kind in offered)
+        for tp, held in sorted(p.driver.broker.hosted.items()) if "shrink" in offered else ():
+            yield from (("shrink", n, str(tp), b) for b in held.leadership.isr if _can_shrink_isr(world, n, str(tp), b))
+        if world.settings.data and "produce" in offered and not p.frozen:
+            yield from data_plane.produce_actions(world, n, p.driver.broker)
+    yield from (("start", n) for n in world.settings.brokers if n not in world.processes and "start" in offered)
+    for kind in ("lose", "duplicate"):
+        if kind in offered:
+            yield from ((kind, *pair) for pair in world.network.deliverable() if _can_break(world, *pair))
+    if "create_topic" in offered:
+        missing = (t for t in world.settings.topics if admin_actions.lacks_topic(world, t))
+        yield from (("create_topic", topic, world.settings.topics[topic]) for topic in missing)
+    for name in world.consumers if "consumer" in offered else ():
+        yield from (
+            ("consumer", name, request)
+            for request in consumer_clients.REQUESTED
+            if consumer_clients.can_ask(world, name, request)
+        )
+    if "delete_topic" in offered:
+        yield from (
+            ("delete_topic", topic) for topic in admin_actions.topics(world) if admin_actions.can_delete_topic(world, topic)
+        )
+    if "delete_controller" in offered and world.exist(znodes.CONTROLLER) == [True]:
+        yield ("delete", znodes.CONTROLLER)

@@ -1,0 +1,182 @@
+"""The actions of clients outside the brokers: admin tools write into ZooKeeper, admin clients send requests to brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.cluster import delivery, topic_ids
+from kcontrol.core import config_values, znodes
+from kcontrol.core.effects import Op
+from kcontrol.core.events import (
+    ApiPartitionReassignment,
+    ListPartitionReassignments,
+    TopicConfigChange,
+)
+from kcontrol.core.model import ReplicaAssignment, TopicPartition
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+
+def lacks_topic(world: World, topic: str) -> bool:
+    """Return whether a topic can be created: it does not exist, and a broker has created the parent znodes."""
+    path, config = znodes.topic_path(topic), znodes.topic_config_path(topic)
+    if not world.settings.rules().topic_configs:
+        return world.exist(znodes.BROKER_IDS, path) == [True, False]
+    return world.exist(znodes.parent(path), znodes.parent(config), path) == [True, True, False]
+
+
+def can_create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> bool:
+    """Check the form of a new topic and return `lacks_topic`. Raises ValueError or TypeError if the form is wrong.
+
+    Any name without a slash is legal here, since brokers accept every child of `/brokers/topics`; `Lab` refuses the names that
+    Kafka's tool refuses.
+    """
+    topic_settings(world.settings.release, config or {})
+    if not topic or "/" in topic or not _numbered(assignment):
+        raise ValueError
+    return lacks_topic(world, topic)
+
+
+def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
+    numbered = assignment.items() if isinstance(assignment, Mapping) else enumerate(assignment)
+    return {int(p): ReplicaAssignment(tuple(int(b) for b in replicas)) for p, replicas in numbered}
+
+
+def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
+    """Return settings as the topic tool stores them, in Kafka's spelling. Raises ValueError, listing the legal values."""
+    return {name: str(config_values.read("topic", name, value, release)).lower() for name, value in config.items()}
+
+
+def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> None:
+    """Write what the topic tool writes: the configuration, then the topic with its assignment and, since 2.8, its id.
+
+    Before 0.8.1 topics have no configuration, and the tool creates `/brokers/topics` if it is missing.
+    """
+    rules = world.settings.rules()
+    topic_id = topic_ids.topic_id(topic) if rules.topic_ids else None
+    data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id), rules.topic_znode)
+    chosen = topic_settings(world.settings.release, config or {})
+    path, overrides = znodes.topic_config_path(topic), znodes.encode_topic_config(chosen)
+    has_config, has_parent = world.exist(path, znodes.TOPICS)
+    first = Op("set" if has_config else "create", path, overrides) if rules.topic_configs else Op("create", znodes.TOPICS)
+    ops = [*([first] if rules.topic_configs or not has_parent else []), Op("create", znodes.topic_path(topic), data)]
+    world.write([(op,) for op in ops], ["create_topic", topic, assignment, *([chosen] if chosen else [])])
+
+
+def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool:
+    """Return whether the topic exists and has settings. Raises ValueError or AttributeError if `config` has another form."""
+    topic_settings(world.settings.release, config)
+    if not topic or "/" in topic:
+        raise ValueError
+    return world.exist(znodes.topic_path(topic), znodes.topic_config_path(topic), znodes.CONFIG_CHANGES) == [True, True, True]
+
+
+def alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> None:
+    """Write what the topic tool writes: all settings of the topic, and a notification on which the brokers read the settings.
+
+    Source: AdminUtils.changeTopicConfig (0.8.1), AdminZkClient.changeTopicConfig (2.8).
+    """
+    chosen = topic_settings(world.settings.release, config)
+    notification = znodes.encode_config_change(topic, world.settings.rules().config_change)
+    ops = [
+        Op("set", znodes.topic_config_path(topic), znodes.encode_topic_config(chosen)),
+        Op("create", f"{znodes.CONFIG_CHANGES}/config_change_", notification, sequential=True),
+    ]
+    cause = world.write([(op,) for op in ops], ["alter_topic", topic, chosen])
+    for n, p in sorted(world.processes.items()) if world.settings.data else ():
+        p.driver.enqueue(TopicConfigChange(topic), cause, "requests")
+        delivery.begin_if_idle(world, n)
+
+
+def topics(world: World) -> tuple[str, ...]:
+    """Return the names of the existing topics."""
+    (names,) = world.tool.children([znodes.TOPICS], False)
+    return names or ()
+
+
+def can_delete_topic(world: World, topic: str) -> bool:
+    """Return whether the topic exists and its deletion has not been requested. Raises ValueError for an illegal name."""
+    if not topic or "/" in topic:
+        raise ValueError
+    asked = znodes.delete_topic_path(topic)
+    return world.exist(znodes.topic_path(topic), znodes.parent(asked), asked) == [True, True, False]
+
+
+def delete_topic(world: World, topic: str) -> None:
+    """Write what the topic tool writes: the deletion request, which the controller handles."""
+    world.write([(Op("create", znodes.delete_topic_path(topic)),)], ["delete_topic", topic])
+
+
+def can_write(world: World, path: str, text: str = "") -> bool:
+    """Check the form of a path and a text; ZooKeeper checks the rest. Raises ValueError for a path without a leading slash."""
+    text.encode()
+    if not path.startswith("/"):
+        raise ValueError
+    return True
+
+
+def delete(world: World, path: str) -> None:
+    """Delete a znode from outside the brokers. Raises UserError if ZooKeeper refuses."""
+    world.write([(Op("delete", path),)], ["delete", path])
+
+
+def set_data(world: World, path: str, text: str) -> None:
+    """Write the data of a znode from outside the brokers. Raises UserError if ZooKeeper refuses."""
+    world.write([(Op("set", path, text.encode()),)], ["set", path, text])
+
+
+def create(world: World, path: str, text: str) -> None:
+    """Create a persistent znode from outside the brokers. Raises UserError if ZooKeeper refuses.
+
+    A request below `/admin` also creates `/admin` if it is missing: no broker of 0.8.0 creates it.
+    """
+    above = znodes.parent(path)
+    missing = above == znodes.parent(znodes.REASSIGN_PARTITIONS) and world.exist(above) == [False]
+    ops = [*([Op("create", above)] if missing else []), Op("create", path, text.encode())]
+    world.write([(op,) for op in ops], ["create", path, text])
+
+
+def is_step(world: World, number: Any, do: Any) -> bool:
+    """Return whether these are the number and the content of a scenario's step."""
+    return isinstance(number, int) and isinstance(do, Mapping)
+
+
+def note_step(world: World, number: int, do: Any) -> None:
+    """Log the begin of a scenario's step; the record changes nothing in the cluster."""
+    world.log("scenario", None, step=number, do=do)
+
+
+# ---------------------------------------------------------------- requests of an admin client to a broker
+
+
+def can_list(world: World, broker: int) -> bool:
+    """Return whether the broker is reachable and the release has ListPartitionReassignments."""
+    return delivery.is_reachable(world, broker) and world.settings.rules().reassigns_on_request
+
+
+def can_reassign(world: World, broker: int, targets: Any) -> bool:
+    """Check the form of the targets and return `can_list`. Raises ValueError, TypeError or AttributeError for a wrong form."""
+    if not _read(targets):
+        raise ValueError
+    return can_list(world, broker)
+
+
+def _read(targets: Mapping[str, Any]) -> tuple[tuple[TopicPartition, tuple[int, ...] | None], ...]:
+    return tuple((TopicPartition.parse(tp), None if t is None else tuple(int(b) for b in t)) for tp, t in targets.items())
+
+
+def reassign(world: World, broker: int, targets: Mapping[str, Any]) -> None:
+    """Send AlterPartitionReassignments: the target replicas of each partition, or None to cancel its reassignment."""
+    _ask(world, ["reassign", broker, dict(targets)], lambda sent: ApiPartitionReassignment(sent, _read(targets)))
+
+
+def list_reassignments(world: World, broker: int) -> None:
+    """Send ListPartitionReassignments for all partitions."""
+    _ask(world, ["list_reassignments", broker], ListPartitionReassignments)
+
+
+def _ask(world: World, action: list[Any], event: Any) -> None:
+    cause = world.log("act", None, action=action)
+    world.processes[action[1]].driver.enqueue(event(f"admin-{cause.seq}"), cause)

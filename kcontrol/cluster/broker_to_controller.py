@@ -1,0 +1,182 @@
+"""Requests of brokers to the controller: AlterIsr of a leader (2.7 on), and ControlledShutdown of a broker that stops.
+
+A leader sends AlterIsr to the controller that its channel knew first. The channel takes another controller only after
+NOT_CONTROLLER or after the connection has ended. A dead controller ends the connection at once. A frozen controller does not
+respond, so the leader ends the connection after `controller.socket.timeout.ms`.
+Source: BrokerToControllerRequestThread.doWork and handleResponse (2.8), NodeToControllerRequestThread (3.9).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.broker.shutdown import DISCONNECTED
+from kcontrol.cluster.delivery import begin_if_idle, is_reachable
+from kcontrol.cluster.network import BrokerToControllerRequest
+from kcontrol.cluster.sessions import SessionState
+from kcontrol.core.events import (
+    AlterIsrReceived,
+    AlterIsrResponse,
+    ControlledShutdown,
+    ControlledShutdownResponse,
+    Event,
+)
+from kcontrol.driver.driver import Driver
+from kcontrol.journal.journal import RecordId
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+NOT_CONTROLLER = "NOT_CONTROLLER"
+
+
+def record_known_controller(world: World, driver: Driver) -> None:
+    """Record the controller that this broker knows as its channel's controller, unless the channel has a controller already."""
+    if driver.broker.rules.alter_isr and driver.broker.controller_id >= 0:
+        world.network.known_controllers.setdefault(driver.node, driver.broker.controller_id)
+
+
+def refresh_controller(world: World, n: int, refused_by: int) -> None:
+    """Set the controller of a broker's channel from its metadata, or none if the metadata name the broker that refused."""
+    named = world.processes[n].driver.broker.controller_id
+    if named == refused_by:
+        world.network.known_controllers.pop(n, None)
+    else:
+        world.network.known_controllers[n] = named
+
+
+def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int:
+    """Return the receiver of a request: for AlterIsr the channel's controller or, if its process has ended, the metadata's."""
+    if request.to is not None:
+        return request.to
+    known = world.network.known_controllers.get(n, -1)
+    return known if known in world.processes else world.processes[n].driver.broker.controller_id
+
+
+def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
+    """Return the values on which an error of the whole response depends: the next response differs only after they change."""
+    driver, asked = world.processes[n].driver, world.processes[target].driver
+    known = asked.controller.live_broker_epochs.get(n) == driver.broker.broker_epoch
+    return target, driver.broker.controller_epoch, asked.controller.is_active, known
+
+
+def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
+    """Return whether a broker's request arrives before `receiver`, whose session has expired, renews its session.
+
+    A request to `receiver` itself arrives early only once: the write of its handler fails with the end of the session.
+    """
+    target = receiver_of(world, n, world.network.pending(n)[0])
+    return n != receiver and (target != receiver or not world.processes[receiver].was_sent_request)
+
+
+def can_send(world: World, n: int) -> bool:
+    """Return whether a broker has pending requests, none in flight, and their receiver would not refuse them again."""
+    pending = world.network.pending(n)
+    if not pending or len(pending) < len(world.network.to_controller[n]):
+        return False
+    target = receiver_of(world, n, pending[0])
+    return is_reachable(world, target) and all(
+        q.refused_by != refusal_key(world, n, receiver_of(world, n, q)) for q in pending if q.refused_by
+    )
+
+
+def send_requests(world: World, n: int) -> None:
+    """Send the pending requests of a broker to their receiver, all requests of the first one's API in one request."""
+    driver = world.processes[n].driver
+    pending = world.network.pending(n)
+    target = receiver_of(world, n, pending[0])
+    correlation_id = f"{n}.{driver.incarnation}-{pending[0].record.seq}-{pending[0].api}"
+    together = [request for request in pending if (request.api, request.to) == (pending[0].api, pending[0].to)]
+    body: dict[Any, Any] = {}
+    for request in together:
+        request.receiver, request.correlation_id, request.refused_by = target, correlation_id, None
+        body |= request.body
+    event: Event
+    if pending[0].api == "AlterIsr":
+        world.network.known_controllers[n] = target
+        event = AlterIsrReceived(correlation_id, n, driver.broker.broker_epoch, tuple(body.items()))
+    else:
+        event = ControlledShutdown(correlation_id, body["broker_id"], body["broker_epoch"])
+    p = world.processes[target]
+    p.was_sent_request = p.session is SessionState.EXPIRED
+    p.driver.enqueue(event, pending[0].record)
+
+
+def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
+    """Deliver a response to the broker that sent the request. After an error of the whole response the broker sends it again."""
+    for n, requests in world.network.to_controller.items():
+        asked = [q for q in requests if q.correlation_id == correlation_id]
+        if not asked or n not in world.processes:
+            continue
+        driver = world.processes[n].driver
+        is_alter_isr = asked[0].api == "AlterIsr"
+        if body is None:
+            _requeue(asked)
+            return
+        if is_alter_isr and NOT_CONTROLLER in (body["error"], *body["partitions"].values()):
+            refresh_controller(world, n, by.node)
+        if is_alter_isr and body["error"] != "NONE":
+            _requeue(asked)
+            for request in asked:
+                request.refused_by = refusal_key(world, n, by.node)
+            driver.log("request_refused", record, api=asked[0].api, error=body["error"])
+            return
+        world.network.settle(n, asked)
+        world.log("controller_response", record, broker=n, requests=[str(q.record) for q in asked])
+        driver.enqueue(_response_event(asked[0].api, body), record, "requests")
+        begin_if_idle(world, n)
+        return
+
+
+def disconnect(world: World, n: int, stopped: RecordId) -> None:
+    """End the connections to a broker whose process has ended: requests to this broker get the error DISCONNECTED.
+
+    Source: KafkaServer.controlledShutdown, `case ioe: IOException` (0.8.1, 2.8).
+    """
+    for asker, asked in list(world.network.to_controller.items()):
+        lost = [request for request in asked if request.to == n]
+        if lost and asker in world.processes:
+            lose(world, world.processes[asker].driver, lost, stopped, DISCONNECTED)
+            begin_if_idle(world, asker)
+
+
+def lose(world: World, driver: Driver, lost: list[BrokerToControllerRequest], cause: RecordId, error: str) -> None:
+    """Fail requests for a controlled shutdown with this error; their sender decides whether to send the request again."""
+    world.network.settle(driver.node, lost)
+    record = world.log("controller_response", cause, broker=driver.node, requests=[str(q.record) for q in lost], error=error)
+    driver.enqueue(ControlledShutdownResponse(error, ()), record, "requests")
+
+
+def _requeue(asked: list[BrokerToControllerRequest]) -> None:
+    for request in asked:
+        request.receiver, request.correlation_id = -1, ""
+
+
+def _response_event(api: str, body: Any) -> Event:
+    if api == "AlterIsr":
+        return AlterIsrResponse(body["error"], tuple(body["partitions"].items()))
+    return ControlledShutdownResponse(body["error"], tuple(body["partitions"]))
+
+
+# ---------------------------------------------------------------- a frozen controller
+
+
+def frozen_controller(world: World, n: int) -> int | None:
+    """Return the frozen controller that a broker's AlterIsr waits for although the broker knows a later controller, or None."""
+    for request in world.network.to_controller.get(n, ()):
+        if request.api == "AlterIsr":
+            target = receiver_of(world, n, request) if request.receiver == -1 else request.receiver
+            later = world.processes[n].driver.broker.controller_id
+            return target if target in world.processes and world.processes[target].frozen and later != target else None
+    return None
+
+
+def first_alter_isr_record(world: World, n: int) -> RecordId:
+    """Return the record of the first AlterIsr whose response a broker waits for."""
+    return next(request.record for request in world.network.to_controller[n] if request.api == "AlterIsr")
+
+
+def abandon_connection(world: World, n: int, target: int) -> None:
+    """End a leader's connection to a frozen controller; its AlterIsr requests become pending again."""
+    _requeue([request for request in world.network.to_controller[n] if request.api == "AlterIsr"])
+    refresh_controller(world, n, target)

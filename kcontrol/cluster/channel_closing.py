@@ -1,0 +1,38 @@
+"""A closing of channels that waits for the requests in flight, up to 2.1.0.
+
+A controller that resigns, or that removes a dead broker, closes channels. If the rule `awaits_in_flight_requests` is set, the
+thread of a channel ends only after the response to its request, and the controller's thread waits for that. Source:
+ControllerChannelManager.removeExistingBroker and ShutdownableThread.shutdown (0.10.2.2, 1.1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kcontrol.core.effects import AwaitInFlightRequests
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+
+def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
+    """Return the brokers whose responses a thread waits for: they are frozen, or were frozen when the thread began to wait."""
+    waits_for = world.processes[n].driver.threads[thread].waits_for
+    if waits_for is None or not isinstance(waits_for.effect, AwaitInFlightRequests):
+        return []
+    brokers = [b for b in waits_for.effect.brokers if b in world.processes]
+    frozen = [b for b in brokers if world.processes[b].frozen and world.network.awaits_response(n, b)]
+    return frozen + [b for b in brokers if (n, b) in world.network.thawed]
+
+
+def record_thaw(world: World, receiver: int) -> None:
+    """Record which threads wait for the broker that thaws now: they go on waiting until this broker has responded."""
+    waiting = [
+        n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)
+    ]
+    world.network.thawed |= {(n, receiver) for n in waiting}
+
+
+def is_blocked(world: World, n: int, thread: str) -> bool:
+    """Return whether a thread waits for the response of a frozen or thawed broker."""
+    return bool(awaited_brokers(world, n, thread))

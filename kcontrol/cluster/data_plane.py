@@ -1,0 +1,237 @@
+"""The data side of a world: requests of producers and followers, disks that outlive processes, and lost records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kcontrol.broker import log as changes
+from kcontrol.broker import replication as replica
+from kcontrol.broker.context import BrokerContext
+from kcontrol.broker.log import ReplicaLog
+from kcontrol.cluster.delivery import begin_if_idle, is_reachable
+from kcontrol.controller.context import apply_update
+from kcontrol.core.effects import UpdateContext
+from kcontrol.core.events import FetchResponse, FollowerFetch, Produce
+from kcontrol.core.model import TopicPartition
+from kcontrol.driver import log_changes
+from kcontrol.driver.driver import Driver
+from kcontrol.journal.journal import RecordId
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import Action, World
+
+ACKS = ("1", "all")
+PRODUCE = "-Produce"
+
+
+class Acknowledged(NamedTuple):
+    """A record that a leader has acknowledged to its producer; `acks` is the setting of the producer."""
+
+    offset: int
+    leader_epoch: int
+    value: str
+    acks: str
+    leader: int
+
+
+# ---------------------------------------------------------------- producers
+
+
+def can_produce(world: World, leader: int, partition: str, value: str, acks: str) -> bool:
+    """Return whether this broker is reachable; it may respond that it does not lead. Raises ValueError if the form is wrong."""
+    if acks not in ACKS or not isinstance(value, str):
+        raise ValueError
+    TopicPartition.parse(partition)
+    return world.settings.data and is_reachable(world, leader)
+
+
+def produce(world: World, leader: int, partition: str, value: str, acks: str) -> None:
+    """Send one record to a broker that the client takes for the leader."""
+    driver = world.processes[leader].driver
+    cause = world.log("act", None, action=["produce", leader, partition, value, acks])
+    correlation_id = f"{leader}.{driver.incarnation}-{cause.seq}{PRODUCE}"
+    driver.enqueue(Produce(correlation_id, TopicPartition.parse(partition), value, acks), cause, "requests")
+    begin_if_idle(world, leader)
+
+
+def produce_actions(world: World, n: int, broker: BrokerContext) -> Iterator[Action]:
+    """Yield a `produce` for each partition that a broker leads in its own view, with a value that no other record has."""
+    for tp in sorted(broker.hosted):
+        if broker.is_leader(tp):
+            log = broker.logs[tp]
+            yield ("produce", n, str(tp), f"{n}.{log.leader_epoch}.{log.log_end_offset}", "all")
+
+
+def record_response(world: World, driver: Driver, correlation_id: str, body: dict[str, Any], record: RecordId) -> bool:
+    """Record what a leader has acknowledged to a producer. Return False if the response is not for a producer."""
+    if not correlation_id.endswith(PRODUCE):
+        return False
+    if body["error"] == "NONE":
+        tp = body["partition"]
+        acknowledgement = Acknowledged(body["offset"], body["leader_epoch"], body["value"], body["acks"], driver.node)
+        world.acknowledged[tp] = (*world.acknowledged.get(tp, ()), acknowledgement)
+        world.log("acknowledged", record, partition=tp, **acknowledgement._asdict())
+    return True
+
+
+# ---------------------------------------------------------------- followers
+
+
+class Fetch(NamedTuple):
+    """The next fetch of a follower and the response that its leader would send."""
+
+    leader: int
+    asked: FollowerFetch
+    answer: FetchResponse
+
+
+def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
+    """Yield the followers whose next fetch changes the follower or its leader."""
+    for n, p in sorted(world.processes.items()):
+        for tp in p.driver.broker.hosted if not p.frozen else ():
+            if (found := _fetch(world, n, tp)) is not None and _changes_something(world, n, found):
+                yield n, tp
+
+
+def can_fetch(world: World, follower: int, partition: str) -> bool:
+    tp = TopicPartition.parse(partition)
+    found = _fetch(world, follower, tp) if is_reachable(world, follower) else None
+    return found is not None and _changes_something(world, follower, found)
+
+
+def _fetch(world: World, n: int, tp: TopicPartition) -> Fetch | None:
+    """Return the next fetch of a follower, None if there is none now.
+
+    A fetch needs a reachable leader that leads in its own view, idle request threads and, since 2.1, the same leader epoch on
+    both sides.
+    """
+    held, has_log = world.processes[n].driver.broker.hosted.get(tp), tp in world.processes[n].driver.broker.logs
+    if (
+        held is None
+        or not has_log
+        or not world.processes[n].driver.broker.is_fetching(tp)
+        or not is_reachable(world, held.leadership.leader)
+    ):
+        return None
+    broker = world.processes[held.leadership.leader].driver.broker
+    agreed = broker.is_leader(tp) and (
+        not broker.rules.fenced_fetches or broker.hosted[tp].leadership.leader_epoch == held.leadership.leader_epoch
+    )
+    if not agreed or tp not in broker.logs or not (_is_idle(world, n) and _is_idle(world, broker.broker_id)):
+        return None
+    offset, latest_epoch = replica.fetch_position(world.processes[n].driver.broker, tp)
+    asked = FollowerFetch(tp, n, held.leadership.leader_epoch, offset)
+    return Fetch(broker.broker_id, asked, replica.read_for_fetch(broker, tp, offset, latest_epoch))
+
+
+def _is_idle(world: World, n: int) -> bool:
+    thread = world.processes[n].driver.threads["requests"]
+    return thread.handler is None and not thread.queue
+
+
+def _changes_something(world: World, n: int, fetch: Fetch) -> bool:
+    tp, offset, answer = fetch.asked.partition, fetch.asked.offset, fetch.answer
+    if answer.diverging or answer.records:
+        return True
+    mine, leader = world.processes[n].driver.broker.logs[tp], world.processes[fetch.leader].driver.broker
+    held = leader.hosted[tp]
+    joins = n not in held.leadership.isr and not held.pending_isr and replica.is_follower_in_sync(leader, tp, n, offset)
+    learns = min(offset, answer.high_watermark) != mine.high_watermark
+    return joins or learns or leader.logs[tp].follower_end_offset(n) != offset
+
+
+def fetch(world: World, follower: int, partition: str) -> None:
+    """Let a leader handle the fetch of a follower, and the follower the response.
+
+    If the follower's log diverges, the leader does not record the follower's offset: this offset is worth nothing before the
+    log has been cut.
+    Source: ReplicaManager.updateFollowerFetchState (2.8).
+    """
+    found = _fetch(world, follower, TopicPartition.parse(partition))
+    assert found is not None, "only a possible action is performed"
+    record = None
+    if found.answer.diverging is None:
+        record = world.processes[found.leader].driver.enqueue(found.asked, None, "requests")
+        begin_if_idle(world, found.leader)
+    world.processes[follower].driver.enqueue(found.answer, record, "requests")
+    begin_if_idle(world, follower)
+
+
+def is_lagging(world: World, leader: int, tp: TopicPartition, follower: int) -> bool:
+    """Return whether a follower lags behind its leader in the leader's view. Source: Partition.isFollowerOutOfSync (2.8)."""
+    log = world.processes[leader].driver.broker.logs.get(tp)
+    return log is not None and log.follower_end_offset(follower) != log.log_end_offset
+
+
+# ---------------------------------------------------------------- disks
+
+
+def needs_checkpoint(world: World, n: int) -> bool:
+    """Return whether a reachable broker has a high watermark that is not on its disk yet."""
+    logs = world.processes[n].driver.broker.logs.values() if is_reachable(world, n) else ()
+    return any(log.checkpoint != log.high_watermark for log in logs)
+
+
+def checkpoint(world: World, n: int) -> None:
+    log_changes.checkpoint(world.processes[n].driver)
+
+
+def store_logs(world: World, n: int, driver: Driver) -> None:
+    """Keep the logs of a process that has ended, as they are on its disk."""
+    if driver.broker.logs:
+        world.disks[n] = {tp: log.after_restart() for tp, log in driver.broker.logs.items()}
+
+
+def load_logs(world: World, n: int, broker: BrokerContext) -> None:
+    """Put the logs on a broker's disk into the context of its new process."""
+    apply_update(broker, UpdateContext("logs", world.disks.pop(n, {})))
+
+
+def has_tail(world: World, n: int, partition: str, offset: int) -> bool:
+    """Return whether the log of a stopped broker has a record at this offset."""
+    log = world.disks.get(n, {}).get(TopicPartition.parse(partition))
+    return log is not None and 0 <= offset < log.log_end_offset
+
+
+def lose_tail(world: World, n: int, partition: str, offset: int) -> None:
+    """Remove the records from `offset` on from a stopped broker's disk: the machine lost power before they were flushed."""
+    tp = TopicPartition.parse(partition)
+    before = world.disks[n][tp]
+    after = changes.apply(before, changes.Truncate(offset, ""))
+    world.disks[n] = {**world.disks[n], tp: after}
+    cause = world.log("act", None, action=["lose_tail", n, partition, offset])
+    removed, now = before.records[offset:], log_changes.difference(before, after)
+    world.log("tail_lost", cause, broker=n, partition=tp, offset=offset, removed=removed, now=now)
+
+
+# ---------------------------------------------------------------- losses
+
+
+def replicas(world: World) -> dict[int, dict[TopicPartition, ReplicaLog]]:
+    """Return every log by broker, the logs of stopped brokers included."""
+    living = {n: dict(p.driver.broker.logs) for n, p in world.processes.items()}
+    return {n: found for n, found in sorted({**world.disks, **living}.items()) if found}
+
+
+def log_lost_records(world: World, before: int) -> None:
+    """Log which acknowledged records are on no replica any more, after each cut or deletion of a log in this step."""
+    for cut in world.journal.since(before):
+        if cut.kind in ("log_truncate", "tail_lost", "log_delete"):
+            _log_lost_records_of(world, cut.fields["partition"], cut.id, deleted=cut.kind == "log_delete")
+
+
+def _log_lost_records_of(world: World, tp: TopicPartition, cause: RecordId, *, deleted: bool) -> None:
+    stored = {(r.offset, r.leader_epoch) for found in replicas(world).values() if tp in found for r in found[tp].records}
+    acknowledged = world.acknowledged.get(tp, ())
+    kept = tuple(a for a in acknowledged if (a.offset, a.leader_epoch) in stored)
+    if kept != acknowledged:
+        world.acknowledged.pop(tp)
+        world.acknowledged |= {tp: kept} if kept else {}
+    for gone in acknowledged:
+        if gone in kept:
+            continue
+        if deleted:
+            world.log("record_deleted", cause, partition=tp, **gone._asdict())
+        else:
+            world.log("record_lost", cause, partition=tp, **gone._asdict())

@@ -1,0 +1,99 @@
+"""Responses to LeaderAndIsr that a broker delays until a fetch from a frozen leader ends or times out, up to 1.0.
+
+A broker that follows no partition of a leader any more ends the thread that fetches from this leader. It waits for this thread
+while it holds the lock of all replica changes. By then the request has taken effect: a broker can lead a partition before it
+sends the response.
+Source: ReplicaManager.becomeLeaderOrFollower and AbstractFetcherManager.shutdownIdleFetcherThreads (0.8.1); seen on brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.cluster.network import DelayedResponse
+from kcontrol.driver.driver import Driver
+from kcontrol.journal.journal import RecordId
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+LOCKED = ("LeaderAndIsr", "StopReplica")
+"""The requests that take the lock of all replica changes (`replicaStateChangeLock`)."""
+
+
+def record_fetches(world: World, driver: Driver, correlation_id: str, received: RecordId) -> None:
+    """Record from which frozen leaders this broker fetches when it begins to handle a request."""
+    frozen = {n for n, p in world.processes.items() if p.frozen}
+    if frozen and driver.controller.rules.response_waits_for_fetch and (leaders := frozen & _followed_leaders(driver)):
+        world.network.fetching_from[correlation_id] = (received, tuple(sorted(leaders)))
+
+
+def _followed_leaders(driver: Driver) -> set[int]:
+    return {held.leadership.leader for tp, held in driver.broker.hosted.items() if driver.broker.is_fetching(tp)}
+
+
+def delay_if_fetching(world: World, driver: Driver, correlation_id: str, body: Any) -> bool:
+    """Store this response if it must wait for a fetch; return whether it must."""
+    received, fetching = world.network.fetching_from.pop(correlation_id, (None, ()))
+    leaders = tuple(sorted(set(fetching) - _followed_leaders(driver)))
+    if received is None or not leaders:
+        return False
+    record = world.log("response_delayed", received, broker=driver.node, leaders=leaders)
+    world.network.delayed_responses[correlation_id] = DelayedResponse(driver.node, body, record, leaders)
+    return True
+
+
+def is_locked(world: World, broker: int, api: str) -> bool:
+    """Return whether a request has to wait for the lock of a delayed response; UpdateMetadata waits since 0.8.2.
+
+    Source: ReplicaManager.maybeUpdateMetadataCache (0.8.2), KafkaApis.handleUpdateMetadataRequest (0.8.1).
+    """
+    locked = (*LOCKED, "UpdateMetadata") if world.settings.rules().locks_metadata else LOCKED
+    return api in locked and any(delayed.broker == broker for delayed in world.network.delayed_responses.values())
+
+
+def _is_frozen(world: World, n: int) -> bool:
+    return n in world.processes and world.processes[n].frozen
+
+
+def deliverable(world: World) -> Iterator[tuple[int, str]]:
+    """Yield the broker and correlation id of each delayed response whose leaders all have thawed or ended."""
+    for correlation_id, delayed in world.network.delayed_responses.items():
+        if not any(_is_frozen(world, n) for n in (*delayed.leaders, delayed.broker)):
+            yield delayed.broker, correlation_id
+
+
+def has_deliverable(world: World, broker: int) -> bool:
+    return any(b == broker for b, _ in deliverable(world))
+
+
+def deliver_response(world: World, broker: int) -> None:
+    """Send the delayed response of a broker after its fetch has ended."""
+    _deliver(world, next(key for b, key in deliverable(world) if b == broker), timed_out=False)
+
+
+def blocked(world: World) -> Iterator[tuple[int, str]]:
+    """Yield the broker and correlation id of each delayed response that waits for a fetch from a frozen leader."""
+    for correlation_id, delayed in world.network.delayed_responses.items():
+        if any(_is_frozen(world, n) for n in delayed.leaders) and not _is_frozen(world, delayed.broker):
+            yield delayed.broker, correlation_id
+
+
+def can_time_out(world: World, broker: int) -> bool:
+    return any(b == broker for b, _ in blocked(world))
+
+
+def time_out(world: World, broker: int) -> None:
+    """Let the fetch from the frozen leader fail and send the delayed response.
+
+    In 0.8 the broker sends the fetch twice, and each waits `replica.socket.timeout.ms` (SimpleConsumer.sendRequest). In 0.9 the
+    fetch waits this time once, and from 0.10.0 on `request.timeout.ms` (ReplicaFetcherThread.sendRequest). All are 30 s.
+    """
+    _deliver(world, next(key for b, key in blocked(world) if b == broker), timed_out=True)
+
+
+def _deliver(world: World, correlation_id: str, *, timed_out: bool) -> None:
+    delayed = world.network.delayed_responses.pop(correlation_id)
+    record = world.log("delayed_response", delayed.record, broker=delayed.broker, timed_out=timed_out)
+    world.answer(world.processes[delayed.broker].driver, correlation_id, delayed.body, record)

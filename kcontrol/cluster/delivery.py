@@ -1,0 +1,152 @@
+"""Steps of threads, and deliveries: watch events, requests, fetches without data, timers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kcontrol.cluster import delayed_responses
+from kcontrol.controller.handlers import event_for_notification, has_handler
+from kcontrol.core.events import LeaderAndIsrRequest, ReplicaCaughtUp, ReplicaLags
+from kcontrol.core.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+
+def is_reachable(world: World, broker: int) -> bool:
+    """Return whether the broker's process runs and is not frozen."""
+    p = world.processes.get(broker)
+    return p is not None and not p.frozen
+
+
+# ---------------------------------------------------------------- threads and watch events
+
+
+def begin(world: World, n: int, thread: str) -> None:
+    world.processes[n].driver.begin(thread)
+
+
+def advance(world: World, n: int, thread: str) -> None:
+    world.processes[n].driver.advance(thread)
+
+
+def deliver(world: World, n: int) -> None:
+    """Queue the event of the next watch event, if its path still has a handler; else log that the watch event is dropped."""
+    p = world.processes[n]
+    watch_event, record = p.notifications.popleft()
+    design = p.driver.controller.design
+    handled = has_handler(*watch_event, design, p.driver.watched)
+    event = event_for_notification(*watch_event, design) if handled else None
+    if event is None:
+        p.driver.log("drop", record, type=watch_event.type, path=watch_event.path)
+    else:
+        p.driver.enqueue(event, record, is_watch_event=True)
+
+
+# ---------------------------------------------------------------- requests
+
+
+def is_deliverable(world: World, sender: int, receiver: int) -> bool:
+    """Return whether the first request of this channel can be handled now by its receiver."""
+    first = world.network.channels[sender, receiver][0]
+    sends = sender not in world.processes or first.is_orphaned or is_reachable(world, sender)
+    if not (is_reachable(world, receiver) and sends):
+        return False
+    return not delayed_responses.is_locked(world, receiver, first.api)
+
+
+def is_sender_alive(world: World, sender: int, receiver: int) -> bool:
+    """Return whether the process that sent the first request of this channel still runs."""
+    p = world.processes.get(sender)
+    first = world.network.channels[sender, receiver][0]
+    return p is not None and not first.is_orphaned and p.driver.incarnation == first.record.incarnation
+
+
+def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
+    """Begin the next event of a thread if the thread is idle and the process is not frozen."""
+    driver = world.processes[n].driver
+    if is_reachable(world, n) and driver.can_begin(driver.threads[thread]):
+        driver.begin(thread)
+
+
+def deliver_request(world: World, sender: int, receiver: int) -> None:
+    """Let the receiver handle the first request of a channel; its response goes back in this step unless a fetch delays it."""
+    queued = world.network.channels[sender, receiver][0]
+    event = world.network.request_event((sender, receiver))
+    driver = world.processes[receiver].driver
+    record = driver.log("receive", queued.record, api=queued.api, sender=sender)
+    if isinstance(event, LeaderAndIsrRequest):
+        delayed_responses.record_fetches(world, driver, event.correlation_id, record)
+    driver.enqueue(event, record, "requests")
+    begin_if_idle(world, receiver)
+
+
+def drop_request(world: World, sender: int, receiver: int) -> None:
+    """Break the connection before the request arrives; the sender sends the request again."""
+    queued = world.network.channels[sender, receiver][0]
+    world.log("lose", queued.record, sender=sender, receiver=receiver, api=queued.api)
+
+
+def duplicate_request(world: World, sender: int, receiver: int) -> None:
+    """Break the connection before the response arrives; the receiver handles the request now and once more."""
+    queued = world.network.channels[sender, receiver][0]
+    world.log("duplicate", queued.record, sender=sender, receiver=receiver, api=queued.api)
+    world.network.channels[sender, receiver].appendleft(queued)
+    deliver_request(world, sender, receiver)
+
+
+def fetch(world: World, follower: int, partition: str) -> None:
+    """Let a follower catch up: its leader handles ReplicaCaughtUp."""
+    tp = TopicPartition.parse(partition)
+    leader = world.processes[world.processes[follower].driver.broker.hosted[tp].leadership.leader].driver
+    leader.enqueue(ReplicaCaughtUp(tp, follower), None, "requests")
+    begin_if_idle(world, leader.node)
+
+
+def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
+    """Yield the followers outside the ISR that can catch up with a living leader.
+
+    Leader and follower must agree on the leader and, where a fetch carries the leader epoch, on this epoch. In 0.8.0 a leader
+    also adds brokers to the ISR that are no replicas (KAFKA-1097).
+    """
+    for n, p in sorted(world.processes.items()):
+        broker = p.driver.broker
+        ignores_epoch = not broker.rules.fetch_names_epoch
+        for tp, held in p.driver.under_replicated.items() if not p.frozen else ():
+            unassigned = (
+                [b for b in sorted(world.processes) if b not in held.replicas]
+                if p.driver.broker.rules.accepts_unassigned_partitions
+                else []
+            )
+            for follower in (*held.replicas, *unassigned):
+                other = world.processes.get(follower)
+                if (
+                    follower == n
+                    or follower in held.leadership.isr
+                    or other is None
+                    or other.frozen
+                    or not broker.is_replica_isr_eligible(tp, follower)
+                ):
+                    continue
+                mine = other.driver.broker.hosted.get(tp) if other.driver.broker.is_fetching(tp) else None
+                if (
+                    mine
+                    and mine.leadership.leader == n
+                    and (ignores_epoch or mine.leadership.leader_epoch == held.leadership.leader_epoch)
+                ):
+                    yield follower, tp
+
+
+def shrink_isr(world: World, leader: int, partition: str, follower: int) -> None:
+    """Let a leader handle ReplicaLags: it removes the follower from the ISR."""
+    driver = world.processes[leader].driver
+    driver.enqueue(ReplicaLags(TopicPartition.parse(partition), follower), None, "requests")
+    begin_if_idle(world, leader)
+
+
+def fire(world: World, n: int, timer: str) -> None:
+    driver = world.processes[n].driver
+    if world.is_simulated:
+        world.now_ms = max(world.now_ms, driver.timers[timer].at_ms)
+    driver.fire(timer)

@@ -1,0 +1,74 @@
+"""Requests of an administrator about consumer groups: ListGroups, DescribeGroups, DeleteGroups and OffsetDelete.
+
+A request goes to the broker that the administrator names. Kafka's tools look for the coordinator first, and send ListGroups to
+every broker. The answer is the `respond` record whose correlation id has `PREFIX`, the request, a number and the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from kcontrol.cluster.delivery import begin_if_idle, is_reachable
+from kcontrol.core.errors import listed
+from kcontrol.core.events import Event
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.releases import is_since
+from kcontrol.group import events as e
+from kcontrol.group.handlers import REQUESTS
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+PREFIX = "group-admin "
+SINCE = {"ListGroups": "0.9", "DescribeGroups": "0.9", "DeleteGroups": "1.1", "OffsetDelete": "2.4"}
+"""The requests, each with the first release that has it. Source: KIP-229 (DeleteGroups), KIP-496 (OffsetDelete)."""
+
+
+def can_ask(world: World, broker: int, api: str, about: Sequence[str]) -> bool:
+    """Return whether the broker can be reached and knows the request. Raises ValueError for a request of another form.
+
+    `about` has states for ListGroups, one group for DescribeGroups, groups for DeleteGroups, and a group with partitions for
+    OffsetDelete.
+    """
+    if api not in SINCE or isinstance(about, str) or not all(isinstance(word, str) for word in about):
+        raise ValueError
+    if api == "OffsetDelete":
+        any(map(TopicPartition.parse, about[1:]))
+    if (api == "DescribeGroups" and len(about) != 1) or (api in ("DeleteGroups", "OffsetDelete") and not about):
+        raise ValueError
+    return bool(world.settings.consumers) and is_since(SINCE[api], world.settings.release) and is_reachable(world, broker)
+
+
+def why_not(world: World, broker: int | None, api: str, about: Sequence[str]) -> str:
+    """Return why such a request is not possible now: no coordinators, an earlier release, or a broker that cannot be reached."""
+    if not world.settings.consumers:
+        return "Brokers coordinate groups only in a run with consumers, as in Lab(consumers={'anna': 'billing'})"
+    if not is_since(SINCE[api], world.settings.release):
+        return f"Kafka {world.settings.release} has no {api}, which came in {SINCE[api]}"
+    if broker is None:
+        return f"No broker that can be reached coordinates group {about[0]}: start one, or run the cluster first"
+    living = listed((n for n in sorted(world.processes) if is_reachable(world, n)), 30)
+    return f"Broker {broker!r} cannot be reached; {f'those that can: {living}' if living else 'no broker can'}"
+
+
+def ask(world: World, broker: int, api: str, about: Sequence[str]) -> None:
+    """Send the request to the broker."""
+    cause = world.log("act", None, action=["group_request", broker, api, list(about)])
+    correlation_id = f"{PREFIX}{api} {cause.seq} {' '.join(about[:1])}"
+    driver = world.processes[broker].driver
+    driver.enqueue(_event(correlation_id, api, tuple(about), driver.broker.metadata), cause)
+    begin_if_idle(world, broker, REQUESTS)
+
+
+def _event(correlation_id: str, api: str, about: tuple[str, ...], known: Collection[TopicPartition]) -> Event:
+    match api:
+        case "ListGroups":
+            return e.ListGroups(correlation_id, about)
+        case "DescribeGroups":
+            return e.DescribeGroup(correlation_id, about[0])
+        case "DeleteGroups":
+            return e.DeleteGroups(correlation_id, tuple(dict.fromkeys(about)))
+    asked = tuple(dict.fromkeys(map(TopicPartition.parse, about[1:])))
+    named = tuple(tp for tp in asked if tp in known)
+    return e.OffsetDelete(correlation_id, about[0], named, tuple(tp for tp in asked if tp not in known))

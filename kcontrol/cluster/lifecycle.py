@@ -1,0 +1,249 @@
+"""The beginning and the end of processes and sessions, and the recovery of a living broker whose session has expired."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kcontrol.cluster import (
+    broker_to_controller,
+    channel_closing,
+    consumer_clients,
+    data_plane,
+    process,
+    sessions,
+)
+from kcontrol.cluster.delivery import begin_if_idle
+from kcontrol.cluster.sessions import EXPIRED, EXPIRING, OPEN
+from kcontrol.controller.handlers import every_event
+from kcontrol.core.effects import SessionExpired
+from kcontrol.core.events import BrokerStartup, Expire, LogDirFailure, Shutdown
+from kcontrol.core.model import TopicPartition
+from kcontrol.driver import log_changes
+from kcontrol.driver.driver import Driver
+from kcontrol.journal.fold import fold
+from kcontrol.journal.journal import RecordId
+from kcontrol.zookeeper.port import Client, ClosedSession
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+HOST = "127.0.0.1"
+FIRST_PORT = 9092
+
+
+def start(world: World, n: int) -> None:
+    """Start a broker process with a new session and queue its start-up event."""
+    incarnation = world.incarnations.get(n, 0) + 1
+    world.incarnations = {**world.incarnations, n: incarnation}
+    cause = world.log("start", None, broker=n, incarnation=incarnation)
+    client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
+    world.owners = {**world.owners, client.session_id: n}
+    controller, broker = process.contexts(world.settings, n)
+    data_plane.load_logs(world, n, broker)
+    driver = world._driver(n, incarnation, client, controller, broker, consumer_clients.context(world.settings))
+    world.processes[n] = process.Process(driver, HOST, FIRST_PORT + n)
+    opened = driver.log("open", cause, session=client.session_id)
+    driver.enqueue(BrokerStartup(HOST, FIRST_PORT + n, 0, _cluster_id(world)), opened, "main")
+
+
+def _cluster_id(world: World) -> str:
+    """Return the id that a broker gives to a new cluster: one value per start of a process, drawn from the world's seed."""
+    chance = random.Random(f"{world.settings.seed}/world")
+    drawn = [chance.getrandbits(128) for _ in range(sum(world.incarnations.values()))]
+    return f"{drawn[-1]:032x}"[:22]
+
+
+def kill(world: World, n: int) -> None:
+    """End a process at once; ZooKeeper keeps its session until the session expires."""
+    record = _log_stop(world, n, None, None)
+    p = world.processes.pop(n)
+    data_plane.store_logs(world, n, p.driver)
+    if p.session is OPEN:
+        world.orphaned_sessions.setdefault(n, []).append(process.OrphanedSession(p.driver.client, record))
+
+
+def _log_stop(world: World, n: int, cause: RecordId | None, exit_code: int | None) -> RecordId:
+    """Log the end of a process, drop its requests except those in the sockets of frozen brokers, and return the record.
+
+    From 0.9 to 0.10.1 a broker drops the requests of a closed socket. Source: Selector.close (0.9.0.1, 0.10.2.2).
+    """
+    frozen = [b for b, p in world.processes.items() if p.frozen and b != n]
+    unread = world.network.unread(n, frozen) if world.settings.rules().reads_requests_of_dead_controllers else []
+    orphaned = world.network.orphaned_senders(n, {b: p.driver.incarnation for b, p in world.processes.items()})
+    world.network.remove_process(n, unread, orphaned)
+    dropped = {name: brokers for name, brokers in (("unread_by", unread), ("orphaned_by", orphaned)) if brokers}
+    stopped = world.log("stop", cause, broker=n, exit_code=exit_code, **dropped)
+    broker_to_controller.disconnect(world, n, stopped)
+    return stopped
+
+
+def has_replica(world: World, n: int, partition: str) -> bool:
+    """Return whether a running, not frozen broker has a replica of a partition."""
+    p = world.processes.get(n)
+    return p is not None and not p.frozen and TopicPartition.parse(partition) in p.driver.broker.hosted
+
+
+def fail_log_dir(world: World, n: int, partition: str) -> None:
+    """Fail the log directory of this partition only; before 1.0 that ends the process (KIP-112)."""
+    cause = world.log("act", None, action=["fail_log_dir", n, partition])
+    driver = world.processes[n].driver
+    if driver.broker.rules.outlives_log_dir:
+        driver.enqueue(LogDirFailure((TopicPartition.parse(partition),)), cause)
+        begin_if_idle(world, n)
+    else:
+        kill(world, n)
+
+
+def term(world: World, n: int) -> None:
+    """Send SIGTERM to a process: its controlled shutdown begins."""
+    driver = world.processes[n].driver
+    driver.enqueue(Shutdown(), world.log("act", None, action=["term", n]), "requests")
+
+
+def freeze(world: World, n: int) -> None:
+    """Send SIGSTOP to a process: its threads stop, and its session stays open until it expires."""
+    world.log("freeze", None, broker=n)
+    world.processes[n].frozen = True
+
+
+def thaw(world: World, n: int) -> None:
+    channel_closing.record_thaw(world, n)
+    world.log("thaw", None, broker=n)
+    world.processes[n].frozen = False
+
+
+def expire(world: World, n: int) -> None:
+    """End the oldest orphaned session of this broker or, if there is none, the session of its process."""
+    orphans = world.orphaned_sessions.get(n)
+    if orphans:
+        orphan = orphans.pop(0)
+        if not orphans:
+            del world.orphaned_sessions[n]
+        end_session(world, n, orphan.client, orphan.record)
+        return
+    p = world.processes[n]
+    closed = _end(world, n, p.driver.client)
+    sessions.move(p, EXPIRED)
+    p.session_loss_record = p.driver.log("session_lost", None)
+    _log_close(world, n, p.driver.client, closed, p.session_loss_record)
+
+
+def end_session(world: World, n: int, client: Client, cause: RecordId | None) -> None:
+    _log_close(world, n, client, _end(world, n, client), cause)
+
+
+def _end(world: World, n: int, client: Client) -> ClosedSession:
+    """End a session of a broker and return the znodes that were deleted with it.
+
+    If a real ZooKeeper has ended the session already, the zxid is unknown and given as 0.
+    """
+    try:
+        return world.zk.end(client)
+    except SessionExpired:
+        held = [path for path, (_, _, owner) in fold(world.journal.records)["znodes"].items() if owner == n]
+        stats = zip(held, world.tool.exists(held, False), strict=True)
+        gone = [path for path, stat in stats if stat is None or world.owners.get(stat.ephemeral_owner) != n]
+        return ClosedSession(0, tuple(sorted(gone)))
+
+
+def outage(world: World, brokers: Sequence[int]) -> None:
+    """End the sessions of these brokers in one step: their heartbeats were missing for longer than the session timeout."""
+    for n in brokers:
+        expire(world, n)
+
+
+def overdue(world: World) -> tuple[str, tuple[int, ...]] | None:
+    """Return an `outage` of the sessions that a real ZooKeeper has ended but the journal does not show yet, or None.
+
+    Raises ConnectionLoss if no server answers.
+    """
+    if world.is_simulated:
+        return None
+    orphans = [n for n, found in sorted(world.orphaned_sessions.items()) for orphan in found if orphan.client.has_expired()]
+    living = [n for n, p in sorted(world.processes.items()) if p.session is OPEN and p.driver.client.has_expired()]
+    return ("outage", (*orphans, *living)) if orphans or living else None
+
+
+ADMIN_CLIENTS = "tools"
+REOPEN = ("reopen", ADMIN_CLIENTS)
+
+
+def is_admin_clients(world: World, client: str) -> bool:
+    """Return whether `client` is the name of the clients outside the brokers, which share one session."""
+    return client == ADMIN_CLIENTS
+
+
+def reopen(world: World, client: str) -> None:
+    """End the session of the clients outside the brokers, if a real ZooKeeper has not ended it, and open a new session."""
+    with suppress(SessionExpired):
+        world.zk.end(world._tool)
+    world._tool = world.zk.connect()
+    world.log("reopen", None, client=client, session=world._tool.session_id)
+
+
+def _log_close(world: World, n: int, client: Client, closed: ClosedSession, cause: RecordId | None) -> None:
+    world.log("close", cause, broker=n, session=client.session_id, deleted=list(closed.deleted), zxid=closed.zxid)
+
+
+def exit_process(world: World, n: int) -> None:
+    """End a process after a failed start-up or a controlled shutdown, and close its session.
+
+    Requests that the process had sent before are delivered first.
+    """
+    p = world.processes.pop(n)
+    log_changes.checkpoint(p.driver)
+    cause = _log_stop(world, n, p.driver.exit_cause, p.driver.exit_code)
+    data_plane.store_logs(world, n, p.driver)
+    if p.session is OPEN:
+        end_session(world, n, p.driver.client, cause)
+
+
+def renew_session(world: World, n: int) -> None:
+    """Let the client library of a living broker find that the session has expired.
+
+    A design with `on_expiry` events queues them before all others. In a design without them ZkClient opens another session at
+    once and calls every listener.
+    """
+    p = world.processes[n]
+    p.session_loss_record = record = p.driver.log("renew", p.session_loss_record)
+    design = p.driver.controller.design
+    if design.on_expiry:
+        sessions.move(p, EXPIRING)
+        p.driver.clear("controller", record)
+        for event in design.on_expiry:
+            p.driver.enqueue(event(), record)
+    else:
+        _open_and_enqueue(world, n)
+
+
+def reconnect(world: World, n: int) -> None:
+    """Open another session after the handler of Expire has begun; the registration under this session is queued behind it."""
+    _open_and_enqueue(world, n)
+
+
+def _open_and_enqueue(world: World, n: int) -> None:
+    """Open another session and queue the events that the broker's design has for a new session."""
+    p = world.processes[n]
+    record = _open(world, n)
+    design = p.driver.controller.design
+    for event in design.on_new_session:
+        p.driver.enqueue(event(p.host, p.port, p.driver.client.session_id), record)
+    for called in every_event(p.driver.watched, design) if design.has_listeners else ():
+        p.driver.enqueue(called, record)
+
+
+def _open(world: World, n: int) -> RecordId:
+    """Open another session for a living process and return its `open` record."""
+    p = world.processes[n]
+    client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
+    world.owners = {**world.owners, client.session_id: n}
+    p.driver.client = client
+    sessions.move(p, OPEN)
+    return p.driver.log("open", p.session_loss_record, session=client.session_id)
+
+
+def expire_has_begun(driver: Driver) -> bool:
+    return not any(isinstance(item.event, Expire) for item in driver.threads["controller"].queue.waiting)

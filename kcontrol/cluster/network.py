@@ -1,0 +1,225 @@
+"""The requests between brokers: from controllers to brokers, one in flight per channel, and from brokers to the controller.
+
+Source: ControllerChannelManager.scala (RequestSendThread) and BrokerToControllerChannelManager.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kcontrol.controller.context import ControllerContext
+from kcontrol.core import events
+from kcontrol.journal.journal import RecordId
+
+
+class QueuedRequest(NamedTuple):
+    """One request on the channel to one broker: its API, its request batch, and the `send` record of this batch.
+
+    `is_orphaned` says that the sender has closed the connection while the request was in the receiver's socket.
+    """
+
+    api: str
+    requests: Any
+    record: RecordId
+    is_orphaned: bool = False
+
+
+@dataclass(slots=True)
+class BrokerToControllerRequest:
+    """A request of a broker to the controller or, if `to` is set, to broker `to`.
+
+    `receiver` is the broker that handles the request now, -1 if the request has not been sent. `refused_by` is the value that
+    `broker_to_controller.refusal_key` had when the last response refused the request.
+    """
+
+    api: str
+    body: Any
+    record: RecordId
+    to: int | None = None
+    correlation_id: str = ""
+    receiver: int = -1
+    refused_by: tuple[Any, ...] | None = None
+
+    def copy(self) -> BrokerToControllerRequest:
+        return BrokerToControllerRequest(
+            self.api, self.body, self.record, self.to, self.correlation_id, self.receiver, self.refused_by
+        )
+
+
+class DelayedResponse(NamedTuple):
+    """A response that a broker may not send before its fetches from `leaders` have ended, with its `response_delayed` record."""
+
+    broker: int
+    body: Any
+    record: RecordId
+    leaders: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Network:
+    """The requests and responses on every channel. This class decides nothing: the world chooses the next delivery."""
+
+    channels: dict[tuple[int, int], deque[QueuedRequest]] = field(default_factory=dict)
+    to_controller: dict[int, list[BrokerToControllerRequest]] = field(default_factory=dict)
+    in_flight: dict[str, tuple[int, int]] = field(default_factory=dict)  # correlation id -> sender and receiver
+    fetching_from: dict[str, tuple[RecordId, tuple[int, ...]]] = field(
+        default_factory=dict
+    )  # correlation id -> the frozen leaders from which the receiver fetched when the request arrived: see delayed_responses.py
+    delayed_responses: dict[str, DelayedResponse] = field(default_factory=dict)
+    known_controllers: dict[int, int] = field(
+        default_factory=dict
+    )  # broker -> the controller to which it sends AlterIsr (2.7 on)
+    thawed: set[tuple[int, int]] = field(default_factory=set)  # channels whose closing waits for the response of a thawed broker
+
+    def copy(self) -> Network:
+        if not (self.channels or self.to_controller or self.in_flight or self.delayed_responses):
+            return Network(known_controllers=self.known_controllers.copy())  # without a channel no channel is closed
+        return Network(
+            {pair: waiting.copy() for pair, waiting in self.channels.items()},
+            {broker: [request.copy() for request in asked] for broker, asked in self.to_controller.items()},
+            self.in_flight.copy(),
+            self.fetching_from.copy(),
+            self.delayed_responses.copy(),
+            self.known_controllers.copy(),
+            self.thawed.copy(),
+        )
+
+    def enqueue(self, sender: int, requests: Any, record: RecordId) -> None:
+        for api, receiver in requests.in_send_order():
+            self.channels.setdefault((sender, receiver), deque()).append(QueuedRequest(api, requests, record))
+
+    def close(self, sender: int, receivers: Collection[int], unread: Sequence[int]) -> list[int]:
+        """Drop the requests for these receivers, except the `unread` ones; return the receivers for which a request was dropped.
+
+        `unread` names a receiver once for each request in that receiver's socket. These requests stay, marked `is_orphaned`.
+        """
+        closed = [r for r in receivers if any(not queued.is_orphaned for queued in self.channels.get((sender, r), ()))]
+        for receiver in closed:
+            self.thawed.discard((sender, receiver))
+            kept = list(self.channels.pop((sender, receiver)))[: unread.count(receiver)]
+            if kept:
+                self.channels[sender, receiver] = deque(queued._replace(is_orphaned=True) for queued in kept)
+        for correlation_id, pair in list(self.in_flight.items()):
+            if pair[0] == sender and pair[1] in receivers:
+                del self.in_flight[correlation_id]
+        return closed
+
+    def awaits_response(self, sender: int, receiver: int) -> bool:
+        """Return whether the sender waits for the response to a request that the receiver has not begun to handle."""
+        waiting = self.channels.get((sender, receiver), ())
+        return (sender, receiver) not in self.in_flight.values() and any(not queued.is_orphaned for queued in waiting)
+
+    def unread(self, sender: int, frozen: Collection[int]) -> list[int]:
+        """Return the receivers of this sender's requests that are in the socket of a frozen broker and have not been read.
+
+        A receiver is named once for each request: the orphaned requests of its channel, and the request that was sent last.
+        """
+        pairs = [(sender, to) for to in sorted(frozen) if (sender, to) in self.channels]
+        return [to for by, to in pairs for _ in range(self._orphans(by, to) + self.awaits_response(by, to))]
+
+    def _orphans(self, sender: int, receiver: int) -> int:
+        return sum(queued.is_orphaned for queued in self.channels[sender, receiver])
+
+    def orphaned_senders(self, receiver: int, living: Mapping[int, int]) -> list[int]:
+        """Return the senders of the unread requests of this receiver whose responses no process waits for.
+
+        A sender is named once for each request. Its process, as `living` gives it by incarnation, has ended or has closed the
+        connection.
+        """
+        unread = [(by, queued) for (by, to), waiting in sorted(self.channels.items()) if to == receiver for queued in waiting]
+        return [by for by, queued in unread if queued.is_orphaned or living.get(by) != queued.record.incarnation]
+
+    def remove_process(self, broker: int, unread: Sequence[int], orphaned: Sequence[int]) -> None:
+        """Remove the queued requests of a broker whose process has ended, except those in the sockets of frozen brokers.
+
+        `unread` names the receivers of these exceptions. `orphaned` names the senders of unread requests in the socket of the
+        ended process: these requests are dropped too; other requests to the process stay queued at their senders. A request to
+        the controller that the ended process handled becomes pending again.
+        """
+        for pair, waiting in [(pair, waiting) for pair, waiting in self.channels.items() if broker in pair]:
+            begin, end = (0, unread.count(pair[1])) if pair[0] == broker else (orphaned.count(pair[0]), None)
+            kept = list(waiting)[begin:end]
+            self.channels[pair] = deque(kept)
+            if not kept:
+                del self.channels[pair]
+        self.in_flight = {key: pair for key, pair in self.in_flight.items() if broker not in pair}
+        self.thawed = {pair for pair in self.thawed if broker not in pair}
+        self.fetching_from = {key: found for key, found in self.fetching_from.items() if key in self.in_flight}
+        self.delayed_responses = {key: held for key, held in self.delayed_responses.items() if held.broker != broker}
+        self.to_controller.pop(broker, None)
+        self.known_controllers.pop(broker, None)
+        for request in (q for asked in self.to_controller.values() for q in asked if q.receiver == broker):
+            request.receiver, request.correlation_id = -1, ""
+
+    def deliverable(self) -> list[tuple[int, int]]:
+        """Return the channels, as pairs of sender and receiver, whose first request is not in flight."""
+        if not self.channels:
+            return []
+        busy = set(self.in_flight.values())
+        return sorted(pair for pair, waiting in self.channels.items() if waiting and pair not in busy)
+
+    def request_event(self, pair: tuple[int, int]) -> events.Event:
+        """Mark the first request of a channel as in flight and return the event that its receiver handles."""
+        queued = self.channels[pair][0]
+        requests, receiver = queued.requests, pair[1]
+        sent = queued.record
+        correlation_id = f"{sent.node}.{sent.incarnation}-{receiver}-{sent.seq}-{queued.api}"
+        self.in_flight[correlation_id] = pair
+        header = {
+            "correlation_id": correlation_id,
+            "request": queued.record,
+            "controller_id": requests.controller_id,
+            "controller_epoch": requests.controller_epoch,
+            "broker_epoch": requests.broker_epochs[receiver],
+        }
+        match queued.api:
+            case "LeaderAndIsr":
+                return events.LeaderAndIsrRequest(**header, partitions=requests.leader_and_isr[receiver])
+            case "StopReplica":
+                return events.StopReplicaRequest(**header, partitions=requests.stop_replica[receiver])
+        return events.UpdateMetadataRequest(**header, partitions=requests.update_metadata, live_brokers=requests.live_brokers)
+
+    def answered(self, correlation_id: str) -> tuple[tuple[int, int], QueuedRequest] | None:
+        """Take the request with this correlation id off its channel and return both, or None for an unknown id."""
+        pair = self.in_flight.pop(correlation_id, None)
+        if pair is None:
+            return None
+        self.thawed.discard(pair)
+        queued = self.channels[pair].popleft()
+        if not self.channels[pair]:
+            del self.channels[pair]
+        return pair, queued
+
+    def settle(self, broker: int, answered: list[BrokerToControllerRequest]) -> None:
+        """Remove these requests to the controller: they need no further response."""
+        self.to_controller[broker] = [q for q in self.to_controller[broker] if q not in answered]
+        if not self.to_controller[broker]:
+            del self.to_controller[broker]
+
+    def pending(self, broker: int) -> list[BrokerToControllerRequest]:
+        return [q for q in self.to_controller.get(broker, []) if q.receiver == -1]
+
+
+def response_event(queued: QueuedRequest, receiver: int, body: Any, controller: ControllerContext) -> events.Event | None:
+    """Return the controller's event for the response of a broker, None where the release ignores this response.
+
+    For StopReplica the event names only the replicas whose topics are being deleted.
+    """
+    if queued.api == "LeaderAndIsr":
+        if not controller.rules.outlives_log_dir:
+            return None
+        errors = tuple(body["errors"].items())
+        return events.LeaderAndIsrResponseReceived(receiver, body["error"], errors, queued.requests.leader_and_isr[receiver])
+    if queued.api == "UpdateMetadata":
+        is_handled = controller.rules.handles_metadata_responses
+        return events.UpdateMetadataResponseReceived(receiver, body["error"]) if is_handled else None
+    sent = queued.requests.stop_replica[receiver]
+    answered = sent if body["error"] == "NONE" else body["errors"]
+    deleted = tuple(tp for tp in answered if sent[tp].delete and controller.is_deletion_in_progress(tp, receiver))
+    if not deleted:
+        return None
+    errors = tuple((tp, error) for tp, error in body["errors"].items() if tp in deleted)
+    return events.TopicDeletionStopReplicaResponseReceived(receiver, body["error"], errors, deleted)

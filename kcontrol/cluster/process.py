@@ -1,0 +1,135 @@
+"""One broker process: its driver, its address, and the state of its ZooKeeper session."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kcontrol.broker.context import BrokerContext
+from kcontrol.broker.handlers import HANDLERS as BROKER_HANDLERS
+from kcontrol.broker.handlers import handle as handle_broker_event
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.sessions import SessionState
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.handlers import design_of
+from kcontrol.controller.handlers import handle as handle_controller_event
+from kcontrol.core import events
+from kcontrol.core.controller_rules import Rules
+from kcontrol.core.effects import WatchEvent
+from kcontrol.core.model import TopicPartition
+from kcontrol.driver.driver import Driver, Handle, Outbox, Thread
+from kcontrol.driver.handler_replay import replay_handler
+from kcontrol.group.context import GroupContext
+from kcontrol.group.handlers import REQUESTS, SCHEDULER
+from kcontrol.group.handlers import THREADS as GROUP_THREADS
+from kcontrol.group.handlers import handle as handle_group_event
+from kcontrol.journal.journal import Journal, RecordId
+from kcontrol.zookeeper.port import Client
+
+HANDLE: dict[str, Handle] = {"controller": handle_controller_event, "broker": handle_broker_event}
+
+
+def threads(
+    rules: Rules, controller: ControllerContext, broker: BrokerContext, group: GroupContext | None = None
+) -> list[Thread]:
+    """Return the threads of a broker in the order of its release's design, then the two threads of a coordinator, if any."""
+    contexts = {"controller": controller, "broker": broker}
+    found = [Thread(name, contexts[room], HANDLE[room], lock) for name, room, lock in design_of(rules).threads]
+    return found + ([Thread(name, group, handle_group_event) for name in (REQUESTS, SCHEDULER)] if group else [])
+
+
+def route(rules: Rules) -> Callable[[events.Event], str]:
+    """Return a function that names the thread whose queue takes an event."""
+    design = design_of(rules)
+    of_broker = {**GROUP_THREADS, **dict.fromkeys(BROKER_HANDLERS, "requests"), events.BrokerStartup: "main"}
+    return lambda event: design.routes.get(type(event)) or of_broker.get(type(event)) or design.default_thread
+
+
+class QueuedNotification(NamedTuple):
+    """A watch event that ZooKeeper has sent and the broker has not handled, with the `notify` record of that watch event."""
+
+    event: WatchEvent
+    record: RecordId
+
+
+class OrphanedSession(NamedTuple):
+    """A ZooKeeper session that is still open after its process has ended, with the `stop` record of that process."""
+
+    client: Client
+    record: RecordId
+
+
+@dataclass(slots=True)
+class Process:
+    """One broker process.
+
+    `session_loss_record` is the record of the end of the latest session. `was_sent_request` says that a request of another broker
+    has arrived since the session ended.
+    """
+
+    driver: Driver
+    host: str
+    port: int
+    session: SessionState = SessionState.OPEN
+    frozen: bool = False
+    notifications: deque[QueuedNotification] = field(default_factory=deque)
+    session_loss_record: RecordId | None = None
+    coordinated_partitions: frozenset[TopicPartition] = (
+        frozenset()
+    )  # the partitions of the offsets topic whose leadership the coordinator has got as events
+    was_sent_request: bool = False
+
+
+def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, BrokerContext]:
+    """Return the controller context and the broker context of a broker that has just started."""
+    rules = settings.rules()
+    controller = ControllerContext(broker_id, rules, design_of(rules), settings.config, settings.changes)
+    return controller, BrokerContext(broker_id, rules, settings.config, settings.data)
+
+
+def copy_driver(
+    driver: Driver, client: Client, journal: Journal, clock: Callable[[], int], outbox: Outbox, *, move: bool = False
+) -> Driver:
+    """Return a copy of a driver with another client, journal, clock and outbox.
+
+    With `move` the copy takes over the suspended handlers and the contexts that these handlers hold. The original driver can then
+    be read and copied as before, but its suspended handlers cannot go on. Raises ValueError if a suspended handler has no replay
+    log.
+    """
+    copies = driver.controller.copy(), driver.broker.copy()
+    contexts = (driver.controller, driver.broker) if move else copies
+    group = driver.group.copy() if driver.group else None
+    copied_contexts = {id(driver.controller): contexts[0], id(driver.broker): contexts[1], id(driver.group): group}
+    threads = [Thread(t.name, copied_contexts[id(t.context)], t.handle, t.lock) for t in driver.threads.values()]
+    copied = Driver(driver.node, driver.incarnation, client, journal, clock, outbox, *contexts, threads, driver.route)
+    copied.group = group
+    if move:
+        driver.controller, driver.broker = copies
+    for name, thread in driver.threads.items():
+        other = copied.threads[name]
+        other.queue = thread.queue.copy()
+        if move:
+            thread.context = driver.controller if other.context is copied.controller else driver.broker
+        if thread.handler is not None:
+            room = (
+                "controller" if thread.context is driver.controller else "group" if thread.context is driver.group else "broker"
+            )
+            replay_handler(
+                thread, other, room, pipelined=driver.controller.rules.pipelined, handler=thread.handler if move else None
+            )
+    copied.watched, copied.timers, copied.parked = driver.watched.copy(), driver.timers.copy(), driver.parked.copy()
+    copied.under_replicated, copied.keeps_replay_logs, copied.locks = (
+        driver.under_replicated.copy(),
+        driver.keeps_replay_logs,
+        driver.locks.copy(),
+    )
+    copied.has_lost_session, copied.exit_code, copied.exit_cause = driver.has_lost_session, driver.exit_code, driver.exit_cause
+    return copied
+
+
+def can_be_copied(driver: Driver) -> bool:
+    """Return whether each suspended handler has a replay log and has not yielded its lock to another thread."""
+    suspended = [thread for thread in driver.threads.values() if thread.handler is not None]
+    return all(thread.replay_log is not None and not thread.has_yielded_lock for thread in suspended)

@@ -1,0 +1,55 @@
+"""Waits for a frozen broker, at most `controller.socket.timeout.ms`: the closing of a channel, and a leader's AlterIsr.
+
+Requests that a controller sent before it closed the channel are in the socket of the frozen broker, which handles them after
+its thaw. Source: RequestSendThread.doWork in ControllerChannelManager.scala (0.10.2.2, 2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from kcontrol.cluster import broker_to_controller, channel_closing
+from kcontrol.cluster.delivery import is_reachable
+from kcontrol.driver.driver import Driver
+from kcontrol.journal.journal import RecordId
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+
+def close(world: World, driver: Driver, receivers: Collection[int], cause: RecordId) -> None:
+    """Close a controller's channels; requests in a frozen broker's socket stay there if brokers of this release read them."""
+    frozen = [b for b in receivers if b in world.processes and world.processes[b].frozen]
+    unread = world.network.unread(driver.node, frozen) if world.settings.rules().reads_requests_of_dead_controllers else []
+    closed = world.network.close(driver.node, receivers, unread)
+    kept = [receiver for receiver in unread if receiver in closed]
+    if closed:
+        driver.log("close_channels", cause, to=closed, **({"unread_by": kept} if kept else {}))
+
+
+def brokers_to_time_out(world: World, n: int) -> Iterator[int]:
+    """Yield the frozen brokers whose response this broker waits for."""
+    for thread in world.processes[n].driver.threads:
+        yield from (b for b in channel_closing.awaited_brokers(world, n, thread) if world.processes[b].frozen)
+    if (controller := broker_to_controller.frozen_controller(world, n)) is not None:
+        yield controller
+
+
+def can_time_out(world: World, n: int, receiver: int) -> bool:
+    """Return whether a broker waits for the response of this frozen broker."""
+    return is_reachable(world, n) and receiver in brokers_to_time_out(world, n)
+
+
+def time_out(world: World, n: int, receiver: int) -> None:
+    """End a broker's connection to a frozen broker, which has not responded for `controller.socket.timeout.ms`."""
+    driver = world.processes[n].driver
+    closing = [thread for name, thread in driver.threads.items() if receiver in channel_closing.awaited_brokers(world, n, name)]
+    cause = closing[0].begin_record if closing else broker_to_controller.first_alter_isr_record(world, n)
+    if world.is_simulated:
+        world.now_ms += world.settings.config.controller_socket_timeout_ms
+    timed_out = driver.log("time_out", cause, to=receiver)
+    if closing:
+        close(world, driver, (receiver,), timed_out)
+    else:
+        broker_to_controller.abandon_connection(world, n, receiver)

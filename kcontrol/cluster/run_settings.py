@@ -1,0 +1,83 @@
+"""The settings of a run: equal settings and equal actions give an equal journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.controller_rules import Rules, rules
+from kcontrol.core.errors import UserError
+from kcontrol.core.group_rules import GroupRules, group_rules
+from kcontrol.core.rule_rows import declared
+from kcontrol.core.transitions import NO_CHANGES, Changes
+
+PLAYABLE_RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9")
+"""The release lines that can be played. The rules of other lines are known too, for `rule_changes`."""
+
+FAULTS = ("kill", "start", "expire", "term", "freeze", "thaw", "shrink", "lose", "duplicate", "delete_controller", "produce",
+          "delete_topic")  # fmt: skip
+
+UNSPECIFIED = BrokerConfig()
+"""Stands for the default broker configuration of the run's release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a run.
+
+    `faults` are the kinds that `actions()` lists; `step` performs every fault in any run. `instant_requests` delivers requests
+    in the step in which they are sent; without `followers` no replica catches up. With `data` every replica has a log:
+    producers can send records, and the ISR follows from the offsets of fetches. `consumers` maps names to groups; brokers have
+    coordinators, with `group_config`, only if there are consumers. Consumers in `instance_ids` are static members
+    (group.instance.id). `rule_changes` are rules that differ from the release's, `changes` a learner's own functions.
+    """
+
+    release: str = "2.8"
+    brokers: tuple[int, ...] = (1, 2, 3)
+    seed: int = 0
+    config: BrokerConfig = UNSPECIFIED
+    topics: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+    instant_requests: bool = False
+    followers: bool = True
+    data: bool = False
+    consumers: Mapping[str, str] = field(default_factory=dict)
+    instance_ids: Mapping[str, str] = field(default_factory=dict)
+    group_config: Mapping[str, int] = field(default_factory=dict)
+    rule_changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Changes = NO_CHANGES
+    _rules: Rules | None = field(
+        default=None, init=False, repr=False, compare=False
+    )  # kept, since a search needs it at every step
+
+    def __post_init__(self) -> None:
+        if self.config is UNSPECIFIED:
+            object.__setattr__(self, "config", BrokerConfig.of(self.release))
+
+    def rules(self) -> Rules:
+        """Return the rules of the release with this run's changes. Raises UserError for another release or design."""
+        if self._rules is None:
+            object.__setattr__(self, "_rules", self._chosen())
+        assert self._rules is not None
+        return self._rules
+
+    def _chosen(self) -> Rules:
+        chosen = rules(self.release)
+        if not any(self.release == line or self.release.startswith(f"{line}.") for line in PLAYABLE_RELEASES):
+            raise UserError(f"Kafka {self.release} cannot be played; choose {', '.join(PLAYABLE_RELEASES)}.")
+        if self.rule_changes.get("design") not in (None, chosen.design):
+            raise UserError(
+                f"The rule design cannot be changed in Kafka {self.release}, where it is {chosen.design!r}: other rules and "
+                "the threads of a broker depend on it; name a release that has the other design."
+            )
+        return chosen.with_changes(**self._changes_of(Rules))
+
+    def group_rules(self) -> GroupRules:
+        """Return the rules of the release's group coordinator with this run's changes."""
+        return group_rules(self.release).with_changes(**self._changes_of(GroupRules))
+
+    def _changes_of(self, of: type[Rules | GroupRules]) -> dict[str, Any]:
+        other = declared(GroupRules if of is Rules else Rules)
+        return {name: value for name, value in self.rule_changes.items() if name not in other}

@@ -1,0 +1,40 @@
+"""The record of a step that made a watch fire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kcontrol.core.effects import WatchEvent
+from kcontrol.core.model import PartitionReplica, TopicPartition
+from kcontrol.core.znodes import parent, state_path
+from kcontrol.journal.journal import Record, RecordId
+
+
+def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId | None:
+    """Return the id of the last record of a step that wrote the watched path, or None.
+
+    For NodeChildrenChanged that is the last record that created or deleted a child of the path.
+    """
+    by_children = event.type == "NodeChildrenChanged"
+    for record in step[::-1]:
+        for path, is_set in _written_paths(record):
+            if by_children and parent(path) == event.path and not is_set:
+                return record.id
+            if not by_children and path == event.path:
+                return record.id
+    return None
+
+
+def _written_paths(record: Record) -> Iterator[tuple[str, bool]]:
+    """Yield each path that a record says was written, with True if the znode existed before and after the write."""
+    fields = record.fields
+    if record.kind == "write" and fields["error"] is None:
+        for op in fields["ops"]:
+            yield op[1], op[0] == "set"
+    elif record.kind == "change" and fields["write"]:
+        subject = fields["subject"]
+        tp = subject.topic_partition if isinstance(subject, PartitionReplica) else TopicPartition(*subject)
+        yield state_path(tp), fields["write"] == "set"
+    elif record.kind == "close":
+        for path in fields["deleted"]:
+            yield path, False

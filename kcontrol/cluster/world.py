@@ -1,0 +1,364 @@
+"""A cluster in one process: `actions()` lists the possible actions, `step` performs one, and the list of actions is the run."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from kcontrol.broker.log import ReplicaLog
+from kcontrol.broker.shutdown import UNREACHABLE
+from kcontrol.cluster import (
+    actions,
+    broker_to_controller,
+    consumer_clients,
+    data_plane,
+    delayed_responses,
+    delivery,
+    lifecycle,
+    network,
+    process,
+    request_timeouts,
+    watch_causes,
+)
+from kcontrol.cluster.fingerprint import fingerprint
+from kcontrol.cluster.network import Network
+from kcontrol.cluster.process import OrphanedSession, Process, QueuedNotification
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.sessions import SessionState
+from kcontrol.cluster.snapshot import snapshot
+from kcontrol.controller.handlers import design_of
+from kcontrol.core.effects import Append, LogBatch, Op, SendToController, SessionExpired
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import TopicPartition
+from kcontrol.driver.driver import Driver
+from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Journal, Record, RecordId
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+from kcontrol.zookeeper.port import Client, ConnectionLoss, ZooKeeper, retry_read
+
+Action = tuple[Any, ...]
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Switch Python's cyclic garbage collection off for the duration of the block."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class World:
+    """A cluster whose next step is chosen from outside.
+
+    `actions()` lists the possible actions, `step(action)` performs one of them, `run()` performs routine actions until none is
+    left. Without an argument `zookeeper` the world has an in-memory ZooKeeper. Then time is virtual, 1 ms a step, and the world
+    can be forked.
+    """
+
+    def __init__(
+        self, settings: Settings | None = None, zookeeper: ZooKeeper | None = None, clock: Callable[[], int] | None = None
+    ) -> None:
+        self.settings = settings or Settings()
+        self.settings.rules()  # raises UserError for a release that is not implemented
+        self.now_ms = 0
+        self.clock = clock or (lambda: self.now_ms)
+        self.is_simulated = zookeeper is None
+        self.zk: ZooKeeper = zookeeper or MemoryZooKeeper(now_ms=lambda: self.now_ms)
+        self.journal, self.network = Journal(), Network()
+        self.processes: dict[int, Process] = {}
+        self.orphaned_sessions: dict[
+            int, list[OrphanedSession]
+        ] = {}  # broker -> open sessions of its ended processes, the oldest first
+        self.owners: Mapping[int, int] = {}  # session id -> broker; never changed in place, since forks share the mapping
+        self.incarnations: Mapping[int, int] = {}
+        self.disks: dict[int, dict[TopicPartition, ReplicaLog]] = {}  # the logs of brokers that do not run
+        self.acknowledged: dict[TopicPartition, tuple[data_plane.Acknowledged, ...]] = {}  # records that producers rely on
+        self.consumers: Mapping[str, consumer_clients.Consumer] = consumer_clients.consumers(self.settings)
+        self.offsets_logs: Mapping[TopicPartition, tuple[LogBatch, ...]] = {}  # the batches that coordinators have appended
+        self.offsets_epochs: Mapping[TopicPartition, int] = {}  # partition -> the latest leader epoch of a coordinator
+        self.done: list[Action] = []
+        self._tool = self.zk.connect()
+        self._base: World | None = None
+        self._actions_since_base: list[Action] = []
+        self._journal_length_before = 0
+        s = self.settings
+        self.log(
+            "run",
+            None,
+            journal_version=JOURNAL_VERSION,
+            release=s.release,
+            seed=s.seed,
+            brokers=list(s.brokers),
+            world=self.kind,
+            **({"data": True} if s.data else {}),
+            **({"min_insync_replicas": least} if (least := s.config.min_insync_replicas or 1) > 1 else {}),
+            **({"consumers": dict(self.consumers)} if s.consumers else {}),
+        )
+
+    @property
+    def tool(self) -> Client:
+        """The client of the admin tools. If a real ZooKeeper has ended its session, a new session is opened."""
+        if not self.is_simulated and self._tool.has_expired():
+            self.done.append(lifecycle.REOPEN)
+            lifecycle.reopen(self, lifecycle.ADMIN_CLIENTS)
+        return self._tool
+
+    @property
+    def kind(self) -> str:
+        return "simulated" if self.is_simulated else "zookeeper"
+
+    # ---------------------------------------------------------------- actions and steps
+
+    def actions(self) -> list[actions.PossibleAction]:
+        """Return the possible actions: routine actions as World.run performs them, then timers and the faults of the settings."""
+        return [
+            *map(actions.RoutineAction, actions.routine_actions(self)),
+            *map(actions.PossibleAction, actions.fault_actions(self)),
+        ]
+
+    def step(self, action: Action) -> None:
+        """Perform one action. Raises UserError, listing the possible actions, if the action is unknown or not possible now."""
+        action = tuple(action)
+        if (late := lifecycle.overdue(self)) and action != late:
+            self._perform(lifecycle.outage, late)
+        perform = actions.find_action(self, action)
+        if (
+            self.is_simulated
+            and not self.keeps_replay_logs
+            and self.is_quiet
+            and (self._base is None or len(self._actions_since_base) >= self._copying_pays_after)
+        ):
+            self._base, self._actions_since_base = self._copy(), []
+        self._perform(perform, action)
+        self._actions_since_base.append(action)
+        self.now_ms += 1
+
+    def _perform(self, perform: Callable[..., None], action: Action) -> None:
+        """Perform one action and its consequences in the same step. An action that raises an error does not count as done."""
+        self._journal_length_before = before = len(self.journal)
+        with without_collection():  # a step may create hundreds of thousands of objects and hardly a cycle
+            perform(self, *action[1:])
+        self._deliver_instantly()
+        if self.settings.data:
+            data_plane.log_lost_records(self, before)
+        if self.settings.consumers:
+            consumer_clients.update_coordinators(self)
+        done = len(self.done)
+        self.done.append(action)
+        try:
+            self._notify(before)
+        except ConnectionLoss:  # the action is done; its watch events are queued by the next step
+            raise
+        except BaseException:
+            del self.done[done:]
+            raise
+
+    def run(self, limit: int = 1_000_000) -> int:
+        """Perform routine actions until none is left and return the number of steps. Raises RuntimeError after `limit` steps."""
+        for steps in range(limit):
+            following = next(actions.routine_actions(self), None)
+            if following is None:
+                return steps
+            self.step(following)
+        raise RuntimeError(
+            f"World.run: routine actions were left after {limit} steps; raise the limit, or look for a loop in actions()"
+        )
+
+    def run_event(self, broker: int, thread: str | None = None) -> None:
+        """Run the next event of a thread to the end of its handler; the default is the controller's thread."""
+        thread = thread or design_of(self.settings.rules()).default_thread
+        self.step(("begin", broker, thread))
+        while self.processes[broker].driver.threads[thread].handler is not None:
+            self.step(("advance", broker, thread))
+
+    @property
+    def last_step(self) -> list[Record]:
+        """The records of the last step."""
+        return self.journal.since(self._journal_length_before)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no handler is suspended."""
+        return all(p.driver.is_quiet for p in self.processes.values())
+
+    # ---------------------------------------------------------------- forks
+
+    @property
+    def _copying_pays_after(self) -> int:
+        return 1 + len(self.journal) // 2_000
+
+    def fork(self, *, keep_replay_logs: bool = False) -> World:
+        """Return a second world with the same past.
+
+        If every suspended handler has a replay log, the fork is a plain copy. Otherwise the fork copies the last point without
+        a suspended handler and performs the actions since then again. With `keep_replay_logs` the handlers of the fork keep
+        replay logs, which `fingerprint` needs too. Raises ValueError on a real ZooKeeper.
+        """
+        if not self.is_simulated:
+            raise ValueError("World.fork needs the in-memory ZooKeeper: a session of a real ZooKeeper cannot be copied")
+        plain = all(process.can_be_copied(p.driver) for p in self.processes.values())
+        start = self if plain or self._base is None else self._base
+        copied = start._copy()
+        copied.keep_replay_logs(keep_replay_logs or self.keeps_replay_logs)
+        for action in self._actions_since_base if start is not self else ():
+            copied.step(action)
+        return copied
+
+    def keep_replay_logs(self, keep: bool) -> None:
+        """Set whether handlers that begin from now on keep a replay log, from which they can be copied."""
+        self.keeps_replay_logs = keep
+        for p in self.processes.values():
+            p.driver.keeps_replay_logs = keep
+
+    keeps_replay_logs = False
+
+    def _copy(self) -> World:
+        """Return a plain copy. Raises ValueError if a suspended handler has no replay log."""
+        copied = object.__new__(World)
+        copied.settings, copied.now_ms, copied.is_simulated, copied.keeps_replay_logs = (
+            self.settings,
+            self.now_ms,
+            True,
+            self.keeps_replay_logs,
+        )
+        copied.clock = lambda: copied.now_ms
+        assert isinstance(self.zk, MemoryZooKeeper)
+        zk = self.zk.copy(now_ms=lambda: copied.now_ms)
+        copied.zk, copied._tool = zk, zk.client(self._tool.session_id)
+        copied.journal, copied.network = self.journal.copy(), self.network.copy()
+        copied.processes = {n: copied._copy_process(p, zk) for n, p in self.processes.items()}
+        copied.orphaned_sessions = {
+            n: [OrphanedSession(zk.client(g.client.session_id), g.record) for g in orphans]
+            for n, orphans in self.orphaned_sessions.items()
+        }
+        copied.owners, copied.incarnations, copied.done = self.owners, self.incarnations, self.done.copy()
+        copied.disks, copied.acknowledged = self.disks.copy(), self.acknowledged.copy()
+        copied.consumers, copied.offsets_logs, copied.offsets_epochs = self.consumers, self.offsets_logs, self.offsets_epochs
+        copied._base, copied._actions_since_base, copied._journal_length_before = None, [], self._journal_length_before
+        return copied
+
+    def _copy_process(self, p: Process, zk: MemoryZooKeeper) -> Process:
+        client = zk.client(p.driver.client.session_id)
+        driver = process.copy_driver(p.driver, client, self.journal, lambda: self.clock(), self)
+        return Process(
+            driver,
+            p.host,
+            p.port,
+            p.session,
+            p.frozen,
+            p.notifications.copy(),
+            p.session_loss_record,
+            p.coordinated_partitions,
+            p.was_sent_request,
+        )
+
+    def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any, group: Any = None) -> Driver:
+        threads, route = process.threads(controller.rules, controller, broker, group), process.route(controller.rules)
+        driver = Driver(node, incarnation, client, self.journal, lambda: self.clock(), self, controller, broker, threads, route)
+        driver.keeps_replay_logs, driver.group = self.keeps_replay_logs, group
+        return driver
+
+    # ---------------------------------------------------------------- the drivers' outbox
+
+    def send(self, driver: Driver, requests: Any, record: RecordId) -> None:
+        self.network.enqueue(driver.node, requests, record)
+
+    def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None:
+        (update,) = self.journal.since(len(self.journal) - 1)
+        request_timeouts.close(self, driver, brokers, update.id)
+
+    def send_to_controller(self, driver: Driver, effect: SendToController, record: RecordId) -> None:
+        request = network.BrokerToControllerRequest(effect.api, effect.body, record, effect.to)
+        self.network.to_controller.setdefault(driver.node, []).append(request)
+        if effect.to is not None and effect.to not in self.processes:
+            broker_to_controller.lose(self, driver, [request], record, UNREACHABLE)
+
+    def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
+        """Deliver a response to its consumer, producer, controller or broker, unless `delayed_responses` delays the response."""
+        broker_to_controller.record_known_controller(self, driver)
+        if consumer_clients.record_response(self, correlation_id, body, record) or data_plane.record_response(
+            self, driver, correlation_id, body, record
+        ):
+            return
+        if not delayed_responses.delay_if_fetching(self, driver, correlation_id, body):
+            self.answer(driver, correlation_id, body, record)
+
+    def answer(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
+        """Deliver a response to the controller or broker that sent the request, and log its arrival."""
+        if (answered := self.network.answered(correlation_id)) is not None:
+            (sender, receiver), queued = answered
+            self.log("response", record, channel=f"{sender}>{receiver}", api=queued.api)
+            controller = self.processes.get(sender)
+            if controller and (queued.is_orphaned or controller.driver.incarnation != queued.record.incarnation):
+                controller = None
+            event = network.response_event(queued, receiver, body, controller.driver.controller) if controller else None
+            if event and controller and type(event) in controller.driver.controller.design.handlers:  # 0.8 has no such callbacks
+                controller.driver.enqueue(event, record)
+        else:
+            broker_to_controller.deliver_response(self, driver, correlation_id, body, record)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state that pictures show, in plain values; equal to `fold(journal.records)` after every step."""
+        return snapshot(self)
+
+    def fingerprint(self) -> str:
+        """Return a digest that is equal for two worlds with equal futures, whatever actions led there."""
+        return fingerprint(self)
+
+    def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
+        consumer_clients.append(self, driver, effect, record)
+
+    def read_log(self, driver: Driver, partition: Any, offset: int) -> tuple[LogBatch, ...] | None:
+        return consumer_clients.read_log(self, driver, partition, offset)
+
+    # ---------------------------------------------------------------- after every step
+
+    def log(self, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
+        return self.journal.add(OUTSIDE, 0, kind, cause, self.clock(), fields)
+
+    def exist(self, *paths: str) -> list[bool]:
+        """Return for each path whether ZooKeeper has a znode there."""
+        return [stat is not None for stat in retry_read(lambda: self.tool.exists(paths, False))]
+
+    def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> RecordId:
+        """Write as a client outside the brokers and return the record of the last write.
+
+        Raises UserError if ZooKeeper refuses the first transaction; then nothing was written.
+        """
+        written = self.tool.write(transactions)
+        if written[0].error:
+            raise UserError(f"ZooKeeper refuses the write to {transactions[0][0].path}: {written[0].error}.")
+        latest = cause = self.log("act", None, action=act)
+        for ops, result in zip(transactions, written, strict=True):
+            versions, paths = result.versions or (None,) * len(ops), result.paths or [op.path for op in ops]
+            stored = zip(ops, paths, versions, strict=True)
+            done = [[op.kind, path, op.data, version, op.ephemeral] for op, path, version in stored]
+            latest = self.log("write", cause, ops=done, zxid=result.zxid, error=result.error, epoch_zk_version=-1)
+        return latest
+
+    def _deliver_instantly(self) -> None:
+        while self.settings.instant_requests and (
+            pairs := [p for p in self.network.deliverable() if delivery.is_reachable(self, p[1])]
+        ):
+            delivery.deliver_request(self, *pairs[0])
+
+    def _notify(self, before: int) -> None:
+        """Queue the watch events of this step at their brokers, each with the record of the write that caused it."""
+        self.zk.settle()
+        while late := lifecycle.overdue(self):
+            self.done.append(late)
+            lifecycle.outage(self, late[1])
+        for n, p in sorted(self.processes.items()):
+            if p.session is not SessionState.OPEN:
+                continue
+            with suppress(SessionExpired):  # the session ended after `overdue` had checked it; the next step journals the end
+                for event in p.driver.client.events():
+                    cause = watch_causes.cause_of_notification(self.journal.since(before), event)
+                    p.notifications.append(
+                        QueuedNotification(event, self.log("notify", cause, to=n, type=event.type, path=event.path))
+                    )

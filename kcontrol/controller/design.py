@@ -1,0 +1,236 @@
+"""The type of a design: all tables of one controller, as one value.
+
+Theory. Kafka has built its controller three times. Each design has a page with its tables:
+`event_thread.py` (1.1 to 3.9), `earlier/event_queue_0_11.py` (0.11 and 1.0) and
+`earlier/listeners_to_0_10.py` (0.8.0 to 0.10.2). A page holds the threads with their locks, the
+events with their handlers, the watches, and the steps of failover and resignation. It ends with one
+value of the type Design, or with a function that returns the Design of a release.
+
+Rules of the file:
+
+* A context carries its Design, and a handler asks the context. So a module of 2.8 names a field of
+  Design and never an earlier release.
+* A field is a table, or a function that at least two designs implement in different ways. Such a
+  function keeps the difference out of the handlers: no handler compares the name of a design.
+* Only `handlers.py` may import `earlier/`; `lint-imports` checks this.
+
+What a Design does not say: the value of a rule. Rules that differ within one design, or that more
+than one design asks, are fields of `core/controller_rules.py`. A rule that differs only between
+releases before 1.1 is asked in `earlier/`, with these exceptions:
+
+* `design` (`handlers.py`) picks the page.
+* `pipelined` (both machines): one round trip for all subjects, or one for each, is the shape of
+  their loops.
+* `offline_order`, `shutdown_order` (`partition_machine.py`): a learner's strategy reads them too,
+  as `ElectionInput.order`.
+* `unclean_default`, `deletes_topics`: the default of a setting in the release.
+* `plain_stop_replica_batched`, `sends_empty_metadata` (`request_batch.py`): a batch is folded with
+  rules of 2.x in the same lines.
+
+Read next: `event_thread.py`, the page that fills every field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kcontrol.core.effects import Handler, Znode
+from kcontrol.core.events import (
+    ControllerState,
+    Event,
+    PartitionReassignmentIsrChange,
+    ZkPartitionReassignment,
+)
+from kcontrol.core.model import LeaderAndIsr, PartitionReplica, ReplicaState, TopicPartition
+from kcontrol.core.releases import value_in_force
+from kcontrol.core.znodes import parse_state_path
+
+if TYPE_CHECKING:
+    from kcontrol.controller.context import ControllerContext
+
+Step = Callable[["ControllerContext"], Handler]
+Replicas = list[PartitionReplica]
+
+
+class ThreadRow(NamedTuple):
+    """One thread of a broker: the room whose handlers it runs, and the lock that it shares."""
+
+    name: str
+    context_name: str
+    lock: str | None
+
+
+class Row(NamedTuple):
+    """The handler of one event, and the conditions of its call.
+
+    `state` is the controller's state while the event is handled. With `only_if_active`, a broker
+    that is not controller does not call the handler.
+    """
+
+    state: ControllerState
+    only_if_active: bool
+    handler: Callable[[ControllerContext, Any], Handler]
+
+
+EventRow = tuple[type[Event], ControllerState, bool, Callable[["ControllerContext", Any], Handler]]
+EventGroup = tuple[type[Event], bool, Callable[["ControllerContext", Any], Handler]]
+
+
+class WatchRow(NamedTuple):
+    """One kind of change of one path, and the event that the notification becomes."""
+
+    change: str
+    path: str
+    event: type[Event]
+
+
+class ReassignmentProtocol(NamedTuple):
+    """The handlers of reassignments.
+
+    In this order: at failover before and after the machines start; a request in ZooKeeper; a
+    changed ISR; brokers that have started.
+    """
+
+    initialize: Step
+    trigger_pending: Step
+    on_request: Callable[[ControllerContext, ZkPartitionReassignment], Handler]
+    on_isr_change: Callable[[ControllerContext, PartitionReassignmentIsrChange], Handler]
+    on_broker_startup: Callable[[ControllerContext, Collection[int]], Handler]
+
+
+class MachineDecisions(NamedTuple):
+    """The decisions of both machines that differ before 1.1.
+
+    `event_thread.py` says in a comment what each field decides, and `earlier/machine_decisions.py`
+    what it decides before 1.1.
+    """
+
+    before_new: Callable[[ControllerContext, Sequence[TopicPartition]], Handler]
+    is_led_as_wanted: Callable[[ControllerContext, TopicPartition, LeaderAndIsr | None], bool]
+    unclean_allowed: Callable[[ControllerContext, Iterable[str]], Handler]
+    leadership_for_new: Callable[[ControllerContext, Sequence[PartitionReplica]], Handler]
+    retire_unled: Callable[[ControllerContext, Any, list[PartitionReplica], ReplicaState], Handler]
+    is_passed_over: Callable[[ControllerContext, PartitionReplica], bool]
+    may_lose_isr: Callable[
+        [ControllerContext, Sequence[PartitionReplica], Sequence[Znode | None]], Handler
+    ]
+    receivers_of_smaller_isr: Callable[
+        [ControllerContext, PartitionReplica, LeaderAndIsr], tuple[int, ...] | None
+    ]
+    leaderless: Callable[[ControllerContext, Collection[int]], tuple[TopicPartition, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Design:
+    """One column of one design's tables, and the functions in which designs differ."""
+
+    name: str
+    threads: tuple[ThreadRow, ...]
+    # The thread that handles every event but those of `routes`.
+    default_thread: str
+    routes: Mapping[type[Event], str]
+    handlers: Mapping[type[Event], Row]
+    watches: tuple[WatchRow, ...]
+    # Returns the event of a notification's type and path.
+    event_for_notification: Callable[[str, str], Event | None]
+    # By type of notification: whether handlers of children (True) or of data (False) are called.
+    called: Mapping[str, tuple[bool, ...]]
+    failover: tuple[Step, ...]
+    resignation: tuple[Step, ...]
+    reassignment: ReassignmentProtocol
+    # The events that are queued before the next session is opened.
+    on_expiry: tuple[Callable[[], Event], ...]
+    # The events of a new session, from host, port and session.
+    on_new_session: tuple[Callable[[str, int, int], Event], ...]
+    # Whether ZkClient calls all listeners after a new session.
+    has_listeners: bool
+
+    # Competes for a free `/controller`, and runs the failover after a success.
+    elect: Callable[[ControllerContext, int], Handler]
+    # Whether a broker is controller while it has channels, and not by the id in `/controller`.
+    active_by_channels: bool
+    # Whether a machine refuses every transition until a step of the failover starts it.
+    starts_machines: bool
+    resume_deletions: Step
+    require_channels: Step
+    machines: MachineDecisions
+    in_groups: Callable[[Mapping[int, Replicas], Iterable[int], int], Sequence[Replicas]]
+
+
+# ---------------------------------------------------------------- the tables of a page
+
+
+def handlers_of(rows: Iterable[EventRow]) -> dict[type[Event], Row]:
+    """Return the handler of each event, from the rows of a page."""
+    return {
+        event: Row(state, only_if_active, handler) for event, state, only_if_active, handler in rows
+    }
+
+
+def events_by_state(groups: Mapping[ControllerState, list[EventGroup]]) -> tuple[EventRow, ...]:
+    """Return the rows of EVENTS, of which a page lists those of one state together."""
+    rows = [(state, *row) for state, group in groups.items() for row in group]
+    return tuple((event, state, if_active, handler) for state, event, if_active, handler in rows)
+
+
+def column(
+    table: Iterable[tuple[Any, ...]], releases: Sequence[str], release: str
+) -> tuple[Step, ...]:
+    """Return the steps of a release in their order.
+
+    A row is a step and, for each of `releases`, its place, or 0 where the release does not have the
+    step.
+    """
+    place = value_in_force([(since, at) for at, since in enumerate(releases, 1)], release)
+    return tuple(
+        row[0]
+        for row in sorted((row for row in table if row[place]), key=lambda row: int(row[place]))
+    )
+
+
+# How a group of a pattern becomes a field of an event; a group that is not here stays a string.
+READ: dict[str, Callable[[str], Any]] = {"broker_id": int, "partition": parse_state_path}
+
+
+def event_for_notification(rows: Iterable[WatchRow], notification: str, path: str) -> Event | None:
+    """Return the event of the first row that fits a notification, None where no row fits.
+
+    `notification` is the type, such as "NodeCreated". Named groups of the row's pattern become the
+    event's fields.
+    """
+    for change, pattern, event in rows:
+        if change == notification and (match := _compiled(pattern).fullmatch(path)):
+            return event(
+                **{name: READ.get(name, str)(text) for name, text in match.groupdict().items()}
+            )
+    return None
+
+
+@lru_cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+# ---------------------------------------------------------------- what every design does with them
+
+
+def on_controller_failover(ctx: ControllerContext) -> Handler:
+    """Run the steps of a failover, after the election.
+
+    Source: KafkaController.onControllerFailover (2.8).
+    """
+    for step in ctx.design.failover:
+        yield from step(ctx)
+
+
+def on_controller_resignation(ctx: ControllerContext) -> Handler:
+    """Run the steps of a resignation; the watch of `/controller` stays registered.
+
+    Source: KafkaController.onControllerResignation (2.8).
+    """
+    for step in ctx.design.resignation:
+        yield from step(ctx)

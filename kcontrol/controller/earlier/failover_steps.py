@@ -1,0 +1,151 @@
+"""The steps of failover and resignation that only the designs with ZkClient's listeners have.
+
+Their order is FAILOVER and RESIGNATION of `listeners_to_0_10.py` and `event_queue_0_11.py`.
+
+Source: KafkaController.onControllerFailover and onControllerResignation (0.8.0 to 1.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kcontrol.controller import replica_machine
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.design import Step
+from kcontrol.controller.earlier.controller_epoch_increment import read_controller_epoch
+from kcontrol.controller.failover_steps import CLEARED_AT_RESIGNATION as FORGOTTEN_SINCE_1_1
+from kcontrol.controller.failover_steps import (
+    await_all_requests,
+    clear_fields,
+    delete_children,
+    initialize_replica_states,
+    update_cluster_state,
+    update_leader_and_isr_cache,
+)
+from kcontrol.core.effects import Children, Exists, Handler, RegisterZNodeHandler, UpdateContext
+from kcontrol.core.model import ReplicaState
+from kcontrol.core.znodes import DELETE_TOPICS, LOG_DIR_EVENT_NOTIFICATION, topic_path
+
+# ---------------------------------------------------------------- listeners
+
+
+def subscribe_data_changes(path: str) -> Step:
+    """Return a step that subscribes to the data of `path`.
+
+    Source: ZkClient.subscribeDataChanges (0.3, 0.10).
+    """
+
+    def step(ctx: ControllerContext) -> Handler:
+        yield RegisterZNodeHandler(path)
+        yield Exists((path,), watch=True)
+
+    return step
+
+
+def subscribe_child_changes(path: str) -> Step:
+    """Return a step that subscribes to the children of `path`.
+
+    Source: ZkClient.subscribeChildChanges (0.3).
+    """
+
+    def step(ctx: ControllerContext) -> Handler:
+        yield RegisterZNodeHandler(path, children=True)
+        yield Exists((path,), watch=True)
+        yield Children((path,), watch=True)
+
+    return step
+
+
+def subscribe_topic_deletions(ctx: ControllerContext) -> Handler:
+    """Subscribe to the requests for deletions, where `delete.topic.enable` is true."""
+    if ctx.deletes_topics:
+        yield from subscribe_child_changes(DELETE_TOPICS)(ctx)
+
+
+def subscribe_topic_changes(ctx: ControllerContext, topics: Iterable[str] | None = None) -> Handler:
+    """Subscribe to the data of these topics; None means all topics of the context.
+
+    Source: PartitionStateMachine.registerPartitionChangeListener (0.8.1).
+    """
+    for topic in sorted(ctx.all_topics) if topics is None else topics:
+        yield RegisterZNodeHandler(topic_path(topic))
+        yield Exists((topic_path(topic),), watch=True)
+
+
+def delete_log_dir_events(ctx: ControllerContext) -> Handler:
+    """Delete the notifications of failed log directories, unread.
+
+    Source: LogDirUtils.deleteLogDirEvents (1.0).
+    """
+    yield from delete_children(LOG_DIR_EVENT_NOTIFICATION)
+
+
+# ---------------------------------------------------------------- failover
+
+
+def read_epoch(ctx: ControllerContext) -> Handler:
+    """Read the controller epoch, which has no listener since 0.8.2."""
+    yield from read_controller_epoch(ctx, watch=False)
+
+
+def initialize_context(ctx: ControllerContext) -> Handler:
+    """Read brokers, topics, assignments and leadership; a later step subscribes to topics.
+
+    Source: KafkaController.initializeControllerContext (0.8.1, 1.0).
+    """
+    yield from update_cluster_state(ctx, listens=False)
+    yield from update_leader_and_isr_cache(ctx, ctx.assignments)
+
+
+def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
+    """Initialize the context, then open the channels to brokers; from now on the broker is active.
+
+    Source: KafkaController.initializeControllerContext, startChannelManager (0.8.1).
+    """
+    yield from initialize_context(ctx)
+    yield UpdateContext("has_channels", True)
+
+
+def start_replica_machine(ctx: ControllerContext) -> Handler:
+    """Give replicas their first states, start the machines, send LeaderAndIsr of online replicas.
+
+    Source: ReplicaStateMachine.startup (0.8.1).
+    """
+    online, _ = yield from initialize_replica_states(
+        ctx, ReplicaState[ctx.rules.dead_replica_first_state]
+    )
+    yield UpdateContext("machines_started", True)
+    yield from replica_machine.handle_state_changes(ctx, online, ReplicaState.ONLINE)
+
+
+# ---------------------------------------------------------------- resignation
+
+CLEARED_AT_RESIGNATION = tuple(name for name in FORGOTTEN_SINCE_1_1 if name != "offline_dirs")
+
+
+def stop_machines(ctx: ControllerContext) -> Handler:
+    """Stop both machines, which then refuse every transition.
+
+    Source: PartitionStateMachine.shutdown, ReplicaStateMachine.shutdown (0.8.1).
+    """
+    if ctx.machines_started:
+        yield UpdateContext("machines_started", False)
+    yield from clear_fields("partition_states", "replica_states")(ctx)
+
+
+def await_in_flight_requests_on_open_channels(ctx: ControllerContext) -> Handler:
+    """Wait for the responses on all channels, which only a controller has.
+
+    Source: ControllerChannelManager.shutdown (0.10.2).
+    """
+    if ctx.has_channels:
+        yield from await_all_requests(ctx)
+
+
+def close_channels(ctx: ControllerContext) -> Handler:
+    """Close the channels: without channels a broker is not active, whatever `/controller` says.
+
+    Source: ControllerChannelManager.shutdown (0.8.1).
+    """
+    if ctx.has_channels:
+        yield UpdateContext("has_channels", False)

@@ -1,0 +1,182 @@
+"""The election of the controller where listeners share one lock, with the faults of these releases.
+
+The faults: the winner of an election may fail in its failover and leave listeners and channels
+open; in some releases a controller does not resign when its `/controller` is deleted; nothing
+fences the writes of a controller that has lost its term. Rules say which release has which fault.
+
+Source: ZookeeperLeaderElector.scala, KafkaController.scala (SessionExpirationListener, startup),
+KafkaServer.scala (0.8.1 to 0.10.2).
+"""
+
+from __future__ import annotations
+
+from kcontrol.broker import registration
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.design import on_controller_failover, on_controller_resignation
+from kcontrol.controller.earlier.controller_epoch_increment import read_controller_epoch
+from kcontrol.core import effects, events
+from kcontrol.core import znodes as zk
+from kcontrol.core.effects import Handler
+
+NO_CONTROLLER = -1
+
+
+def broker_startup(ctx: ControllerContext, event: events.BrokerStartup) -> Handler:
+    """Create the root paths, run the election and a failover if the broker wins, then register.
+
+    0.8.0 registers the broker first.
+
+    Source: KafkaServer.startup (0.8.0, 0.8.1).
+    """
+    if ctx.rules.registers_first:
+        yield from _register(ctx, event.host, event.port, event.timestamp_ms)
+    for path in ctx.rules.root_paths:
+        yield from registration.make_sure_path_exists_after_read(path)
+    if ctx.rules.generates_cluster_id:
+        yield from registration.get_or_generate_cluster_id(event.cluster_id)
+    if ctx.rules.follows_epoch:
+        # The read sets no watch, so a write before the watch below goes unnoticed, as in Kafka.
+        yield from read_controller_epoch(ctx, watch=False)
+        yield effects.RegisterZNodeHandler(zk.CONTROLLER_EPOCH)
+        yield effects.Exists((zk.CONTROLLER_EPOCH,), watch=True)
+    yield effects.RegisterZNodeHandler(zk.CONTROLLER)
+    yield effects.Exists((zk.CONTROLLER,), watch=True)
+    yield from elect(ctx, event.timestamp_ms)
+    if not ctx.rules.registers_first:
+        yield effects.YieldLock()
+        yield from _register(ctx, event.host, event.port, event.timestamp_ms)
+
+
+def _register(
+    ctx: ControllerContext, host: str, port: int, timestamp_ms: int, session: int = 0
+) -> Handler:
+    """Create the broker's znode.
+
+    Raises WriteFailed for a znode that exists; since 0.9 also where an earlier session of this
+    broker still holds the znode.
+
+    Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
+    """
+    endpoint, timeout_ms = zk.BrokerEndpoint(host, port), ctx.config.zookeeper_session_timeout_ms
+    if ctx.rules.znode_of_earlier_session == "waited out":
+        yield from registration.create_broker_znode_expecting_conflict(
+            ctx.rules, ctx.broker_id, endpoint, timestamp_ms, timeout_ms
+        )
+    else:
+        yield from registration.create_broker_znode(
+            ctx.rules, ctx.broker_id, endpoint, timestamp_ms, session
+        )
+
+
+def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
+    """Create `/controller` and run the failover, or note which broker is controller.
+
+    After an error the broker deletes `/controller` and does not resign: listeners, machines and
+    channels stay. In 0.8.0 the znode stays too.
+
+    Source: ZookeeperLeaderElector.elect (0.8.0, 0.8.1, 0.8.2).
+    """
+    if ctx.rules.reads_before_electing:
+        (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
+        yield effects.UpdateContext(
+            "active_controller_id", zk.decode_controller(znode.data) if znode else NO_CONTROLLER
+        )
+        if znode:
+            return
+    try:
+        if (yield from _create(ctx, timestamp_ms)):
+            yield effects.UpdateContext("active_controller_id", ctx.broker_id)
+            yield from on_controller_failover(ctx)
+    except Exception as error:
+        yield effects.LogError(error)
+        yield effects.UpdateContext("active_controller_id", NO_CONTROLLER)
+        if ctx.rules.failed_failover == "deletes /controller":
+            yield effects.Transaction((effects.Op("delete", zk.CONTROLLER),))
+
+
+def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
+    """Create `/controller`, and return whether the znode names this broker.
+
+    Before 0.9 the broker waits for the end of an earlier session that still holds its znode.
+
+    Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1), ZKCheckedEphemeral
+    (0.9.0).
+    """
+    data = zk.encode_controller(ctx.broker_id, timestamp_ms)
+    while True:
+        result: effects.TransactionResult = yield effects.Transaction(
+            (effects.Op("create", zk.CONTROLLER, data, ephemeral=True),)
+        )
+        if result.is_ok:
+            return True
+        (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
+        if znode is None:
+            continue
+        if znode.data == data:  # an earlier try has created the znode, and its response was lost
+            return True
+        named = zk.decode_controller(znode.data)
+        if named != ctx.broker_id or ctx.rules.znode_of_earlier_session == "fails":
+            yield effects.UpdateContext("active_controller_id", named)
+            return False
+        yield effects.Sleep(ctx.config.zookeeper_session_timeout_ms)
+
+
+def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler:
+    """Note the id in a changed `/controller`, or compete for a deleted one.
+
+    Since 0.9 a controller resigns where the znode names another broker; before, it goes on.
+
+    Source: ZookeeperLeaderElector.LeaderChangeListener (0.8.1, 0.9.0).
+    """
+    yield effects.Exists((zk.CONTROLLER,), watch=True)
+    (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
+    ruled = ctx.active_controller_id == ctx.broker_id
+    if znode is not None:
+        yield effects.UpdateContext("active_controller_id", zk.decode_controller(znode.data))
+        if ruled and ctx.active_controller_id != ctx.broker_id and ctx.rules.resigns_when_replaced:
+            yield from _resign(ctx)
+        return
+    if ruled and ctx.rules.resigns_when_deleted:
+        yield from _resign(ctx)
+    yield from elect(ctx, event.timestamp_ms)
+
+
+def _resign(ctx: ControllerContext) -> Handler:
+    """Resign; since 0.10.2 release the lock before and after, as other threads may need it to end.
+
+    Source: KafkaController.onControllerResignation (0.10.2, KAFKA-4360).
+    """
+    if ctx.rules.resigns_unlocked:
+        yield effects.YieldLock()
+    yield from on_controller_resignation(ctx)
+    if ctx.rules.resigns_unlocked:
+        yield effects.YieldLock()
+
+
+def controller_epoch_change(ctx: ControllerContext, event: events.ControllerEpochChange) -> Handler:
+    """Read the changed epoch into the context of every broker, the controller too.
+
+    Source: ControllerEpochListener.handleDataChange (0.8.1).
+    """
+    yield from read_controller_epoch(ctx)
+
+
+def new_session(ctx: ControllerContext, event: events.NewSession) -> Handler:
+    """Resign and compete again; since 0.10.2 only if `/controller` does not name this broker.
+
+    Source: KafkaController.SessionExpirationListener.handleNewSession (0.8.1, 0.10.2).
+    """
+    if ctx.rules.skips_own_session:
+        (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
+        if znode and zk.decode_controller(znode.data) == ctx.broker_id:
+            return
+    yield from _resign(ctx)
+    yield from elect(ctx, event.timestamp_ms)
+
+
+def register_broker(ctx: ControllerContext, event: events.RegisterBroker) -> Handler:
+    """Register the broker again: its registration has ended with the session.
+
+    Source: KafkaHealthcheck.SessionExpireListener (0.8.1).
+    """
+    yield from _register(ctx, event.host, event.port, event.timestamp_ms, event.session)

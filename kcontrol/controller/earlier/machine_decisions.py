@@ -1,0 +1,182 @@
+"""The decisions of both machines before 1.1: one function for each field of `MachineDecisions`.
+
+Source: PartitionStateMachine.scala, ReplicaStateMachine.scala and KafkaController.scala (0.8.0 to
+1.0); each function names its method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterable, Sequence
+from typing import Any
+
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.design import MachineDecisions
+from kcontrol.controller.unclean_elections import unclean_allowed
+from kcontrol.core.effects import Commit, Effect, FailedStateChange, Read, UpdateContext, Znode
+from kcontrol.core.model import (
+    LeaderAndIsr,
+    PartitionReplica,
+    ReplicaAssignment,
+    ReplicaState,
+    TopicPartition,
+)
+from kcontrol.core.znodes import decode_state, decode_topic, state_path, topic_path
+
+Replicas = Sequence[PartitionReplica]
+Znodes = Sequence[Znode | None]
+
+
+def reread(
+    ctx: ControllerContext, partitions: Sequence[TopicPartition]
+) -> Generator[Effect, Any, None]:
+    """Read the replicas of new partitions again, before 0.9.
+
+    Source: PartitionStateMachine.assignReplicasToPartitions (0.8.1).
+    """
+    if not ctx.rules.rereads_assignment:
+        return
+    znodes: Znodes = yield Read(tuple(topic_path(tp.topic) for tp in partitions))
+    stored = {
+        tp: decode_topic(znode.data).partitions
+        for tp, znode in zip(partitions, znodes, strict=True)
+        if znode
+    }
+    yield UpdateContext(
+        "assignments",
+        {tp: stored.get(tp, {}).get(tp.partition, ReplicaAssignment(())) for tp in partitions},
+    )
+
+
+def is_led_as_preferred(
+    ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
+) -> bool:
+    """Return whether the preferred replica leads already, so that no election is needed.
+
+    Source: PreferredReplicaPartitionLeaderSelector and LeaderElectionNotNeededException (0.8.1).
+    """
+    if stored is None or stored.controller_epoch > ctx.controller_epoch:
+        return False
+    cached, replicas = ctx.leadership.get(tp), ctx.replicas(tp)
+    return bool(replicas) and cached is not None and cached.leader == replicas[0]
+
+
+def allowed_always(
+    ctx: ControllerContext, topics: Iterable[str]
+) -> Generator[Effect, Any, dict[str, bool]]:
+    """Return for each topic whether it allows unclean elections: always before 0.8.2.
+
+    Source: OfflinePartitionLeaderSelector.selectLeader (0.8.1, 0.8.2).
+    """
+    if ctx.rules.unclean == "always":
+        return dict.fromkeys(topics, True)
+    return (yield from unclean_allowed(ctx, topics))
+
+
+def stored_leadership(
+    ctx: ControllerContext, replicas: Replicas
+) -> Generator[Effect, Any, dict[TopicPartition, LeaderAndIsr]]:
+    """Read the leadership of the partitions of new replicas.
+
+    Source: ReplicaStateMachine.handleStateChange, NewReplica (0.8.1).
+    """
+    partitions = tuple(r.topic_partition for r in replicas)
+    znodes: Znodes = yield Read(tuple(map(state_path, partitions)))
+    return {
+        tp: decode_state(z.data, z.stat.version)
+        for tp, z in zip(partitions, znodes, strict=True)
+        if z
+    }
+
+
+def refuse_unled(
+    ctx: ControllerContext, batch: Any, replicas: Replicas, target: ReplicaState
+) -> Generator[Effect, Any, None]:
+    """Refuse the transition of replicas whose partition has never had a leader.
+
+    Since 0.9 the journal gets no record where the topic is being deleted.
+
+    Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.9.0).
+    """
+    refused = [r for r in replicas if not is_passed_over(ctx, r)]
+    if refused:
+        yield Commit(
+            tuple(
+                FailedStateChange(
+                    r, ctx.replica_state(r), target, "nobody has led its partition yet"
+                )
+                for r in refused
+            )
+        )
+
+
+def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
+    """Return whether a replica without leadership stays in its state without a record.
+
+    Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.9.0).
+    """
+    return ctx.rules.leaderless_replica_of_deleting_topic != "fails" and ctx.is_queued_for_deletion(
+        replica.topic
+    )
+
+
+def may_lose_isr(
+    ctx: ControllerContext, replicas: Replicas, znodes: Znodes
+) -> Generator[Effect, Any, Collection[str]]:
+    """Return the topics whose last ISR member may leave the ISR.
+
+    Before 0.8.2 these are all topics, then the topics that allow unclean elections.
+
+    Source: KafkaController.removeReplicaFromIsr (0.8.2).
+    """
+    if ctx.rules.last_isr_member == "leaves":
+        return {r.topic for r in replicas}
+    stored = {
+        r: decode_state(z.data, z.stat.version) for r, z in zip(replicas, znodes, strict=True) if z
+    }
+    ours = {
+        r: value for r, value in stored.items() if value.controller_epoch <= ctx.controller_epoch
+    }
+    last = [r.topic for r, value in ours.items() if value.isr == (r.broker_id,)]
+    allowed = (yield from unclean_allowed(ctx, last)) if last else {}
+    return frozenset(topic for topic, is_allowed in allowed.items() if is_allowed)
+
+
+def receivers_of_smaller_isr(
+    ctx: ControllerContext, replica: PartitionReplica, value: LeaderAndIsr
+) -> tuple[int, ...] | None:
+    """Return the brokers that receive LeaderAndIsr after this replica has left the ISR, or None.
+
+    Before 0.8.2 the leader alone receives it, then the other replicas.
+
+    Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.8.2).
+    """
+    if not ctx.rules.deleting_topic_isr_is_sent and ctx.is_queued_for_deletion(replica.topic):
+        return None
+    others = tuple(b for b in ctx.replicas(replica.topic_partition) if b != replica.broker_id)
+    return (value.leader,) if ctx.rules.smaller_isr_recipients == "leader" else others
+
+
+def led_by_the_dead(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPartition, ...]:
+    """Return the partitions without an online leader; before 1.0 only those that a dead broker led.
+
+    Source: KafkaController.onBrokerFailure (0.11, 1.0).
+    """
+    found = ctx.partitions_with_offline_leader()
+    return (
+        tuple(tp for tp in found if ctx.leadership[tp].leader in dead)
+        if ctx.rules.leaderless == "led by the dead"
+        else found
+    )
+
+
+DECISIONS = MachineDecisions(
+    before_new=reread,
+    is_led_as_wanted=is_led_as_preferred,
+    unclean_allowed=allowed_always,
+    leadership_for_new=stored_leadership,
+    retire_unled=refuse_unled,
+    is_passed_over=is_passed_over,
+    may_lose_isr=may_lose_isr,
+    receivers_of_smaller_isr=receivers_of_smaller_isr,
+    leaderless=led_by_the_dead,
+)

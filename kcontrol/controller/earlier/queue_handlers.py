@@ -1,0 +1,90 @@
+"""The handlers of the event thread for data that ZkClient's listeners have read.
+
+Source: KafkaController.scala (0.11, 1.0): TopicChange, TopicDeletion, IsrChangeNotification,
+LogDirEventNotification, ControlledShutdown; LogDirUtils.scala (1.0).
+"""
+
+from __future__ import annotations
+
+from kcontrol.controller import isr_changes as isr
+from kcontrol.controller import log_dir_failures as log_dirs
+from kcontrol.controller import partition_machine
+from kcontrol.controller import topic_deletion as deletion
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.earlier.listener_handlers import on_topic_list_change, stop_replica
+from kcontrol.core import events
+from kcontrol.core.effects import Handler, Respond, UpdateContext
+from kcontrol.core.model import PartitionState
+from kcontrol.core.znodes import ISR_CHANGE_NOTIFICATION, LOG_DIR_EVENT_NOTIFICATION
+
+
+def topic_change(ctx: ControllerContext, event: events.TopicChange) -> Handler:
+    """Handle the topics that the listener has read.
+
+    Source: KafkaController.TopicChange (0.11, 1.0).
+    """
+    yield from on_topic_list_change(ctx, event.topics or ())
+
+
+def topic_deletion(ctx: ControllerContext, event: events.TopicDeletion) -> Handler:
+    """Queue the topics that the listener has read.
+
+    Source: KafkaController.TopicDeletion (0.11, 1.0).
+    """
+    yield from deletion.queue_topic_deletions(ctx, event.topics or ())
+
+
+def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotification) -> Handler:
+    """Handle and delete the ISR notifications that the listener has read.
+
+    Source: KafkaController.IsrChangeNotification (0.11, 1.0).
+    """
+    yield from isr.process_isr_notifications(
+        ctx, tuple(f"{ISR_CHANGE_NOTIFICATION}/{name}" for name in event.sequence_numbers or ())
+    )
+
+
+def log_dir_event_notification(
+    ctx: ControllerContext, event: events.LogDirEventNotification
+) -> Handler:
+    """Handle and delete the notifications of log directories that the listener has read.
+
+    The handler does not check whether this broker is still controller.
+
+    Source: KafkaController.LogDirEventNotification (1.0).
+    """
+    yield from log_dirs.process_log_dir_events(
+        ctx, tuple(f"{LOG_DIR_EVENT_NOTIFICATION}/{name}" for name in event.sequence_numbers or ())
+    )
+
+
+def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
+    """Move or stop the broker's replicas one by one; respond with the partitions it still leads.
+
+    Source: KafkaController.ControlledShutdown (0.11, 1.0).
+    """
+    broker_id = event.broker_id
+    if broker_id not in ctx.live_broker_epochs:
+        yield Respond(
+            event.correlation_id, {"error": "BrokerNotAvailableException", "partitions": {}}
+        )
+        return
+    yield UpdateContext("shutting_down_broker_ids", (broker_id,))
+    replicated = {
+        tp: a.replicas
+        for tp, a in ctx.assignments.items()
+        if broker_id in a.replicas and len(a.replicas) > 1
+    }
+    for tp in [tp for tp in replicated if tp in ctx.leadership]:
+        if ctx.leadership[tp].leader == broker_id:
+            yield from partition_machine.handle_state_changes(
+                ctx, (tp,), PartitionState.ONLINE, "controlled_shutdown"
+            )
+        else:
+            yield from stop_replica(ctx, tp, broker_id)
+    led = [
+        tp
+        for tp, value in ctx.leadership.items()
+        if value.leader == broker_id and len(ctx.replicas(tp)) > 1
+    ]
+    yield Respond(event.correlation_id, {"error": "NONE", "partitions": dict.fromkeys(led, "NONE")})

@@ -1,0 +1,92 @@
+"""Preferred elections on an event thread that listeners feed.
+
+The context does not remember the partitions of an election, and an election delays no deletion.
+
+Source: KafkaController.scala (0.11, 1.0): PreferredReplicaLeaderElection,
+fetchPendingPreferredReplicaElections, onPreferredReplicaElection,
+removePartitionsFromPreferredReplicaElection, checkAndTriggerAutoLeaderRebalance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kcontrol.controller import partition_machine, requested_elections
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.failover_steps import try_finally
+from kcontrol.core.effects import Handler, Op, Read, Transaction
+from kcontrol.core.events import AutoPreferredReplicaLeaderElection, ReplicaLeaderElection
+from kcontrol.core.model import PartitionState, TopicPartition
+from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_list
+
+
+def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
+    """Elect the partitions that the listener has read, except those of topics being deleted.
+
+    Source: KafkaController.PreferredReplicaLeaderElection (0.11, 1.0).
+    """
+    requested = event.partitions or ()
+    yield from _elect(
+        ctx, [tp for tp in requested if not ctx.is_queued_for_deletion(tp.topic)], delete=True
+    )
+
+
+def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
+    """Elect, at failover, the requested partitions that their preferred replica does not lead.
+
+    The request is deleted, even where there was none. Raises KeyError for a partition that has
+    never had a leader: the failover fails, at every broker that tries it.
+
+    Source: KafkaController.fetchPendingPreferredReplicaElections (0.11, 1.0).
+    """
+    (znode,) = yield Read((PREFERRED_REPLICA_ELECTION,), watch=True)
+    named = decode_partition_list(znode.data) if znode else ()
+    wanted = [
+        tp
+        for tp in named
+        if tp in ctx.assignments and ctx.leadership[tp].leader != ctx.replicas(tp)[0]
+    ]
+    yield from _elect(
+        ctx, [tp for tp in wanted if not ctx.is_queued_for_deletion(tp.topic)], delete=True
+    )
+
+
+def _elect(
+    ctx: ControllerContext, partitions: Collection[TopicPartition], *, delete: bool
+) -> Handler:
+    """Elect, look up the leader of each partition, and delete the request if `delete`.
+
+    Raises KeyError for a partition without leadership or replicas: then the request stays.
+
+    Source: KafkaController.onPreferredReplicaElection (0.11, 1.0).
+    """
+    yield from partition_machine.handle_state_changes(
+        ctx, partitions, PartitionState.ONLINE, "preferred"
+    )
+    for tp in partitions:
+        _ = ctx.leadership[tp], ctx.assignments[tp].replicas[0]
+    if delete:
+        yield Transaction((Op("delete", PREFERRED_REPLICA_ELECTION),))
+
+
+def auto_preferred_replica_leader_election(
+    ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection
+) -> Handler:
+    """Rebalance the leaders, one partition after the other, and set the timer again.
+
+    Source: KafkaController.checkAndTriggerAutoLeaderRebalance (0.11, 1.0).
+    """
+    again = requested_elections.schedule_auto_leader_rebalance(
+        ctx, ctx.config.leader_imbalance_check_interval_seconds * 1_000
+    )
+    yield from try_finally(_rebalance(ctx), again)
+
+
+def _rebalance(ctx: ControllerContext) -> Handler:
+    for broker_id, misplaced in requested_elections.imbalanced_by_broker(ctx).items():
+        for tp in misplaced:
+            is_free = not ctx.partitions_being_reassigned and not ctx.is_queued_for_deletion(
+                tp.topic
+            )
+            if is_free and tp.topic in ctx.all_topics and ctx.is_replica_online(broker_id, tp):
+                yield from _elect(ctx, (tp,), delete=False)

@@ -1,0 +1,103 @@
+"""The twelve steps of a reassignment on the event thread.
+
+The context alone has the reassignments in progress, and the request znode is written from it.
+
+Source: KafkaController.scala (1.1): maybeTriggerPartitionReassignment,
+removePartitionFromReassignedPartitions, initializePartitionReassignment, PartitionReassignment,
+PartitionReassignmentIsrChange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from kcontrol.controller import topic_deletion as deletion
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.earlier import reassignment_to_2_3
+from kcontrol.controller.reassignment import are_in_isr, requested_reassignments
+from kcontrol.core import effects
+from kcontrol.core.effects import Handler
+from kcontrol.core.events import PartitionReassignmentIsrChange, ZkPartitionReassignment
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.znodes import REASSIGN_PARTITIONS, state_path
+
+
+def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
+    """Note all reassignments that the znode names, and start them.
+
+    Source: KafkaController.PartitionReassignment (1.1).
+    """
+    (stat,) = yield effects.Exists((REASSIGN_PARTITIONS,), watch=True)
+    if stat is not None:
+        requested = yield from initialize_reassignments(ctx)
+        yield from _maybe_trigger_reassignments(ctx, requested)
+
+
+def initialize_reassignments(ctx: ControllerContext) -> Handler:
+    """Note the reassignments that the znode names, and return the partitions.
+
+    Source: KafkaController.initializePartitionReassignment (1.1).
+    """
+    (znode,) = yield effects.Read((REASSIGN_PARTITIONS,), watch=True)
+    targets = requested_reassignments(znode.data if znode else b"")
+    if targets:
+        yield effects.UpdateContext("partitions_being_reassigned", targets)
+    return tuple(targets)
+
+
+def trigger_reassignments(ctx: ControllerContext) -> Handler:
+    """Start, once the machines run, all reassignments in the context."""
+    yield from _maybe_trigger_reassignments(ctx, tuple(ctx.partitions_being_reassigned))
+
+
+def _maybe_trigger_reassignments(
+    ctx: ControllerContext, partitions: Iterable[TopicPartition]
+) -> Handler:
+    """Start each reassignment; remove from the request what cannot start.
+
+    A reassignment cannot start where the topic is being deleted, the partition is unknown, the
+    partition has the target replicas already, or a step raises.
+
+    Source: KafkaController.maybeTriggerPartitionReassignment (1.1).
+    """
+    for tp in partitions:
+        target = ctx.partitions_being_reassigned[tp]
+        if (
+            ctx.is_queued_for_deletion(tp.topic)
+            or tp not in ctx.assignments
+            or ctx.replicas(tp) == target
+        ):
+            yield from reassignment_to_2_3.remove_from_reassigning_partitions(ctx, tp)
+            continue
+        try:
+            yield effects.RegisterZNodeHandler(state_path(tp))
+            yield from deletion.mark_topics_ineligible_for_deletion(ctx, (tp.topic,))
+            yield from reassignment_to_2_3.on_partition_reassignment(ctx, tp, target)
+        except effects.ControllerMoved:
+            raise
+        except Exception as error:
+            yield effects.LogError(error)
+            yield from reassignment_to_2_3.remove_from_reassigning_partitions(ctx, tp)
+
+
+def partition_reassignment_isr_change(
+    ctx: ControllerContext, event: PartitionReassignmentIsrChange
+) -> Handler:
+    """Continue a reassignment, if every target replica is in the ISR now.
+
+    Source: KafkaController.PartitionReassignmentIsrChange (1.1).
+    """
+    tp = event.partition
+    target = ctx.partitions_being_reassigned.get(tp)
+    if target is not None and (yield from are_in_isr(ctx, tp, target)):
+        yield from reassignment_to_2_3.on_partition_reassignment(ctx, tp, target)
+
+
+def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) -> Handler:
+    """Start the reassignments again whose target has one of these brokers, which have just started.
+
+    Source: KafkaController.onBrokerStartup (1.1).
+    """
+    for tp, target in sorted(ctx.partitions_being_reassigned.items()):
+        if any(b in brokers for b in target):
+            yield from reassignment_to_2_3.on_partition_reassignment(ctx, tp, target)

@@ -1,0 +1,118 @@
+"""The order of brokers in collections of Scala up to 2.12, for releases up to 2.5.
+
+* Up to 1.0 the replica machine iterates over the set of replicas that its caller passes. A set of
+  up to four entries keeps the order in which they were added, which the caller passes; broker ids
+  that come from ZooKeeper ascend. A larger set is a hash trie in the order of the hashes of
+  replicas, and so is a set that the caller takes from a larger set.
+* From 1.1 to 2.5 the machine groups replicas by broker (`groupBy`), which builds a mutable map
+  first and an immutable map from it. An immutable map of up to four entries keeps the order of the
+  mutable map's buckets; a larger map is a hash trie.
+
+Source: ReplicaStateMachine.handleStateChanges and gradle.properties (0.8.1 to 2.5);
+immutable.HashSet, mutable.HashMap and immutable.HashMap (Scala 2.12);
+TopicDeletionManager.startReplicaDeletion, KafkaController.onBrokerFailure and
+ControllerContext.allLiveReplicas (0.8.1 to 1.0); the hash of a case class (Scala 2.10 to 2.12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from kcontrol.controller.replica_machine_order import WORD, Replicas, trie_slots
+from kcontrol.core.java_hash import java_hash
+from kcontrol.core.model import PartitionReplica
+
+MULTIPLIER = 0x9E37_75CD
+BUCKET_BITS = 4  # a new mutable map has 16 buckets
+SMALL = 4  # an immutable map or set of up to four entries keeps the order in which they came
+
+
+def order_of_the_caller(
+    by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
+) -> list[Replicas]:
+    """Return each replica alone, in the order of the caller's set, for releases up to 1.0.
+
+    Up to four replicas come broker by broker, more come by hash.
+    """
+    brokers = _order_of_brokers(by_broker, broker_order)
+    replicas = [replica for broker_id in brokers for replica in by_broker[broker_id]]
+    if max(set_size, len(replicas)) > SMALL:
+        replicas.sort(key=lambda replica: trie_slots(replica_hash(replica)))
+    return [[replica] for replica in replicas]
+
+
+def order_of_hashes(
+    by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
+) -> list[Replicas]:
+    """Return the replicas of each broker, the brokers as `groupBy` lists them, for 1.1 to 2.5."""
+    return [
+        by_broker[broker_id]
+        for broker_id in in_order_of_hashes(_order_of_brokers(by_broker, broker_order))
+    ]
+
+
+def _order_of_brokers(brokers: Collection[int], broker_order: Iterable[int]) -> list[int]:
+    return [
+        broker_id for broker_id in in_set_order(broker_order) if broker_id in brokers
+    ] or sorted(brokers)
+
+
+def replica_hash(replica: PartitionReplica) -> int:
+    """Return the hash of Kafka's PartitionAndReplica(topic, partition, replica), unsigned.
+
+    Source: KafkaController.PartitionAndReplica (0.8.1 to 1.0); MurmurHash3.mix, finalizeHash (Scala
+    2.10 to 2.12).
+    """
+    (topic, partition), broker_id = replica
+    value = 0xCAFE_BABE  # the seed of case classes
+    for member in (java_hash(topic), partition, broker_id):
+        scrambled = _rotated(member * 0xCC9E_2D51 & WORD, 15) * 0x1B87_3593 & WORD
+        value = _rotated(value ^ scrambled, 13) * 5 + 0xE654_6B64 & WORD
+    value ^= 3  # members
+    value = (value ^ value >> 16) * 0x85EB_CA6B & WORD
+    value = (value ^ value >> 13) * 0xC2B2_AE35 & WORD
+    return value ^ value >> 16
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> (32 - bits)) & WORD
+
+
+def in_set_order(ids: Iterable[int]) -> tuple[int, ...]:
+    """Return each id once, in the order of Scala's immutable set.
+
+    Up to four ids keep the order in which they were added; from five on the order is that of the
+    trie.
+
+    >>> in_set_order((2, 3, 2, 1))
+    (2, 3, 1)
+    >>> in_set_order((4, 5, 6, 1, 2, 3))
+    (5, 1, 6, 2, 3, 4)
+
+    Source: scala.collection.immutable.HashTrieSet (2.8 to 2.12).
+    """
+    found = tuple(dict.fromkeys(ids))
+    return found if len(found) <= SMALL else tuple(sorted(found, key=trie_slots))
+
+
+def in_order_of_hashes(brokers: Collection[int]) -> list[int]:
+    """Return brokers in the order of `groupBy` in Scala 2.12.
+
+    Up to four brokers come from the last bucket down, more come in the order of the trie.
+    """
+    if len(brokers) <= SMALL:
+        return sorted(brokers, key=_bucket, reverse=True)
+    return sorted(brokers, key=trie_slots)
+
+
+def _bucket(broker_id: int) -> int:
+    """Return the bucket of a number in a mutable map of 16.
+
+    Source: mutable.HashTable.HashUtils.improve, byteswap32 (Scala 2.12).
+    """
+    swapped = (
+        int.from_bytes((broker_id * MULTIPLIER & WORD).to_bytes(4, "little"), "big") * MULTIPLIER
+        & WORD
+    )
+    rotated = swapped >> BUCKET_BITS | swapped << (32 - BUCKET_BITS) & WORD
+    return rotated >> (32 - BUCKET_BITS)

@@ -1,0 +1,192 @@
+"""Topic deletion where listeners share one lock: on the delete-topics thread, one topic at a time.
+
+The thread waits until it is signalled, and then tries the queue once, however many signals it got
+meanwhile. DELETION_THREAD_TRANSITIONS has its states: `""` while it does not run, `waiting`, and
+`signalled`. A row's action is a handler: it notes the new state, and where the thread is signalled
+it queues DeletionsResumed, which the thread handles. What the thread does then is not in the table;
+read `deletions_resumed` for it.
+
+Source: TopicDeletionManager.scala with its DeleteTopicsThread,
+PartitionStateMachine.DeleteTopicsListener, KafkaController.initializeTopicDeletion (0.8.1.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from kcontrol.controller import replica_machine
+from kcontrol.controller import topic_deletion as deletion
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.earlier.listener_handlers import children_of
+from kcontrol.controller.failover_steps import delete_all
+from kcontrol.core.effects import Children, Enqueue, Handler, UpdateContext
+from kcontrol.core.events import DeletionsResumed, TopicDeletion
+from kcontrol.core.model import ReplicaState
+from kcontrol.core.transitions import Transition, TransitionTable
+from kcontrol.core.znodes import DELETE_TOPICS, delete_topic_path
+
+
+class ThreadState(StrEnum):
+    """The states of the delete-topics thread."""
+
+    STOPPED = ""
+    WAITING = "waiting"
+    SIGNALLED = "signalled"
+
+
+STOPPED, WAITING, SIGNALLED = ThreadState
+
+
+def note(state: ThreadState) -> Handler:
+    """Note the state of the thread in the context."""
+    yield UpdateContext("topic_deletion_thread", state.value)
+
+
+def wake(state: ThreadState) -> Handler:
+    """Note the state of the thread, and queue the event that the thread handles."""
+    yield from note(state)
+    yield Enqueue(DeletionsResumed())
+
+
+# fmt: off
+SOURCE = "TopicDeletionManager.scala (0.8.1 to 0.10.2)"
+DELETION_THREAD_TRANSITIONS = TransitionTable("deletion thread", ThreadState, SOURCE, [
+    #          from       to         action  what it means
+    Transition(STOPPED,   SIGNALLED, wake,   "a failover starts the thread, which tries the queue"),
+    Transition(SIGNALLED, WAITING,   note,   "the thread tries the queue"),
+    Transition(WAITING,   SIGNALLED, wake,   "the queue has changed: resumeTopicDeletionThread"),
+    Transition(WAITING,   STOPPED,   note,   "a resignation or an exception ends the thread"),
+    Transition(SIGNALLED, STOPPED,   note,   "a resignation or an exception ends the thread"),
+])
+# fmt: on
+
+
+def move_thread(ctx: ControllerContext, target: ThreadState) -> Handler:
+    """Move the thread to another state. Raises ValueError where the table has no row."""
+    row = DELETION_THREAD_TRANSITIONS.find(ThreadState(ctx.topic_deletion_thread), target)
+    if row is None:
+        raise ValueError(
+            f"The deletion thread cannot go from {ctx.topic_deletion_thread!r} to {target.value!r}."
+        )
+    yield from row.action(target)
+
+
+def signal_thread(ctx: ControllerContext) -> Handler:
+    """Signal a thread that waits; a stopped or a signalled thread stays as it is.
+
+    Source: TopicDeletionManager.resumeTopicDeletionThread (0.8.1).
+    """
+    if ctx.topic_deletion_thread == WAITING:
+        yield from move_thread(ctx, SIGNALLED)
+
+
+def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
+    """Queue the requested topics, and mark those in an election or a reassignment as ineligible.
+
+    0.8.1 queues first, so that the mark has an effect; later releases mark first. The handler does
+    not check whether this broker is still controller: a broker that has resigned deletes the
+    requests of topics that it does not know.
+
+    Source: PartitionStateMachine.DeleteTopicsListener (0.8.1, 0.8.2).
+    """
+    names = yield from children_of(DELETE_TOPICS)
+    known = yield from deletion.delete_unknown_requests(ctx, names)
+    if not known:
+        return
+    if not ctx.deletes_topics:
+        yield from clear_requests(ctx, known)
+        return
+    steps = (
+        deletion.enqueue_topics_for_deletion(ctx, known),
+        deletion.mark_topics_ineligible_for_deletion(ctx, topics_in_transition(ctx)),
+    )
+    for step in steps if ctx.rules.deletion_waits_for_reassignment else reversed(steps):
+        yield from step
+
+
+def clear_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
+    """Delete the requests, where `delete.topic.enable` is false.
+
+    Source: PartitionStateMachine.DeleteTopicsListener (0.10.2).
+    """
+    for name in names:
+        yield from delete_all((delete_topic_path(name),))
+
+
+def topics_in_transition(ctx: ControllerContext) -> frozenset[str]:
+    """Return the topics that are in a preferred election or in a reassignment."""
+    return frozenset(tp.topic for tp in ctx.preferred_elections) | deletion.topics_being_reassigned(
+        ctx
+    )
+
+
+def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
+    """Read, at failover, which topics are to be deleted and which of them are ineligible.
+
+    Where `delete.topic.enable` is false the topics are queued too: UpdateMetadata then says that
+    they are being deleted, and they stay. Since 0.10.2 such requests are deleted.
+
+    Source: KafkaController.initializeTopicDeletion (0.8.1, 0.10.2).
+    """
+    (names,) = yield Children((DELETE_TOPICS,))
+    if not ctx.deletes_topics and ctx.rules.forbidden_deletion == "is cleared":
+        yield from clear_requests(ctx, names or ())
+        names = ()
+    ineligible = deletion.topics_with_offline_replicas(ctx) | topics_in_transition(ctx)
+    yield from deletion.init_topic_deletions(ctx, names or (), ineligible)
+
+
+def start_thread(ctx: ControllerContext) -> Handler:
+    """Start the thread, as the last step of a failover; it tries the queue first.
+
+    Source: TopicDeletionManager.start (0.8.1).
+    """
+    if ctx.deletes_topics:
+        yield from move_thread(ctx, SIGNALLED)
+
+
+def stop_thread(ctx: ControllerContext) -> Handler:
+    """Stop the thread in a resignation, and empty the queue.
+
+    Source: TopicDeletionManager.shutdown (0.8.1).
+    """
+    if not ctx.deletes_topics:
+        return
+    if ctx.topic_deletion_thread:
+        yield from move_thread(ctx, STOPPED)
+    for name in ("topics_to_be_deleted", "topics_ineligible_for_deletion"):
+        if getattr(ctx, name):
+            yield UpdateContext(name, clear=True)
+
+
+def deletions_resumed(ctx: ControllerContext, event: DeletionsResumed) -> Handler:
+    """Try the queue once, on the thread. An exception ends the thread until the next failover.
+
+    Source: DeleteTopicsThread.doWork (0.8.1).
+    """
+    if ctx.topic_deletion_thread != SIGNALLED:
+        return
+    yield from move_thread(ctx, WAITING)
+    try:
+        for topic in deletion.in_deletion_order(ctx, ctx.topics_to_be_deleted):
+            yield from _resume_topic(ctx, topic)
+    except Exception:
+        yield from move_thread(ctx, STOPPED)
+        raise
+
+
+def _resume_topic(ctx: ControllerContext, topic: str) -> Handler:
+    """Complete, retry or start the deletion of one topic, by the states of its replicas.
+
+    Source: DeleteTopicsThread.doWork (0.8.1).
+    """
+    replicas = deletion.replicas_by_topic(ctx, (topic,))[topic]
+    states = {ctx.replica_state(r) for r in replicas}
+    if states <= {ReplicaState.DELETION_SUCCESSFUL}:
+        yield from deletion.complete_delete_topic(ctx, topic, replicas)
+    elif ReplicaState.DELETION_STARTED not in states:
+        failed = [r for r in replicas if ctx.replica_state(r) is ReplicaState.DELETION_INELIGIBLE]
+        yield from replica_machine.handle_state_changes(ctx, failed, ReplicaState.OFFLINE)
+        if topic not in ctx.topics_ineligible_for_deletion:
+            yield from deletion.on_topic_deletion(ctx, (topic,))

@@ -1,0 +1,121 @@
+"""The four rules by which a partition gets its next leader, and the table that names them.
+
+Each rule is a pure function of tuples: an assignment, an ISR, and the brokers that are online. A
+rule never counts the leader epoch up and never writes; `partition_machine.elect_leader` does.
+
+Source: Election.scala and PartitionLeaderElectionAlgorithms (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from kcontrol.core.controller_rules import Order
+
+
+class ElectionInput(NamedTuple):
+    """The input of an election.
+
+    `live_replicas` are the online brokers; brokers that shut down are in `shutting_down_brokers`
+    and not in `live_replicas`. `order` says which order picks the leader among several candidates:
+    the order of the assignment (`ar`) or of the ISR (`isr`).
+    """
+
+    assignment: Sequence[int]
+    isr: tuple[int, ...]
+    live_replicas: Collection[int]
+    shutting_down_brokers: Collection[int] = ()
+    target_replicas: Sequence[int] = ()
+    unclean_allowed: bool = False
+    order: Order = "ar"
+
+
+class Elected(NamedTuple):
+    """The outcome of an election: the new leader and the new ISR."""
+
+    leader: int
+    isr: tuple[int, ...]
+    unclean: bool = False
+
+
+def offline(c: ElectionInput) -> Elected | None:
+    """Return the first live ISR member; without one, the first live replica if unclean is allowed.
+
+    >>> offline(ElectionInput([1, 2, 3], isr=(3, 2), live_replicas={2, 3}))
+    Elected(leader=2, isr=(3, 2), unclean=False)
+    >>> offline(ElectionInput([1, 2, 3], isr=(3, 2), live_replicas={2, 3}, order="isr"))
+    Elected(leader=3, isr=(3, 2), unclean=False)
+
+    Source: PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection (2.8).
+    """
+    live_isr = tuple(b for b in c.isr if b in c.live_replicas)
+    if live_isr:
+        by_assignment = tuple(b for b in c.assignment if b in live_isr)
+        candidates = live_isr if c.order == "isr" else by_assignment
+        return Elected(candidates[0], live_isr) if candidates else None
+    for broker in c.assignment if c.unclean_allowed else ():
+        if broker in c.live_replicas:
+            return Elected(broker, (broker,), unclean=True)
+    return None
+
+
+def reassign(c: ElectionInput) -> Elected | None:
+    """Return the first target replica that is live and in the ISR; the ISR stays as it is.
+
+    Source: PartitionLeaderElectionAlgorithms.reassignPartitionLeaderElection (2.8).
+    """
+    return next(
+        (Elected(b, c.isr) for b in c.target_replicas if b in c.live_replicas and b in c.isr), None
+    )
+
+
+def preferred(c: ElectionInput) -> Elected | None:
+    """Return the first assigned replica, if it is live and in the ISR; the ISR stays as it is.
+
+    Source: PartitionLeaderElectionAlgorithms.preferredReplicaPartitionLeaderElection (2.8).
+    """
+    return next(
+        (Elected(b, c.isr) for b in c.assignment[:1] if b in c.live_replicas and b in c.isr), None
+    )
+
+
+def controlled_shutdown(c: ElectionInput) -> Elected | None:
+    """Return the first live ISR member that does not shut down.
+
+    The new ISR lacks the brokers that shut down. With the order of the ISR the rule does not
+    check whether the member is live.
+    Source: PartitionLeaderElectionAlgorithms.controlledShutdownPartitionLeaderElection (2.8).
+    """
+    staying = tuple(b for b in c.isr if b not in c.shutting_down_brokers)
+    if c.order == "isr":
+        return Elected(staying[0], staying) if staying else None
+    live = (*c.live_replicas, *c.shutting_down_brokers)
+    return next((Elected(b, staying) for b in c.assignment if b in live and b in staying), None)
+
+
+class Strategy(NamedTuple):
+    """One row of STRATEGIES.
+
+    `recipients` names the brokers that receive LeaderAndIsr afterwards, and `error` the exception
+    that Kafka throws before 1.1 where no replica can lead.
+    """
+
+    name: str
+    rule: Callable[[ElectionInput], Elected | None]
+    recipients: str
+    error: str
+    note: str
+
+
+NO_REPLICA, FAILED = "NoReplicaOnlineException", "StateChangeFailedException"
+
+# fmt: off
+STRATEGIES = {row.name: row for row in (
+    Strategy("offline", offline, "online replicas", NO_REPLICA, "its leader is not online"),
+    Strategy("reassign", reassign, "target replicas", NO_REPLICA, "its leader is no target"),
+    Strategy("preferred", preferred, "all replicas", FAILED, "its first replica should lead"),
+    Strategy("controlled_shutdown", controlled_shutdown, "online or leaving replicas", FAILED,
+             "its leader shuts down"),
+)}
+# fmt: on

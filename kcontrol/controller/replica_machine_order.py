@@ -1,0 +1,71 @@
+"""The order in which the replica machine visits brokers, since 2.6.
+
+The order shows where one batch takes several members out of one ISR: each member leaves by a write
+of its own, and ZooKeeper stores the states in between. Kafka does not choose an order. Kafka groups
+replicas by broker (`groupBy`) and iterates over the map. Since 2.6 Kafka is built with Scala 2.13,
+whose map is a hash trie (CHAMP): a node lists its own entries before the nodes below it. Earlier
+releases iterate over other collections (`earlier/scala_hash_order.py`).
+
+Source: ReplicaStateMachine.handleStateChanges and gradle.properties (2.6 to 3.9); immutable.HashMap
+(Scala 2.13).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from kcontrol.core.model import PartitionReplica
+
+WORD = 0xFFFF_FFFF
+
+Replicas = list[PartitionReplica]
+
+
+def champ_order(
+    by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
+) -> list[Replicas]:
+    """Return the replicas of each broker, the brokers in the order of `groupBy` in Scala 2.13.
+
+    The two other arguments play a part in earlier releases only.
+    """
+    return [by_broker[broker_id] for broker_id in in_order_of_champ(sorted(by_broker))]
+
+
+def in_order_of_champ(brokers: Iterable[int], level: int = 0) -> list[int]:
+    """Return brokers in the order of `groupBy` in Scala 2.13.
+
+    A node of the trie lists its own entries by slot, then the nodes below it.
+
+    >>> in_order_of_champ((1, 2, 3, 4, 5, 6))
+    [5, 1, 6, 2, 3, 4]
+
+    Source: scala.collection.immutable.HashMap, BitmapIndexedMapNode (2.13).
+    """
+    slots: dict[int, list[int]] = defaultdict(list)
+    for broker_id in brokers:
+        slots[trie_slots(broker_id)[level]].append(broker_id)
+    nodes = [slots[slot] for slot in sorted(slots)]
+    own = [broker_id for node in nodes if len(node) == 1 for broker_id in node]
+    return own + [
+        broker_id
+        for node in nodes
+        if len(node) > 1
+        for broker_id in in_order_of_champ(node, level + 1)
+    ]
+
+
+def trie_slots(hashed: int) -> tuple[int, ...]:
+    """Return the slot of a hash at each level of Scala's immutable maps and sets.
+
+    A level takes five bits of the improved hash, the lowest first. The hash of a number is the
+    number.
+
+    Source: scala.collection.immutable.HashMap.improve, HashSet.improve (2.8 to 2.12);
+    collection.Hashing.improve (2.13).
+    """
+    mixed = hashed + (~(hashed << 9) & WORD) & WORD
+    mixed ^= mixed >> 14
+    mixed = mixed + (mixed << 4) & WORD
+    mixed ^= mixed >> 10
+    return tuple(mixed >> shift & 31 for shift in range(0, 32, 5))

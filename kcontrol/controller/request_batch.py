@@ -1,0 +1,296 @@
+"""The batch of requests that a machine fills while it moves its subjects, and sends at the end.
+
+Rules of the file: an entry is a value, and folding a batch into requests changes nothing. An entry
+replaces an earlier entry of the same broker and partition; only "new" and "delete" stay true.
+LeaderAndIsr of a partition always adds the partition's UpdateMetadata for every live broker.
+
+What a batch does not say: when a broker receives it. The journal has one `send` record for each
+batch; deliveries and responses point to this record.
+
+Source: ControllerBrokerRequestBatch in ControllerChannelManager.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from kcontrol.controller.context import ControllerContext
+from kcontrol.core.effects import Effect, Send
+from kcontrol.core.model import (
+    EPOCH_DURING_DELETE,
+    LEADER_DURING_DELETE,
+    NO_EPOCH,
+    LeaderAndIsr,
+    ReplicaAssignment,
+    TopicPartition,
+)
+
+
+class LeaderAndIsrPartition(NamedTuple):
+    """One partition in LeaderAndIsr, with the protocol's field names."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    zk_version: int
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    is_new: bool
+
+
+class UpdateMetadataPartition(NamedTuple):
+    """One partition in UpdateMetadata, with the protocol's field names."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    zk_version: int
+    replicas: tuple[int, ...]
+    offline_replicas: tuple[int, ...]
+
+
+class StopReplicaPartition(NamedTuple):
+    """One partition in StopReplica, with the protocol's field names."""
+
+    leader_epoch: int
+    delete: bool
+
+
+LeaderAndIsrs = dict[int, dict[TopicPartition, LeaderAndIsrPartition]]
+StopReplicas = dict[int, dict[TopicPartition, StopReplicaPartition]]
+
+
+def _leadership_fields(value: LeaderAndIsr) -> tuple[int, int, tuple[int, ...], int, int]:
+    """Return the fields with which LeaderAndIsr and UpdateMetadata begin."""
+    epochs = value.controller_epoch, value.zk_version
+    return (value.leader, value.leader_epoch, value.isr, *epochs)
+
+
+def _fields(entry: Any) -> dict[str, Any]:
+    values = entry._asdict().items()
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The requests of one batch: for each broker its partitions. Brokers share the values.
+
+    They are sent in the order LeaderAndIsr, UpdateMetadata, StopReplica.
+    """
+
+    controller_id: int
+    controller_epoch: int
+    broker_epochs: dict[int, int]
+    leader_and_isr: LeaderAndIsrs
+    update_metadata_to: tuple[int, ...]
+    update_metadata: dict[TopicPartition, UpdateMetadataPartition]
+    live_brokers: tuple[int, ...]
+    stop_replica: StopReplicas
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the requests as the `send` record has them; empty parts are left out.
+
+        Each partition's values of LeaderAndIsr stand there once; a broker has their positions.
+        """
+        places: dict[Any, int] = {}
+        for partitions in self.leader_and_isr.values():
+            for entry in partitions.items():
+                places.setdefault(entry, len(places))
+        values = [{"partition": str(tp), **_fields(value)} for tp, value in places]
+        lists = self.leader_and_isr.items()
+        to = {str(b): [places[entry] for entry in partitions.items()] for b, partitions in lists}
+        plain: dict[str, Any] = {"controller_id": self.controller_id}
+        plain |= {
+            "controller_epoch": self.controller_epoch,
+            "live_brokers": list(self.live_brokers),
+        }
+        if to:
+            plain["leader_and_isr"] = {"values": values, "to": to}
+        if self.update_metadata_to:
+            metadata = {str(tp): _fields(entry) for tp, entry in self.update_metadata.items()}
+            plain["update_metadata"] = {"partitions": metadata, "to": list(self.update_metadata_to)}
+        if self.stop_replica:
+            plain["stop_replica"] = {"to": {}}
+            for broker, stopped in self.stop_replica.items():
+                entries = {str(tp): _fields(entry) for tp, entry in stopped.items()}
+                plain["stop_replica"]["to"][str(broker)] = entries
+        return plain
+
+    def split_stop_replica_by_delete(self) -> Iterator[Requests]:
+        """Yield the requests with the replicas to delete, then StopReplica for the other replicas.
+
+        Protocols before 2.6 have one flag for deletion in each request (KIP-570).
+        """
+        kinds: list[StopReplicas] = [{}, {}]  # those that delete, those that only stop
+        for broker, stopped in self.stop_replica.items():
+            for tp, entry in stopped.items():
+                kinds[not entry.delete].setdefault(broker, {})[tp] = entry
+        first, *others = [kind for kind in kinds if kind] or [{}]
+        yield replace(self, stop_replica=first)
+        yield from map(self._stop_replica_alone, others)
+
+    def _stop_replica_alone(self, stop_replica: StopReplicas) -> Requests:
+        nothing: dict[str, Any] = {"leader_and_isr": {}, "update_metadata": {}}
+        return replace(self, **nothing, update_metadata_to=(), stop_replica=stop_replica)
+
+    def split_stop_replica_by_replica(
+        self, *, common_first: bool, grouped: bool
+    ) -> Iterator[Requests]:
+        """Yield the requests without StopReplica, then one StopReplica for each replica.
+
+        With `common_first` each broker first gets one more StopReplica. It is empty, unless
+        `grouped`: then it has all replicas that keep their log.
+
+        Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
+        """
+        yield replace(self, stop_replica={})
+        for broker, stopped in self.stop_replica.items():
+            common = {tp: entry for tp, entry in stopped.items() if grouped and not entry.delete}
+            if common_first:
+                yield self._stop_replica_alone({broker: common})
+            for tp in [tp for tp in stopped if tp not in common]:
+                yield self._stop_replica_alone({broker: {tp: stopped[tp]}})
+
+    def in_send_order(self) -> list[tuple[str, int]]:
+        """Return each request as (api, broker), in the order of sending."""
+        return [
+            *(("LeaderAndIsr", b) for b in self.leader_and_isr),
+            *(("UpdateMetadata", b) for b in self.update_metadata_to),
+            *(("StopReplica", b) for b in self.stop_replica),
+        ]
+
+
+@dataclass(slots=True)
+class RequestBatch:
+    """Three accumulators of entries, which `send_requests_to_brokers` folds, sends and empties."""
+
+    leader_and_isr: LeaderAndIsrs = field(default_factory=dict)
+    update_metadata_to: set[int] = field(default_factory=set)
+    update_metadata: dict[TopicPartition, UpdateMetadataPartition] = field(default_factory=dict)
+    stop_replica: StopReplicas = field(default_factory=dict)
+
+    def add_leader_and_isr(
+        self,
+        ctx: ControllerContext,
+        brokers: Iterable[int],
+        tp: TopicPartition,
+        value: LeaderAndIsr,
+        assignment: ReplicaAssignment,
+        *,
+        is_new: bool,
+    ) -> None:
+        """Add LeaderAndIsr for `brokers`, and UpdateMetadata for all brokers.
+
+        A partition that is new in an earlier entry of the batch stays new.
+
+        Source: ControllerBrokerRequestBatch.addLeaderAndIsrRequestForBrokers (2.8).
+        """
+        entry = LeaderAndIsrPartition(*_leadership_fields(value), *assignment, is_new)
+        for broker in brokers:
+            if broker >= 0:
+                entries = self.leader_and_isr.setdefault(broker, {})
+                earlier = entries.get(tp)
+                entries[tp] = entry._replace(is_new=True) if earlier and earlier.is_new else entry
+        self.add_update_metadata(ctx, ctx.live_or_shutting_down_broker_ids, (tp,))
+
+    def add_update_metadata(
+        self, ctx: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition]
+    ) -> None:
+        """Add the partitions with leadership to the UpdateMetadata of `brokers`.
+
+        All brokers of a batch share the partitions. An empty `partitions` means no partition,
+        before 2.2 every partition with leadership. A topic that is being deleted has the leader -2;
+        before 2.0 every UpdateMetadata contains such topics.
+
+        Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.8).
+        """
+        self.update_metadata_to.update(b for b in brokers if b >= 0)
+        named = tuple(partitions)
+        if not named and ctx.rules.empty_metadata == "everything":
+            named = tuple(ctx.leadership)
+        if ctx.rules.deleting_topic_metadata == "every time" and ctx.topics_to_be_deleted:
+            named += tuple(tp for tp in ctx.leadership if tp.topic in ctx.topics_to_be_deleted)
+        for tp in named:
+            value = ctx.leadership.get(tp)
+            if value is None:
+                continue
+            # A topic whose znode an operator has deleted has leadership and no replicas. Before 1.1
+            # an UpdateMetadata about such a topic raises KeyError here, as it does in Kafka.
+            is_before_1_1 = ctx.design.has_listeners
+            replicas = ctx.assignments[tp].replicas if is_before_1_1 else ctx.replicas(tp)
+            offline = tuple(b for b in replicas if not ctx.is_replica_online(b, tp))
+            if tp.topic in ctx.topics_to_be_deleted:
+                value = LeaderAndIsr(LEADER_DURING_DELETE, value.isr, 0, 0, value.controller_epoch)
+            entry = UpdateMetadataPartition(*_leadership_fields(value), replicas, offline)
+            self.update_metadata[tp] = entry
+
+    def add_stop_replica(
+        self, ctx: ControllerContext, brokers: Iterable[int], tp: TopicPartition, *, delete: bool
+    ) -> None:
+        """Add StopReplica for `brokers`; an earlier entry that deletes keeps deleting.
+
+        Source: ControllerBrokerRequestBatch.addStopReplicaRequestForBrokers (2.8).
+        """
+        cached = ctx.leadership.get(tp)
+        leader_epoch = cached.leader_epoch if cached else NO_EPOCH
+        if ctx.is_queued_for_deletion(tp.topic):
+            leader_epoch = EPOCH_DURING_DELETE
+        for broker in brokers:
+            if broker >= 0:
+                entries = self.stop_replica.setdefault(broker, {})
+                deletes = delete or (tp in entries and entries[tp].delete)
+                entries[tp] = StopReplicaPartition(leader_epoch, deletes)
+
+    def fold(self, ctx: ControllerContext) -> Requests:
+        """Return the requests of this batch, for registered brokers alone."""
+        epochs = ctx.live_broker_epochs
+        known = ctx.live_or_shutting_down_broker_ids
+        is_sent = self.update_metadata or ctx.rules.sends_empty_metadata
+        receivers = sorted(self.update_metadata_to) if is_sent else ()
+        return Requests(
+            ctx.broker_id,
+            ctx.controller_epoch,
+            {b: epochs[b] for b in known},
+            {b: self.leader_and_isr[b] for b in sorted(self.leader_and_isr) if b in epochs},
+            tuple(b for b in receivers if b in epochs),
+            self.update_metadata,
+            known,
+            {b: self.stop_replica[b] for b in sorted(self.stop_replica) if b in epochs},
+        )
+
+    def send_requests_to_brokers(self, ctx: ControllerContext) -> Generator[Effect, None, None]:
+        """Send the requests of this batch to the registered brokers, and empty the batch.
+
+        Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (2.8).
+        """
+        requests = self.fold(ctx)
+        self.leader_and_isr, self.stop_replica = {}, {}
+        self.update_metadata_to, self.update_metadata = set(), {}
+        rules = ctx.rules
+        messages: Iterable[Requests] = (requests,)
+        if not rules.stop_replica_batched:
+            messages = requests.split_stop_replica_by_replica(
+                common_first=rules.empty_stop_replica, grouped=rules.plain_stop_replica_batched
+            )
+        elif not rules.stop_replica_by_partition:
+            messages = requests.split_stop_replica_by_delete()
+        for message in messages:
+            if message.in_send_order():
+                yield Send(message)
+
+
+def send_update_metadata_request(
+    ctx: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition] = ()
+) -> Generator[Effect, None, None]:
+    """Send one UpdateMetadata to each of `brokers`, outside the machines.
+
+    Source: KafkaController.sendUpdateMetadataRequest (2.8).
+    """
+    batch = RequestBatch()
+    batch.add_update_metadata(ctx, brokers, partitions)
+    yield from batch.send_requests_to_brokers(ctx)

@@ -1,0 +1,247 @@
+"""Handles elections without a broker failure: requested ones, and the automatic rebalance.
+
+A request comes through `/admin/preferred_replica_election` or from an admin client. The automatic
+rebalance runs every five minutes by default (`leader.imbalance.check.interval.seconds`) and elects
+the preferred leaders of brokers that lead too few partitions.
+
+Source: KafkaController.scala (2.8): processReplicaLeaderElection, onReplicaElection,
+checkAndTriggerAutoLeaderRebalance, processUncleanLeaderElectionEnable,
+processTopicUncleanLeaderElectionEnable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kcontrol.controller import partition_machine
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.failover_steps import trigger_online_partition_state_change, try_finally
+from kcontrol.core import effects, events
+from kcontrol.core.effects import Handler
+from kcontrol.core.model import NO_LEADER, PartitionState, TopicPartition
+from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, MalformedZnode, decode_partition_list
+
+FIRST_REBALANCE_MS = 5_000
+
+Partitions = tuple[TopicPartition, ...]
+
+NOT_AVAILABLE = {
+    "PREFERRED": "PREFERRED_LEADER_NOT_AVAILABLE",
+    "UNCLEAN": "ELIGIBLE_LEADERS_NOT_AVAILABLE",
+}
+
+
+def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderElection) -> Handler:
+    """Elect the named partitions where an election is needed; respond, or delete the znode.
+
+    Raises KeyError for a partition that has never had a leader: since 2.2 before any election, so
+    that no partition is elected and no client gets a response; in 1.1 to 2.1 after the others are
+    elected. The znode stays in both cases.
+
+    Source: KafkaController.processReplicaLeaderElection (2.2 to 3.9).
+    """
+    partitions = event.partitions
+    if event.trigger == "ZkTriggered":
+        (stat,) = yield effects.Exists((PREFERRED_REPLICA_ELECTION,), watch=True)
+        if stat is None:
+            return
+        (znode,) = yield effects.Read((PREFERRED_REPLICA_ELECTION,), watch=True)
+        partitions = partitions_in_znode(znode)
+    named = tuple(ctx.assignments) if partitions is None else partitions
+    errors = {tp: why for tp in named if (why := _election_error(ctx, tp, event.election_type))}
+    electable = tuple(tp for tp in named if tp not in errors)
+    moved = yield from on_replica_election(ctx, electable, event.election_type, event.trigger)
+    if event.correlation_id:
+        error = NOT_AVAILABLE[event.election_type]
+        leaders = {tp: value.leader for tp, value in moved.elected.items()}
+        results = {tp: errors.get(tp) or leaders.get(tp, error) for tp in named}
+        yield effects.Respond(event.correlation_id, {"error": "NONE", "partitions": results})
+
+
+def partitions_in_znode(znode: object) -> Partitions:
+    """Return the partitions in the request znode; none where the znode is missing or not valid."""
+    try:
+        return decode_partition_list(znode.data) if znode else ()  # type: ignore[attr-defined]
+    except MalformedZnode:
+        return ()
+
+
+def _election_error(ctx: ControllerContext, tp: TopicPartition, election_type: str) -> str | None:
+    """Return the error of a partition that is not elected, or None.
+
+    Source: KafkaController.processReplicaLeaderElection (2.2, KIP-183).
+    """
+    if tp not in ctx.assignments:
+        return "UNKNOWN_TOPIC_OR_PARTITION"
+    if ctx.is_queued_for_deletion(tp.topic):
+        return "INVALID_TOPIC_EXCEPTION"
+    if ctx.rules.preferred_already_leads != "left alone":
+        return None
+    leader = ctx.leadership[tp].leader
+    if election_type == "PREFERRED":
+        settled = leader == ctx.replicas(tp)[0]
+    else:
+        settled = leader != NO_LEADER and leader in ctx.live_broker_ids
+    return "ELECTION_NOT_NEEDED" if settled else None
+
+
+def on_replica_election(
+    ctx: ControllerContext, partitions: Collection[TopicPartition], election_type: str, trigger: str
+) -> Handler:
+    """Elect the partitions, then delete a request that came through the znode.
+
+    Raises KeyError for a partition without a leader, unless an admin client asked; the znode then
+    stays.
+
+    Source: KafkaController.onReplicaElection (2.8).
+    """
+    unclean = election_type == "UNCLEAN" and trigger == "AdminClientTriggered"
+    strategy = "preferred" if election_type == "PREFERRED" else "offline"
+    elected = partition_machine.handle_state_changes(
+        ctx, partitions, PartitionState.ONLINE, strategy, allow_unclean=unclean
+    )
+    return (
+        yield from try_finally(elected, _remove_partitions_from_election(ctx, partitions, trigger))
+    )
+
+
+def _remove_partitions_from_election(
+    ctx: ControllerContext, partitions: Collection[TopicPartition], trigger: str
+) -> Handler:
+    """Look up the leader of each partition, then delete a request that came through the znode.
+
+    Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.1 to 3.9).
+    """
+    if trigger == "AdminClientTriggered":
+        return
+    for tp in partitions:
+        _ = ctx.leadership[tp]
+    if trigger != "ZkTriggered":
+        return
+    yield effects.FencedTransactions(((effects.Op("delete", PREFERRED_REPLICA_ELECTION),),))
+    yield effects.Enqueue(events.ReplicaLeaderElection())
+
+
+def pending_preferred_elections(ctx: ControllerContext) -> Handler:
+    """Elect, at failover, the partitions in the znode that their preferred replica does not lead.
+
+    Raises KeyError for a partition that has never had a leader: the failover fails, at every broker
+    that tries it, until a replica of the partition lives.
+
+    Source: KafkaController.fetchPendingPreferredReplicaElections (1.1 to 3.9).
+    """
+    (znode,) = yield effects.Read((PREFERRED_REPLICA_ELECTION,), watch=True)
+    pending = [tp for tp in partitions_in_znode(znode) if _is_imbalanced(ctx, tp)]
+    yield from on_replica_election(ctx, pending, "PREFERRED", "ZkTriggered")
+
+
+def _is_imbalanced(ctx: ControllerContext, tp: TopicPartition) -> bool:
+    replicas = ctx.replicas(tp)
+    return (
+        bool(replicas)
+        and ctx.leadership[tp].leader != replicas[0]
+        and not ctx.is_queued_for_deletion(tp.topic)
+    )
+
+
+# ---------------------------------------------------------------- the automatic kind
+
+
+def schedule_first_rebalance(ctx: ControllerContext) -> Handler:
+    """Set, at failover, the timer of the first rebalance, which comes after 5 seconds.
+
+    Source: KafkaController.onControllerFailover, scheduleAutoLeaderRebalanceTask (2.8).
+    """
+    yield from schedule_auto_leader_rebalance(ctx, FIRST_REBALANCE_MS)
+
+
+def schedule_auto_leader_rebalance(ctx: ControllerContext, delay_ms: int) -> Handler:
+    """Set the timer of the next rebalance, where `auto.leader.rebalance.enable` is true.
+
+    Source: KafkaController.scheduleAutoLeaderRebalanceTask (2.8).
+    """
+    if ctx.config.auto_leader_rebalance_enable:
+        yield effects.SetTimer(
+            "auto-leader-rebalance",
+            delay_ms,
+            events.AutoPreferredReplicaLeaderElection(),
+            periodic=True,
+        )
+
+
+def auto_preferred_replica_leader_election(
+    ctx: ControllerContext, event: events.AutoPreferredReplicaLeaderElection
+) -> Handler:
+    """Rebalance the leaders, and set the timer again, even after an error.
+
+    Source: KafkaController.processAutoPreferredReplicaLeaderElection (2.8).
+    """
+    again = schedule_auto_leader_rebalance(
+        ctx, ctx.config.leader_imbalance_check_interval_seconds * 1_000
+    )
+    yield from try_finally(_rebalance(ctx), again)
+
+
+def _rebalance(ctx: ControllerContext) -> Handler:
+    for broker_id, misplaced in imbalanced_by_broker(ctx).items():
+        ready = [tp for tp in misplaced if _can_lead(ctx, tp, broker_id)]
+        yield from on_replica_election(ctx, ready, "PREFERRED", "AutoTriggered")
+
+
+def imbalanced_by_broker(ctx: ControllerContext) -> dict[int, list[TopicPartition]]:
+    """Return the partitions that each broker should lead and does not.
+
+    A broker is left out where their share is at most `leader.imbalance.per.broker.percentage`.
+
+    Source: KafkaController.checkAndTriggerAutoLeaderRebalance (2.8).
+    """
+    found = {}
+    for broker_id, preferred in sorted(_by_preferred_leader(ctx).items()):
+        misplaced = [
+            tp
+            for tp in preferred
+            if tp in ctx.leadership and ctx.leadership[tp].leader != broker_id
+        ]
+        if (
+            len(misplaced) / len(preferred)
+            > ctx.config.leader_imbalance_per_broker_percentage / 100
+        ):
+            found[broker_id] = misplaced
+    return found
+
+
+def _by_preferred_leader(ctx: ControllerContext) -> dict[int, list[TopicPartition]]:
+    found: dict[int, list[TopicPartition]] = {}
+    for tp, assignment in ctx.assignments.items():
+        if assignment.replicas and not ctx.is_queued_for_deletion(tp.topic):
+            found.setdefault(assignment.replicas[0], []).append(tp)
+    return found
+
+
+def _can_lead(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> bool:
+    if ctx.partitions_being_reassigned or not ctx.is_replica_online(broker_id, tp):
+        return False
+    return broker_id in ctx.leadership[tp].isr or not ctx.rules.rebalance_requires_isr
+
+
+# ---------------------------------------------------------------- settings that change at run time
+
+
+def unclean_leader_election_enable(
+    ctx: ControllerContext, event: events.UncleanLeaderElectionEnable
+) -> Handler:
+    """Try to elect leaders again, after the broker's default allows unclean elections.
+
+    Source: KafkaController.processUncleanLeaderElectionEnable (2.8).
+    """
+    yield from trigger_online_partition_state_change(ctx)
+
+
+def topic_unclean_leader_election_enable(
+    ctx: ControllerContext, event: events.TopicUncleanLeaderElectionEnable
+) -> Handler:
+    """Try to elect a topic's leaders again, after the topic allows unclean elections.
+
+    Source: KafkaController.processTopicUncleanLeaderElectionEnable (2.8).
+    """
+    yield from trigger_online_partition_state_change(ctx, event.topic)

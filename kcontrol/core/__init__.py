@@ -1,0 +1,1 @@
+"""The values that every room shares: events, effects, rules, tables, znodes, settings. Pure."""

@@ -1,0 +1,447 @@
+"""The effects: the values that a handler yields, and the values with which the driver resumes it.
+
+A handler is a generator. It yields one of these values and is suspended until the driver sends the
+result.
+
+ROUND TRIPS (`Exists`, `Read`, `Children`, `Transaction`, `FencedTransactions`, `Commit`, `ReadLog`)
+are each one step of the world, and anything may happen between two of them. A `Commit` that writes
+nothing is instant.
+
+INSTANT effects (`UpdateContext`, `TransitionGroup`, `ApplyRequest`, `UpdateLog`, `Append`,
+`RegisterZNodeHandler`, `UnregisterZNodeHandler`, `Send`, `Respond`, `Park`, `SetTimer`,
+`CancelTimer`, `Enqueue`, `SendToController`, `LogError`, `Exit`) are performed within the step, and
+the handler continues. `YieldLock` suspends the handler until its thread holds the lock again,
+`Sleep` until a timer fires, `AwaitInFlightRequests` until no response is missing.
+
+Before 1.1 the ZooKeeper client is not pipelined: the driver performs one path, transaction or
+change per round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, NamedTuple, Self
+
+from kcontrol.core.model import (
+    LeaderAndIsr,
+    PartitionReplica,
+    PartitionState,
+    ReplicaState,
+    TopicPartition,
+)
+
+# ---------------------------------------------------------------- values of ZooKeeper
+
+
+class Stat(NamedTuple):
+    """The eleven fields of a znode's stat, in zkCli's order. Times in ms since 1970."""
+
+    czxid: int
+    ctime: int
+    mzxid: int
+    mtime: int
+    pzxid: int
+    cversion: int
+    version: int
+    aversion: int
+    ephemeral_owner: int
+    data_length: int
+    num_children: int
+
+
+class Znode(NamedTuple):
+    """The data and the stat of one znode, as read."""
+
+    data: bytes
+    stat: Stat
+
+
+class WatchEvent(NamedTuple):
+    """A one-shot notification that a znode changed, without the znode's new data."""
+
+    type: Literal["NodeCreated", "NodeDeleted", "NodeDataChanged", "NodeChildrenChanged"]
+    path: str
+
+
+class Op(NamedTuple):
+    """One operation of a transaction; the expected version -1 matches every version."""
+
+    kind: Literal["create", "set", "delete", "check"]
+    path: str
+    data: bytes = b""
+    expected_version: int = -1
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+class ControllerMoved(Exception):
+    """Another broker has become controller: ZooKeeper refuses every fenced write of this broker.
+
+    Source: ControllerMovedException (2.8).
+    """
+
+
+class SessionExpired(Exception):
+    """ZooKeeper has expired the session of this broker."""
+
+
+# ---------------------------------------------------------------- round trips
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """Result: a tuple of `Stat | None`. `watch` sets a watch for the next change or creation."""
+
+    paths: tuple[str, ...]
+    watch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Result: a tuple of `Znode | None`.
+
+    `watch` sets a watch for the next change of an existing znode.
+    """
+
+    paths: tuple[str, ...]
+    watch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """Result: a tuple of sorted tuples of names, None where the parent is missing.
+
+    `watch` sets a watch for the next creation or deletion of a child.
+    """
+
+    paths: tuple[str, ...]
+    watch: bool = False
+
+
+class TransactionResult(NamedTuple):
+    """The result of one transaction: `OK`, or ZooKeeper's name of the first error.
+
+    The errors are `NodeExists`, `NoNode` and `BadVersion`.
+    """
+
+    code: str
+    failed_index: int = -1
+    versions: tuple[int | None, ...] = ()
+    zxid: int = 0
+    paths: tuple[str, ...] = ()  # with the number of a sequential znode; () after an error
+
+    @property
+    def is_ok(self) -> bool:
+        return self.code == "OK"
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One transaction, all or nothing, without a fence. Result: one `TransactionResult`."""
+
+    ops: tuple[Op, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FencedTransactions:
+    """Independent transactions, each fenced since 2.1. Result: one `TransactionResult` for each.
+
+    Throws `ControllerMoved` into the handler if the fence fails. `expected_epoch_zk_version` is the
+    expected version of `/controller_epoch`; None is the version in the context.
+    """
+
+    transactions: tuple[tuple[Op, ...], ...]
+    expected_epoch_zk_version: int | None = None
+
+
+State = PartitionState | ReplicaState
+Subject = TopicPartition | PartitionReplica
+
+
+class StateChange(NamedTuple):
+    """The transition of one partition or replica: its state, its state znode and its record.
+
+    `leadership` is the partition's leadership after the transition. `write` says whether the state
+    znode is created, is set over `leadership.zk_version`, or stays as it is. `rule` names the row
+    or election strategy that decided.
+    """
+
+    subject: Subject
+    source: State
+    target: State
+    leadership: LeaderAndIsr | None = None
+    write: Literal["create", "set", None] = None
+    rule: str = ""
+
+
+class FailedStateChange(NamedTuple):
+    """A transition that the machine refuses, with the reason.
+
+    `illegal` is true if the table has no row for the transition, and false if the row's action
+    found no solution.
+    """
+
+    subject: Subject
+    source: State
+    target: State
+    reason: str
+    illegal: bool = False
+
+
+class CommitResult(NamedTuple):
+    """The result of a `Commit`: finished changes, subjects to retry (BadVersion), other errors."""
+
+    finished: tuple[StateChange, ...]
+    to_retry: tuple[Subject, ...]
+    failed: tuple[tuple[Subject, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A batch of independent transitions, each write fenced since 2.1. Result: `CommitResult`.
+
+    In `finished` the leadership of each change has the zk version that the write produced. Throws
+    `ControllerMoved` into the handler if the fence fails; then the context has not changed.
+    """
+
+    changes: tuple[StateChange | FailedStateChange, ...]
+
+
+class LogBatch(NamedTuple):
+    """One batch of a partition's log.
+
+    `marker` is "commit" or "abort" for a control batch, or else "".
+    """
+
+    base_offset: int
+    records: tuple[tuple[bytes, bytes | None], ...] = ()
+    producer_id: int | None = None
+    marker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLog:
+    """Result: a tuple of `LogBatch` from `offset` on, () at the log's end, None without a log."""
+
+    partition: TopicPartition
+    offset: int
+
+
+# ---------------------------------------------------------------- contexts
+
+
+class Context:
+    """The memory that handlers read. Only the driver changes a context, by the effects below."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def copy(self) -> Self:
+        """Return an independent copy: new mappings and sets, which share their immutable values."""
+        twin = object.__new__(type(self))
+        for name in type(self).__slots__:
+            value = getattr(self, name)
+            object.__setattr__(twin, name, value.copy() if hasattr(value, "copy") else value)
+        return twin
+
+
+# ---------------------------------------------------------------- instant effects
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateContext:
+    """Change a field of a context outside the state machines: first clear, then remove, then put.
+
+    For a mapping `put` is a dict and `remove` its keys; for a set both are members; for a plain
+    field `put` is the new value. `context` is `controller`, `broker` or `group`.
+    """
+
+    field: str
+    put: Any = None
+    remove: tuple[Any, ...] = ()
+    clear: bool = False
+    context: Literal["controller", "broker", "group"] = "controller"
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionGroup:
+    """The transition of a consumer group: the context and the journal change together.
+
+    `group` is the group after the transition, None if it leaves the cache; `rule` is the reason.
+    """
+
+    group_id: str
+    source: Enum
+    target: Enum
+    group: Any
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Append records to a partition of the offsets topic, without waiting for the result.
+
+    Once the append has succeeded or failed, the driver queues `completion_event` with `error` and
+    `base_offset` filled in, unless `completion_event` is None.
+    """
+
+    partition: TopicPartition
+    records: tuple[tuple[bytes, bytes | None], ...]
+    completion_event: Any = None
+    producer_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRequest:
+    """Apply the request that the handler works on: all its partitions, or the named partitions.
+
+    `hosted` takes leadership and replicas, `metadata` the entries as they are. The record points to
+    the request instead of repeating its values.
+    """
+
+    field: Literal["hosted", "metadata"]
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateLog:
+    """Change this broker's log of a partition; `change` is a change out of `broker/log.py`."""
+
+    partition: TopicPartition
+    change: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterZNodeHandler:
+    """Register the handler of a path: watch events of the path become events of the queue.
+
+    Watch events of a path without a handler are dropped.
+    """
+
+    path: str
+    children: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisterZNodeHandler:
+    """Unregister the handler of a path. The watch in ZooKeeper stays until it fires."""
+
+    path: str
+    children: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send requests to brokers: a `controller.request_batch.Requests`, folded from one batch."""
+
+    requests: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SendToController:
+    """Send a request of this broker to the controller; the response arrives as an event.
+
+    `api` is `AlterIsr` or `ControlledShutdown`. The request goes to broker `to`, or, if that is
+    None, to the broker that this broker knows as controller.
+    """
+
+    api: str
+    body: Any
+    to: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """Send the response to the request with this correlation id, parked or not."""
+
+    correlation_id: str
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Delay the response to the request with this correlation id; `key` names the condition."""
+
+    correlation_id: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Start or restart a timer, whose event is queued after `delay_ms`.
+
+    `periodic` timers repeat.
+    """
+
+    timer: str
+    delay_ms: int
+    event: Any
+    periodic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer:
+    """Cancel a timer. A timer that is not set is no error."""
+
+    timer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """End the process, which closes its session."""
+
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogError:
+    """An error that Kafka logs before the handler goes on."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class YieldLock:
+    """Release the thread's lock; the handler continues once the thread holds the lock again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Suspend the thread for `delay_ms`; the thread keeps its lock."""
+
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitInFlightRequests:
+    """Wait until no request of this broker is in flight to a frozen broker out of `brokers`."""
+
+    brokers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """Put an event into the queue of `thread`, or of the thread that handles events of this type.
+
+    `clear` preempts the events that wait in the queue.
+    """
+
+    event: Any
+    thread: str | None = None
+    clear: bool = False
+
+
+# fmt: off
+RoundTripEffect = (
+    Exists | Read | Children | Transaction | FencedTransactions | Commit | ReadLog
+    | AwaitInFlightRequests
+)
+InstantEffect = (
+    UpdateContext | TransitionGroup | Append | ApplyRequest | UpdateLog | RegisterZNodeHandler
+    | UnregisterZNodeHandler | Send | SendToController | Respond | Park | SetTimer | CancelTimer
+    | YieldLock | Sleep | Enqueue | LogError | Exit
+)
+# fmt: on
+Effect = RoundTripEffect | InstantEffect
+Handler = Generator[Effect, Any, Any]

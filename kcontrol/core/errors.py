@@ -1,0 +1,32 @@
+"""Errors for users: one sentence, without a traceback."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def listed(names: Iterable[Any], most: int = 4) -> str:
+    """Return `a, b, c and d`; of more than `most` names, the first ones and the count of others."""
+    shown = [str(name) for name in names]
+    if len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+
+
+class UserError(Exception):
+    """An error that the user can correct: one sentence that says what is wrong and what to do.
+
+    The command line prints the sentence and exits with status 1; a notebook shows the sentence
+    without a traceback.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows instead of a traceback."""
+        return [str(self)]
+
+
+class ActionNotPossible(UserError):
+    """An action of the world that is not possible now; `possible` lists the actions that are."""
+
+    def __init__(self, text: str, possible: Sequence[tuple[Any, ...]]) -> None:
+        super().__init__(text)
+        self.possible = possible

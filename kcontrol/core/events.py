@@ -1,0 +1,466 @@
+"""Everything that can happen to a broker, one frozen value each.
+
+An event carries ids, times and responses as they were when the event was queued, and no callbacks,
+so that JSON can hold it. Controller events have the names of Kafka 2.8's `ControllerEvent`s.
+
+Source: KafkaController.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from kcontrol.core.model import EpochEnd, LeaderAndIsr, LogRecord, TopicPartition
+
+IN_REQUEST_RECORD = {"journal": False}
+"""Marks a field that the journal leaves out, because the record of the request has its value."""
+
+IF_NOT_DEFAULT = {"journal": "if not default"}
+"""Marks a field that the journal leaves out if it has its default, as in most releases."""
+
+
+class ControllerState(Enum):
+    """The work of the controller's event thread. Source: ControllerState.scala (2.8)."""
+
+    IDLE = "Idle"
+    CONTROLLER_CHANGE = "ControllerChange"
+    BROKER_CHANGE = "BrokerChange"
+    TOPIC_CHANGE = "TopicChange"
+    TOPIC_DELETION = "TopicDeletion"
+    ALTER_PARTITION_REASSIGNMENT = "AlterPartitionReassignment"
+    AUTO_LEADER_BALANCE = "AutoLeaderBalance"
+    MANUAL_LEADER_BALANCE = "ManualLeaderBalance"
+    CONTROLLED_SHUTDOWN = "ControlledShutdown"
+    ISR_CHANGE = "IsrChange"
+    UNCLEAN_LEADER_ELECTION_ENABLE = "UncleanLeaderElectionEnable"
+    TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE = "TopicUncleanLeaderElectionEnable"
+    LEADER_AND_ISR_RESPONSE_RECEIVED = "LeaderAndIsrResponseReceived"
+    LOG_DIR_CHANGE = "LogDirChange"
+    UPDATE_METADATA_RESPONSE_RECEIVED = "UpdateMetadataResponseReceived"
+    LIST_PARTITION_REASSIGNMENT = "ListPartitionReassignment"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The base class of all events; the name of the class identifies the event."""
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+
+# ---------------------------------------------------------------- the controller's event thread
+
+
+@dataclass(frozen=True, slots=True)
+class Startup(Event):
+    """The controller module of this broker starts."""
+
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChange(Event):
+    """`/controller` was created, or its data changed.
+
+    `controller_id` is the id in `/controller` if a listener has read it (up to 1.0), else None.
+    """
+
+    controller_id: int | None = field(default=None, metadata=IF_NOT_DEFAULT)
+
+
+@dataclass(frozen=True, slots=True)
+class Reelect(Event):
+    """`/controller` was deleted.
+
+    In 0.11 and 1.0 a listener queues this event, after a deletion or for a new session.
+    """
+
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerAndReelect(Event):
+    """A new session follows an expired one; the broker's host and port are unchanged."""
+
+    host: str
+    port: int
+    session: int = 0
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Expire(Event):
+    """The ZooKeeper session has expired."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChange(Event):
+    """ZkClient calls `LeaderChangeListener`: `/controller` was created, set or deleted.
+
+    Source: 0.8.1.
+    """
+
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerEpochChange(Event):
+    """ZkClient calls `ControllerEpochListener`: `/controller_epoch` was created or set.
+
+    Source: 0.8.1.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession(Event):
+    """ZkClient has opened a new session, and calls the controller's `SessionExpirationListener`."""
+
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBroker(Event):
+    """ZkClient has opened a new session, and calls the broker's `SessionExpireListener`.
+
+    The broker's host and port are unchanged. Source: 0.8.1 to 1.0.
+    """
+
+    host: str
+    port: int
+    timestamp_ms: int = 0
+    session: int = field(default=0, metadata=IF_NOT_DEFAULT)
+
+
+@dataclass(frozen=True, slots=True)
+class PathChanged(Event):
+    """ZkClient's thread reads a path again, or its `children`, and calls the listeners of the path.
+
+    Source: ZkClient (0.10).
+    """
+
+    path: str
+    children: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerChange(Event):
+    """The children of `/brokers/ids` changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerModifications(Event):
+    """The znode of a registered broker was set."""
+
+    broker_id: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange(Event):
+    """The children of `/brokers/topics` changed.
+
+    `topics` are the children if a listener has read them (up to 1.0), else None.
+    """
+
+    topics: tuple[str, ...] | None = field(default=None, metadata=IF_NOT_DEFAULT)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionModifications(Event):
+    """The znode of a topic was set."""
+
+    topic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletion(Event):
+    """The children of `/admin/delete_topics` changed.
+
+    `topics` are the children if a listener has read them (up to 1.0), else None.
+    """
+
+    topics: tuple[str, ...] | None = field(default=None, metadata=IF_NOT_DEFAULT)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletionStopReplicaResponseReceived(Event):
+    """A broker has responded to a StopReplica request that deletes replicas.
+
+    `partitions` are those of topics that are being deleted, `errors` the error codes by partition.
+    """
+
+    broker_id: int
+    error: str
+    errors: tuple[tuple[TopicPartition, str], ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionsResumed(Event):
+    """The delete-topics thread was signalled.
+
+    Source: TopicDeletionManager.resumeTopicDeletionThread (0.8.1).
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ZkPartitionReassignment(Event):
+    """`/admin/reassign_partitions` was created."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiPartitionReassignment(Event):
+    """An AlterPartitionReassignments request: each partition with its target, or None to cancel.
+
+    Source: AlterPartitionReassignments (KIP-455, 2.4 on).
+    """
+
+    correlation_id: str
+    targets: tuple[tuple[TopicPartition, tuple[int, ...] | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListPartitionReassignments(Event):
+    """A ListPartitionReassignments request; `partitions` None means all partitions."""
+
+    correlation_id: str
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReassignmentIsrChange(Event):
+    """The state znode of a partition that is being reassigned was set."""
+
+    partition: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLeaderElection(Event):
+    """A request for elections, through `/admin/preferred_replica_election` or by ElectLeaders.
+
+    `election_type` is PREFERRED or UNCLEAN, `trigger` ZkTriggered or AdminClientTriggered;
+    `partitions` None means all partitions.
+    """
+
+    correlation_id: str = ""
+    partitions: tuple[TopicPartition, ...] | None = None
+    election_type: str = "PREFERRED"
+    trigger: str = "ZkTriggered"
+
+
+@dataclass(frozen=True, slots=True)
+class AutoPreferredReplicaLeaderElection(Event):
+    """The timer of the preferred election has fired (`leader.imbalance.check.interval.seconds`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanLeaderElectionEnable(Event):
+    """The broker default of `unclean.leader.election.enable` was set to true."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicUncleanLeaderElectionEnable(Event):
+    """The setting `unclean.leader.election.enable` of a topic was set to true."""
+
+    topic: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdown(Event):
+    """A ControlledShutdown request of a broker; the broker epoch -1 means that none is named."""
+
+    correlation_id: str
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChangeNotification(Event):
+    """The children of `/isr_change_notification` changed.
+
+    `sequence_numbers` are the names of the children if a listener has read them (up to 1.0), else
+    None.
+    """
+
+    sequence_numbers: tuple[str, ...] | None = field(default=None, metadata=IF_NOT_DEFAULT)
+
+
+@dataclass(frozen=True, slots=True)
+class PropagateIsrChanges(Event):
+    """The timer that batches ISR changes has fired: the leader notifies the controller."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirEventNotification(Event):
+    """The children of `/log_dir_event_notification` changed.
+
+    `sequence_numbers` are the names of the children if a listener has read them (up to 1.0), else
+    None.
+    """
+
+    sequence_numbers: tuple[str, ...] | None = field(default=None, metadata=IF_NOT_DEFAULT)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrResponseReceived(Event):
+    """A broker has responded to a LeaderAndIsr request.
+
+    `partitions` are the request's partitions, `errors` the error codes by partition.
+    """
+
+    broker_id: int
+    error: str
+    errors: tuple[tuple[TopicPartition, str], ...] = ()
+    partitions: Collection[TopicPartition] = field(default=(), metadata=IN_REQUEST_RECORD)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataResponseReceived(Event):
+    """A broker has responded to an UpdateMetadata request."""
+
+    broker_id: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterIsrReceived(Event):
+    """An AlterIsr request of a leader: the new leadership by partition, set over its zk version."""
+
+    correlation_id: str
+    broker_id: int
+    broker_epoch: int
+    partitions: tuple[tuple[TopicPartition, LeaderAndIsr], ...]
+
+
+# ---------------------------------------------------------------- the rest of the broker
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStartup(Event):
+    """The process has started; `cluster_id` is a random id, used if the cluster has no id yet."""
+
+    host: str
+    port: int
+    timestamp_ms: int
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRequest(Event):
+    """The header of a controller's request, and the id of the `send` record in the journal."""
+
+    correlation_id: str
+    request: tuple[int, int, int]
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    partitions: Mapping[TopicPartition, Any] = field(metadata=IN_REQUEST_RECORD)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrRequest(BrokerRequest):
+    """A LeaderAndIsr request: the partitions that this broker leads or follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataRequest(BrokerRequest):
+    """An UpdateMetadata request: the live brokers and the leadership of partitions."""
+
+    live_brokers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplicaRequest(BrokerRequest):
+    """A StopReplica request: replicas of this broker to stop or to delete."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaCaughtUp(Event):
+    """A fetch shows that a follower has all records of its leader."""
+
+    partition: TopicPartition
+    replica_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLags(Event):
+    """A follower has not caught up for longer than `replica.lag.time.max.ms`."""
+
+    partition: TopicPartition
+    replica_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown(Event):
+    """The process begins or retries its controlled shutdown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdownResponse(Event):
+    """The response to ControlledShutdown: the partitions that this broker still leads."""
+
+    error: str
+    remaining: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterIsrResponse(Event):
+    """The response to AlterIsr: for each partition an error, or the current leadership."""
+
+    error: str
+    partitions: tuple[tuple[TopicPartition, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirFailure(Event):
+    """Writes to the log directory of these partitions fail."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+# ---------------------------------------------------------------- records, in a world with logs
+
+
+@dataclass(frozen=True, slots=True)
+class Produce(Event):
+    """A client sends one record; `acks` is "1" (leader) or "all" (whole ISR)."""
+
+    correlation_id: str
+    partition: TopicPartition
+    value: str
+    acks: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfigChange(Event):
+    """The settings of a topic have changed in ZooKeeper."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerFetch(Event):
+    """A follower fetches from `offset` on, so its log ends there."""
+
+    partition: TopicPartition
+    replica_id: int
+    leader_epoch: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponse(Event):
+    """The response to a fetch, with the leader's high watermark at the read.
+
+    `records` follow the fetch offset. If the logs diverge, `diverging` is where the common epoch
+    ends, and there are no records.
+    """
+
+    partition: TopicPartition
+    leader_epoch: int
+    high_watermark: int
+    diverging: EpochEnd | None = None
+    records: tuple[LogRecord, ...] = field(default=(), metadata=IN_REQUEST_RECORD)

@@ -1,0 +1,114 @@
+"""JSON as Kafka reads and writes it in znodes: legal numbers, ignored bytes, order of keys.
+
+Source: kafka.utils.Json and kafka.utils.json.DecodeJson (2.8), over Jackson;
+scala.collection.mutable.HashMap (2.13).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+"""A number for Kafka's decoders: a 32-bit integer, and no string, fraction or boolean."""
+
+
+class MalformedZnode(ValueError):
+    """The data of a znode that its decoder cannot read."""
+
+
+class NotJson(MalformedZnode):
+    """The data of a znode that is not JSON; for some of Kafka's decoders it is an empty value."""
+
+
+def encode(value: Any) -> bytes:
+    """Return compact JSON in the order of the keys, as Kafka writes it."""
+    return msgspec.json.encode(value)
+
+
+class Fields(NamedTuple):
+    """A decoded JSON value, whose fields are read with one error type for all defects."""
+
+    value: Any
+    description: str
+
+    def get(self, name: str, kind: Any, default: Any = ...) -> Any:
+        """Return a field as `kind`, a type that msgspec can check.
+
+        Raises MalformedZnode for another type, and for a missing field without a default.
+        """
+        if not isinstance(self.value, dict):
+            raise MalformedZnode(f"{self.description} is no JSON object")
+        found = self.value.get(name, default)
+        if found is ...:
+            raise MalformedZnode(f"{self.description} has no {name!r}")
+        return Fields(found, f"{name!r} in {self.description}").all(kind)
+
+    def all(self, kind: Any) -> Any:
+        """Return the whole value as `kind`. Raises MalformedZnode for another type."""
+        try:
+            return msgspec.convert(self.value, kind)
+        except msgspec.ValidationError as error:
+            raise MalformedZnode(f"{self.description} cannot be read: {error}") from None
+
+
+def decode(data: bytes, description: str) -> Fields:
+    """Return the first JSON value in `data`; later bytes and a byte order mark are ignored.
+
+    `description` names the znode in errors. Raises NotJson for other text, and MalformedZnode for
+    empty data.
+    """
+    try:
+        return Fields(msgspec.json.decode(data), description)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        text = data.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n")
+        if not text:
+            raise MalformedZnode(f"{description} is empty") from None
+        try:
+            return Fields(_first_value(text), description)
+        except ValueError:
+            raise NotJson(f"{description} does not hold JSON: {error}") from None
+
+
+def _first_value(text: bytes) -> Any:
+    if text[:1] not in b'{["':
+        raise ValueError("a number or a word with further text after it")
+    return json.JSONDecoder(parse_constant=_refuse).raw_decode(text.decode())[0]
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def java_int(text: str) -> int:
+    """Return the number that Java's Integer.parseInt reads: 32 bits, without blanks or underscores.
+
+    Raises ValueError for any other text.
+    """
+    if not re.fullmatch(r"[+-]?\d+", text) or not -(2**31) <= int(text) < 2**31:
+        raise ValueError(f"{text!r} is no number")
+    return int(text)
+
+
+def in_scala_hash_map_order(by_key: dict[str, Any]) -> dict[str, Any]:
+    """Return the map in the order in which Scala's mutable hash map lists these keys (ASCII).
+
+    The table has 16 buckets and doubles at three quarters of its size; the keys of a bucket are
+    sorted by hash.
+    """
+    size = 16
+    while len(by_key) >= size * 3 // 4:
+        size *= 2
+    hashes = {key: _spread(key) for key in by_key}
+    in_order = sorted(by_key, key=lambda key: (hashes[key] & (size - 1), hashes[key]))
+    return {key: by_key[key] for key in in_order}
+
+
+def _spread(key: str) -> int:
+    value = 0
+    for character in key.encode("ascii"):
+        value = (value * 31 + character) & 0xFFFFFFFF
+    return value ^ (value >> 16)

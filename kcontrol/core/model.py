@@ -1,0 +1,172 @@
+"""The immutable values that every room shares: partitions, replicas, states, leadership."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+NO_LEADER = -1
+LEADER_DURING_DELETE = -2
+EPOCH_DURING_DELETE = -2
+NO_EPOCH = -1
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> TopicPartition:
+        """Return partition 3 of `my-topic` for `"my-topic-3"`.
+
+        Raises ValueError if the text after the last dash is no number.
+        """
+        topic, _, number = text.rpartition("-")
+        return cls(topic, int(number))
+
+
+class PartitionReplica(NamedTuple):
+    """One replica: a partition on a broker."""
+
+    topic_partition: TopicPartition
+    broker_id: int
+
+    @property
+    def topic(self) -> str:
+        return self.topic_partition.topic
+
+    def __str__(self) -> str:
+        return f"{self.topic_partition}@{self.broker_id}"
+
+    @classmethod
+    def parse(cls, text: str) -> PartitionReplica:
+        """Return the replica of `t-0` on broker 1 for `"t-0@1"`.
+
+        Raises ValueError for other text.
+        """
+        partition, _, broker_id = text.rpartition("@")
+        return cls(TopicPartition.parse(partition), int(broker_id))
+
+
+class PartitionState(Enum):
+    """The four states of a partition, under Kafka's names, as in Kafka's logs."""
+
+    NON_EXISTENT = "NonExistentPartition"
+    NEW = "NewPartition"
+    ONLINE = "OnlinePartition"
+    OFFLINE = "OfflinePartition"
+
+    __hash__ = object.__hash__  # each member exists once; Enum's own hash slows down row lookups
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class ReplicaState(Enum):
+    """The seven states of a replica, under Kafka's names."""
+
+    NEW = "NewReplica"
+    ONLINE = "OnlineReplica"
+    OFFLINE = "OfflineReplica"
+    DELETION_STARTED = "ReplicaDeletionStarted"
+    DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
+    NON_EXISTENT = "NonExistentReplica"
+
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        return self.value
+
+
+RECOVERED, RECOVERING = 0, 1
+
+
+class LeaderAndIsr(NamedTuple):
+    """The leadership of a partition: leader, ISR and epochs.
+
+    `zk_version` is the version of the state znode at the last read or write; `controller_epoch` is
+    the epoch of the controller that decided. `leader_recovery_state` is 1 (recovering) from an
+    unclean election until the leader changes the ISR, in releases with KIP-704.
+
+    Source: LeaderAndIsr and LeaderIsrAndControllerEpoch (2.8), LeaderRecoveryState (3.2).
+    """
+
+    leader: int
+    isr: tuple[int, ...]
+    leader_epoch: int = 0
+    zk_version: int = -1
+    controller_epoch: int = 0
+    leader_recovery_state: int = RECOVERED
+
+    def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
+        """Return the controller's next decision, with the next leader epoch and this zk version."""
+        return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON types, without `leader_recovery_state` if it is recovered."""
+        fields = zip(self._fields, (self.leader, list(self.isr), *self[2:]), strict=True)
+        skipped = ("leader_recovery_state", RECOVERED)
+        return {name: value for name, value in fields if (name, value) != skipped}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> LeaderAndIsr:
+        """Return the value whose `to_json` has these fields."""
+        return cls(**{**fields, "isr": tuple(fields["isr"])})
+
+
+class LogRecord(NamedTuple):
+    """One record of a partition's log, with the epoch of the leader that appended it (KIP-101)."""
+
+    offset: int
+    leader_epoch: int
+    value: str
+
+
+class EpochEnd(NamedTuple):
+    """The end of a leader epoch in a log: the offset after its last record, or -1 if unknown.
+
+    Source: OffsetForLeaderEpochResponse (0.11 on), whose leader epoch came with KIP-279 (2.0).
+    """
+
+    leader_epoch: int
+    end_offset: int
+
+
+class ReplicaAssignment(NamedTuple):
+    """The brokers of a partition's replicas, preferred leader first.
+
+    `adding` and `removing` are those that a reassignment adds and removes. Source:
+    ReplicaAssignment in ControllerContext.scala (2.4 on).
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        return tuple(b for b in self.replicas if b not in self.adding)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        return tuple(b for b in self.replicas if b not in self.removing)
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    def reassign_to(self, target: tuple[int, ...]) -> ReplicaAssignment:
+        """Return the assignment that moves to `target`: the target's replicas, then the others.
+
+        >>> ReplicaAssignment((1, 2)).reassign_to((2, 3))
+        ReplicaAssignment(replicas=(2, 3, 1), adding=(3,), removing=(1,))
+        """
+        replicas = tuple(dict.fromkeys(target + self.origin))
+        adding = tuple(b for b in replicas if b not in self.origin)
+        removing = tuple(b for b in replicas if b not in target)
+        return ReplicaAssignment(replicas, adding, removing)

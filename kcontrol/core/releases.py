@@ -1,0 +1,33 @@
+"""Kafka's releases in their order, and the lookup of a release in rows of (since, value)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+
+def sort_key(release: str) -> tuple[int, ...]:
+    """Return a release as a tuple of numbers, ordered as releases are.
+
+    Raises ValueError for text that is no release.
+    """
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", release):
+        raise ValueError(f"{release!r} is no release: it should look like 2.8 or 0.8.2")
+    return tuple(map(int, release.split(".")))
+
+
+def is_since(since: str, release: str) -> bool:
+    """Return whether `release` is not older than `since`.
+
+    The line 2.1 is as new as its patch 2.1.1.
+    """
+    return sort_key(since) <= sort_key(release) or sort_key(since)[:2] == sort_key(release)
+
+
+def value_in_force(rows: Sequence[tuple[str, Any]], release: str) -> Any:
+    """Return the value of the latest row that is not later than `release`.
+
+    Raises IndexError for a release before the first row.
+    """
+    return [value for since, value in rows if is_since(since, release)][-1]

@@ -1,0 +1,72 @@
+"""The declaration of rules that differ between Kafka's releases: fields of a dataclass, with rows.
+
+`since(("0.8.0", False), ("2.1.0", True), doc="...")` declares the rows of one rule; `column` picks
+the values of one release. The type of the field names the rule's legal values, so that mypy refuses
+a misspelt value in a row and in a comparison.
+
+The rules themselves are in controller_rules.py and group_rules.py: read these next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, fields
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+from kcontrol.core.releases import value_in_force
+
+T = TypeVar("T")
+
+FIRST_RELEASE, LAST_RELEASE = "0.8.0", "3.9"
+
+RULE_KEY = "rule"  # the key of a rule's declaration in the metadata of its field
+
+
+class Rule(NamedTuple):
+    """The declaration of one rule.
+
+    `rows` are (since, value); `doc` says what the rule decides; `depends_on_protocol` says that
+    `inter.broker.protocol.version` picks the row, instead of the release.
+    """
+
+    rows: tuple[tuple[str, Any], ...]
+    doc: str
+    depends_on_protocol: bool
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """Return the rule's possible values, in the order in which releases introduced them."""
+        return tuple(dict.fromkeys(value for _, value in self.rows))
+
+
+def since(*rows: tuple[str, T], doc: str) -> T:
+    """Declare a field whose value is that of the latest row that is not later than the release.
+
+    `doc` says what the rule decides.
+    """
+    found: T = field(metadata={RULE_KEY: Rule(rows, doc, depends_on_protocol=False)})
+    return found
+
+
+def since_protocol(*rows: tuple[str, T], doc: str) -> T:
+    """Declare a field whose row is picked by `inter.broker.protocol.version`, not the release."""
+    found: T = field(metadata={RULE_KEY: Rule(rows, doc, depends_on_protocol=True)})
+    return found
+
+
+@cache
+def declared(rules: type) -> dict[str, Rule]:
+    """Return the rules that a dataclass declares, by name, in the order of the class."""
+    return {f.name: f.metadata[RULE_KEY] for f in fields(rules) if RULE_KEY in f.metadata}
+
+
+def column(rules: type, release: str, inter_broker_protocol: str) -> dict[str, Any]:
+    """Return the value of each rule of a dataclass.
+
+    Raises IndexError for a release before a rule's first row.
+    """
+    chosen = {False: release, True: inter_broker_protocol}
+    return {
+        name: value_in_force(rule.rows, chosen[rule.depends_on_protocol])
+        for name, rule in declared(rules).items()
+    }

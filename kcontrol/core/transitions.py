@@ -1,0 +1,115 @@
+"""Transition tables: the rows of a state machine, with all transitions that are legal.
+
+A table lists the rows of all releases. `for_` picks the rows of one release, with a learner's own
+actions in their rows, once: machines use that table at each transition. A table does not say when a
+handler requests a transition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+from kcontrol.core.releases import is_since, sort_key
+from kcontrol.core.rule_rows import FIRST_RELEASE
+
+Pair = tuple[Enum, Enum]
+Action = Callable[..., Any]
+
+
+class Transition(NamedTuple):
+    """One row: `action` decides the transition, and `note` says what the transition means.
+
+    The row exists from the release `since` on, and no longer in the release `until`. `write` is the
+    machine's write to the state znode: "create", "set", or None if the transition changes memory
+    alone.
+    """
+
+    source: Enum
+    target: Enum
+    action: Callable[..., Any]
+    note: str
+    since: str = FIRST_RELEASE
+    until: str = ""
+    write: Literal["create", "set"] | None = None
+
+    def is_in(self, release: str) -> bool:
+        """Return whether a release has this row."""
+        return is_since(self.since, release) and not (self.until and is_since(self.until, release))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """A learner's functions: actions by pair of states, elections by the name of their strategy.
+
+    `deletion_order` sorts the topics that are deleted together; Kafka uses the order of a hash set.
+    """
+
+    rows: Mapping[Pair, Callable[..., Any]] = field(default_factory=dict)
+    strategies: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    deletion_order: Callable[[Collection[str]], list[str]] = field(default=sorted, repr=False)
+
+
+NO_CHANGES = Changes()
+
+
+class TransitionTable:
+    """The rows of a state machine: the machine runs them, the diagram and the tests list them.
+
+    Raises ValueError if a pair of states is listed twice for one release.
+    """
+
+    def __init__(
+        self, name: str, states: type[Enum], source: str, rows: Iterable[Transition]
+    ) -> None:
+        self.name, self.states, self.source = name, states, source
+        self.rows = tuple(rows)
+        self._by_pair = {row[:2]: row for row in self.rows}
+        if any(a[:2] == b[:2] and _overlap(a, b) for a, b in combinations(self.rows, 2)):
+            raise ValueError(f"the {name} table lists a pair of states twice for one release")
+
+    def __iter__(self) -> Iterator[Transition]:
+        return iter(self.rows)
+
+    def find(self, source: Enum, target: Enum) -> Transition | None:
+        """Return the row of a pair of states, or None if the transition is illegal.
+
+        In a table of all releases, return the last row of the pair.
+        """
+        return self._by_pair.get((source, target))
+
+    def for_(self, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
+        """Return the table of one release, with the actions of `changes` in their rows.
+
+        Raises ValueError for text that is no release, and KeyError for a changed row that the
+        release does not have.
+        """
+        return _resolved(self, release, changes)
+
+    def with_action(self, source: Enum, target: Enum, action: Action) -> TransitionTable:
+        """Return this table with another action in one row. Raises KeyError for an unknown row."""
+        if self.find(source, target) is None:
+            raise KeyError(f"the {self.name} table has no row {source} -> {target}")
+        pair = source, target
+        rows = [row._replace(action=action) if row[:2] == pair else row for row in self.rows]
+        return TransitionTable(self.name, self.states, self.source, rows)
+
+
+def _overlap(a: Transition, b: Transition) -> bool:
+    """Return whether some release has both rows."""
+    first, second = sorted((a, b), key=lambda row: sort_key(row.since))
+    return not first.until or sort_key(first.until) > sort_key(second.since)
+
+
+@lru_cache(maxsize=256)
+def _resolved(table: TransitionTable, release: str, changes: Changes) -> TransitionTable:
+    rows = [row for row in table if row.is_in(release)]
+    found = TransitionTable(table.name, table.states, table.source, rows)
+    for (source, target), action in changes.rows.items():
+        if isinstance(source, table.states):
+            found = found.with_action(source, target, action)
+    return found

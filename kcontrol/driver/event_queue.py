@@ -1,0 +1,63 @@
+"""The event queue of one thread: first in, first out, with preemption and a log of waiting times.
+
+Source: ControllerEventManager.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Generic, NamedTuple, TypeVar
+
+E = TypeVar("E")
+
+QUEUE_TIME_TIMEOUT_MS = 300_000
+
+
+class Queued(NamedTuple):
+    """An event in a queue, the time at which it was queued, and its `enqueue` record."""
+
+    event: Any
+    at_ms: int
+    record: Any
+
+
+class EventQueue(Generic[E]):
+    """The events that wait for a thread. An event that the thread has taken cannot be preempted."""
+
+    __slots__ = ("queue_times_ms", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: deque[Queued] = deque()
+        self.queue_times_ms: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def put(self, event: E, now_ms: int, record: Any = None) -> None:
+        self.waiting.append(Queued(event, now_ms, record))
+
+    def clear(self) -> list[Queued]:
+        """Remove and return all events, in order; the caller preempts them."""
+        preempted = list(self.waiting)
+        self.waiting.clear()
+        return preempted
+
+    def take(self, now_ms: int) -> Queued:
+        """Remove and return the next event, and add its waiting time to `queue_times_ms`.
+
+        Raises IndexError on an empty queue.
+        """
+        item = self.waiting.popleft()
+        self.queue_times_ms.append(now_ms - item.at_ms)
+        return item
+
+    def idle(self, for_ms: int) -> None:
+        """Clear the waiting times if the thread has been idle for at least five minutes."""
+        if for_ms >= QUEUE_TIME_TIMEOUT_MS:
+            self.queue_times_ms.clear()
+
+    def copy(self) -> EventQueue[E]:
+        copy: EventQueue[E] = EventQueue()
+        copy.waiting.extend(self.waiting)
+        copy.queue_times_ms = self.queue_times_ms.copy()
+        return copy

@@ -1,0 +1,79 @@
+"""Fenced writes: transactions that ZooKeeper refuses once another broker has become controller.
+
+Each transaction begins with a check of the version of `/controller_epoch`. Source:
+KafkaZkClient.retryRequestsUntilConnected with an expected controller epoch zk version (2.1 on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kcontrol.core.effects import ControllerMoved, Op, TransactionResult
+from kcontrol.core.znodes import CONTROLLER_EPOCH
+from kcontrol.zookeeper.port import Client, ConnectionLoss, WriteResult
+
+UNFENCED = -1
+
+
+class FenceCheckFailed(Exception):
+    """The check of `/controller_epoch` failed with another error than BadVersion; `code` is ZooKeeper's."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(f"the check of {CONTROLLER_EPOCH} failed with {code}")
+        self.code = code
+
+
+class FencedResults(NamedTuple):
+    """The result of each transaction, without the part of the fence, and the error of the fence if it failed."""
+
+    results: tuple[TransactionResult, ...]
+    error: Exception | None
+
+
+def write(
+    client: Client,
+    transactions: Sequence[tuple[Op, ...]],
+    expected_epoch_zk_version: int,
+    answered: list[WriteResult] | None = None,
+) -> FencedResults:
+    """Perform the transactions in one pipeline, each with a check of `/controller_epoch`; -1 checks nothing.
+
+    A failed check does not undo earlier transactions of the pipeline. If the connection is lost, `answered` keeps the
+    results that have arrived, so that the next try sends only the other transactions. Raises ValueError for an expected
+    version below -1.
+    """
+    if expected_epoch_zk_version < UNFENCED:
+        raise ValueError(
+            f"the expected version of {CONTROLLER_EPOCH} is {expected_epoch_zk_version}; it should be -1 for none, or a version"
+        )
+    if expected_epoch_zk_version == UNFENCED:
+        return FencedResults(tuple(_result(w, 0) for w in _send(client, transactions, answered)), None)
+    check = Op("check", CONTROLLER_EPOCH, b"", expected_epoch_zk_version)
+    written = _send(client, [(check, *ops) for ops in transactions], answered)
+    error = next((_fence_error(w) for w in written if w.error is not None and w.failed_index == 0), None)
+    return FencedResults(tuple(_result(w, 1) for w in written), error)
+
+
+def _send(client: Client, transactions: Sequence[tuple[Op, ...]], answered: list[WriteResult] | None) -> list[WriteResult]:
+    """Send the transactions that have no result yet.
+
+    Source: KafkaZkClient.retryRequestsUntilConnected (2.8), which repeats the requests that met a connection loss.
+    """
+    answered = [] if answered is None else answered
+    try:
+        answered += client.write(transactions[len(answered) :])
+    except ConnectionLoss as loss:
+        answered += loss.answered
+        raise
+    return answered
+
+
+def _fence_error(written: WriteResult) -> Exception:
+    return ControllerMoved() if written.error == "BadVersion" else FenceCheckFailed(written.error or "")
+
+
+def _result(w: WriteResult, offset: int) -> TransactionResult:
+    if w.error is None:
+        return TransactionResult("OK", -1, w.versions[offset:], w.zxid, w.paths[offset:])
+    return TransactionResult(w.error, w.failed_index - offset, (), w.zxid)

@@ -1,0 +1,96 @@
+"""Copies of a suspended handler: a generator cannot be copied, but it can be run again with the recorded results.
+
+A new handler starts on a copy of the context as it was when the first handler began, and gets the results of the
+`ReplayLog`. No effect is performed; only the copied context changes. Handlers are deterministic, so the new handler is
+suspended at the yield of the first one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.broker.context import adopted
+from kcontrol.controller.context import apply_state_change, apply_update
+from kcontrol.core import effects as fx
+from kcontrol.driver import log_changes
+from kcontrol.driver.round_trips import RoundTrip, is_instant
+from kcontrol.group.context import apply_transition
+
+if TYPE_CHECKING:
+    from kcontrol.driver.driver import Thread
+
+
+def replay_handler(
+    thread: Thread, copy: Thread, context_name: str, *, pipelined: bool, handler: fx.Handler | None = None
+) -> None:
+    """Give `copy`, whose context is a copy of the thread's, a handler that waits where the thread's handler waits.
+
+    `context_name` is the context that the thread's handlers change. If `handler` is given, use this generator instead
+    of a replay. Raises ValueError if the thread has kept no replay log, or has yielded its lock.
+    """
+    if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:
+        raise ValueError(f"the handler of thread {thread.name} cannot be copied: it has no replay log, or yielded its lock")
+    copy.handler, copy.event, copy.begin_record = (
+        handler or _replay_results(thread, copy, context_name),
+        thread.event,
+        thread.begin_record,
+    )
+    copy.replay_log = thread.replay_log.copy()
+    copy.last_change_seq = thread.last_change_seq.copy()
+    copy.waits_for = RoundTrip(thread.waits_for.effect, pipelined=pipelined)
+    copy.waits_for.partial_results = thread.waits_for.partial_results.copy()
+
+
+def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handler:
+    """Return a new handler that has received the results of the thread's handler."""
+    assert thread.replay_log is not None
+    context, now = copy.context, copy.context.copy()
+    _overwrite(context, thread.replay_log.context)
+    handler = copy.handle(context, thread.event)
+    effect: Any = None
+    for how, value in thread.replay_log.results:
+        if how == "send":
+            _replay_round_trip(context, context_name, effect, value)
+        effect = getattr(handler, how)(value)
+        while is_instant(effect):
+            effect = handler.send(_replay_instant(context, context_name, thread, effect))
+    _overwrite(context, now)
+    return handler
+
+
+def _overwrite(context: Any, other: Any) -> None:
+    """Make a context equal to another in place, since the handler may hold references to its parts."""
+    for name in type(context).__slots__:
+        own, value = getattr(context, name), getattr(other, name)
+        if isinstance(own, dict | set):
+            own.clear()
+            own.update(value)
+        elif hasattr(own, "by_broker"):
+            own.by_broker.clear()
+            own.by_broker.update(value.copy().by_broker)
+        else:
+            object.__setattr__(context, name, value)
+
+
+def _replay_round_trip(context: Any, context_name: str, effect: Any, answer: Any) -> None:
+    if isinstance(effect, fx.Commit):
+        for change in answer.finished:
+            apply_state_change(context, change)
+
+
+def _replay_instant(context: Any, context_name: str, thread: Thread, effect: Any) -> Any:
+    match effect:
+        case fx.UpdateContext() if effect.context == context_name:
+            apply_update(context, effect)
+        case fx.TransitionGroup():
+            apply_transition(context, effect)
+        case fx.ApplyRequest():
+            apply_update(context, adopted(effect, thread.event))
+        case fx.UpdateLog(tp, log_change):
+            log_changes.change_log(context, tp, log_change)
+        case fx.Commit(changes):
+            done = tuple(change for change in changes if isinstance(change, fx.StateChange))
+            for change in done:
+                apply_state_change(context, change)
+            return fx.CommitResult(done, (), ())
+    return None

@@ -1,0 +1,75 @@
+"""Changes of replica logs: each changes the context and writes one record. No other code changes a log.
+
+Each record has the partition and, unless the log is deleted, `now`: the changed attributes of the log besides its
+records.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.broker import log as logs
+from kcontrol.broker.context import BrokerContext
+from kcontrol.broker.log import ReplicaLog
+from kcontrol.controller.context import apply_update
+from kcontrol.core import effects as fx
+from kcontrol.core.model import TopicPartition
+from kcontrol.journal.journal import RecordId
+
+if TYPE_CHECKING:
+    from kcontrol.driver.driver import Driver, Thread
+
+IN_MEMORY_OR_SMALL = ReplicaLog._fields[1:]
+
+
+def update_log(driver: Driver, thread: Thread, effect: fx.UpdateLog) -> None:
+    """Perform the effect `UpdateLog` of a handler."""
+    apply_log_change(driver, thread.begin_record, effect.partition, effect.change)
+
+
+def apply_log_change(driver: Driver, cause: RecordId | None, tp: TopicPartition, change: logs.Change) -> None:
+    """Change a log and write a record, unless the log stays equal."""
+    was_there, before = tp in driver.broker.logs, driver.broker.logs.get(tp, ReplicaLog())
+    after = change_log(driver.broker, tp, change)
+    if isinstance(change, logs.DeleteLog) and was_there:
+        driver.log("log_delete", cause, partition=tp, removed=before.records)
+    if isinstance(change, logs.DeleteLog) or after == before:
+        return
+    now = difference(before, after)
+    match change:
+        case logs.AppendRecords(records):
+            driver.log("log_append", cause, partition=tp, records=records, now=now)
+        case logs.Truncate(offset, rule):
+            driver.log("log_truncate", cause, partition=tp, offset=offset, removed=before.records[offset:], rule=rule, now=now)
+        case logs.UpdateHighWatermark():
+            driver.log("high_watermark", cause, partition=tp, now=now)
+        case logs.BecomeLeaderOrFollower(_, _, leads):
+            driver.log("log_role", cause, partition=tp, leads=leads, now=now)
+        case logs.UpdateFollowerState(follower, offset):
+            driver.log("follower_end", cause, partition=tp, follower=follower, offset=offset, now=now)
+        case logs.UpdateConfig():
+            driver.log("log_config", cause, partition=tp, now=now)
+        case logs.CheckpointHighWatermark():
+            driver.log("checkpoint", cause, partition=tp, now=now)
+
+
+def change_log(broker: BrokerContext, tp: TopicPartition, change: logs.Change) -> ReplicaLog:
+    """Change a log in a context, and return the new log."""
+    after = logs.apply(broker.logs.get(tp, ReplicaLog()), change)
+    apply_update(
+        broker,
+        fx.UpdateContext("logs", remove=(tp,)) if isinstance(change, logs.DeleteLog) else fx.UpdateContext("logs", {tp: after}),
+    )
+    return after
+
+
+def difference(before: ReplicaLog, after: ReplicaLog) -> dict[str, Any]:
+    """Return the attributes of `after` that differ from `before`, besides the records."""
+    return {name: getattr(after, name) for name in IN_MEMORY_OR_SMALL if getattr(before, name) != getattr(after, name)}
+
+
+def checkpoint(driver: Driver) -> None:
+    """Write the high watermarks of all replicas to disk. Source: ReplicaManager.checkpointHighWatermarks (0.8 on)."""
+    for tp, log in list(driver.broker.logs.items()):
+        if log.checkpoint != log.high_watermark:
+            apply_log_change(driver, None, tp, logs.CheckpointHighWatermark())

@@ -1,0 +1,92 @@
+"""Exercises and questions of the chapters: `from kcontrol import exercises`.
+
+exercises.list()                    every exercise, with your result
+exercises.check(id, answer)         check an answer to an exercise
+exercises.hint(id)                  the next hint
+exercises.incident(id)              the run that an exercise asks about
+exercises.questions()               every question
+exercises.predict(id, lab)          ask a question before the run that shows its outcome
+exercises.outcome(id)               show the outcome after that run
+exercises.expect(label, want, got)  compare a value with an expected value
+exercises.progress()                how many exercises are solved, by chapter
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.core.errors import UserError
+from kcontrol.lab import catalogue, expectations
+from kcontrol.lab.exercises import exercises, predictions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from kcontrol.lab.exercises.verdicts import Verdict
+    from kcontrol.lab.lab import Lab
+    from kcontrol.lab.run import Run
+    from kcontrol.lab.support.output import Shown
+
+__all__ = ["check", "expect", "hint", "incident", "list", "outcome", "predict", "progress", "questions"]
+
+
+def __dir__() -> Any:
+    return __all__
+
+
+def list() -> pd.DataFrame:
+    """Return one row per exercise, by the id that `check` takes, with the learner's result and the number of hints taken."""
+    return catalogue.exercise_table()
+
+
+def check(id: str, answer: object) -> Verdict:
+    """Check an answer to an exercise in its scenarios, in another process.
+
+    Raises UserError, which lists the ids, for an unknown exercise.
+    """
+    return exercises.check(id, answer)
+
+
+def hint(id: str) -> Shown:
+    """Return the next hint to an exercise. Raises UserError, which lists the ids, for an unknown exercise."""
+    return exercises.hint(id)
+
+
+def incident(id: str) -> Run:
+    """Return the run of an exercise. Raises UserError for an unknown exercise, and for an exercise without a run."""
+    return exercises.incident(id)
+
+
+def questions() -> pd.DataFrame:
+    """Return one row per question, by the id that `predict` takes."""
+    return catalogue.questions()
+
+
+def predict(id: str, lab: Lab) -> predictions.PredictionQuestion:
+    """Ask a question about a lab before the run that shows its outcome.
+
+    The Step button of the lab's viewer waits for the answer. Raises UserError, which lists the ids, for an unknown question.
+    """
+    from kcontrol.lab.lab import Lab
+
+    if not isinstance(lab, Lab):
+        raise UserError(f'A question needs a lab: use exercises.predict("{id}", lab).')
+    return lab._ask(id)
+
+
+def outcome(id: str) -> None:
+    """Show the outcome of a question, and whether the answer was right, in the output of the running cell.
+
+    Raises UserError, which lists the ids, for an unknown question.
+    """
+    predictions.show_outcome(id)
+
+
+def expect(label: str, want: object, got: object) -> None:
+    """Print the fact if `got` equals `want`; raise AssertionError with one sentence if it does not."""
+    expectations.expect(label, want, got)
+
+
+def progress() -> pd.DataFrame:
+    """Return one row per chapter: the numbers of its exercises, and of those tried and solved in this folder."""
+    return catalogue.progress_table()

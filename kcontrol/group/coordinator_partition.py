@@ -1,0 +1,19 @@
+"""The partition of the offsets topic that holds a group.
+
+Source: GroupMetadataManager.partitionFor, Utils.abs (0.9, 2.8).
+"""
+
+from __future__ import annotations
+
+from kcontrol.core.java_hash import java_hash
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def partition_for(group_id: str, partitions: int) -> int:
+    """Return the partition of the offsets topic that holds a group.
+
+    The absolute value of the smallest integer is 0.
+    """
+    value = java_hash(group_id)
+    return 0 if value == -(1 << 31) else abs(value) % partitions

@@ -1,0 +1,250 @@
+"""Handlers of an election and a resignation for a partition of the offsets topic.
+
+A broker that becomes leader of such a partition coordinates the groups of that partition. It reads
+the log from its beginning, keeps the last record of each key, and puts groups and offsets into its
+cache (`partition_elected`). A broker that resigns answers all parked requests with NOT_COORDINATOR
+and drops the partition's groups; the log stays as it is (`partition_resigned`).
+
+Rules: a group from the log is Stable, or Empty without members; its members have the chosen
+protocol alone, and their sessions begin with the end of the loading. Offsets of a transaction
+without a marker stay pending. Since 2.8 an event of an older leader epoch is ignored.
+
+Responses to requests during the loading are not decided here but in
+`GroupContext.validate_group_status`.
+
+Source: loadGroupsAndOffsets, doLoadGroupsAndOffsets, removeGroupsForPartition of
+GroupMetadataManager.scala (0.9, 2.8), onGroupLoaded and onGroupUnloaded of GroupCoordinator.scala.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from kcontrol.core.effects import (
+    CancelTimer,
+    Handler,
+    LogBatch,
+    LogError,
+    ReadLog,
+    Respond,
+    UpdateContext,
+)
+from kcontrol.core.model import TopicPartition
+from kcontrol.group import events as e
+from kcontrol.group.context import GroupContext, cache_group, cache_offsets, unloaded_name
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
+from kcontrol.group.group_machine import (
+    COMPLETING,
+    DEAD,
+    PREPARING,
+    STABLE,
+    new_group,
+    subscribed_topics,
+    transition_to,
+)
+from kcontrol.group.model import CommitRecordMetadataAndOffset, Group, GroupState, Member, Offsets
+from kcontrol.group.offsets import after_transaction
+from kcontrol.group.offsets_topic_records import decode, read_group_value, read_offset_value
+from kcontrol.group.rebalance import (
+    join_error_result,
+    join_timer,
+    prepare_rebalance,
+    restart_session_timer,
+    session_timer,
+    sync_timer,
+)
+from kcontrol.group.request_reactions import has_reaction
+
+
+@dataclass(slots=True)
+class Loaded:
+    """The content of a log, as far as read: groups by name (None for a tombstone), and offsets."""
+
+    groups: dict[str, Group | None] = field(default_factory=dict)
+    offsets: dict[str, Offsets] = field(default_factory=dict)
+
+
+# ---------------------------------------------------------------- election
+
+
+def partition_elected(ctx: GroupContext, event: e.PartitionElected) -> Handler:
+    """Read the log of the partition, then coordinate its groups.
+
+    A record that cannot be read ends the reading and becomes an error record in the journal; the
+    broker then owns the partition without the groups of the log. Before 0.10.1 the offsets that
+    were read before the error stay. Source: doLoadGroupsAndOffsets (0.9, 2.8).
+    """
+    partition = event.partition
+    is_newer = yield from _is_newer_epoch(ctx, partition, event.coordinator_epoch)
+    if not is_newer or partition in ctx.loading:
+        return
+    if ctx.rules.coordinator_epochs and partition in ctx.owned:
+        return
+    yield UpdateContext("loading", {partition}, context="group")
+    loaded = Loaded()
+    try:
+        yield from _read(ctx, partition, loaded)
+    except ValueError as error:
+        yield LogError(error)
+        loaded = Loaded(offsets={} if ctx.rules.offsets_need_group else loaded.offsets)
+    yield from _load_groups_and_offsets(ctx, loaded, event.timestamp_ms)
+    yield UpdateContext("owned", {partition}, context="group")
+    yield UpdateContext("loading", remove=(partition,), context="group")
+
+
+def _is_newer_epoch(ctx: GroupContext, partition: int, epoch: int | None) -> Handler:
+    """Return whether an election or a resignation is not older than the last known one.
+
+    Source: maybeUpdateCoordinatorEpoch of GroupMetadataManager.scala (2.8), KAFKA-12460.
+    """
+    if not ctx.rules.coordinator_epochs or epoch is None:
+        return True
+    if epoch < ctx.coordinator_epochs.get(partition, epoch):
+        return False
+    yield UpdateContext("coordinator_epochs", {partition: epoch}, context="group")
+    return True
+
+
+def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
+    """Read the log from offset 0 to its end, one round trip for each part, into `loaded`.
+
+    Raises ValueError for a record that cannot be read.
+    """
+    position, retention_ms = 0, ctx.config.retention_ms if ctx.rules.expiry == "commit" else None
+    while batches := (yield ReadLog(TopicPartition(OFFSETS_TOPIC, partition), position)):
+        for batch in batches:
+            read_batch(loaded, batch, retention_ms)
+            position = batch.base_offset + max(len(batch.records), 1)
+
+
+def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
+    """Add one batch: the last record of a key counts; a transaction's offsets wait for its marker.
+
+    `retention_ms` is the time to expire of an offset without its own time, in releases where each
+    offset has one. Raises ValueError for a record that cannot be read. Source:
+    doLoadGroupsAndOffsets (2.8).
+    """
+    if batch.marker and batch.producer_id is not None:
+        is_commit = batch.marker == "commit"
+        for group_id, held in loaded.offsets.items():
+            after = after_transaction(held, batch.producer_id, is_commit=is_commit)
+            loaded.offsets[group_id] = after
+    for key, value in batch.records:
+        version = int.from_bytes(key[:2], "big", signed=True)
+        if version == 2:
+            group_id = decode("group_key", key)[1]["group"]
+            loaded.groups.pop(group_id, None)
+            loaded.groups[group_id] = None if value is None else read_group_value(group_id, value)
+        else:
+            fields = decode("offset_key", key)[1]
+            tp = TopicPartition(fields["topic"], fields["partition"])
+            held = loaded.offsets.get(fields["group"], Offsets())
+            loaded.offsets[fields["group"]] = _with_offset(held, tp, value, batch, retention_ms)
+
+
+def _with_offset(
+    held: Offsets,
+    tp: TopicPartition,
+    value: bytes | None,
+    batch: LogBatch,
+    retention_ms: int | None,
+) -> Offsets:
+    """Return the offsets of a group after one record.
+
+    A tombstone removes the visible offset; in a transaction it removes the offset of that
+    transaction alone.
+    """
+    entries = held.by_producer.get(batch.producer_id, {}) if batch.producer_id is not None else {}
+    if value is None and batch.producer_id is None:
+        return held.without_committed([tp])
+    if value is None and batch.producer_id is not None:
+        left = {other: stored for other, stored in entries.items() if other != tp}
+        return held.for_producer(batch.producer_id, left)
+    assert value is not None
+    offset = read_offset_value(value)
+    if retention_ms is not None and offset.expire_timestamp is None:
+        offset = offset._replace(expire_timestamp=offset.commit_timestamp + retention_ms)
+    stored = CommitRecordMetadataAndOffset(offset, batch.base_offset)
+    if batch.producer_id is None:
+        return replace(held, committed={**held.committed, tp: stored})
+    return held.for_producer(batch.producer_id, {**entries, tp: stored})
+
+
+def _load_groups_and_offsets(ctx: GroupContext, loaded: Loaded, now_ms: int) -> Handler:
+    """Put groups and offsets into the cache, unless there, and start the members' sessions.
+
+    Offsets without a group record become an Empty group. A group with more members than
+    group.max.size rebalances at once. Source: loadGroup of GroupMetadataManager.scala,
+    onGroupLoaded (2.8).
+    """
+    for group_id, held in loaded.offsets.items():
+        held = loaded.offsets[group_id] = held.without_empty()
+        if group_id not in ctx.groups or not ctx.rules.offsets_need_group:
+            yield cache_offsets(group_id, held)
+    for group_id in dict.fromkeys([*loaded.groups, *loaded.offsets]):
+        group = loaded.groups.get(group_id)
+        if group is None and ctx.rules.offsets_need_group and loaded.offsets.get(group_id):
+            group = new_group(ctx, group_id, None, -1)
+        if group is None or group_id in ctx.groups:
+            continue
+        if not ctx.rules.keeps_empty_groups:  # 0.9 keeps an empty type
+            group = group.with_changes(state=STABLE, protocol_type=group.protocol_type or "")
+        yield cache_group(group.with_changes(subscribed_topics=subscribed_topics(group)))
+        for member in group.members.values():
+            yield restart_session_timer(group_id, member)
+        has_limit = has_reaction(ctx.rules.release, "GROUP_MAX_SIZE_REACHED")
+        if has_limit and len(group.members) > ctx.config.max_size:
+            yield from prepare_rebalance(ctx, group_id, now_ms, "group.max.size is exceeded")
+
+
+# ---------------------------------------------------------------- resignation
+
+
+def partition_resigned(ctx: GroupContext, event: e.PartitionResigned) -> Handler:
+    """Answer parked requests with NOT_COORDINATOR, and drop the partition's groups and offsets.
+
+    Source: removeGroupsForPartition of GroupMetadataManager.scala (0.9, 2.8).
+    """
+    if not (yield from _is_newer_epoch(ctx, event.partition, event.coordinator_epoch)):
+        return
+    yield UpdateContext("owned", remove=(event.partition,), context="group")
+    if ctx.rules.coordinator_epochs:
+        yield UpdateContext("loading", remove=(event.partition,), context="group")
+    for group_id in [id for id in ctx.groups if ctx.partition_of(id) == event.partition]:
+        yield from _unload(ctx, ctx.groups[group_id], event.timestamp_ms)
+    gone = tuple(id for id in ctx.offsets if ctx.partition_of(id) == event.partition)
+    if gone:
+        yield UpdateContext("offsets", remove=gone, context="group")
+
+
+def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
+    """Answer the parked requests of one group, cancel its timers, and move it to Dead.
+
+    Source: onGroupUnloaded of GroupCoordinator.scala (0.9, 2.8).
+    """
+    source, name = group.state, unloaded_name(group.group_id, ctx.incarnation_of(group.group_id))
+    for member in group.members.values():
+        if source is PREPARING and member.awaiting_join:
+            refusal = join_error_result(ctx, member.member_id, "NOT_COORDINATOR")
+            yield Respond(member.awaiting_join, refusal)
+        if source in (STABLE, COMPLETING) and member.awaiting_sync:
+            yield Respond(member.awaiting_sync, e.SyncResult("NOT_COORDINATOR"))
+    for member_id in (*group.members, *group.pending_members):
+        yield CancelTimer(session_timer(group.group_id, member_id))
+    for timer in (join_timer(group.group_id), sync_timer(group.group_id)):
+        yield CancelTimer(timer)
+    if any(member.unwritten for member in group.members.values()):
+        members = (_without_parked_request(source, m) for m in group.members.values())
+        yield UpdateContext("unloaded", {name: group.with_members(members)}, context="group")
+    yield from transition_to(ctx, group, DEAD, now_ms, "another broker coordinates", leaves=True)
+
+
+def _without_parked_request(source: GroupState, member: Member) -> Member:
+    """Return a member after its parked request has been refused.
+
+    In a Stable group the JoinGroup stays parked until the record of a static member's new id is
+    written.
+    """
+    if source is PREPARING:
+        return replace(member, awaiting_join=None)
+    return replace(member, awaiting_sync=None)

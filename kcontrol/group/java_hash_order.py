@@ -1,0 +1,40 @@
+"""The order in which Java's hash maps and hash sets return partitions.
+
+Sticky assignors iterate over such maps, so this order decides where the assignor has no rule.
+
+Source: hashCode of TopicPartition.java (2.8), java.util.HashMap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kcontrol.core.java_hash import java_hash
+from kcontrol.core.model import TopicPartition
+
+FIRST_BUCKETS, LOAD = 16, 0.75
+PRIME = 31
+
+
+def bucket(tp: TopicPartition, buckets: int) -> int:
+    """Return the bucket of a partition in a table of 2^n buckets.
+
+    The upper half of the hash counts too: it is mixed with the lower half. Source: HashMap.hash.
+    """
+    value = (PRIME * (PRIME + tp.partition) + java_hash(tp.topic)) & 0xFFFF_FFFF
+    return (value ^ value >> 16) & (buckets - 1)
+
+
+def in_java_hash_map_order(
+    partitions: Iterable[TopicPartition], most: int = 0
+) -> list[TopicPartition]:
+    """Return partitions in the order in which a map returns them after these insertions.
+
+    `most` is the largest number of partitions that the map has held; a table never shrinks.
+    Partitions of one bucket stay in the order of insertion.
+    """
+    found = list(dict.fromkeys(partitions))
+    buckets = FIRST_BUCKETS
+    while max(most, len(found)) > LOAD * buckets:
+        buckets *= 2
+    return sorted(found, key=lambda tp: bucket(tp, buckets))

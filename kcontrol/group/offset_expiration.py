@@ -1,0 +1,162 @@
+"""Handlers that delete offsets and groups: by age, by DeleteGroups, by OffsetDelete.
+
+Rules: an offset expires by its own time, or (since 2.1, KIP-211) by the group's retention, counted
+from its commit or from the time at which the group became Empty. Offsets of a group with members
+expire only if no member subscribes to the topic (since 2.4, KAFKA-7437). An Empty group is removed
+with the last of its offsets. Each deleted record leaves a tombstone in the log.
+
+The world decides when offsets expire: it sends `ExpireOffsets`.
+
+Source: deleteExpiredOffsets (0.9), removeExpiredOffsets of GroupMetadata.scala,
+cleanupGroupMetadata of GroupMetadataManager.scala, handleDeleteGroups and handleDeleteOffsets of
+GroupCoordinator.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kcontrol.core.effects import Append, CancelTimer, Handler, Respond
+from kcontrol.core.model import TopicPartition
+from kcontrol.group import events as e
+from kcontrol.group.context import GroupContext, cache_offsets
+from kcontrol.group.group_machine import DEAD, EMPTY, STABLE, transition_to
+from kcontrol.group.model import CONSUMER, Group, OffsetAndMetadata, Offsets
+from kcontrol.group.offsets_topic_records import group_key, offset_key
+from kcontrol.group.rebalance import session_timer
+from kcontrol.group.request_reactions import react
+
+
+def expire_offsets(ctx: GroupContext, event: e.ExpireOffsets) -> Handler:
+    """Remove the expired offsets of every group, and Empty groups without offsets.
+
+    Source: deleteExpiredOffsets (0.9), cleanupGroupMetadata (2.8).
+    """
+    for group_id in dict.fromkeys([*ctx.groups, *ctx.offsets]):
+        gone, held = expired(ctx, group_id, event.timestamp_ms), ctx.offsets_of(group_id)
+        after = held.without_committed(gone)
+        yield from remove_offsets(ctx, group_id, gone, after, event.timestamp_ms)
+
+
+def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartition, ...]:
+    """Return the partitions whose committed offset has expired and has no write pending.
+
+    Source: removeExpiredOffsets of GroupMetadata.scala (2.8).
+    """
+    held = ctx.offsets_of(group_id)
+    group = ctx.groups.get(group_id)
+    return tuple(
+        tp
+        for tp, stored in held.committed.items()
+        if tp not in held.pending and _has_expired(ctx, group, tp, stored.value, now_ms)
+    )
+
+
+def _has_expired(
+    ctx: GroupContext,
+    group: Group | None,
+    tp: TopicPartition,
+    value: OffsetAndMetadata,
+    now_ms: int,
+) -> bool:
+    """Return whether an offset has expired at `now_ms`.
+
+    Up to 2.0 only its own time counts. Since 2.1 the retention counts from its commit, or from the
+    time at which the group became Empty; offsets of a group with members do not expire, except as
+    in `_is_unsubscribed`. Source: getExpiredOffsets of GroupMetadata.scala (2.1, 2.8), KIP-211.
+    """
+    if ctx.rules.expiry == "commit" or group is None:
+        return value.expire_timestamp is not None and value.expire_timestamp < now_ms
+    base = value.commit_timestamp
+    if group.protocol_type is not None and group.state is EMPTY:
+        base = group.state_timestamp_ms if group.state_timestamp_ms >= 0 else base
+    elif group.protocol_type is not None and not _is_unsubscribed(ctx, group, tp):
+        return False
+    if value.expire_timestamp is not None:
+        return now_ms >= value.expire_timestamp
+    return now_ms - base >= ctx.config.retention_ms
+
+
+def _is_unsubscribed(ctx: GroupContext, group: Group, tp: TopicPartition) -> bool:
+    """Return whether the group is known to have no member that subscribes to the topic.
+
+    Source: getExpiredOffsets of GroupMetadata.scala (2.4), KAFKA-7437.
+    """
+    topics = group.subscribed_topics
+    if ctx.rules.expiry != "unsubscribed" or group.protocol_type != CONSUMER:
+        return False
+    return group.state is STABLE and topics is not None and tp.topic not in topics
+
+
+def remove_offsets(
+    ctx: GroupContext, group_id: str, gone: Collection[TopicPartition], after: Offsets, now_ms: int
+) -> Handler:
+    """Delete offsets, so that those of `after` are left, and write a tombstone for each of `gone`.
+
+    An Empty group without offsets is removed too. Offsets of an open transaction keep the group,
+    also if the transaction has lost the last of them. A group of generation 0 has no record in the
+    log, hence no tombstone. Source: cleanupGroupMetadata of GroupMetadataManager.scala, hasOffsets
+    of GroupMetadata.scala (2.8).
+    """
+    held, group = ctx.offsets_of(group_id), ctx.groups.get(group_id)
+    tombstones = [offset_key(group_id, tp) for tp in gone if tp in held.committed]
+    if after != held:
+        yield cache_offsets(group_id, after)
+    is_left = group and (group.state is DEAD or (group.state is EMPTY and not after))
+    if group and is_left and ctx.rules.offsets_need_group:
+        for member_id in group.pending_members:
+            yield CancelTimer(session_timer(group_id, member_id))
+        yield from transition_to(ctx, group, DEAD, now_ms, "nothing is left of it", leaves=True)
+        if group.generation > 0:
+            tombstones.append(group_key(group_id))
+    if tombstones:
+        yield Append(ctx.topic_partition(group_id), tuple((key, None) for key in tombstones))
+
+
+def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
+    """Delete each named group that is Empty, with all its offsets.
+
+    Source: handleDeleteGroups (2.8), KIP-229.
+    """
+    errors: dict[str, str] = {}
+    for group_id in event.group_ids:
+        group = ctx.groups.get(group_id)
+        error = ctx.validate_group_status(group_id, needs_name=False)
+        error = error or react(ctx, group, event).reaction
+        errors[group_id] = "NONE" if error == "delete" else error
+        if error == "delete":
+            gone = sorted(ctx.offsets_of(group_id).committed)
+            yield from remove_offsets(ctx, group_id, gone, Offsets(), event.timestamp_ms)
+    yield Respond(event.correlation_id, e.ErrorsResult(errors))
+
+
+def offset_delete(ctx: GroupContext, event: e.OffsetDelete) -> Handler:
+    """Delete single offsets, but none of a topic that a member subscribes to.
+
+    Where no partition is left to delete, an Empty group without offsets stays. Source:
+    handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.
+    """
+    group = ctx.groups.get(event.group_id)
+    error = ctx.validate_group_status(event.group_id) or react(ctx, group, event).reaction
+    if error != "delete" or group is None:
+        yield Respond(event.correlation_id, e.ErrorsResult({}, error))
+        return
+    errors = dict.fromkeys(event.partitions, "NONE")
+    consumed = [tp for tp in event.partitions if _is_consumed(group, tp.topic)]
+    errors |= dict.fromkeys(consumed, "GROUP_SUBSCRIBED_TO_TOPIC")
+    gone = [tp for tp, code in errors.items() if code == "NONE"]
+    after = ctx.offsets_of(event.group_id).without(gone)
+    if gone:
+        yield from remove_offsets(ctx, event.group_id, gone, after, event.timestamp_ms)
+    errors |= dict.fromkeys(event.unknown, "UNKNOWN_TOPIC_OR_PARTITION")
+    yield Respond(event.correlation_id, e.ErrorsResult(errors))
+
+
+def _is_consumed(group: Group, topic: str) -> bool:
+    """Return whether a member subscribes to the topic; True where subscriptions are unknown.
+
+    Source: isSubscribedToTopic of GroupMetadata.scala (2.8).
+    """
+    if group.state is EMPTY:
+        return False
+    return group.subscribed_topics is None or topic in group.subscribed_topics

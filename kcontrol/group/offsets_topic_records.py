@@ -1,0 +1,256 @@
+"""The bytes of the offsets topic and of the consumer protocol, written and read.
+
+LAYOUTS has a row for each record and version: the fields in their order. Every key and value begins
+with its version as an int16; all integers are big-endian. A rule of `group_rules.py` says which
+version a release writes; every version can be read.
+
+The records are written by `rebalance.store_group` and `offsets._store_offsets`: read these next.
+
+Source: GroupMetadataManager.scala (0.9), OffsetCommitKey.json, OffsetCommitValue.json,
+GroupMetadataKey.json, GroupMetadataValue.json (2.8), ConsumerProtocol.java, StickyAssignor.java
+(2.8).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from kcontrol.core.model import TopicPartition
+from kcontrol.group.model import Group, GroupProtocol, GroupState, Member, OffsetAndMetadata
+
+Layout = tuple[tuple[str, Any], ...]
+NUMBERS = {"int16": ">h", "int32": ">i", "int64": ">q"}
+
+OFFSET_KEY: Layout = (("group", "string"), ("topic", "string"), ("partition", "int32"))
+GROUP_KEY: Layout = (("group", "string"),)
+PARTITIONS: Layout = (("topic", "string"), ("partitions", ["int32"]))
+SUBSCRIPTION: Layout = (("topics", ["string"]), ("user_data", "bytes"))
+_HEAD: Layout = (("protocol_type", "string"), ("generation", "int32"), ("protocol", "string"),
+                 ("leader", "string"))  # fmt: skip
+_CLIENT: Layout = (("client_id", "string"), ("client_host", "string"))
+_TAIL: Layout = (("session_timeout", "int32"), ("subscription", "bytes"), ("assignment", "bytes"))
+_ID: Layout = (("member_id", "string"),)
+_REBALANCE: Layout = (("rebalance_timeout", "int32"),)
+_SINCE: Layout = (("current_state_timestamp", "int64"),)
+_VALUE: Layout = (("metadata", "string"), ("commit_timestamp", "int64"))
+
+# fmt: off
+LAYOUTS: dict[str, dict[int, Layout]] = {
+    "offset_key":   {0: OFFSET_KEY, 1: OFFSET_KEY},
+    "group_key":    {2: GROUP_KEY},
+    "offset_value": {0: (("offset", "int64"), *_VALUE),
+                     1: (("offset", "int64"), *_VALUE, ("expire_timestamp", "int64")),
+                     2: (("offset", "int64"), *_VALUE),
+                     3: (("offset", "int64"), ("leader_epoch", "int32"), *_VALUE)},
+    "group_value":  {0: (*_HEAD, ("members", [(*_ID, *_CLIENT, *_TAIL)])),
+                     1: (*_HEAD, ("members", [(*_ID, *_CLIENT, *_REBALANCE, *_TAIL)])),
+                     2: (*_HEAD, *_SINCE, ("members", [(*_ID, *_CLIENT, *_REBALANCE, *_TAIL)])),
+                     3: (*_HEAD, *_SINCE, ("members", [
+                         (*_ID, ("group_instance_id", "string"), *_CLIENT, *_REBALANCE, *_TAIL)]))},
+    "subscription": {0: SUBSCRIPTION, 1: (*SUBSCRIPTION, ("owned", [PARTITIONS]))},
+    "assignment":   {0: (("partitions", [PARTITIONS]), ("user_data", "bytes")),
+                     1: (("partitions", [PARTITIONS]), ("user_data", "bytes"))},
+}
+STICKY_USER_DATA: dict[int, Layout] = {
+    0: (("previous_assignment", [PARTITIONS]),),
+    1: (("previous_assignment", [PARTITIONS]), ("generation", "int32")),
+}
+# fmt: on
+OPEN_ENDED = ("subscription", "assignment")  # later versions only append fields, which are skipped
+DEFAULTS: dict[str, Any] = {
+    "leader_epoch": -1, "expire_timestamp": -1, "current_state_timestamp": -1,
+    "group_instance_id": None,
+}  # fmt: skip
+
+
+def write(layout: Layout, fields: Mapping[str, Any]) -> bytes:
+    """Return the fields as bytes, in the layout's order.
+
+    Raises KeyError for a field that is missing and has no default.
+    """
+    fields = DEFAULTS | dict(fields)
+    return b"".join(_write(kind, fields[name]) for name, kind in layout)
+
+
+def _write(kind: Any, value: Any) -> bytes:
+    match kind:
+        case "string":
+            raw = None if value is None else value.encode()
+            return struct.pack(">h", -1) if raw is None else struct.pack(">h", len(raw)) + raw
+        case "bytes":
+            return struct.pack(">i", -1) if value is None else struct.pack(">i", len(value)) + value
+        case str():
+            return struct.pack(NUMBERS[kind], value)
+        case [element]:
+            return struct.pack(">i", len(value)) + b"".join(_write(element, item) for item in value)
+    return write(kind, value)
+
+
+def read(layout: Layout, data: bytes, start: int = 0) -> tuple[dict[str, Any], int]:
+    """Return the fields, and the place in `data` after them.
+
+    Raises ValueError where the data end too early or lengths are wrong.
+    """
+    fields = {}
+    for name, kind in layout:
+        fields[name], start = _read(kind, data, start)
+    return fields, start
+
+
+def _read(kind: Any, data: bytes, start: int) -> tuple[Any, int]:
+    match kind:
+        case "string" | "bytes":
+            length, start = _number(">h" if kind == "string" else ">i", data, start)
+            if length < 0:
+                return None, start
+            if start + length > len(data):
+                raise ValueError(f"{length} bytes should follow, but {len(data) - start} do")
+            raw = data[start : start + length]
+            return (raw.decode() if kind == "string" else raw), start + length
+        case str():
+            return _number(NUMBERS[kind], data, start)
+        case [element]:
+            count, start = _number(">i", data, start)
+            items = []
+            for _ in range(count):
+                item, start = _read(element, data, start)
+                items.append(item)
+            return items, start
+    return read(kind, data, start)
+
+
+def _number(form: str, data: bytes, start: int) -> tuple[int, int]:
+    end = start + struct.calcsize(form)
+    if end > len(data):
+        raise ValueError(f"a number should follow, but {max(len(data) - start, 0)} bytes do")
+    return struct.unpack_from(form, data, start)[0], end
+
+
+def encode(record: str, version: int, fields: Mapping[str, Any]) -> bytes:
+    """Return a record with its version in front. Raises ValueError for an unknown version."""
+    fields = sorted_subscription(fields) if record == "subscription" and version else fields
+    return struct.pack(">h", version) + write(_layout(record, version), fields)
+
+
+def sorted_subscription(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a subscription's fields as clients write them.
+
+    Topics and owned partitions are in order, each topic once. Source: serializeSubscription of
+    ConsumerProtocol.java (2.8.1).
+    """
+    owned: dict[str, list[int]] = {}
+    for entry in sorted(fields["owned"], key=lambda entry: str(entry["topic"])):
+        owned[entry["topic"]] = sorted([*owned.get(entry["topic"], []), *entry["partitions"]])
+    entries = [{"topic": topic, "partitions": partitions} for topic, partitions in owned.items()]
+    return {**fields, "topics": sorted(fields["topics"]), "owned": entries}
+
+
+def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
+    """Return the version and the known fields of a record.
+
+    A later version of an open-ended record is read as the newest known one. Raises ValueError for
+    other versions, or where the data end too early.
+    """
+    version, start = _number(">h", data, 0)
+    newest = max(LAYOUTS[record])
+    known = min(version, newest) if record in OPEN_ENDED else version
+    return version, read(_layout(record, known), data, start)[0]
+
+
+def _layout(record: str, version: int) -> Layout:
+    """Return the layout of a record. Raises ValueError with the legal versions for another one."""
+    if version not in LAYOUTS[record]:
+        known = ", ".join(map(str, LAYOUTS[record]))
+        raise ValueError(f"there is no version {version} of {record}; there are {known}")
+    return LAYOUTS[record][version]
+
+
+def topics_of(subscription: bytes) -> frozenset[str] | None:
+    """Return the topics of a subscription of any version, None where it cannot be read."""
+    try:
+        start = _number(">h", subscription, 0)[1]
+        return frozenset(read(SUBSCRIPTION, subscription, start)[0]["topics"])
+    except (ValueError, UnicodeDecodeError):
+        return None
+
+
+# ---------------------------------------------------------------- keys and values of a group
+
+
+def offset_key(group_id: str, tp: TopicPartition) -> bytes:
+    """Return the key of an offset's record."""
+    return encode("offset_key", 1, {"group": group_id, **tp._asdict()})
+
+
+def group_key(group_id: str) -> bytes:
+    """Return the key of a group's record."""
+    return encode("group_key", 2, {"group": group_id})
+
+
+def offset_value(value: OffsetAndMetadata, version: int) -> bytes:
+    """Return the value of an offset's record; an offset with a time to expire has version 1.
+
+    Source: offsetCommitValue of GroupMetadataManager.scala (2.8).
+    """
+    expire = -1 if value.expire_timestamp is None else value.expire_timestamp
+    fields = {**value._asdict(), "expire_timestamp": expire}
+    return encode("offset_value", version if expire < 0 else 1, fields)
+
+
+def read_offset_value(data: bytes) -> OffsetAndMetadata:
+    """Return the offset of a record's value."""
+    fields = decode("offset_value", data)[1]
+    expire = fields.pop("expire_timestamp", -1)
+    return OffsetAndMetadata(**fields, expire_timestamp=None if expire < 0 else expire)
+
+
+def group_value(group: Group, assignment: Mapping[str, bytes], version: int) -> bytes:
+    """Return the value of a group's record, with these assignments in the place of its own.
+
+    Source: groupMetadataValue of GroupMetadataManager.scala (0.9, 2.8).
+    """
+    members = [
+        {
+            "member_id": member.member_id,
+            "group_instance_id": member.instance_id,
+            "client_id": member.client_id,
+            "client_host": member.client_host,
+            "rebalance_timeout": member.rebalance_timeout_ms,
+            "session_timeout": member.session_timeout_ms,
+            "subscription": member.metadata(group.protocol),
+            "assignment": assignment.get(member.member_id, b""),
+        }
+        for member in group.members.values()
+    ]
+    chosen = {"protocol_type": group.protocol_type or "", "protocol": group.protocol}
+    chosen |= {"leader": group.leader}
+    head = {"generation": group.generation, "current_state_timestamp": group.state_timestamp_ms}
+    return encode("group_value", version, {**chosen, **head, "members": members})
+
+
+def read_group_value(group_id: str, data: bytes) -> Group:
+    """Return the group of a record's value: Stable, or Empty without members.
+
+    Each member has the chosen protocol alone. Source: readGroupMessageValue (0.9, 2.8).
+    """
+    fields = decode("group_value", data)[1]
+    protocol = fields["protocol"]
+    members = {
+        m["member_id"]: Member(
+            m["member_id"],
+            m["client_id"],
+            m["client_host"],
+            m["session_timeout"],
+            m.get("rebalance_timeout", m["session_timeout"]),
+            (GroupProtocol(protocol or "", m["subscription"] or b""),),
+            m.get("group_instance_id"),
+            m["assignment"] or b"",
+        )
+        for m in fields["members"]
+    }
+    state = GroupState.STABLE if members else GroupState.EMPTY
+    since = fields.get("current_state_timestamp", -1)
+    chosen = fields["protocol_type"] or None, protocol, fields["generation"], fields["leader"]
+    return Group(group_id, state, since, *chosen, members)

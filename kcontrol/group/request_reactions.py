@@ -1,0 +1,432 @@
+"""GROUP_REACTIONS: the coordinator's reaction to each request to a group, by the group's state.
+
+A request finds a group in one of five states, or no group (ABSENT). GROUP_REACTIONS has a row for
+each check that Kafka makes then. The coordinator reads the rows of its release from the top and
+takes the first row that names the state and the request and whose condition holds. So the order of
+the rows is the order of Kafka's checks, and it matters: a member with a wrong id and a wrong
+generation gets UNKNOWN_MEMBER_ID, because that row comes first.
+
+The columns of a row:
+
+* `states`, `requests`: a row holds for every pair of them. A JoinGroup without a member id is
+  another request than a JoinGroup with one, as in Kafka since 2.2 (`doUnknownJoinGroup`,
+  `doJoinGroup`); an OffsetCommit with a producer is a TxnOffsetCommit.
+* `condition`: a function that reads the group and the request and changes nothing. Its docstring is
+  the condition in words.
+* `reaction`: in capitals the error of the response; else the name of a function of the handler, in
+  the tables of `joining.py`, `membership.py`, `offsets.py` and `offset_expiration.py`.
+* `since`, `until`: the first release that has the row, and the first later release without it.
+* `restarts_session`: whether the request restarts the session timeout of its member.
+* `source`: the KIP or the JIRA issue of the row. The method of GroupCoordinator.scala follows from
+  the request (`Request.methods`); `Reaction.origin` has both.
+
+What a client does after an error: UNKNOWN_MEMBER_ID, join again without an id; ILLEGAL_GENERATION
+and REBALANCE_IN_PROGRESS, join again with the id; FENCED_INSTANCE_ID and
+INCONSISTENT_GROUP_PROTOCOL, stop; COORDINATOR_NOT_AVAILABLE, find the coordinator again.
+
+What the table does not say:
+
+* the checks before it, which do not depend on the group: an empty group id, NOT_COORDINATOR,
+  COORDINATOR_LOAD_IN_PROGRESS (`GroupContext.validate_group_status`, `WHILE_LOADING` in
+  `membership.py`);
+* when a parked request gets its response: `join`, `park` and `store` only begin something that
+  `rebalance.py` and `offsets.py` end;
+* OffsetFetch and ListGroups, whose responses do not depend on the state;
+* timers, which are no requests: `rebalance.py`;
+* the transitions between the states: `group_machine.py`.
+
+An Empty group has no members, so `is_unknown` holds in it for every member id. Kafka's handlers
+check for Empty once more after that; no request gets there, and the table leaves these checks out.
+A Dead group leaves the cache at once in kcontrol. Kafka's handlers can find a Dead group on another
+thread, so the rows are there.
+
+Read `group_machine.py` before this module, `joining.py` after it. `docs/group-reactions.md` has the
+table by request.
+
+Source: GroupCoordinator.scala (0.9.0.1 to 3.9) by method; `reactions_of` gives one release's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from functools import cache
+from typing import Any, NamedTuple
+
+from kcontrol.core.releases import is_since
+from kcontrol.group import events as e
+from kcontrol.group.context import GroupConfig, GroupContext
+from kcontrol.group.group_machine import (
+    COMPLETING,
+    DEAD,
+    EMPTY,
+    PREPARING,
+    STABLE,
+    IllegalStateError,
+)
+from kcontrol.group.model import CONSUMER, NO_MEMBER_ID, Group, GroupState, Member
+
+
+class Request(Enum):
+    """The requests whose response depends on a group's state, and the methods that check them."""
+
+    JOIN_NEW = "JoinGroup without a member id", "doJoinGroup; since 2.2 doUnknownJoinGroup"
+    JOIN = "JoinGroup with a member id", "doJoinGroup"
+    SYNC = "SyncGroup", "doSyncGroup"
+    HEARTBEAT = "Heartbeat", "handleHeartbeat"
+    LEAVE = "LeaveGroup", "handleLeaveGroup"
+    COMMIT = "OffsetCommit", "handleCommitOffsets; since 0.10.1 doCommitOffsets"
+    TXN_COMMIT = "TxnOffsetCommit", "doCommitOffsets; since 2.5 doTxnCommitOffsets"
+    DESCRIBE = "DescribeGroup", "handleDescribeGroup, GroupMetadata.summary"
+    DELETE = "DeleteGroups", "handleDeleteGroups"
+    OFFSET_DELETE = "OffsetDelete", "handleDeleteOffsets"
+
+    def __init__(self, title: str, methods: str) -> None:
+        self.title, self.methods = title, methods
+
+    def __str__(self) -> str:
+        return self.title
+
+
+JOIN_NEW, JOIN, SYNC, HEARTBEAT = Request.JOIN_NEW, Request.JOIN, Request.SYNC, Request.HEARTBEAT
+LEAVE, COMMIT, TXN_COMMIT = Request.LEAVE, Request.COMMIT, Request.TXN_COMMIT
+DESCRIBE, DELETE, OFFSET_DELETE = Request.DESCRIBE, Request.DELETE, Request.OFFSET_DELETE
+_BY_TITLE = {request.title: request for request in Request}
+
+
+class ReactionInput(NamedTuple):
+    """One request to one group; `member_id` and `instance_id` identify its member."""
+
+    config: GroupConfig
+    group: Group
+    event: Any
+    member_id: str = NO_MEMBER_ID
+    instance_id: str | None = None
+
+    @property
+    def member(self) -> Member | None:
+        """Return the member with this member id."""
+        return self.group.members.get(self.member_id)
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def always(asked: ReactionInput) -> bool:
+    """Check nothing: the row applies to every request."""
+    return True
+
+
+def session_timeout_is_illegal(asked: ReactionInput) -> bool:
+    """Check that the session timeout is outside of the coordinator's limits."""
+    config = asked.config
+    low, high = config.min_session_timeout_ms, config.max_session_timeout_ms
+    return not low <= asked.event.session_timeout_ms <= high
+
+
+def all_seats_are_taken(asked: ReactionInput) -> bool:
+    """Check that group.max.size members wait in the join phase, and this member does not."""
+    parked = sum(other.awaiting_join is not None for other in asked.group.members.values())
+    has_seat = asked.member is not None and asked.member.awaiting_join is not None
+    return not has_seat and parked >= asked.config.max_size
+
+
+def group_is_full(asked: ReactionInput) -> bool:
+    """Check that the group has group.max.size members, and this member is not among them."""
+    return asked.member is None and len(asked.group.members) >= asked.config.max_size
+
+
+def offers_nothing(asked: ReactionInput) -> bool:
+    """Check that the request names no protocol type or no protocol."""
+    return not asked.event.protocol_type or not asked.event.protocols
+
+
+def offers_other_protocols(asked: ReactionInput) -> bool:
+    """Check that the protocol type is another, or no protocol is one that all members offer."""
+    names = [protocol.name for protocol in asked.event.protocols]
+    return not asked.group.supports(asked.event.protocol_type, names)
+
+
+def names_other_protocol(asked: ReactionInput) -> bool:
+    """Check that the request names a protocol type or a protocol that is not the group's."""
+    event, group = asked.event, asked.group
+    is_other_type = event.protocol_type not in (None, group.protocol_type)
+    return is_other_type or event.protocol not in (None, group.protocol)
+
+
+def is_unknown(asked: ReactionInput) -> bool:
+    """Check that the group has no member with this member id."""
+    return asked.member is None
+
+
+def is_named_and_unknown(asked: ReactionInput) -> bool:
+    """Check that the request has a member id and the group has no member with it."""
+    return asked.member_id != NO_MEMBER_ID and asked.member is None
+
+
+def is_pending(asked: ReactionInput) -> bool:
+    """Check that the coordinator has assigned this member id, and no member uses it yet."""
+    return asked.member_id in asked.group.pending_members and asked.member is None
+
+
+def is_pending_and_static(asked: ReactionInput) -> bool:
+    """Check that the member id is pending and the request has an instance id."""
+    return bool(asked.instance_id) and is_pending(asked)
+
+
+def is_fenced(asked: ReactionInput) -> bool:
+    """Check that a member with another member id has the request's instance id."""
+    return asked.group.is_fenced(asked.member_id, asked.instance_id)
+
+
+def is_named_and_fenced(asked: ReactionInput) -> bool:
+    """Check that the request has a member id, and another member has its instance id."""
+    return asked.member_id != NO_MEMBER_ID and is_fenced(asked)
+
+
+def instance_is_unknown(asked: ReactionInput) -> bool:
+    """Check that the request has an instance id that no member has."""
+    return bool(asked.instance_id) and asked.group.member_of(asked.instance_id) is None
+
+
+def instance_is_known(asked: ReactionInput) -> bool:
+    """Check that a static member has the request's instance id."""
+    return asked.group.member_of(asked.instance_id) is not None
+
+
+def names_no_member(asked: ReactionInput) -> bool:
+    """Check that the group knows neither the member id nor the instance id."""
+    return asked.member is None and not instance_is_known(asked)
+
+
+def needs_member_id(asked: ReactionInput) -> bool:
+    """Check that the client supports MEMBER_ID_REQUIRED, and the request has no instance id."""
+    return bool(asked.event.requires_known_id) and asked.instance_id is None
+
+
+def is_unchanged(asked: ReactionInput) -> bool:
+    """Check that the member offers the protocols that it offered before."""
+    return asked.member is not None and asked.member.protocols == asked.event.protocols
+
+
+def is_unchanged_follower(asked: ReactionInput) -> bool:
+    """Check that the member does not lead, and offers the protocols that it offered before."""
+    return is_unchanged(asked) and asked.group.leader != asked.member_id
+
+
+def has_other_generation(asked: ReactionInput) -> bool:
+    """Check that the generation of the request is not the group's."""
+    return bool(asked.event.generation != asked.group.generation)
+
+
+def has_generation(asked: ReactionInput) -> bool:
+    """Check that the request has a generation (0 or more)."""
+    return bool(asked.event.generation >= 0)
+
+
+def has_no_generation(asked: ReactionInput) -> bool:
+    """Check that the request has no generation (-1): the client uses offsets alone."""
+    return not has_generation(asked)
+
+
+def names_other_generation(asked: ReactionInput) -> bool:
+    """Check that the request has a generation, and it is not the group's."""
+    return has_generation(asked) and has_other_generation(asked)
+
+
+def leads(asked: ReactionInput) -> bool:
+    """Check that the member leads the group."""
+    return asked.group.leader == asked.member_id
+
+
+def is_no_consumer_group(asked: ReactionInput) -> bool:
+    """Check that the protocol type of the group is not "consumer"."""
+    return asked.group.protocol_type != CONSUMER
+
+
+# ---------------------------------------------------------------- the table
+
+ABSENT = None
+State = GroupState | None
+Condition = Callable[[ReactionInput], bool]
+
+
+class Reaction(NamedTuple):
+    """One row; the head of this module explains the columns."""
+
+    states: tuple[State, ...]
+    requests: tuple[Request, ...]
+    condition: Condition
+    reaction: str
+    since: str = "0.9.0"
+    until: str | None = None
+    source: str = ""
+    note: str = ""
+    restarts_session: bool = False
+
+    @property
+    def words(self) -> str:
+        """Return the condition in words; "" without a condition."""
+        said = " ".join((self.condition.__doc__ or "").split())
+        return said.removeprefix("Check ").removeprefix("that ").rstrip(".").removesuffix("nothing")
+
+    @property
+    def origin(self) -> str:
+        """Return the row's source in Kafka: methods of GroupCoordinator.scala, the KIP or JIRA."""
+        methods = dict.fromkeys(request.methods for request in self.requests)
+        return ", ".join(filter(None, [*methods, self.source]))
+
+    def is_in(self, release: str) -> bool:
+        """Return whether the release has this row."""
+        has_ended = self.until is not None and is_since(self.until, release)
+        return is_since(self.since, release) and not has_ended
+
+
+EXISTING = (EMPTY, PREPARING, COMPLETING, STABLE, DEAD)
+GONE, SETTLED, BUSY = (ABSENT, DEAD), (COMPLETING, STABLE), (PREPARING, COMPLETING, STABLE)
+JOINS, NOT_JOINS = (JOIN_NEW, JOIN), (HEARTBEAT, LEAVE, COMMIT, TXN_COMMIT)
+MEMBER_REQUESTS = (JOIN, SYNC, HEARTBEAT, COMMIT)  # legal only with the id of a member
+UNKNOWN, AGAIN, LATE = "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION"
+FENCED, MISFIT = "FENCED_INSTANCE_ID", "INCONSISTENT_GROUP_PROTOCOL"
+AWAY, FULL, NO_GROUP = "COORDINATOR_NOT_AVAILABLE", "GROUP_MAX_SIZE_REACHED", "GROUP_ID_NOT_FOUND"
+BUSY_GROUP, THROWS = "NON_EMPTY_GROUP", "IllegalStateException"
+ROW = Reaction
+
+# fmt: off
+GROUP_REACTIONS: tuple[Reaction, ...] = (
+    # states, requests, condition, reaction, since, until, source, note
+    ROW((ABSENT, *EXISTING), JOINS, session_timeout_is_illegal, "INVALID_SESSION_TIMEOUT"),
+    # ---- no group of this name; a new one is Empty (before 0.10.1 Stable), and its rows follow
+    ROW((ABSENT,), (JOIN_NEW, TXN_COMMIT), always, "create the group"),
+    ROW((ABSENT,), (JOIN, SYNC, HEARTBEAT, LEAVE), always, UNKNOWN),
+    ROW((ABSENT,), (COMMIT,), has_generation, LATE),
+    ROW((ABSENT,), (COMMIT,), always, "store", note="since 0.10.1 in a new group"),
+    # ---- a Dead group: since 2.3 the client finds the coordinator again
+    ROW((DEAD,), NOT_JOINS, always, UNKNOWN, "0.9.0", "2.3.0"),
+    ROW((DEAD,), JOINS, always, UNKNOWN, "2.2.0", "2.3.0", "KIP-394"),
+    ROW((DEAD,), (*JOINS, SYNC, *NOT_JOINS), always, AWAY, "2.3.0", None, "KAFKA-8386"),
+    # ---- new members
+    ROW((PREPARING,), JOINS, all_seats_are_taken, FULL, "2.2.0", None, "KIP-389"),
+    ROW(SETTLED, JOINS, group_is_full, FULL, "2.2.0", None, "KIP-389"),
+    ROW((EMPTY,), JOINS, offers_nothing, MISFIT, "1.0.0", None, "KAFKA-6005"),
+    ROW(BUSY, JOINS, offers_nothing, MISFIT, "2.2.0"),
+    ROW((*BUSY, DEAD), JOINS, offers_other_protocols, MISFIT),
+    ROW(EXISTING, (JOIN,), is_pending_and_static, THROWS, "2.3.0", None, "KIP-345"),
+    ROW(EXISTING, (JOIN,), is_pending, "add the member", "2.2.0", None, "KIP-394"),
+    # ---- member id and generation; some releases check first whether a rebalance is in progress
+    ROW((PREPARING, COMPLETING), (HEARTBEAT,), always, AGAIN, "0.9.0", "0.10.1"),
+    ROW(EXISTING, MEMBER_REQUESTS, is_fenced, FENCED, "2.3.0", None, "KIP-345"),
+    ROW(EXISTING, (TXN_COMMIT,), is_fenced, FENCED, "2.5.0", None, "KIP-447"),
+    ROW(EXISTING, (LEAVE,), is_named_and_fenced, FENCED, "2.4.0", None, "KIP-345"),
+    ROW((EMPTY,), (COMMIT,), has_no_generation, "store"),
+    ROW((COMPLETING,), (COMMIT,), always, AGAIN, "0.9.0", "2.4.0"),
+    ROW(EXISTING, MEMBER_REQUESTS, is_unknown, UNKNOWN),
+    ROW(EXISTING, (TXN_COMMIT,), is_named_and_unknown, UNKNOWN, "2.5.0", None, "KIP-447"),
+    ROW(EXISTING, (JOIN,), instance_is_unknown, UNKNOWN, "2.3.0", None, "KIP-345"),
+    ROW((COMPLETING,), (HEARTBEAT,), always, AGAIN, "0.10.1", "2.3.0"),
+    ROW(EXISTING, (SYNC, HEARTBEAT, COMMIT), has_other_generation, LATE),
+    ROW(EXISTING, (TXN_COMMIT,), names_other_generation, LATE, "2.5.0", None, "KIP-447"),
+    ROW(EXISTING, (SYNC,), names_other_protocol, MISFIT, "2.5.0", None, "KIP-559"),
+    # ---- JoinGroup: an unchanged member may have lost a response; a leader may have read other
+    # ---- topics or partitions, so its JoinGroup starts a rebalance
+    ROW((DEAD,), JOINS, always, UNKNOWN, "0.9.0", "2.2.0"),
+    ROW(BUSY, (JOIN_NEW,), instance_is_known, "replace the static member",
+        "2.3.0", None, "KIP-345"),
+    ROW((EMPTY, *BUSY), (JOIN_NEW,), needs_member_id, "MEMBER_ID_REQUIRED",
+        "2.2.0", None, "KIP-394"),
+    ROW((EMPTY, *BUSY), (JOIN_NEW,), always, "add the member"),
+    ROW((COMPLETING,), (JOIN,), is_unchanged, "answer with the generation"),
+    ROW((STABLE,), (JOIN,), is_unchanged_follower, "answer with the generation"),
+    ROW(BUSY, (JOIN,), always, "join", note="all members join again, unless they are doing so"),
+    # ---- SyncGroup
+    ROW((DEAD,), (SYNC,), always, UNKNOWN, "0.9.0", "2.3.0"),
+    ROW((PREPARING,), (SYNC,), always, AGAIN),
+    ROW((COMPLETING,), (SYNC,), leads, "park and store the assignment"),
+    ROW((COMPLETING,), (SYNC,), always, "park", note="until the assignment is stored"),
+    ROW((STABLE,), (SYNC,), always, "answer with the assignment", restarts_session=True),
+    # ---- Heartbeat
+    ROW((PREPARING,), (HEARTBEAT,), always, AGAIN, "0.10.1", None, "KIP-62", restarts_session=True),
+    ROW((COMPLETING,), (HEARTBEAT,), always, AGAIN, "2.3.0", "2.6.1", "KIP-345"),
+    ROW((COMPLETING,), (HEARTBEAT,), always, "NONE", "2.6.1", None, "KAFKA-10134",
+        restarts_session=True),
+    ROW((STABLE,), (HEARTBEAT,), always, "NONE", restarts_session=True),
+    # ---- LeaveGroup, for each member of the request; a known instance id identifies the member
+    ROW(EXISTING, (LEAVE,), is_pending_and_static, THROWS, "2.4.0", None, "KIP-345"),
+    ROW(EXISTING, (LEAVE,), is_pending, "forget the member id", "2.2.0", None, "KIP-394"),
+    ROW(EXISTING, (LEAVE,), names_no_member, UNKNOWN),
+    ROW(EXISTING, (LEAVE,), always, "remove the member"),
+    # ---- OffsetCommit and TxnOffsetCommit
+    ROW((COMPLETING,), (COMMIT,), always, AGAIN, "2.4.0", None, "KAFKA-8487"),
+    ROW(BUSY, (COMMIT,), always, "store", "0.9.0", "0.10.0"),
+    ROW(BUSY, (COMMIT,), always, "store", "0.10.0", None, "KAFKA-3470", restarts_session=True),
+    ROW((EMPTY, *BUSY), (TXN_COMMIT,), always, "store", "0.11.0", None, "KIP-98"),
+    # ---- administration
+    ROW((ABSENT,), (DESCRIBE,), always, "answer Dead"),
+    ROW((STABLE,), (DESCRIBE,), always, "answer with assignments"),
+    ROW(EXISTING, (DESCRIBE,), always, "answer without assignments"),
+    ROW(GONE, (DELETE,), always, NO_GROUP, "1.1.0", None, "KIP-229"),
+    ROW((EMPTY,), (DELETE,), always, "delete", "1.1.0", None, "KIP-229"),
+    ROW(BUSY, (DELETE,), always, BUSY_GROUP, "1.1.0", None, "KIP-229"),
+    ROW(GONE, (OFFSET_DELETE,), always, NO_GROUP, "2.4.0", None, "KIP-496"),
+    ROW((EMPTY,), (OFFSET_DELETE,), always, "delete", "2.4.0", None, "KIP-496"),
+    ROW(BUSY, (OFFSET_DELETE,), is_no_consumer_group, BUSY_GROUP, "2.4.0", None, "KIP-496"),
+    ROW(BUSY, (OFFSET_DELETE,), always, "delete", "2.4.0", None, "KIP-496",
+        "GROUP_SUBSCRIBED_TO_TOPIC for topics that members subscribe to"),
+)
+# fmt: on
+
+
+# ---------------------------------------------------------------- the machine
+
+
+@cache
+def reactions_of(
+    release: str, state: State | str = "any", request: Request | None = None
+) -> tuple[Reaction, ...]:
+    """Return the rows of a release in their order: all, or those of a state and of a request."""
+    rows = [row for row in GROUP_REACTIONS if row.is_in(release)]
+    rows = rows if state == "any" else [row for row in rows if state in row.states]
+    return tuple(row for row in rows if request is None or request in row.requests)
+
+
+def request_of(event: Any) -> Request:
+    """Return the request of an event. Raises KeyError for other events."""
+    if isinstance(event, e.JoinGroup):
+        return JOIN_NEW if event.member_id == NO_MEMBER_ID else JOIN
+    if isinstance(event, e.OffsetCommit):
+        return COMMIT if event.producer is None else TXN_COMMIT
+    return _BY_TITLE[type(event).__name__]
+
+
+def row_of(asked: ReactionInput, state: State, release: str) -> Reaction:
+    """Return the first row of a release that names the state and the request, and holds.
+
+    Raises LookupError if the release has no such request.
+    """
+    request = request_of(asked.event)
+    for row in reactions_of(release, state, request):
+        if row.condition(asked):
+            return row
+    raise LookupError(f"Kafka {release} has no {request}.")
+
+
+def react(
+    ctx: GroupContext, group: Group | None, event: Any, identity: e.MemberIdentity | None = None
+) -> Reaction:
+    """Return the row for a request to this group; None is no group.
+
+    `identity` is the member that leaves, of a LeaveGroup. Raises IllegalStateError if Kafka throws,
+    and LookupError if the release has no such request.
+    """
+    member_id = getattr(event, "member_id", NO_MEMBER_ID)
+    named = identity or e.MemberIdentity(member_id, getattr(event, "instance_id", None))
+    asked: Any = ReactionInput(ctx.config, group, event, *named)  # type: ignore[arg-type]
+    row = row_of(asked, group.state if group else ABSENT, ctx.rules.release)
+    if row.reaction == THROWS:
+        raise IllegalStateError(f"{request_of(event)}: {row.words} ({named})")
+    return row
+
+
+def has_reaction(release: str, reaction: str) -> bool:
+    """Return whether some row of the release has this reaction."""
+    return any(row.reaction == reaction for row in reactions_of(release))

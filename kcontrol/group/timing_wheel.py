@@ -1,0 +1,114 @@
+"""Kafka's timer: wheels of buckets; a tick of each wheel is as long as the whole wheel below.
+
+Source: TimingWheel.scala, TimerTaskList.scala, Timer.scala (0.9, 2.8).
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+@dataclass(slots=True, eq=False)
+class Bucket:
+    """The tasks of one slot, in order; `expiration_ms` is the start of the slot, -1 if unused."""
+
+    level: int
+    index: int
+    expiration_ms: int = -1
+    tasks: dict[str, int] = field(default_factory=dict)
+
+
+class Wheel:
+    """`size` buckets of `tick_ms` each, from `now_ms` on; later deadlines go to the wheel above."""
+
+    def __init__(self, level: int, tick_ms: int, size: int, start_ms: int) -> None:
+        self.level, self.tick_ms, self.size = level, tick_ms, size
+        self.interval_ms = tick_ms * size
+        self.now_ms = start_ms - start_ms % tick_ms
+        self.buckets = [Bucket(level, index) for index in range(size)]
+        self.above: Wheel | None = None
+
+    def slot(self, deadline_ms: int) -> tuple[Bucket, int] | None:
+        """Return the bucket of a deadline and its expiration, or None if the deadline is due."""
+        if deadline_ms < self.now_ms + self.tick_ms:
+            return None
+        if deadline_ms < self.now_ms + self.interval_ms:
+            number = deadline_ms // self.tick_ms
+            return self.buckets[number % self.size], number * self.tick_ms
+        self.above = self.above or Wheel(self.level + 1, self.interval_ms, self.size, self.now_ms)
+        return self.above.slot(deadline_ms)
+
+    def advance(self, now_ms: int) -> None:
+        if now_ms >= self.now_ms + self.tick_ms:
+            self.now_ms = now_ms - now_ms % self.tick_ms
+            if self.above:
+                self.above.advance(self.now_ms)
+
+
+class Move(NamedTuple):
+    """A task that leaves a bucket: it runs, or goes into a finer bucket (`target`).
+
+    `target` is the level and the expiration of the finer bucket.
+    """
+
+    task: str
+    level: int
+    expiration_ms: int
+    target: tuple[int, int] | None
+
+
+class Timer:
+    """Tasks by name, each with an absolute deadline."""
+
+    def __init__(self, tick_ms: int = 1, size: int = 20, start_ms: int = 0) -> None:
+        self.wheel = Wheel(1, tick_ms, size, start_ms)
+        self._due: list[tuple[int, int, Bucket]] = []
+        self._count = 0
+        self._where: dict[str, Bucket] = {}
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def add(self, task: str, deadline_ms: int) -> Bucket | None:
+        """Return the bucket into which the task was put, or None if the task is due."""
+        self.cancel(task)
+        if (slot := self.wheel.slot(deadline_ms)) is None:
+            return None
+        bucket, expiration_ms = slot
+        bucket.tasks[task] = deadline_ms
+        self._where[task] = bucket
+        if bucket.expiration_ms != expiration_ms:
+            bucket.expiration_ms = expiration_ms
+            self._count += 1
+            heapq.heappush(self._due, (expiration_ms, self._count, bucket))
+        return bucket
+
+    def cancel(self, task: str) -> None:
+        """Remove a task, if there is one; its bucket still expires."""
+        if bucket := self._where.pop(task, None):
+            del bucket.tasks[task]
+
+    def advance(self, now_ms: int) -> list[Move]:
+        """Empty the first bucket that is due, and set the wheels to its start.
+
+        Return [] if none is due.
+        """
+        if not self._due or self._due[0][0] > now_ms:
+            return []
+        expiration_ms, _, bucket = heapq.heappop(self._due)
+        self.wheel.advance(expiration_ms)
+        tasks, bucket.tasks, bucket.expiration_ms = bucket.tasks, {}, -1
+        moves = []
+        for task, deadline_ms in tasks.items():
+            del self._where[task]
+            finer = self.add(task, deadline_ms)
+            target = (finer.level, finer.expiration_ms) if finer else None
+            moves.append(Move(task, bucket.level, expiration_ms, target))
+        return moves
+
+    @property
+    def next_ms(self) -> int | None:
+        """Return the time at which the next bucket is due, or None."""
+        return self._due[0][0] if self._due else None

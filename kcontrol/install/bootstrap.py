@@ -1,0 +1,365 @@
+"""The set-up of the project's environment, and the start of a command in it; `./run` calls this module with the Python on PATH.
+
+It uses the standard library alone and imports nothing of the package, because nothing is installed yet. The environment is
+`.venv` in the project's folder. A stamp in it names its lock, folder and level. The stamp is written last, so an installation
+that was interrupted, copied or moved is recognized and made again.
+"""
+
+import ast
+import fcntl
+import hashlib
+import json
+import os
+import re
+import select
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "kcontrol.json"
+OWN_UV = ROOT / ".uv"
+LOCKS = {
+    "light": ROOT / "requirements-light.lock",
+    "lab": ROOT / "requirements-lab.lock",
+    "full": ROOT / "requirements.lock",
+}
+"""The locks by level; each includes the levels before it: the simulated world, Java and Spark, the tools of the tests."""
+GIGABYTES = {"light": "0.1", "lab": "0.6", "full": "0.7"}
+OLDEST_UV = (0, 11, 0)
+UV_NAMES = {
+    "index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
+    "cert": "SSL_CERT_FILE", "trusted-host": "UV_INSECURE_HOST", "proxy": "ALL_PROXY",
+}  # fmt: skip
+PROGRESS = re.compile(
+    r" *(?:(?P<begun>Downloading|Building)|Downloaded|Built) (?P<name>\S+)(?P<size> \(.*\))?$| [-+~] \S+==|[A-Z][a-z]+ed \d+ "
+)
+"""The lines in which uv reports downloads, builds and installations."""
+USAGE = """usage: ./run [--light] COMMAND
+
+  lab [--light] [--no-browser] [--port N] [--dir DIR]   open the workbook in JupyterLab
+  test [--all] [--require PARTS]                        add the tools of the tests, and run them
+  doctor                                                report the installed and the missing parts
+  kcontrol ...                                          the command line in the environment
+  python ...                                            Python in the environment
+
+--light leaves out Java and Spark, which the simulated world does not need."""
+
+
+Command = Sequence[str | Path]
+
+
+class SetupFailed(Exception):
+    """The environment cannot be made: one sentence with the error and its remedy."""
+
+
+def stamp_for(level: str) -> dict[str, str]:
+    """Return the stamp of a complete environment of this level."""
+    digest = hashlib.sha256()
+    for path in (*LOCKS.values(), ROOT / "pyproject.toml"):
+        digest.update(path.read_bytes())
+    return {"root": str(ROOT), "level": level, "inputs": digest.hexdigest()}
+
+
+def read_stamp() -> dict[str, str]:
+    """Return the stamp of the environment; an empty dict if the environment is missing or incomplete."""
+    if not os.access(VENV / "bin" / "python", os.X_OK):
+        return {}
+    try:
+        found = json.loads(STAMP.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_ready(level: str) -> bool:
+    """Return whether the environment is complete for this level or a higher level."""
+    found = read_stamp()
+    return found == stamp_for(found.get("level", "")) and highest(level, found.get("level")) == found["level"]
+
+
+def highest(level: str, other: str | None) -> str:
+    """Return the higher of two levels; `other` is ignored if it is not a level."""
+    levels = list(LOCKS)
+    return max(level, other, key=levels.index) if other in levels else level
+
+
+def say(text: str) -> None:
+    """Print one line of progress to stderr, apart from a command's output."""
+    print(f"kcontrol: {text}", file=sys.stderr, flush=True)
+
+
+def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
+    """Run a command to its end and return whether it succeeded; after a failure its messages are printed, unless `quiet`.
+
+    The command inherits the lock, so that a command which outlives this process keeps others from the incomplete environment.
+    """
+    pipe, progress = subprocess.PIPE, Progress()
+    with subprocess.Popen(
+        command, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, close_fds=False
+    ) as process:
+        assert process.stdout is not None
+        while True:
+            if select.select([process.stdout], [], [], 1)[0]:
+                chunk = os.read(process.stdout.fileno(), 65536)
+                if not chunk:
+                    break
+                progress.output += chunk
+            progress.show()
+    progress.clear()
+    if process.returncode and not quiet:
+        print(progress.messages(), file=sys.stderr, flush=True)
+    return process.returncode == 0
+
+
+class Progress:
+    """The output of uv so far. On a terminal `show` keeps one line with the current downloads and builds."""
+
+    def __init__(self) -> None:
+        self.output, self._began, self._is_shown = b"", time.monotonic(), False
+
+    def lines(self) -> list[str]:
+        """Return the complete lines of the output."""
+        return self.output.decode(errors="replace").splitlines()
+
+    def messages(self) -> str:
+        """Return the lines that do not report progress, such as errors."""
+        return "\n".join(line for line in self.lines() if not PROGRESS.match(line))
+
+    def pending(self) -> list[str]:
+        """Return the packages that are being downloaded or built now, with their sizes."""
+        found: dict[str, str] = {}
+        for match in filter(None, map(PROGRESS.match, self.lines())):
+            if match["begun"]:
+                found[match["name"]] = match["name"] + (match["size"] or "")
+            else:
+                found.pop(match["name"], None)
+        return list(found.values())
+
+    def show(self) -> None:
+        """Draw the line of progress again."""
+        pending = self.pending()
+        if pending and sys.stderr.isatty():
+            more = f" and {len(pending) - 3} more" if len(pending) > 3 else ""
+            text = f"kcontrol: {time.monotonic() - self._began:.0f} s, waiting for {', '.join(pending[:3])}{more}"
+            print(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
+            self._is_shown = True
+
+    def clear(self) -> None:
+        """Remove the line of progress."""
+        if self._is_shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            self._is_shown = False
+
+
+def pinned_uv() -> tuple[str, str]:
+    """Return the version of uv in the lock, and its requirement with all hashes in pip's format."""
+    block: list[str] = []
+    for line in LOCKS["full"].read_text().splitlines():
+        if line.startswith("uv==") or (block and block[-1].endswith("\\")):
+            block.append(line)
+    return block[0].removeprefix("uv==").split()[0], "\n".join(block) + "\n"
+
+
+def version_of(uv: Path) -> tuple[int, ...]:
+    """Return the version of a uv executable, or an empty tuple if it does not run."""
+    try:
+        answer = subprocess.run([uv, "--version"], capture_output=True, text=True, check=True).stdout
+        return tuple(int(part) for part in answer.split()[1].split(".")[:3])
+    except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
+        return ()
+
+
+def find_uv(env: dict[str, str]) -> Path:
+    """Return a uv that is new enough: the one on PATH, or our own, which pip installs once into `.uv`.
+
+    Raises:
+        SetupFailed: Python cannot make environments, or the package index cannot be reached.
+    """
+    on_path = shutil.which("uv")
+    if on_path and version_of(Path(on_path)) >= OLDEST_UV:
+        return Path(on_path)
+    version, requirement = pinned_uv()
+    uv = OWN_UV / "bin" / "uv"
+    if version_of(uv) == tuple(int(part) for part in version.split(".")):
+        return uv
+    shutil.rmtree(OWN_UV, ignore_errors=True)
+    if not run((sys.executable, "-m", "venv", OWN_UV), env):
+        raise SetupFailed(
+            f"{sys.executable} cannot make environments: install its venv module (Debian's and Ubuntu's python3-venv)."
+        )
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(requirement)
+        file.flush()
+        pip: list[str | Path] = [
+            OWN_UV / "bin" / "python",
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "install",
+            "--quiet",
+            "--only-binary=:all:",
+        ]
+        if not run([*pip, "--require-hashes", "--requirement", file.name], env):
+            raise SetupFailed(
+                "pip could not install uv: see its message above, check the network or pip's settings, then run this again."
+            )
+    return uv
+
+
+def pip_settings(env: dict[str, str]) -> dict[str, str]:
+    """Return pip's settings (index, certificate, proxy) as variables for uv, without variables that are set already.
+
+    So a machine on which pip works behind a mirror or with a company's certificate needs no second configuration.
+    """
+    python = OWN_UV / "bin" / "python"
+    command = [python if python.exists() else sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, env=env, capture_output=True, text=True, check=False).stdout
+    found: dict[str, str] = {}
+    for line in listed.splitlines():
+        key, _, value = line.partition("=")
+        name = UV_NAMES.get(key.rpartition(".")[2])
+        if name:
+            found[name] = ("," if name == "UV_FIND_LINKS" else " ").join(str(ast.literal_eval(value)).split())
+    if has_system_certificates():
+        found["UV_SYSTEM_CERTS"] = "1"
+    return {name: value for name, value in found.items() if name not in env}
+
+
+def has_system_certificates() -> bool:
+    """Return whether this machine has certificates; without them uv uses its own."""
+    paths = ssl.get_default_verify_paths()
+    return bool(paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())))
+
+
+def install(uv: Path, level: str, env: dict[str, str]) -> None:
+    """Install the lock with its hashes into the environment, then the package itself, editable.
+
+    Raises:
+        SetupFailed: a package is neither in uv's cache nor in the package index.
+    """
+    into: list[str | Path] = [uv, "pip", "install", "--python", VENV / "bin" / "python", "--build-constraints", LOCKS["full"]]
+    steps: list[list[str | Path]] = [
+        [*into, "--require-hashes", "--no-deps", "--requirement", LOCKS[level]],
+        [*into, "--no-deps", "--editable", ROOT],
+    ]
+    for step in steps:
+        offline = [*step, "--offline", "--quiet"]
+        if not (run(offline, env, quiet=True) or run(step, env)):
+            raise SetupFailed(
+                "The packages could not be installed: see the message above, check the network, then run this again."
+            )
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Hold the lock of the environment; commands that run meanwhile inherit the lock."""
+    with (ROOT / ".venv.lock").open("w") as lock:
+        os.set_inheritable(lock.fileno(), True)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another start is making the environment; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def make(level: str) -> None:
+    """Make the environment complete for this level under the lock; a lower level in it is completed.
+
+    Raises:
+        SetupFailed: the environment cannot be made; the text has the remedy.
+    """
+    with alone():
+        if is_ready(level):
+            return
+        found, began = read_stamp(), time.monotonic()
+        level = highest(level, found.get("level"))
+        is_new = found.get("root") != str(ROOT)
+        if is_new:
+            say(f"making the environment in {VENV} (once; {GIGABYTES[level]} GB to fetch where nothing is cached)")
+        else:
+            say(f"completing the environment in {VENV} (once; only missing packages are fetched)")
+        env = {key: value for key, value in os.environ.items() if key not in {"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"}}
+        uv = find_uv(env)
+        env |= pip_settings(env)
+        if is_new:
+            shutil.rmtree(VENV, ignore_errors=True)
+            if not run((uv, "venv", "--quiet", "--clear", "--no-python-downloads", "--python", sys.executable, VENV), env):
+                raise SetupFailed(f"The environment could not be made in {VENV}: see the message above.")
+        STAMP.write_text(
+            json.dumps({"level": level})
+        )  # without a root: an interrupted installation is made again, for this level
+        install(uv, level, env)
+        STAMP.write_text(json.dumps(stamp_for(level)))
+        say(f"the environment is ready, after {time.monotonic() - began:.0f} s")
+
+
+def split(arguments: list[str]) -> tuple[str, str, list[str]]:
+    """Return the command, the level that it needs (light, lab, full, or any) and its own arguments.
+
+    Raises:
+        SetupFailed: the command is unknown, or `--light` is given for the tests.
+    """
+    light = arguments[:1] == ["--light"]
+    command, *rest = arguments[1:] if light else arguments
+    if command not in {"lab", "test", "doctor", "kcontrol", "python"}:
+        raise SetupFailed(f"{command!r} is not a command of ./run: use lab, test, doctor, kcontrol or python.")
+    if command == "lab" and "--light" in rest:
+        light = True
+        rest.remove("--light")
+    if command == "test" and light:
+        raise SetupFailed("The tests need everything: run ./run test without --light.")
+    if light:
+        return command, "light", rest
+    return command, {"lab": "lab", "test": "full"}.get(command, "any"), rest
+
+
+def exec_command(command: str, rest: list[str]) -> None:
+    """Replace this process by the command; the process id stays, so that signals reach the command."""
+    python = str(VENV / "bin" / "python")
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONHOME"}
+    env |= {"VIRTUAL_ENV": str(VENV), "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    if command == "test":
+        os.chdir(ROOT)
+        arguments = ["-m", "tests", *rest]
+    elif command == "python":
+        arguments = rest
+    else:
+        arguments = ["-P", "-m", "kcontrol", *([] if command == "kcontrol" else [command]), *rest]
+    os.execve(python, [python, *arguments], env)
+
+
+def main(arguments: list[str]) -> int:
+    """Make the environment ready, then become the command. Return an exit status only after a failure or for the usage text."""
+    if arguments in ([], ["--light"]) or arguments[0] in {"-h", "--help", "help"}:
+        print(USAGE)
+        return 0 if arguments[:1] not in ([], ["--light"]) else 2
+    try:
+        command, level, rest = split(arguments)
+        present = read_stamp().get("level")
+        needed = level if level != "any" else present if present in LOCKS else "lab"
+        if not is_ready(needed):
+            make(needed)
+    except SetupFailed as problem:
+        say(str(problem))
+        return 1
+    except OSError as problem:
+        say(f"The environment cannot be made in {ROOT} ({problem.strerror}): check the rights and the free space there.")
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; run the command again to continue.")
+        return 130
+    exec_command(command, rest)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

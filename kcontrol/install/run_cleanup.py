@@ -1,0 +1,129 @@
+"""The folder of runs without a file name, and the deletion of the oldest: a ledger lists the files that may be deleted."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from kcontrol.install import progress
+from kcontrol.install.workspace import PROJECT
+
+NAME = "runs"
+LEDGER = ".automatic"
+LINE = re.compile(r"(\d+) (\d{8}-\d{6}-[A-Za-z0-9-]*\.jsonl)")
+MOST_RUNS, MOST_MB = 200, 50
+"""Above one of these limits the oldest runs are deleted until both are at half of the limit."""
+
+
+_cleared: set[Path] = set()
+
+
+class Entry(NamedTuple):
+    """A file that a run has written without a given name, and the process of the run."""
+
+    pid: int
+    path: Path
+
+
+def folder() -> Path:
+    """Return the folder of runs: in the learner's folder; else below `work` in the project; else in the working directory."""
+    current = Path.cwd()
+    default = PROJECT / "work" if current.is_relative_to(PROJECT) else current
+    return (progress.folder() or default) / NAME
+
+
+def begin(path: Path) -> None:
+    """List the file of a new run in the ledger of automatic runs.
+
+    In a script the first run of a folder also deletes the oldest runs above the limits (`clear`); in a notebook the next start
+    of the workbook deletes them. Raises OSError if the folder cannot be written.
+    """
+    if "ipykernel.kernelapp" not in sys.modules and path.parent not in _cleared:
+        _cleared.add(path.parent)
+        if message := clear(path.parent):
+            print(f"kcontrol: {message}", file=sys.stderr)
+    with _ledger(path.parent) as ledger:
+        ledger.write(f"{os.getpid()} {path.name}\n")
+
+
+def keep(path: Path) -> None:
+    """Remove a file from the ledger after it was saved by name, so that it is never deleted."""
+    if (path.parent / LEDGER).is_file():
+        with _ledger(path.parent) as ledger:
+            _rewrite(ledger, (entry for entry in _entries(ledger, path.parent) if entry.path.name != path.name))
+
+
+def clear(place: Path) -> str:
+    """Delete the oldest runs in a folder above the limits and return a sentence about that; "" if nothing was deleted.
+
+    Only files in the ledger are deleted, and no file of a running process. Raises OSError if a deletion fails.
+    """
+    if not (place / LEDGER).is_file():
+        return ""
+    with _ledger(place) as ledger:
+        entries = sorted((entry for entry in _entries(ledger, place) if _is_file(entry.path)), key=lambda entry: entry.path.name)
+        oldest = list(_too_many(entries))
+        for entry in oldest:
+            entry.path.unlink(missing_ok=True)
+        if oldest:
+            _rewrite(ledger, (entry for entry in entries if entry not in oldest))
+    if not oldest:
+        return ""
+    return (
+        f"The {len(oldest)} oldest runs in {place} have been deleted, since there were more than {MOST_RUNS} or more than "
+        f"{MOST_MB} MB; a file of lab.save(path) is never deleted."
+    )
+
+
+def _too_many(entries: list[Entry]) -> Iterator[Entry]:
+    """Yield the entries to delete, the oldest first."""
+    sizes = {entry: entry.path.stat().st_size for entry in entries}
+    runs, size = len(entries), sum(sizes.values())
+    if runs <= MOST_RUNS and size <= MOST_MB * 1_000_000:
+        return
+    for entry in entries:
+        if runs <= MOST_RUNS // 2 and size <= MOST_MB * 500_000:
+            return
+        if not _is_running(entry.pid):
+            runs, size = runs - 1, size - sizes[entry]
+            yield entry
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # the process of another user
+        return True
+    return True
+
+
+@contextmanager
+def _ledger(place: Path) -> Iterator[IO[str]]:
+    """Open the ledger and lock it for this process."""
+    with (place / LEDGER).open("a+", encoding="utf-8") as ledger:
+        fcntl.flock(ledger, fcntl.LOCK_EX)
+        yield ledger
+
+
+def _entries(ledger: IO[str], place: Path) -> list[Entry]:
+    ledger.seek(0)
+    return [Entry(int(match[1]), place / match[2]) for match in filter(None, map(LINE.fullmatch, ledger.read().splitlines()))]
+
+
+def _rewrite(ledger: IO[str], entries: Iterable[Entry]) -> None:
+    text = "".join(f"{entry.pid} {entry.path.name}\n" for entry in entries)
+    ledger.seek(0)
+    ledger.truncate()
+    ledger.write(text)

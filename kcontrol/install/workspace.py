@@ -1,0 +1,172 @@
+"""The learner's own copy of the notebooks: copied, updated and reset without the loss of a learner's change."""
+
+import hashlib
+import itertools
+import json
+import os
+import re
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kcontrol.core.errors import UserError
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+STATE = Path(".kcontrol") / "shipped.json"
+EXERCISES = "exercises"
+
+
+class WorkspaceProblem(UserError):
+    """The learner's folder cannot be used, or the chapter does not exist."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The result of `prepare`: sorted paths in the learner's folder that were copied, updated, or kept as the learner's."""
+
+    copied: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+
+def without_outputs(content: bytes) -> bytes:
+    """Return a notebook without its outputs, so that no output gives away the answer to a question.
+
+    Other content is returned unchanged.
+    """
+    try:
+        notebook = json.loads(content)
+    except ValueError:
+        return content
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+    return (json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
+
+
+def shipped(source: Path) -> dict[str, bytes]:
+    """Return the files for learners by relative path: all below `source` except hidden files, caches and runs.
+
+    Notebooks have no outputs. The stubs in the folder `exercises` beside `source` go into a folder of that name; the solutions
+    are left out.
+
+    Raises:
+        WorkspaceProblem: there are no files, so the installation is incomplete.
+    """
+    paths = (path for path in sorted(source.rglob("*")) if path.is_file())
+    relative = ((path, path.relative_to(source)) for path in paths)
+    files = {
+        name.as_posix(): without_outputs(path.read_bytes()) if path.suffix == ".ipynb" else path.read_bytes()
+        for path, name in relative
+        if not any(part.startswith(".") or part in {"__pycache__", "runs"} for part in name.parts)
+    }
+    if not files:
+        raise WorkspaceProblem(f"There are no notebooks in {source}: start from a complete copy of the project.")
+    stubs = sorted((source.parent / EXERCISES).glob("*.py"))
+    return files | {f"{EXERCISES}/{path.name}": path.read_bytes() for path in stubs}
+
+
+def digest(content: bytes) -> str:
+    """Return a hash of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write a file atomically."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        file.write(content)
+    mask = os.umask(0)
+    os.umask(mask)
+    Path(file.name).chmod(0o666 & ~mask)
+    Path(file.name).replace(path)
+
+
+def read_state(folder: Path) -> dict[str, str]:
+    """Return the hash of each file at its last copy into the folder."""
+    try:
+        state = json.loads((folder / STATE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(value) for name, value in state.items()} if isinstance(state, dict) else {}
+
+
+def write_state(folder: Path, state: dict[str, str]) -> None:
+    """Store the hashes for the next update."""
+    replace(folder / STATE, json.dumps(state, indent=1, sort_keys=True).encode())
+
+
+def unwritable(folder: Path, problem: OSError) -> WorkspaceProblem:
+    """Return the error for a folder that cannot be written."""
+    return WorkspaceProblem(f"The folder {folder} cannot be written ({problem.strerror}): choose another one with --dir.")
+
+
+def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
+    """Copy or update the files in the learner's folder; a file that the learner has changed is kept.
+
+    Raises:
+        WorkspaceProblem: the folder cannot be written, or there is nothing to copy.
+    """
+    changes, state = Changes(), read_state(folder)
+    try:
+        for name, content in shipped(source).items():
+            path, new = folder / name, digest(content)
+            old = digest(path.read_bytes()) if path.exists() else None
+            if old in {None, state.get(name)} and old != new:
+                (changes.copied if old is None else changes.updated).append(name)
+                replace(path, content)
+            elif old != new and state.get(name) != new:
+                changes.kept.append(name)
+            state[name] = new
+        write_state(folder, state)
+    except OSError as problem:
+        raise unwritable(folder, problem) from problem
+    return changes
+
+
+def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:
+    """Return the notebook of a chapter, named as `0`, `00`, `A1` or by its file name.
+
+    Raises:
+        WorkspaceProblem: the chapter does not exist; the text lists the chapters.
+    """
+    notebooks = [name for name in shipped(source) if name.endswith(".ipynb")]
+    numbers = {match[1].lower(): name for name in notebooks if (match := re.match(r"([A-Za-z]?\d+)\b", Path(name).name))}
+    wanted = chapter.lower()
+    for name in notebooks:
+        if wanted in {name.lower(), name.lower().removesuffix(".ipynb")}:
+            return name
+    if found := (wanted and numbers.get(wanted.zfill(2))) or numbers.get(wanted):
+        return found
+    raise WorkspaceProblem(f"There is no chapter {chapter!r}: choose one of {', '.join(sorted(numbers))}.")
+
+
+def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
+    """Copy one chapter again as it was shipped. Return its path and the path of the learner's version, None without one.
+
+    Raises:
+        WorkspaceProblem: the chapter does not exist, or the folder cannot be written.
+    """
+    return restore(folder, chapter_file(chapter, source), source)
+
+
+def restore(folder: Path, name: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
+    """Copy one file again as it was shipped. Return its path and the path of the learner's version, None without one.
+
+    Raises:
+        WorkspaceProblem: the folder cannot be written.
+        KeyError: the file does not exist.
+    """
+    content = shipped(source)[name]
+    path = folder / name
+    backup: Path | None = None
+    try:
+        if path.exists() and path.read_bytes() != content:
+            names = (path.with_name(f"{path.stem}.kept-{number}{path.suffix}") for number in itertools.count(1))
+            backup = next(free for free in names if not free.exists())
+            path.rename(backup)
+        replace(path, content)
+        write_state(folder, read_state(folder) | {name: digest(content)})
+    except OSError as problem:
+        raise unwritable(folder, problem) from problem
+    return path, backup

@@ -1,0 +1,5 @@
+"""Journals: records, files of records, and the state after any record. Notebooks use `read` and `write`."""
+
+from kcontrol.journal.journal_file import read, write
+
+__all__ = ["read", "write"]

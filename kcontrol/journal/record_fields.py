@@ -1,0 +1,276 @@
+"""The fields of a journal's records in JSON: one row per kind, and the check of a record from a file.
+
+A field whose type admits `Absent` is optional. A record may have more fields than its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, UnsetType
+
+Absent = UnsetType
+Names = list[str]
+
+BrokerId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+"""A 32-bit integer. Source: broker.id in KafkaConfig (0.8.0 to 3.9)."""
+BrokerIds = list[BrokerId]
+LeaderId = Annotated[int, Meta(ge=-2, le=2**31 - 1)]
+"""A broker id, -1 for no leader, or -2 while a topic is deleted.
+
+Source: LeaderAndIsr.NoLeader and LeaderDuringDelete (0.8.1 to 3.9).
+"""
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Partition = Annotated[str, Meta(pattern=r"-\d{1,10}$")]
+Subject = Annotated[str, Meta(pattern=r"-\d{1,10}(@\d{1,10})?$")]
+Channel = Annotated[str, Meta(pattern=r"^\d{1,10}>\d{1,10}$")]
+OfBrokers = dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], Any]
+Id = tuple[BrokerId, Count, Count]
+Op = tuple[Literal["create", "set", "delete", "check"], str, str | None, Int64 | None, bool]
+Acks = str | int
+
+
+class Value(msgspec.Struct):
+    """The leadership of a partition, as in its state znode."""
+
+    leader: LeaderId
+    isr: BrokerIds
+    leader_epoch: Int32
+    zk_version: Int32
+    controller_epoch: Int32
+
+
+class Entry(msgspec.Struct):
+    """A partition in LeaderAndIsr or UpdateMetadata, without the zk version, which recordings do not have."""
+
+    leader: LeaderId
+    isr: BrokerIds
+    leader_epoch: Int32
+    controller_epoch: Int32
+    replicas: BrokerIds
+
+
+class NamedEntry(Entry):
+    """A partition in a LeaderAndIsr request."""
+
+    partition: Partition
+
+
+class LeaderAndIsr(msgspec.Struct):
+    """The LeaderAndIsr requests of a batch: all entries, and by receiver the positions of its entries."""
+
+    values: list[NamedEntry]
+    to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], list[Count]]
+
+
+class UpdateMetadata(msgspec.Struct):
+    """The UpdateMetadata requests of a batch: entries by partition, and the receivers."""
+
+    partitions: dict[Partition, Entry]
+    to: BrokerIds
+
+
+class StopReplica(msgspec.Struct):
+    """The StopReplica requests of a batch: by receiver, the values of each partition."""
+
+    to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], dict[Partition, dict[str, Any]]]
+
+
+class Requests(msgspec.Struct):
+    """The requests of one `send` record."""
+
+    controller_id: BrokerId
+    controller_epoch: Int32
+    live_brokers: BrokerIds
+    leader_and_isr: LeaderAndIsr | UnsetType = msgspec.UNSET
+    update_metadata: UpdateMetadata | UnsetType = msgspec.UNSET
+    stop_replica: StopReplica | UnsetType = msgspec.UNSET
+
+
+class Event(msgspec.Struct):
+    """An event in a queue; its other fields depend on its name."""
+
+    event: str
+
+
+class LogRecord(msgspec.Struct):
+    """A record of a partition's log."""
+
+    offset: Count
+    leader_epoch: Int32
+    value: str
+
+
+class LogChange(msgspec.Struct):
+    """The attributes of a log that have changed, besides its records."""
+
+    epochs: list[dict[str, Int64]] | UnsetType = msgspec.UNSET
+    checkpoint: Count | UnsetType = msgspec.UNSET
+    high_watermark: Count | UnsetType = msgspec.UNSET
+    leader: LeaderId | UnsetType = msgspec.UNSET
+    leader_epoch: Int32 | UnsetType = msgspec.UNSET
+    followers: list[tuple[BrokerId, Count]] | UnsetType = msgspec.UNSET
+    waiting: list[dict[str, Any]] | UnsetType = msgspec.UNSET
+    truncating: bool | UnsetType = msgspec.UNSET
+
+
+class Hosted(msgspec.Struct):
+    """A replica that a broker hosts."""
+
+    leadership: Value
+    replicas: BrokerIds
+
+
+class Assignment(msgspec.Struct):
+    """The brokers of a partition's replicas, and those that a reassignment adds and removes."""
+
+    replicas: BrokerIds
+    adding: BrokerIds
+    removing: BrokerIds
+
+
+class Body(msgspec.Struct):
+    """The body of a response."""
+
+    error: str | UnsetType = msgspec.UNSET
+    errors: dict[str, Any] | UnsetType = msgspec.UNSET
+    partitions: dict[str, Any] | UnsetType = msgspec.UNSET
+
+
+class Consumer(msgspec.Struct):
+    """The state of a consumer: its group, member id, generation and last error."""
+
+    group: str
+    member_id: str
+    generation: Int32
+    error: str
+    asked: tuple[BrokerId, Count] | None
+
+
+PROMISE = {"partition": Partition, "offset": Count, "leader_epoch": Int32, "value": str, "acks": Acks, "leader": BrokerId}
+MOVE = {"machine": Literal["partition", "replica"], "subject": Subject, "source": str, "target": str}
+TRAVELS = {"sender": BrokerId, "receiver": BrokerId, "api": str}
+OF_THREAD = {"thread": str}
+OF_BROKER = {"broker": BrokerId}
+OF_LOG = {"partition": Partition, "now": LogChange}
+
+FIELDS: dict[str, dict[str, Any]] = {
+    "run": {"journal_version": Count, "release": str, "brokers": BrokerIds, "world": str, "seed": Int64 | str | Absent,
+            "data": bool | Absent, "consumers": dict[str, Consumer] | Absent, "scenario": str | None | Absent},
+    "scenario": {"step": Count, "do": dict[str, Any]},
+    "act": {"action": Annotated[list[Any], Meta(min_length=1)]},
+    # processes and sessions
+    "start": OF_BROKER | {"incarnation": Count},
+    "stop": OF_BROKER | {"exit_code": Int32 | None, "orphaned_by": BrokerIds | Absent, "unread_by": BrokerIds | Absent},
+    "freeze": OF_BROKER,
+    "thaw": OF_BROKER,
+    "open": {"session": Int64},
+    "close": OF_BROKER | {"session": Int64, "deleted": Names, "zxid": Int64},
+    "session_lost": {},
+    "renew": {},
+    "connection_loss": OF_THREAD,
+    # queues and handlers
+    "notify": {"to": BrokerId, "type": str, "path": str},
+    "drop": {"type": str, "path": str},
+    "enqueue": OF_THREAD | {"event": Event, "is_notification": bool},
+    "begin": OF_THREAD | {"event": str},
+    "end": OF_THREAD,
+    "yield_lock": OF_THREAD,
+    "preempt": OF_THREAD | {"event": Event},
+    "handler_error": OF_THREAD | {"event": str, "error": str, "message": str},
+    "exception": OF_THREAD | {"error": str},
+    "set_timer": OF_THREAD | {"timer": str, "fires_at_ms": Int64, "event": Event | None},
+    "cancel_timer": {"timer": str},
+    "timer_fired": {"timer": str},
+    # ZooKeeper and the contexts
+    "read": {"how": Literal["exists", "read", "children"], "paths": Names, "seen": list[Any], "watch": bool},
+    "write": {"ops": list[Op], "zxid": Int64 | None, "error": str | None, "epoch_zk_version": Int64,
+              "codes": list[Int64 | None] | Absent},
+    "update": {"context": Literal["controller", "broker", "group"], "field": str, "container": Literal["value", "map", "set"],
+               "clear": bool, "remove": list[str | int], "put": Any},
+    "apply_request": {"field": Literal["hosted", "metadata"], "request": Id, "partitions": list[Partition] | None},
+    "change": MOVE | {"leadership": Value | None, "write": str | None, "rule": str | None, "zxid": Int64 | Absent,
+                      "epoch_zk_version": Int64 | Absent},
+    "failed_change": MOVE | {"reason": str},
+    "conflict": MOVE | {"reason": str},
+    # what travels
+    "send": {"requests": Requests},
+    "response": {"channel": Channel, "api": str},
+    "lose": TRAVELS,
+    "duplicate": TRAVELS,
+    "close_channels": {"to": BrokerIds, "unread_by": BrokerIds | Absent},
+    "receive": {"api": str, "sender": BrokerId},
+    "request_refused": {"api": str, "error": str},
+    "to_controller": {"api": str, "body": dict[str, Any] | list[Any] | None},
+    "controller_response": OF_BROKER | {"requests": Names, "error": str | Absent},
+    "time_out": {"to": BrokerId},
+    "respond": {"correlation_id": str, "body": Body | None},
+    "park": {"correlation_id": str, "key": str},
+    "response_delayed": OF_BROKER | {"leaders": BrokerIds},
+    "delayed_response": OF_BROKER | {"timed_out": bool | Absent},
+    # logs
+    "log_append": OF_LOG | {"records": list[LogRecord]},
+    "log_truncate": OF_LOG | {"offset": Count, "removed": list[LogRecord], "rule": str},
+    "log_role": OF_LOG | {"leads": bool},
+    "log_delete": {"partition": Partition, "removed": list[LogRecord]},
+    "high_watermark": OF_LOG,
+    "log_config": OF_LOG,
+    "follower_end": OF_LOG | {"follower": BrokerId, "offset": Count},
+    "checkpoint": OF_LOG,
+    "tail_lost": OF_LOG | OF_BROKER | {"offset": Count, "removed": list[LogRecord]},
+    "acknowledged": PROMISE,
+    "record_lost": PROMISE,
+    "record_deleted": PROMISE,
+    # groups
+    "group": {"group_id": str, "from": str, "to": str, "rule": str, "group_metadata": dict[str, Any] | None},
+    "consumer": {"name": str, "now": Consumer},
+    "append": {"partition": Partition, "records": list[tuple[Any, Any]], "completion_event": Event | None},
+    "offsets_append": {"partition": Partition, "batch": Any},
+    "read_log": {"partition": Partition, "offset": Count},
+}  # fmt: skip
+"""The fields that tables, pictures and sentences read. Records of other kinds are not checked."""
+
+UPDATED: dict[tuple[str, str], Any] = {
+    ("value", ""): Int64 | bool | str | None,
+    ("set", ""): list[str | int] | None,
+    ("map", ""): dict[str, Any] | None,
+    ("map", "hosted"): dict[Partition, Hosted] | None,
+    ("map", "metadata"): dict[Partition, Entry] | None,
+    ("map", "leadership"): dict[Partition, Value] | None,
+    ("map", "assignments"): dict[Partition, Assignment] | None,
+    ("map", "partition_states"): dict[Partition, str] | None,
+    ("map", "replica_states"): dict[Subject, str] | None,
+    ("map", "live_broker_epochs"): OfBrokers | None,
+    ("map", "live_brokers"): OfBrokers | None,
+}
+"""The type of `put` in an `update` record, by the container and, for fields that views read, by name."""
+
+
+def _decoder(kind: str, fields: Mapping[str, Any]) -> type[msgspec.Struct]:
+    named = {name.replace("from", "source"): name for name in fields}
+    rows = [
+        (safe, fields[name], msgspec.UNSET) if UnsetType in getattr(fields[name], "__args__", ()) else (safe, fields[name])
+        for safe, name in named.items()
+    ]
+    return msgspec.defstruct(
+        kind.title(), rows, rename={safe: name for safe, name in named.items() if safe != name}, kw_only=True
+    )
+
+
+_CHECKED = {kind: _decoder(kind, fields) for kind, fields in FIELDS.items()}
+
+
+def check(kind: str, fields: Mapping[str, Any]) -> None:
+    """Check the fields of a record in JSON. Raises ValueError with the name of a missing or mistyped field."""
+    if (expected := _CHECKED.get(kind)) is None:
+        return
+    msgspec.convert(fields, expected)
+    if kind == "read" and len(fields["paths"]) != len(fields["seen"]):
+        raise ValueError(f"{len(fields['seen'])} versions are seen of {len(fields['paths'])} znodes")
+    if kind == "update":
+        container, name = fields["container"], fields["field"]
+        msgspec.convert(fields["put"], UPDATED.get((container, name), UPDATED[container, ""]))

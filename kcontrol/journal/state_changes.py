@@ -1,0 +1,87 @@
+"""The operations by which a record changes the folded state. Each operation is performed and noted.
+
+A change is (op, path, value). All keys of a path but the last must exist; `need` adds a missing value. The operations:
+
+* `put` a value under the last key, `drop` the last key;
+* `update` an object with the entries of another, `omit` the keys of a list from an object;
+* `push` a value to the end of a list, `shift` the first value off a list;
+* `extend` a list by another one, `keep` only the first values of a list. Both make a new list.
+
+The noted changes can be performed on another copy of the state without the records: see `views/patches.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Change = tuple[str, tuple[str, ...], Any]
+
+
+class Changes:
+    """A state, and the changes of the last record."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.state = state
+        self.noted: list[Change] = []
+
+    def need(self, empty: Any, *path: str) -> Any:
+        """Return the value at a path; if there is none, put `empty` there first."""
+        held, last = self.state, path[-1]
+        for key in path[:-1]:
+            held = held[key]
+        if last not in held:
+            self.put(empty, *path)
+        return held[last]
+
+    def put(self, value: Any, *path: str) -> None:
+        """Put a value at a path.
+
+        The state gets a copy of a list or an object, so that later changes do not alter the noted value.
+        """
+        held, kind = self.state, type(value)
+        for key in path[:-1]:
+            held = held[key]
+        held[path[-1]] = value.copy() if kind is dict or kind is list else value
+        self.noted.append(("put", path, value))
+
+    def drop(self, *path: str) -> None:
+        """Drop the last key of a path. Raises KeyError for a missing key."""
+        del self._at(path[:-1])[path[-1]]
+        self.noted.append(("drop", path, None))
+
+    def update(self, values: Mapping[str, Any], *path: str) -> None:
+        self._at(path).update(values)
+        self.noted.append(("update", path, values))
+
+    def omit(self, keys: Iterable[Any], *path: str) -> None:
+        """Remove keys from an object. Missing keys are skipped."""
+        held = self._at(path)
+        for key in keys:
+            held.pop(str(key), None)
+        self.noted.append(("omit", path, keys))
+
+    def push(self, value: Any, *path: str) -> None:
+        self._at(path).append(value)
+        self.noted.append(("push", path, value))
+
+    def shift(self, *path: str) -> Any:
+        """Remove and return the first value of a list. Raises IndexError for an empty list."""
+        self.noted.append(("shift", path, None))
+        return self._at(path).pop(0)
+
+    def extend(self, values: Sequence[Any], *path: str) -> None:
+        held = self._at(path[:-1])
+        held[path[-1]] = [*held[path[-1]], *values]
+        self.noted.append(("extend", path, values))
+
+    def keep(self, count: int, *path: str) -> None:
+        held = self._at(path[:-1])
+        held[path[-1]] = held[path[-1]][:count]
+        self.noted.append(("keep", path, count))
+
+    def _at(self, path: Sequence[str]) -> Any:
+        held = self.state
+        for key in path:
+            held = held[key]
+        return held

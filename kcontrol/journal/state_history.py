@@ -1,0 +1,88 @@
+"""The state after any record of a journal, folded from the nearest checkpoint before that record."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kcontrol.journal.fold import Fold
+from kcontrol.journal.journal import Record
+from kcontrol.journal.state_changes import Change
+
+State = dict[str, Any]
+Follow = Callable[[Record, list[Change]], None]
+
+EVERY = 256
+DEEP = {"znodes": 1, "nodes": 4, "channels": 2, "to_controller": 2, "logs": 3, "acknowledged": 2,
+        "consumers": 1, "offsets_logs": 2}  # fmt: skip
+"""The depth to which containers are changed in place (nodes: broker, part, field); deeper values are only replaced."""
+
+
+def _copy(value: Any, deep: int) -> Any:
+    if deep == 0:
+        return value
+    if isinstance(value, dict):
+        return {key: _copy(item, deep - 1) for key, item in value.items()}
+    return value.copy() if isinstance(value, list) else value
+
+
+def _entries(value: Any, deep: int) -> int:
+    """Return the number of entries that a copy has."""
+    if deep == 0 or not isinstance(value, dict | list):
+        return 0
+    return len(value) + sum(_entries(item, deep - 1) for item in (value.values() if isinstance(value, dict) else ()))
+
+
+class History:
+    """The states of a journal, which may grow.
+
+    A checkpoint is made after as many records as the state has entries, and at least `every` records after the last. So
+    all checkpoints together are no larger than the journal, and folding from a checkpoint takes no longer than copying
+    it. `follow` is called once for each record, in order, with the record in JSON's types and its changes.
+    """
+
+    def __init__(self, records: Sequence[Record], every: int = EVERY, follow: Follow | None = None) -> None:
+        self.records, self._every, self._follow = records, every, follow
+        self._end, self._folded = Fold(), 0
+        self._checkpoints, self._places = [Fold()], [0]  # the folds, and the number of records before each
+        self._due = every
+
+    @property
+    def state(self) -> State:
+        """Return the state after the last record. This state changes when the journal grows."""
+        self.take_in()
+        return self._end.state
+
+    def at(self, index: int) -> State:
+        """Return the state after the record at this index, from 0 on. The state is the caller's own copy."""
+        self.take_in()
+        if index >= self._folded - 1:
+            return self._twin(self._end).state
+        nearest = bisect_right(self._places, index + 1) - 1
+        found = self._twin(self._checkpoints[nearest])
+        return found.all(self.records[position] for position in range(self._places[nearest], index + 1)).state
+
+    def take_in(self) -> None:
+        """Fold the records that have been added to the journal."""
+        for position in range(self._folded, len(self.records)):
+            record = self.records[position].to_json()
+            self._end.add(record)
+            if self._follow is not None:
+                self._follow(record, self._end.noted)
+            self._folded = position + 1
+            if self._folded == self._due:
+                self._add_checkpoint(self._folded)
+
+    def _add_checkpoint(self, count: int) -> None:
+        self._checkpoints.append(self._twin(self._end))
+        self._places.append(count)
+        self._due = count + max(self._every, sum(_entries(part, DEEP[name]) for name, part in self._end.state.items()))
+
+    @staticmethod
+    def _twin(fold: Fold) -> Fold:
+        """Return an independent copy of a fold. Both share `_sent`, since the id of a request never changes."""
+        twin = Fold()
+        twin.state = {name: _copy(part, DEEP[name]) for name, part in fold.state.items()}
+        twin._sent = fold._sent
+        return twin

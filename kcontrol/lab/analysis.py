@@ -1,0 +1,96 @@
+"""The steps of a handler in a journal, and the source code of functions of the controller and of the group coordinator."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from kcontrol import controller, group
+from kcontrol.core.errors import UserError
+from kcontrol.journal.journal import Record
+from kcontrol.lab.support.output import Shown
+from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import text
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
+
+
+def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
+    """Return the steps of the last handler of an event that did more than read; see `Tables.handler_steps`."""
+    begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
+    handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]
+    if not handlers:
+        names = ", ".join(sorted({_event(r) for r in begins})) or "none yet"
+        raise UserError(f"No broker has handled {event!r} in this run; the handled events are: {names}.")
+    chosen = next((steps for steps in reversed(handlers) if any(r.kind not in ("read", "update") for r in steps)), handlers[-1])
+    rows = (
+        {"id": str(r.id), "at_ms": r.at_ms, "kind": r.kind, "what": text.sentence(r)}
+        for r in chosen
+        if memory or r.kind != "update"
+    )
+    return Wide(journal_tables.table(rows, journal_tables.timed(HANDLED, records), "id"))
+
+
+def source(name: str) -> Shown:
+    """Return the source code of a function, such as "leader_election.offline" or "group.rebalance.on_complete_join".
+
+    Names with the prefix "group." are functions of the group coordinator, other names those of the controller; a function may
+    be private. Raises UserError, which lists the modules or the functions, for an unknown name.
+    """
+    of_group = name.startswith("group.")
+    modules, owner = (_group_modules(), "group coordinator") if of_group else (_modules(), "controller")
+    module, _, function = name.removeprefix("group.").partition(".")
+    if module not in modules:
+        raise UserError(f"The {owner} has no module {module!r}; its modules are {', '.join(modules)}.")
+    found = dict(_functions(importlib.import_module(modules[module])))
+    public = [name for name in found if not name.startswith("_")]
+    if function not in found:
+        raise UserError(f"There is no function {function!r} in {module}; its functions are {', '.join(public)}.")
+    return Shown(inspect.getsource(found[function]).rstrip())
+
+
+def _event(begin: Record) -> str:
+    return str(begin.to_json().fields["event"])
+
+
+def _steps(records: Sequence[Record], begin: Record) -> list[Record]:
+    """Return the records of one handler, in order, without those of the events that it queued."""
+    members, found = {begin.id}, list[Record]()
+    for record in records[records.index(begin) + 1 :]:
+        if record.cause not in members or record.id[:2] != begin.id[:2] or record.kind == "enqueue":
+            continue
+        if record.kind == "end":
+            break
+        members.add(record.id)
+        found.append(record)
+    return found
+
+
+def _modules() -> dict[str, str]:
+    """Return the full name of each module of the controller by its short name; modules of earlier releases come last."""
+    packages = (
+        (controller.__name__, controller.__path__),
+        (f"{controller.__name__}.earlier", [f"{controller.__path__[0]}/earlier"]),
+    )
+    names = ((package, found) for package, path in packages for found in pkgutil.iter_modules(path) if not found.ispkg)
+    return {found.name: f"{package}.{found.name}" for package, found in names}
+
+
+def _group_modules() -> dict[str, str]:
+    """Return the full name of each module of the group coordinator by its own name."""
+    return {found.name: f"{group.__name__}.{found.name}" for found in pkgutil.iter_modules(group.__path__)}
+
+
+def _functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(module).items():
+        if inspect.isfunction(value) and value.__module__ == module.__name__:
+            yield name, value

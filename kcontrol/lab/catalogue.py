@@ -1,0 +1,84 @@
+"""Tables of the recordings, the questions and the exercises that come with the project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.core.errors import UserError
+from kcontrol.install import progress
+from kcontrol.install.workspace import PROJECT
+from kcontrol.lab.exercises import exercises, predictions
+from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import text
+
+SHIPPED = PROJECT / "notebooks" / "recordings"
+SUFFIX = ".json"
+
+RECORDINGS = {"release": "string", "scenario": "string"}
+QUESTIONS = {"chapter": "string", "question": "string"}
+EXERCISES = {"chapter": "string", "verb": "string", "minutes": "int64", "standing": "string", "hints": "int64", "title": "string"}
+PROGRESS = {"exercises": "int64", "tried": "int64", "solved": "int64"}
+
+
+def recordings() -> pd.DataFrame:
+    """Return one row per recording of real brokers, by the name that `Lab.open` and `Lab.play` take."""
+    rows = ({"name": f"{release}/{scenario}", "release": release, "scenario": scenario} for release, scenario in shipped())
+    return Wide(journal_tables.table(rows, RECORDINGS, "name"))
+
+
+def questions() -> pd.DataFrame:
+    """Return one row per question, by the id that `exercises.predict` takes."""
+    rows = ({"id": id} | dict(about) | {"chapter": str(about["chapter"])} for id, about in predictions.predictions().items())
+    return Wide(journal_tables.table(rows, QUESTIONS, "id"))
+
+
+def exercise_table() -> pd.DataFrame:
+    """Return one row per exercise, by the id that `exercises.check` takes, with the learner's result and the hints taken."""
+    return Wide(journal_tables.table(_exercises(), EXERCISES, "id"))
+
+
+def progress_table() -> pd.DataFrame:
+    """Return one row per chapter: the numbers of its exercises, and of those tried and solved in this folder."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in _exercises():
+        chapter = found.setdefault(row["chapter"], {"chapter": row["chapter"], "exercises": 0, "tried": 0, "solved": 0})
+        chapter["exercises"] += 1
+        chapter["tried"] += row["standing"] != exercises.OPEN
+        chapter["solved"] += row["standing"] == exercises.SOLVED
+    return journal_tables.table(found.values(), PROGRESS, "chapter")
+
+
+def _exercises() -> Iterator[dict[str, Any]]:
+    folder = progress.folder()
+    for id, entry in exercises.registry().items():
+        known = {"standing": exercises.standing(folder, id), "hints": progress.of(folder, id)["hints"]}
+        yield {"id": id} | entry | known | {"chapter": str(entry["chapter"])}
+
+
+def shipped() -> list[tuple[str, str]]:
+    """Return the release and the scenario of every recording that comes with the project, by release and name."""
+    found = ((path.parent.name, path.stem) for path in SHIPPED.glob(f"*/*{SUFFIX}"))
+    return sorted(found, key=lambda names: ([int(part) for part in names[0].split(".")], names[1]))
+
+
+def file_of(name: str | Path) -> Path:
+    """Return the file for a path, or for the name of a recording such as "2.8.2/isr-order".
+
+    Raises UserError for a path that the file system refuses. Raises UserError, which lists the recordings, for a name such as
+    "2.8.2/x" that is neither a file nor a recording.
+    """
+    release, _, scenario = str(name).rpartition("/")
+    try:
+        if Path(name).exists() or release not in {known for known, _ in shipped()}:
+            return Path(name)
+    except OSError as error:
+        raise UserError(f"The file {text.clean(str(name))} cannot be read: {error.strerror}.") from None
+    there = [known for of, known in shipped() if of == release]
+    if scenario not in there:
+        raise UserError(f"There is no recording {str(name)!r}; the recordings of {release} are {', '.join(there)}.")
+    return SHIPPED / release / f"{scenario}{SUFFIX}"

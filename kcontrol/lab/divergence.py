@@ -1,0 +1,197 @@
+"""Two runs compared: the first decision about a partition that differs, the first record that differs, and both ends.
+
+Runs of two releases differ in their first reads already, so the decision is shown first and the record is folded away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+from kcontrol.journal.fold import fold
+from kcontrol.journal.journal import Record
+from kcontrol.journal.state_history import State
+from kcontrol.lab import first_decision
+from kcontrol.lab.first_decision import Differing
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import state_diff, text
+from kcontrol.views.explanations import rule
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
+
+# Fields that a real ZooKeeper or a wall clock decides: they say nothing about the decisions of brokers.
+INCIDENTAL = frozenset({"zxid", "session", "timestamp_ms", "fires_at_ms", "broker_epoch", "broker_epochs", "world", "seen"})
+INCIDENTAL_FIELDS = frozenset({"broker_epoch", "live_broker_epochs"})
+_TIMESTAMP = re.compile(r'"timestamp":"\d+"')
+
+DECIDED = dict.fromkeys(("decision", "rule", "source", "after", "id"), "string")
+COLUMNS = {"record": "Int64", "id": "string", "kind": "string", "what": "string", "rule": "string"}
+
+
+def comparable_record(record: Record) -> tuple[Any, ...]:
+    """Return a record without times, zxids and session ids, so that records of different worlds can be compared.
+
+    The settings of a run, which its first record has, are left out too.
+    """
+    if record.kind == "run":
+        return (record.kind,)
+    plain = record.to_json()
+    fields = plain.fields
+    if record.kind == "update" and fields["field"] in INCIDENTAL_FIELDS:
+        fields = fields | {"put": None}
+    return record.id, record.kind, record.cause, _essence(fields)
+
+
+def _essence(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _essence(item) for key, item in value.items() if key not in INCIDENTAL}
+        case list():
+            return [_essence(item) for item in value]
+        case str():
+            return _TIMESTAMP.sub('"timestamp":"*"', value)
+    return value
+
+
+class Divergence(NamedTuple):
+    """The first records that differ between two runs; `at` is their number in the journal, from 0.
+
+    A record is None if its run has ended, and both are None if the runs are equal. `runs` are the journals at the time of the
+    comparison.
+    """
+
+    names: tuple[str, str]
+    at: int
+    records: tuple[Record | None, Record | None]
+    runs: tuple[Sequence[Record], Sequence[Record]] = ((), ())
+
+    @property
+    def decision(self) -> Differing | None:
+        """The first decision about a partition that differs, or None where all decisions are equal."""
+        return first_decision.first_difference(*self.runs) if any(self.records) else None
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per run with its first record that the other run does not have, or no row where the runs are equal."""
+        rows = [self._row(name, r) for name, r in zip(self.names, self.records, strict=True)] if any(self.records) else []
+        return journal_tables.table(rows, COLUMNS, "run")
+
+    def _row(self, name: str, r: Record | None) -> dict[str, Any]:
+        if r is None:
+            return {"run": name, "what": "It has ended."}
+        return {
+            "run": name,
+            "record": self.at,
+            "id": str(r.id),
+            "kind": r.kind,
+            "what": text.sentence(r),
+            "rule": rule(r.to_json()),
+        }
+
+    @property
+    def decided(self) -> pd.DataFrame:
+        """Return one row per run: its first decision that differs, the rule behind it, and the last act before it."""
+        found = self.decision
+        if found is None:
+            return journal_tables.table((), DECIDED, "run")
+        partition, pair = found
+        rows = []
+        for name, decision, records in zip(self.names, pair, self.runs, strict=True):
+            why, source = first_decision.rule(decision, records, str(records[0].fields.get("release", "")))
+            after = text.sentence(decision.act) if decision and decision.act else None
+            id = str(decision.record.id) if decision else None
+            said = first_decision.say(decision, partition)
+            rows.append({"run": name, "decision": said, "rule": why, "source": source, "after": after, "id": id})
+        return journal_tables.table(rows, DECIDED, "run")
+
+    def __str__(self) -> str:
+        if not any(self.records):
+            return f"The same, record by record, all {self.at} of them."
+        found = self.decision
+        if found is None:
+            return f"No decision about a partition differs. {self._first_record()}"
+        sides = [f"{name}: {said} Rule: {why}." if why else f"{name}: {said}" for name, said, why in self._sides()]
+        return f"The first decision that differs is about {found.partition}. {' '.join(sides)}"
+
+    def _sides(self) -> list[tuple[str, str, str]]:
+        table = self.decided
+        return list(zip(self.names, table["decision"], table["rule"], strict=True))
+
+    def _first_record(self) -> str:
+        said = [text.sentence(r) if r else "It has ended." for r in self.records]
+        sides = " ".join(f"{name}: {words}" for name, words in zip(self.names, said, strict=True))
+        return f"The first record that differs is record {self.at}. {sides}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        if not any(self.records):
+            return f"<p>{escape(str(self))}</p>"
+        found = self.decision
+        if found is None:
+            head = f"<p>{escape(str(self))}</p>"
+        else:
+            head = f"<p>The first decision that differs is about <b>{escape(found.partition)}</b>.</p>"
+            head += _html(self.decided.drop(columns="id"))
+        record = f"<p>{escape(self._first_record())}</p>{_html(self.table)}"
+        first = state_diff.collapsible(f"First record that differs: {self.at}", record)
+        return f"{head}{state_diff.html(self.names, self.states)}{first}"
+
+    @property
+    def states(self) -> tuple[State, State]:
+        """The states at the ends of both runs."""
+        one, other = map(fold, self.runs)
+        return one, other
+
+    @property
+    def differences(self) -> dict[str, Any]:
+        """The differences between both ends: brokers with their two states, partitions with their fields, and paths of znodes."""
+        return state_diff.differences(*self.states)
+
+
+def _html(table: pd.DataFrame) -> str:
+    rows = ([str(cell) for cell in row] for row in table.astype("string").fillna("").itertuples())
+    return state_diff.plain_table([str(table.index.name), *table.columns], rows)
+
+
+def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
+    """Return labels for two runs: their names, or if both have only the name of their world, the settings that differ."""
+    if not all(_is_unnamed(name, run) for name, run in zip(names, runs, strict=True)):
+        return names
+    pair = [_settings(run) for run in runs]
+    differing = [name for name in {**pair[0], **pair[1]} if pair[0].get(name) != pair[1].get(name)]
+    said = [", ".join(settings[name] for name in differing if name in settings) for settings in pair]
+    if not any(said):
+        return "the first run", "the second run"
+    usual = [f"defaults of {settings['release']}" for settings in pair]
+    return said[0] or usual[0], said[1] or usual[1]
+
+
+def _is_unnamed(name: str, run: Run) -> bool:
+    """Return whether a run has the name of its world, which is the name of a lab without another name."""
+    return bool(run.records) and name == run.records[0].fields.get("world")
+
+
+def _settings(run: Run) -> dict[str, str]:
+    """Return the settings of a run in words, by name: those in its first record, and those that only a lab has."""
+    fields = run.records[0].fields if run.records else {}
+    said = {"release": str(fields.get("release")), "world": str(fields.get("world"))}
+    said |= {"brokers": f"{len(fields.get('brokers', ()))} brokers", "seed": f"seed {fields.get('seed')}"}
+    return said | run._changed_settings
+
+
+def divergence(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> Divergence:
+    """Return the first difference between two journals; times, zxids and session ids do not count."""
+    runs = (list(one), list(other))
+    for at, pair in enumerate(zip_longest(*runs)):
+        here, there = pair
+        if here is None or there is None or comparable_record(here) != comparable_record(there):
+            return Divergence(names, at, pair, runs)
+    return Divergence(names, len(one), (None, None), runs)

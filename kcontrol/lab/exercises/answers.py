@@ -1,0 +1,72 @@
+"""Answers as text: the value that a stub, a solution or a learner's file defines, and wrong answers put into the stub."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kcontrol.core.errors import UserError
+
+
+class Slot(NamedTuple):
+    """The public name that a stub defines: a function with its `def` line as `heading`, or a value with `heading` None."""
+
+    name: str
+    heading: str | None
+
+
+def slot(text: str) -> Slot:
+    """Return the last public name that a file defines. Raises UserError if the file defines none, or is not Python code."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError) as error:
+        raise UserError(f"This is not Python code: {_about(error)}.") from None
+    for node in reversed(body):
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            return Slot(node.name, f"def {node.name}({ast.unparse(node.args)}):")
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and not target.id.startswith("_"):
+                return Slot(target.id, None)
+    raise UserError("The file has no answer: define the function or the value that the stub defines.")
+
+
+def _about(error: SyntaxError | ValueError) -> str:
+    return f"{error.msg}, in line {error.lineno}" if isinstance(error, SyntaxError) else str(error)
+
+
+def answer_in(text: str, place: str, name: str) -> Any:
+    """Return the value that a file defines under this name. The text is executed, a learner's text only in the sandbox.
+
+    Raises UserError if the file does not define the name. Every error of the executed text is passed on.
+    """
+    slot(text)
+    scope: dict[str, Any] = {"__name__": "answer", "__file__": place}
+    exec(compile(text, place, "exec"), scope)  # noqa: S102 - ours, or the learner's in a process of its own
+    if name not in scope:
+        raise UserError(f"The file does not define {name}: copy this name from the stub.")
+    return scope[name]
+
+
+def shipped(entry: dict[str, Any], which: str) -> Any:
+    """Return the answer that the `stub` or the `solution` of an exercise defines; both files come with the package."""
+    return answer_in(_text(entry, which), entry[which], stub_slot(entry).name)
+
+
+def stub_slot(entry: dict[str, Any]) -> Slot:
+    """Return the name that the stub of an exercise defines."""
+    return slot(_text(entry, "stub"))
+
+
+def _text(entry: dict[str, Any], which: str) -> str:
+    return Path(entry["folder"], entry[which]).read_text(encoding="utf-8")
+
+
+def wrong(entry: dict[str, Any], listed: dict[str, Any]) -> Any:
+    """Return a listed wrong answer: its `code` replaces the body of the stub's function, or the stub's value."""
+    name, heading = stub_slot(entry)
+    code = listed["code"]
+    filled = f"{heading}\n{textwrap.indent(code, '    ')}\n" if heading else f"{name} = {code}\n"
+    return answer_in(f"{_text(entry, 'stub')}\n\n{filled}", f"<{entry['id']}: {listed['misconception']}>", name)

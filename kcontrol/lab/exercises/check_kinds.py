@@ -1,0 +1,353 @@
+"""The kinds of checks: CHECKS has one row for each. An exercise names its kind, or a file with a kind of its own."""
+
+from __future__ import annotations
+
+import copy
+import runpy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from kcontrol.core.errors import ActionNotPossible, UserError
+from kcontrol.lab.exercises import answers
+from kcontrol.lab.exercises.checks import (
+    Case,
+    CheckedAnswer,
+    Checker,
+    CheckKind,
+    Entry,
+    UnusableAnswer,
+    another_type,
+    ask,
+    comparable,
+    do,
+    evaluate,
+    play,
+    same,
+    short,
+)
+from kcontrol.lab.support import replacements
+
+if TYPE_CHECKING:
+    from kcontrol.journal.journal import Record
+    from kcontrol.lab.lab import Lab
+    from kcontrol.lab.run import Run
+
+# ---------------------------------------------------------------- swap a rule, swap a row
+
+
+def rule(entry: Entry) -> Checker:
+    """Prepare a check that runs the learner's election rule in the machine beside Kafka's rule, whose result is used.
+
+    Kafka's result is used so that every answer is compared on equal inputs.
+    """
+    from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
+
+    strategy = entry["replaces"]
+
+    def mark(function: Any) -> CheckedAnswer:
+        def compared(place: dict[str, str], c: ElectionInput) -> tuple[Case, Elected | None]:
+            assignment, isr, live = replacements.question(c)
+            about = f", when called with assignment {assignment}, ISR {isr}, live replicas {live}"
+            yours, right = ask(replacements.ask, function, c, about=about), STRATEGIES[strategy].rule(c)
+            leader = right.leader if right else None
+            where = (
+                f"{place['scenario']}: when {place['when']}, the assignment is {assignment}, the ISR {isr}, and alive are {live}."
+            )
+            drawn = tuple(
+                {"title": f"{whose}: {_leader(b)} leads", "assignment": assignment, "isr": isr, "live": live, "leader": b}
+                for whose, b in (("Your function", yours), ("Kafka", leader))
+            )
+            return Case(f"{where} Your leader: {_leader(yours)}; Kafka's: {_leader(leader)}.", yours, leader, drawn), right
+
+        return _compare_in_machine(entry, compared, "strategies")
+
+    return mark
+
+
+def _leader(broker: int | None) -> str:
+    return "no broker" if broker is None else f"broker {broker}"
+
+
+def row(entry: Entry) -> Checker:
+    """Prepare a check that runs the learner's function as the action of a row, with the arguments (ctx, tp, input)."""
+    ours = replacements.own_function(entry["replaces"])
+
+    def mark(function: Any) -> CheckedAnswer:
+        def compared(place: dict[str, str], *question: Any) -> tuple[Case, Any]:
+            right, tp = ours(*question), question[1]
+            yours = _decision(ask(function, *question, about=f", when called for {tp}"))
+            where = f"{place['scenario']}: when {place['when']}, your function is called for {tp}."
+            text = f"{where} It returns {short(yours)}; Kafka's returns {short(_decision(right))}."
+            return Case(text + another_type(yours, _decision(right)), yours, _decision(right)), right
+
+        return _compare_in_machine(entry, compared, "rows")
+
+    return mark
+
+
+def _decision(value: Any) -> Any:
+    """Return the decision of a row's action in JSON's types; every refusal counts as equal, whatever its text."""
+    return "refused" if isinstance(value, str) else comparable(value)
+
+
+def _compare_in_machine(
+    entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
+) -> CheckedAnswer:
+    """Play the scenarios with the learner's function in the machine; return one case per call of the function.
+
+    `argument` is the argument of Lab that takes the function. Raises UnusableAnswer for the first call that raised.
+    """
+    cases: list[Case] = []
+    problems: list[UnusableAnswer] = []
+    for scenario in entry["scenario"]:
+        place = {"scenario": scenario["title"], "when": "the brokers start"}
+
+        def compare_and_return_ours(*question: Any, place: dict[str, str] = place) -> Any:
+            case, right = compared(place, *question)
+            cases.append(case)
+            return right
+
+        problem: UserError | None = None
+        try:
+            mine = {entry["replaces"]: _recording_errors(compare_and_return_ours, problems)}
+            play(scenario, place, **{argument: mine}).close()
+        except UserError as error:
+            problem = error
+        if problems:
+            raise problems[0]
+        if problem:
+            raise problem
+    return CheckedAnswer(cases)
+
+
+def _recording_errors(function: Callable[..., Any], problems: list[UnusableAnswer]) -> Callable[..., Any]:
+    """Return the function, with each UnusableAnswer appended to `problems`, which a lab turns into a `handler_error` record."""
+
+    def noting(*question: Any) -> Any:
+        try:
+            return function(*question)
+        except UnusableAnswer as problem:
+            problems.append(problem)
+            raise
+
+    return noting
+
+
+# ---------------------------------------------------------------- functions that are called outside a machine
+
+
+def function(entry: Entry) -> Checker:
+    """Prepare a check that calls the learner's function with the `args` of each `case`, and compares it with the solution."""
+    solution = answers.shipped(entry, "solution")
+
+    def mark(mine: Any) -> CheckedAnswer:
+        return CheckedAnswer([_called(entry, mine, solution, case) for case in entry["case"]])
+
+    return mark
+
+
+def _called(entry: Entry, mine: Any, solution: Any, case: Mapping[str, Any]) -> Case:
+    given = case["args"]
+    where = case.get("title") or f"{answers.stub_slot(entry).name}({', '.join(map(short, given))})"
+    yours = comparable(ask(mine, *copy.deepcopy(given), about=f", when called as {where}"))
+    right = comparable(solution(*copy.deepcopy(given)))
+    text = f"{where}: your function returns {short(yours)}; right is {short(right)}.{another_type(yours, right)}"
+    return Case(text, yours, right)
+
+
+def query(entry: Entry) -> Checker:
+    """Prepare a check that calls the learner's function with the Run of each scenario, and compares it with the solution."""
+    solution, runs = answers.shipped(entry, "solution"), [(s["title"], play(s)) for s in entry["scenario"]]
+
+    def mark(mine: Any) -> CheckedAnswer:
+        return CheckedAnswer([asked(title, lab, mine) for title, lab in runs])
+
+    def asked(title: str, lab: Lab, mine: Any) -> Case:
+        yours = comparable(ask(mine, _run_of(lab), about=f", when called with this run: {title}"))
+        right = comparable(solution(_run_of(lab)))
+        text = f"{title}: your function returns {short(yours)}; right is {short(right)}.{another_type(yours, right)}"
+        return Case(text, yours, right, (_drawn(lab, f"{title}: the end of the run"),))
+
+    return mark
+
+
+def _run_of(lab: Lab) -> Run:
+    from kcontrol.lab.run import Run
+
+    return Run(list(lab.records), lab.name)
+
+
+def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
+    """Return the arguments of `verdicts.Cluster`."""
+    return {"title": title, "brokers": list(run.records[0].fields["brokers"]), "state": run.state}
+
+
+def invariant(entry: Entry) -> Checker:
+    """Prepare a check that calls the learner's function after every step of each run.
+
+    In a scenario with `holds` true it has to return True after every step; with `holds` false it has to return False once.
+    """
+    runs = [(s["title"], s["holds"], list(_steps(s))) for s in entry["scenario"]]
+
+    def mark(mine: Any) -> CheckedAnswer:
+        return CheckedAnswer([_held(mine, *run) for run in runs])
+
+    return mark
+
+
+def _steps(scenario: Mapping[str, Any]) -> Iterator[list[Record]]:
+    """Yield the records of each step of a run: a step takes one ms of virtual time."""
+    for _, step in groupby(play(scenario).records, key=lambda record: record.at_ms):
+        yield list(step)
+
+
+def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case:
+    from kcontrol.lab.run import Run
+
+    records: list[Record] = []
+    right = "holds" if holds else "is broken"
+    moment = Run(records, title)
+    for step in steps:
+        records.extend(step)
+        answer = ask(mine, moment, about=f", when called with this run: {title}")
+        if answer is None:
+            return Case(f"{title}: your invariant returns None: let it return True or False.", None, right)
+        if not answer:
+            text = f"{title}: your invariant is False after record {records[-1].id}, but nothing is wrong there."
+            return Case(text, "is broken", right, (_drawn(moment, f"{title}: after record {records[-1].id}"),))
+    text = f"{title}: in this run something goes wrong, and your invariant is True after every step."
+    return Case(text, "holds", right, (_drawn(moment, f"{title}: the end of the run"),))
+
+
+# ---------------------------------------------------------------- values
+
+
+def value(entry: Entry) -> Checker:
+    """Prepare a check that compares the answer with the value of the expression `right` in the run of the scenario.
+
+    With `any_of` the answer has to be one element of this value.
+    """
+    lab = play(entry["scenario"][0])
+    right = comparable(evaluate(entry["right"], lab=lab))
+    drawn = (_drawn(lab, "The end of the run in question"),)
+
+    def mark(answer: Any) -> CheckedAnswer:
+        yours = comparable(answer)
+        if entry.get("any_of") and any(same(yours, option) for option in right):
+            return CheckedAnswer([Case("", yours, yours)])
+        text = "" if same(yours, right) else _difference(yours, right, right[0] if entry.get("any_of") else right)
+        return CheckedAnswer([Case(text, yours, right, drawn)])
+
+    return mark
+
+
+def _difference(yours: Any, right: Any, like: Any) -> str:
+    """Return a sentence about a wrong value that does not contain the right one; `like` has the expected type."""
+    if other := another_type(yours, like):
+        return f"Your answer is {short(yours)}.{other}"
+    if isinstance(yours, list) and isinstance(right, list) and not same(sorted(yours, key=str), sorted(right, key=str)):
+        hits = sum(element in right for element in yours)
+        return f"Your list has {len(yours)} elements, and {hits} of them are right; the right list has {len(right)}."
+    if isinstance(yours, list) and isinstance(right, list):
+        first = next(n for n, pair in enumerate(zip(yours, right, strict=True), 1) if not same(*pair))
+        return f"Your list has the right elements in another order: element {first} is the first at a wrong place."
+    return f"Your answer is {short(yours)}; the run has another value."
+
+
+# ---------------------------------------------------------------- bring the cluster into a state
+
+
+def reach(entry: Entry) -> Checker:
+    """Prepare a check that does a list of at most `at_most` acts; then the expression `of` of each goal has to equal `is`.
+
+    "run" does not count as an act. The cluster comes to rest after each act, unless `rest` is false. Only the kinds of acts in
+    `allowed` may be used.
+    """
+
+    def mark(answer: Any) -> CheckedAnswer:
+        acts = [tuple(act) if isinstance(act, list | tuple) else (act,) for act in answer]
+        count = _permitted(acts, entry)
+        with _after(acts, entry) as lab:
+            drawn = (_drawn(lab, f"After your {count} acts"), {**goal, "title": "The goal, reached by other acts"})
+            cases = [_goal(goal, lab, count, drawn) for goal in entry["goal"]]
+        few = Case(f"Your answer has {count} acts: use at most {entry['at_most']}.", count <= entry["at_most"], True)
+        remark = "" if count <= entry["par"] else f"Your answer has {count} acts; {entry['par']} are enough."
+        return CheckedAnswer([few, *cases], remark)
+
+    with _after(answers.shipped(entry, "solution"), entry) as reached:
+        goal = _drawn(reached, "")
+    return mark
+
+
+def _after(acts: Iterable[Any], entry: Entry) -> Lab:
+    """Play an exercise's scenario, perform the learner's acts, and return the lab without routine actions left."""
+    lab = play(entry["scenario"][0])
+    for number, act in enumerate(acts, 1):
+        _played(lab, act, number, entry["allowed"])
+        if entry.get("rest", True):
+            lab.run()
+    lab.run()
+    return lab
+
+
+def _permitted(acts: list[tuple[Any, ...]], entry: Entry) -> int:
+    """Return the number of acts other than "run". Raises UnusableAnswer for an act that may not be used."""
+    for act in acts:
+        if not act or act[0] not in ("run", *entry["allowed"]):
+            raise UnusableAnswer(f"{short(act)} may not be used here; the allowed acts are {', '.join(entry['allowed'])}.")
+    return sum(act[0] != "run" for act in acts)
+
+
+def _played(lab: Lab, act: tuple[Any, ...], number: int, allowed: list[str]) -> None:
+    try:
+        do(lab, act)
+    except ActionNotPossible as problem:
+        now = ", ".join(repr(other) for other in problem.possible if other[0] in allowed) or "none"
+        raise UnusableAnswer(
+            f"Act {number}, {short(act)}, is not possible now; the allowed acts that are possible: {now}."
+        ) from None
+    except UserError as problem:
+        raise UnusableAnswer(f"Act {number} is not possible: {problem}") from None
+
+
+def _goal(goal: Mapping[str, Any], lab: Lab, count: int, drawn: tuple[dict[str, Any], ...]) -> Case:
+    yours = comparable(evaluate(goal["of"], lab=lab))
+    text = f"After your {count} acts {goal['what']} is {short(yours)}; the goal is {goal['is']!r}."
+    return Case(text, yours, goal["is"], drawn)
+
+
+# ---------------------------------------------------------------- the table
+
+
+def _is_list(answer: Any) -> bool:
+    return isinstance(answer, list | tuple)
+
+
+def _is_value(answer: Any) -> bool:
+    return not callable(answer)
+
+
+A_FUNCTION = "a function: pass its name, without a call"
+
+# fmt: off
+CHECKS = {
+    "rule":      CheckKind(rule, A_FUNCTION,                                                  callable),
+    "row":       CheckKind(row,  A_FUNCTION,                                                  callable),
+    "function":  CheckKind(function, A_FUNCTION,                                                  callable),
+    "query":     CheckKind(query, A_FUNCTION,                                                  callable),
+    "invariant": CheckKind(invariant, A_FUNCTION,                                             callable),
+    "value":     CheckKind(value, "a value",                                                   _is_value),
+    "reach":     CheckKind(reach, 'a list of acts, such as [("kill", 1), ("start", 1)]',       _is_list),
+}
+# fmt: on
+
+
+def kind_of(entry: Entry) -> CheckKind:
+    """Return the row of CHECKS that an exercise names, or the `KIND` in its own file, such as `checks/fewest_moves.py`."""
+    name = entry["check"]
+    if name.endswith(".py"):
+        found: CheckKind = runpy.run_path(str(Path(entry["folder"]) / name))["KIND"]
+        return found
+    return CHECKS[name]

@@ -1,0 +1,209 @@
+"""The parts of every check: a kind prepares an exercise and returns a function that checks one answer, case by case.
+
+This code runs in the process of `sandbox_main.py`. Expressions that are evaluated here come with the package; a learner's
+function is called, and a learner's text is not evaluated here.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kcontrol.lab.exercises import printed_output
+from kcontrol.lab.support import replacements
+
+if TYPE_CHECKING:
+    from kcontrol.lab.lab import Lab
+
+Entry = dict[str, Any]
+
+MEMORY_MB = 1024
+CALLS_OF_LAB = ("run", "run_event", "reassign")  # the methods of a lab that a scenario's act may call, besides world actions
+
+
+class UnusableAnswer(Exception):
+    """The error for an answer that cannot be checked: the text is one sentence about it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of a check: the learner's value, the right value (both in JSON's types), and the sentence for a difference.
+
+    `printed` is the output of the answer since the case before; `drawn` describes pictures, see `verdicts.pictures`.
+    """
+
+    text: str
+    answer: Any
+    expected: Any
+    drawn: tuple[dict[str, Any], ...] = ()
+    printed: str = field(default_factory=printed_output.take_output)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether both values are equal; a number never equals a boolean."""
+        return same(self.answer, self.expected)
+
+
+class CheckedAnswer(NamedTuple):
+    """The cases of an answer, and a sentence that is shown if the answer is right."""
+
+    cases: list[Case]
+    remark: str = ""
+
+
+Checker = Callable[[Any], CheckedAnswer]
+
+
+class CheckKind(NamedTuple):
+    """A kind of check for exercises.
+
+    `prepare` makes the checker of an exercise, `wanted` names the type of a legal answer in words, and `accepts` checks the
+    type of an answer.
+    """
+
+    prepare: Callable[[Entry], Checker]
+    wanted: str
+    accepts: Callable[[Any], bool]
+
+
+# ---------------------------------------------------------------- runs
+
+
+def play(
+    scenario: Mapping[str, Any],
+    place: dict[str, str] | None = None,
+    *,
+    rows: Mapping[str, Callable[..., Any]] | None = None,
+    strategies: Mapping[str, Callable[..., Any]] | None = None,
+) -> Lab:
+    """Return a lab after the `acts` of a scenario; keys other than `title`, `acts` and `holds` are arguments of Lab.
+
+    An act is an action of the world, or ["run"], ["run", until], ["run_event", broker], ["reassign", {"t-0": [2, 3]}]. If
+    `place` is given, its entry `when` is always the last act in words.
+    """
+    from kcontrol.lab.lab import Lab
+
+    arguments = {key: value for key, value in scenario.items() if key not in ("title", "acts", "holds")}
+    lab = Lab(**{"seed": 7, "runs": None} | arguments, rows=rows, strategies=strategies)
+    for act in scenario["acts"]:
+        do(lab, act)
+        if act[0] not in CALLS_OF_LAB and place is not None:
+            place["when"] = in_words(act)
+    return lab
+
+
+def do(lab: Lab, act: Iterable[Any]) -> None:
+    """Do one act of a scenario or of a learner. Raises UserError for an act that is not possible."""
+    kind, *rest = act
+    if kind in CALLS_OF_LAB:
+        getattr(lab, kind)(*rest)
+    else:
+        lab.step((kind, *rest))
+
+
+# fmt: off
+WHEN = {"kill": "broker {} is killed", "start": "broker {} starts", "create_topic": "topic {} is created",
+        "delete_topic": "the deletion of topic {} is requested",
+        "create": "{} is created", "set": "{} is rewritten", "delete": "{} is deleted"}
+# fmt: on
+
+
+def in_words(act: Iterable[Any]) -> str:
+    """Return an act as a clause, such as "broker 1 is killed"."""
+    kind, *rest = act
+    return WHEN[kind].format(*rest) if kind in WHEN else " ".join(map(str, (kind, *rest))) + " has happened"
+
+
+# ---------------------------------------------------------------- answers
+
+
+def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
+    """Return the result of a learner's function. Raises UnusableAnswer for every error; `about` describes the call."""
+    try:
+        with printed_output.capturing():
+            return function(*arguments)
+    except replacements.WrongAnswer as error:
+        raise UnusableAnswer(f"Your function has no usable result: {error}.") from None
+    except MemoryError:
+        raise UnusableAnswer(f"Your function needs more than {MEMORY_MB} MB of memory: store less.") from None
+    except RecursionError:
+        raise UnusableAnswer("Your function calls itself without end: add the case that stops the recursion.") from None
+    except Exception as error:
+        raise UnusableAnswer(f"Your function raised {replacements.described(error)}{replacements.place(error)}{about}.") from None
+
+
+def evaluate(expression: str, **names: Any) -> Any:
+    """Return the value of an expression from exercises.toml or predictions.toml."""
+    return eval(expression, dict(names))  # noqa: S307 - the text comes with the package
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two values in JSON's types are equal; True does not equal 1."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+# fmt: off
+TYPES = ((bool, "True or False"), (int | float, "a number"), (str, "a string"), (list, "a list"), (dict, "a mapping"))
+# fmt: on
+
+
+def kind_of_value(value: Any) -> str:
+    """Return the type of a value in JSON's types, in words; "" for None."""
+    return next((words for known, words in TYPES if isinstance(value, known)), "")
+
+
+def another_type(yours: Any, right: Any) -> str:
+    """Return a sentence, with a space before it, if two values have different types; "" if they have one type."""
+    given, wanted = kind_of_value(yours), kind_of_value(right)
+    return f" The check expects {wanted}; your answer is {given}." if given and wanted and given != wanted else ""
+
+
+def comparable(value: Any) -> Any:
+    """Return a value in JSON's types: a table as one mapping per row, a set as a sorted list, a NumPy number as a number.
+
+    Raises UnusableAnswer for a value that cannot be converted.
+    """
+    match value:
+        case None | bool() | str():
+            return value
+        case int() | float():
+            return int(value) if value == value // 1 else float(value)
+        case Mapping():
+            return {str(key): comparable(item) for key, item in value.items()}
+        case set() | frozenset():
+            return sorted(map(comparable, value), key=str)
+        case tuple() if hasattr(value, "_asdict"):
+            return comparable(value._asdict())
+        case list() | tuple():
+            return [comparable(item) for item in value]
+    return _of_a_library(value)
+
+
+def _of_a_library(value: Any) -> Any:
+    import pandas as pd
+
+    if value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, pd.DataFrame):
+        return comparable(value.to_dict("index"))
+    if isinstance(value, pd.Series):
+        return comparable(value.to_dict())
+    if isinstance(value, pd.Timedelta):
+        return int(value / pd.Timedelta(milliseconds=1))
+    if hasattr(value, "tolist"):
+        return comparable(value.tolist())
+    if hasattr(value, "__index__"):
+        return operator.index(value)
+    raise UnusableAnswer(f"Your answer contains {short(value)}, whose type {type(value).__name__} cannot be compared.")
+
+
+def short(value: Any) -> str:
+    """Return a value as text of at most 120 characters."""
+    try:
+        words = repr(value)
+    except Exception:
+        words = f"a value of type {type(value).__name__}"
+    return words if len(words) <= 120 else f"{words[:117]}..."

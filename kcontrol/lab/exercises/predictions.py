@@ -1,0 +1,259 @@
+"""Questions that a learner answers before a run, and their outcomes, shown in the output of the run's cell."""
+
+from __future__ import annotations
+
+import random
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from html import escape
+from typing import TYPE_CHECKING, Any, cast
+
+from kcontrol.core.errors import UserError
+from kcontrol.install import progress
+from kcontrol.install.workspace import PROJECT
+from kcontrol.lab.support import arguments
+
+if TYPE_CHECKING:
+    from kcontrol.lab.lab import Lab
+
+FILE = PROJECT / "exercises" / "predictions.toml"
+SIGN = {True: "✓", False: "✗"}
+BADGE = {True: ("#1a7f37", "✓ Right"), False: ("#b3261e", "✗ Not right")}
+
+_asked: dict[str, PredictionQuestion] = {}  # by id, the question of the last cell that asked it
+
+
+@cache
+def predictions() -> Mapping[str, Mapping[str, Any]]:
+    """Return the entry of every question in the file, by id."""
+    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+
+
+def entry_of(id: object) -> Mapping[str, Any]:
+    """Return the entry of a question in the file. Raises UserError, which lists the ids, for an unknown id."""
+    if not isinstance(id, str) or id not in predictions():
+        raise UserError(f"There is no question {arguments.shown(id)}; the questions are {', '.join(predictions())}.")
+    return predictions()[id]
+
+
+def shuffled(id: str, options: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Return the options in a random order whose seed is the question's id.
+
+    `random()` returns equal numbers for equal seeds in every version of Python; Python does not promise this of `shuffle`.
+    """
+    draws = random.Random(id)
+    return sorted(options, key=lambda _: draws.random())
+
+
+def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
+    """Return whether this lab is in the state to which the question belongs."""
+    from kcontrol.lab.exercises.checks import evaluate
+
+    try:
+        return bool(evaluate(entry.get("fits", "True"), lab=lab))
+    except (KeyError, TypeError):  # the lab lacks the topic, the broker or the leader of the expression
+        return False
+
+
+def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
+    """Return the question about this lab, with the answer from the learner's folder; an answer calls `answered`.
+
+    Raises UserError, which lists the ids, for an unknown question.
+    """
+    _asked[id] = PredictionQuestion(id, entry_of(id), answered, is_foreign=not belongs(entry_of(id), lab))
+    return _asked[id]
+
+
+def show_outcome(id: str) -> None:
+    """Show the outcome of a question in the output of the running cell.
+
+    Raises UserError, which lists the ids, for an unknown question.
+    """
+    entry = entry_of(id)
+    if id not in _asked:
+        _asked[id] = PredictionQuestion(id, entry, lambda: None)
+    _asked[id].show_outcome()
+
+
+class PredictionQuestion:
+    """A question with its options, which are numbered from 1; `chosen` is the learner's answer, None before an answer.
+
+    A question that is asked of a run to which it does not belong is foreign: it has no buttons and takes no answer.
+    """
+
+    chosen: int | None
+
+    def __init__(self, id: str, entry: Mapping[str, Any], answered: Callable[[], None], *, is_foreign: bool = False) -> None:
+        self.id, self.is_foreign = id, is_foreign
+        self._entry, self._answered = entry, answered
+        self._options = shuffled(id, entry["options"])
+        self.options = [option["text"] for option in self._options]
+        self.right = self._options.index(entry["options"][entry["right"] - 1]) + 1
+        kept = progress.prediction(progress.folder(), id)
+        self.chosen = self.options.index(kept) + 1 if kept in self.options else None
+        self._form: Any = None
+        self._handle: Any = None
+        self._run_has_shown = False
+
+    def answer(self, chosen: int) -> PredictionQuestion:
+        """Set the learner's answer; a second answer replaces the first until the outcome is shown.
+
+        Raises UserError for a number without an option, for a changed answer after the outcome, and for a foreign question.
+        """
+        if self.is_foreign:
+            raise UserError(self._foreign())
+        if isinstance(chosen, bool) or chosen not in range(1, len(self.options) + 1):
+            raise UserError(f"{chosen!r} is not an answer: give a number from 1 to {len(self.options)}.")
+        if self.outcome_is_shown and chosen != self.chosen:
+            raise UserError(
+                "The outcome of this question is shown already: to change your answer, run the cell that asks it again."
+            )
+        self.chosen = chosen
+        progress.note_prediction(progress.folder(), self.id, self.options[chosen - 1])
+        self._show()
+        self._answered()
+        return self
+
+    @property
+    def outcome_is_shown(self) -> bool:
+        """Whether the learner has answered, and a run has shown the outcome."""
+        return self.chosen is not None and self._run_has_shown
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the answer is right; False while the question is open."""
+        return self.chosen == self.right
+
+    @property
+    def misconception(self) -> str | None:
+        """The id of the misconception behind a wrong answer."""
+        return self._options[self.chosen - 1].get("misconception") if self.chosen else None
+
+    @property
+    def waiting(self) -> str | None:
+        """The reason for which a step has to wait; None after an answer, and for a foreign question."""
+        return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
+
+    def show_outcome(self) -> None:
+        """Show the outcome at the end of the running cell's output; for an open question it appears there after the answer."""
+        from IPython.core.getipython import get_ipython
+
+        shell = get_ipython()
+        if shell is None:
+            self._show_outcome()
+            return
+
+        def once(_: object) -> None:
+            shell.events.unregister("post_run_cell", once)
+            self._show_outcome()
+
+        shell.events.register("post_run_cell", once)
+
+    def _show_outcome(self) -> None:
+        from IPython.display import display
+
+        self._run_has_shown = True
+        self._handle = cast(Any, display)(Outcome(self), display_id=True)
+        self._show()
+
+    # ---------------------------------------------------------------- text
+
+    def _foreign(self) -> str:
+        return f"The question {self.id!r} belongs to another run: ask it of the run in chapter {self._entry['chapter']}."
+
+    @property
+    def _yours(self) -> str:
+        """The text of the learner's answer; empty while the question is open."""
+        return self.options[self.chosen - 1] if self.chosen else ""
+
+    def _said(self) -> str:
+        """Return the line below the options."""
+        if not self.chosen:
+            return "Not answered yet."
+        if not self.outcome_is_shown:
+            return f"Your answer: {self._yours} Run the next cells to see what happens."
+        return "Right: the run has shown it." if self.is_right else "Not right: the run has shown another outcome."
+
+    def outcome(self) -> list[str]:
+        """Return the outcome as lines: the answer, the right option if it is another, the facts, the rule, its place in Kafka."""
+        if self.is_foreign:
+            return [self._foreign()]
+        if self.chosen is None:
+            return [f"Not answered: {self._entry['question']} The outcome is shown here as soon as you answer."]
+        correction = [] if self.is_right else [f"✓ Right is: {self.options[self.right - 1]}"]
+        return [f"{SIGN[self.is_right]} Your answer: {self._yours}", *correction, *self._facts()]
+
+    def _facts(self) -> list[str]:
+        return [self._entry["outcome"], f"Rule: {self._entry['rule']}", f"In Kafka: {self._entry['source']}"]
+
+    def __repr__(self) -> str:
+        if self.is_foreign:
+            return self._foreign()
+        numbers = range(1, len(self.options) + 1)
+        options = [f"{self._mark(number):1} {number}  {text}" for number, text in zip(numbers, self.options, strict=True)]
+        advice = " Choose above, or call question.answer(number)." if self.chosen is None else ""
+        return "\n".join([self._entry["question"], *options, self._said() + advice])
+
+    def _mark(self, number: int) -> str:
+        """Return the sign of an option: "" before the outcome; after it, the right option and a wrong answer have a sign."""
+        if not self.outcome_is_shown or number not in (self.right, self.chosen):
+            return ""
+        return SIGN[number == self.right]
+
+    def _html(self) -> str:
+        if self.is_foreign:
+            return f"<p>{escape(self._foreign())}</p>"
+        options = "".join(f"<li>{escape(text)}</li>" for text in self.options)
+        return f"<p>{escape(self._entry['question'])}</p><ol>{options}</ol><p>{escape(self._said())}</p>"
+
+    def outcome_html(self) -> str:
+        """Return the outcome as HTML. While the question is open, the facts are folded away."""
+        facts = "".join(f"<p>{escape(line)}</p>" for line in self._facts())
+        if self.is_foreign:
+            return f"<p>{escape(self._foreign())}</p>"
+        if self.chosen is None:
+            first = escape(self.outcome()[0])
+            return f"<p>{first}</p><details><summary>Show the outcome without an answer</summary>{facts}</details>"
+        colour, word = BADGE[self.is_right]
+        badge = f'<b style="background:{colour};color:#fff;border-radius:4px;padding:1px 8px">{word}</b>'
+        lines = "".join(f'<div style="margin-top:4px">{escape(line)}</div>' for line in self.outcome()[1:])
+        yours = f"<div>{badge} Your answer: {escape(self._yours)}</div>"
+        return f'<div style="border-left:4px solid {colour};padding-left:10px">{yours}{lines}</div>'
+
+    # ---------------------------------------------------------------- form
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        shown = {} if self.is_foreign else self.form._repr_mimebundle_()[0]
+        return {**shown, "text/plain": repr(self), "text/html": self._html()}
+
+    @property
+    def form(self) -> Any:
+        """The question as a form with one button for each option."""
+        if self._form is None:
+            from kcontrol.views.question_widget import QuestionForm
+
+            self._form = QuestionForm(self._entry["question"], self.options, self.answer)
+            self._show()
+        return self._form
+
+    def _show(self) -> None:
+        """Update the form, and the outcome in the output of its cell."""
+        if self._handle is not None:
+            self._handle.update(Outcome(self))
+        if self._form is not None:
+            marks = [self._mark(number) for number in range(1, len(self.options) + 1)]
+            self._form.show(chosen=self.chosen or 0, marks=marks, said=self._said())
+
+
+class Outcome:
+    """The outcome of a question, as text and as HTML for the output of a cell."""
+
+    def __init__(self, question: PredictionQuestion) -> None:
+        self._question = question
+
+    def __repr__(self) -> str:
+        return "\n".join(self._question.outcome())
+
+    def _repr_html_(self) -> str:
+        return self._question.outcome_html()

@@ -1,0 +1,46 @@
+"""The output that an answer prints while it is checked."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+
+MOST_CHARACTERS = 2_000
+
+
+class Printed(io.TextIOBase):
+    """A stream that keeps the first characters of its text, and passes all text on at once, because the process may be killed."""
+
+    def __init__(self) -> None:
+        self.kept, self.descriptor = "", -1
+
+    def write(self, text: str) -> int:
+        """Keep a text, and write it to the descriptor if there is one."""
+        self.kept += text[: MOST_CHARACTERS - len(self.kept)]
+        data = text.encode(errors="backslashreplace") if self.descriptor >= 0 else b""
+        while data:
+            data = data[os.write(self.descriptor, data) :]
+        return len(text)
+
+
+_printed = Printed()
+
+
+def begin(descriptor: int) -> None:
+    """Set the descriptor to which all printed text is passed on from now on."""
+    _printed.descriptor = descriptor
+
+
+@contextmanager
+def capturing() -> Iterator[None]:
+    """Send standard output and standard error to `Printed` within a `with` block."""
+    with redirect_stdout(_printed), redirect_stderr(_printed):
+        yield
+
+
+def take_output() -> str:
+    """Return the first characters that were printed since the last call."""
+    kept, _printed.kept = _printed.kept, ""
+    return kept

@@ -1,0 +1,172 @@
+"""The sandbox of a check: a learner's answer runs in another process, so its errors and loops do not harm the notebook.
+
+The answer is sent by cloudpickle, or as the text of a file. The process is a new Python with limits on memory, file size, CPU
+time and time by the clock (`supervisor.py`, `sandbox_main.py`). Its report comes back through a pipe and is validated before it
+is used. An answer runs with the learner's rights, so it can write the report of its own check: a verdict informs the learner, and
+proves nothing to others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import linecache
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import IO, Any, NamedTuple
+
+import cloudpickle
+import psutil
+
+from kcontrol.install import process_cleanup
+from kcontrol.lab.exercises.checks import same
+from kcontrol.lab.exercises.supervisor import MOST_PROCESSES, SECONDS_BY_THE_CLOCK
+from kcontrol.lab.exercises.verdicts import pictures
+
+SECONDS = 5  # of CPU time
+SPARE_SECONDS = 10  # for the supervisor to start, and to end the processes that an answer has left
+MARK = "KCONTROL_CHECK"
+
+ENDLESS = "Your answer did not end in time and was stopped: look for a loop without an end."
+KILLED = (
+    "The process of your answer was killed by SIGKILL, and not because of its time: a system does this when memory runs out, so "
+    "use less memory, or check again."
+)
+TOO_MANY_PROCESSES = (
+    f"Your answer has started more than {MOST_PROCESSES} processes, and all of them were killed: return an answer without "
+    "starting a process."
+)
+UNPORTABLE = "Your answer cannot be sent to another process ({}): do not use objects in it that were made outside of it."
+VANISHED = "Your function ended its process and returned no answer: let it return a value."
+BAD_REPORT = (
+    "Your answer has written into the report of its own check, which cannot be read now: return an answer, and write nothing to "
+    "the descriptors of the process."
+)
+
+
+class AnswerText(NamedTuple):
+    """An answer as the text of a learner's file, which is executed in the other process only."""
+
+    text: str
+    path: str
+
+
+class ProcessEnd(NamedTuple):
+    """The end of an answer's process; see `supervisor.supervise`."""
+
+    status: int | None
+    too_many_processes: bool
+    cpu_s: float
+    report: str
+    printed: str
+
+
+def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the last report of `sandbox_main.reports`; if there is none, a `problem` sentence and the `printed` output."""
+    text = answer if isinstance(answer, AnswerText) else None
+    try:
+        packed = b"" if text else cloudpickle.dumps(answer)
+    except Exception as error:  # an answer may refer to any object, and any object may raise when it is pickled
+        return {"problem": UNPORTABLE.format(first_line(error))}
+    with tempfile.TemporaryFile() as letter:
+        letter.write(json.dumps({"entry": entry, "text": text, "sources": _sources(text)}).encode() + b"\n" + packed)
+        letter.seek(0)
+        ended = _run(letter)
+    if ended is None:
+        return {"problem": VANISHED}
+    if ended.too_many_processes:
+        return {"problem": TOO_MANY_PROCESSES, "printed": ended.printed}
+    return validated_report(ended.report, entry) if ended.report else {"problem": _end(ended, entry), "printed": ended.printed}
+
+
+def _sources(text: AnswerText | None) -> dict[str, list[str]]:
+    """Return the lines of the notebook's cells, or of the learner's file, by the file names that tracebacks show."""
+    if text:
+        return {text.path: text.text.splitlines(keepends=True)}
+    cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}
+    return {name: list(entry[2]) for name, entry in cells.items()}
+
+
+def _run(letter: IO[bytes]) -> ProcessEnd | None:
+    """Return the supervisor's report, None without one. All processes that the answer has started are ended."""
+    mark = secrets.token_hex(16)
+    command = [sys.executable, "-P", "-m", "kcontrol.lab.exercises.supervisor"]
+    env = os.environ | {MARK: mark, "OPENBLAS_NUM_THREADS": "1"}  # threads of numpy use address space, which is limited
+    pipe, silent = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=letter, stdout=pipe, stderr=silent, start_new_session=True, env=env) as supervisor:
+        try:
+            said, _ = supervisor.communicate(timeout=SECONDS_BY_THE_CLOCK + SPARE_SECONDS)
+            ended = ProcessEnd(**json.loads(said))
+            return ended if all(isinstance(text, str) for text in (ended.report, ended.printed)) else None
+        except (subprocess.TimeoutExpired, ValueError, TypeError):
+            return None
+        finally:
+            _end_all(supervisor, mark)
+
+
+def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
+    """Let the supervisor end its descendants; kill it if it does not, and every process with this check's mark.
+
+    If the answer has killed the supervisor, its processes are still running. A process can escape from a search: it starts
+    another process and ends before the search reads it. So the search is repeated until no process has ended during it.
+    """
+    for number in (signal.SIGTERM, signal.SIGCONT):
+        supervisor.send_signal(number)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        supervisor.wait(SPARE_SECONDS)
+    left = [psutil.Process(supervisor.pid)] if supervisor.poll() is None else []
+    with contextlib.suppress(psutil.Error):
+        left += [child for process in left for child in process.children(recursive=True)]
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    until, unread = time.monotonic() + SPARE_SECONDS, set[int]()
+    while time.monotonic() < until:
+        before, unread = unread, set()
+        marked = process_cleanup.kill_marked(mark, kill=True, variable=MARK, unread=unread)
+        if not marked and (supervisor.returncode == 0 or unread <= before):
+            break
+        process_cleanup.await_end(marked, until - time.monotonic())
+
+
+def validated_report(report: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the report if it is complete and consistent; for any other report return a `problem`."""
+    try:
+        found = json.loads(report)
+        if found.get("open") is True:
+            return {"open": True}
+        if problem := found.get("problem"):
+            return {"problem": str(problem), "printed": str(found["printed"])}
+        cases = [case | {"is_right": same(case["answer"], case["expected"])} for case in found["cases"]]
+        whole = all(isinstance(case["text"], str) and isinstance(case["printed"], str) for case in cases)
+        for case in cases:
+            pictures(case["drawn"])
+        agrees = found["passed"] is all(case["is_right"] for case in cases)
+        if cases and whole and agrees and found.get("known") in (None, *range(len(entry["wrong"]))):
+            return dict(found) | {"cases": cases, "remark": str(found["remark"])}
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        pass  # the answer has written into the report
+    return {"problem": BAD_REPORT}
+
+
+def _end(ended: ProcessEnd, entry: dict[str, Any]) -> str:
+    """Return the sentence for a process that has ended without a report."""
+    status, seconds = ended.status, entry.get("seconds", SECONDS)
+    if status in (None, -signal.SIGXCPU) or (status == -signal.SIGKILL and ended.cpu_s > seconds):
+        return ENDLESS
+    if status == -signal.SIGKILL:
+        return KILLED
+    if status < 0:
+        name = next((known.name for known in signal.Signals if known == -status), f"signal {-status}")
+        return f"The process of your answer died ({name}): look for a recursion without an end, or use less memory."
+    return VANISHED
+
+
+def first_line(error: BaseException) -> str:
+    """Return the beginning of an error's message; for an error without a message, its type."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:120]

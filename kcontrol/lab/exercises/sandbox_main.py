@@ -1,0 +1,128 @@
+"""The process that checks an answer: `python -m kcontrol.lab.exercises.sandbox_main DESCRIPTOR` (see sandbox.py)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import linecache
+import math
+import os
+import pickle
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from kcontrol.core.errors import UserError
+from kcontrol.lab.exercises import answers, printed_output, sandbox
+from kcontrol.lab.exercises.check_kinds import kind_of
+from kcontrol.lab.exercises.checks import MEMORY_MB, Checker, Entry, UnusableAnswer, evaluate, short
+from kcontrol.lab.exercises.sandbox import SECONDS
+from kcontrol.lab.support import replacements
+
+MEGABYTE = 1024 * 1024
+FILE_MB = 16
+
+
+def limit(seconds: int) -> None:
+    """Limit the memory, file size and CPU time (`seconds`) of this process; not every system has every limit."""
+    memory = psutil.Process().memory_info().vms + MEMORY_MB * MEGABYTE
+    until = math.ceil(time.process_time()) + seconds
+    for what, bounds in (
+        (resource.RLIMIT_AS, (memory, memory)),
+        (resource.RLIMIT_CPU, (until, until + 1)),
+        (resource.RLIMIT_FSIZE, (FILE_MB * MEGABYTE, FILE_MB * MEGABYTE)),
+        (resource.RLIMIT_CORE, (0, 0)),
+    ):
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(what, bounds)
+
+
+def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[str, Any]:
+    """Return the report on an answer: a `problem` sentence, `open` for an empty answer, or `cases`, `passed` and `remark`."""
+    if answer is None or answer is ... or (isinstance(answer, list | tuple | dict | str) and not answer):
+        return {"open": True}
+    kind = kind_of(entry)
+    if not kind.accepts(answer):
+        return {"problem": f"The answer to {entry['id']!r} must be {kind.wanted}; yours is {short(answer)}.", "printed": ""}
+    try:
+        marked = (mark or kind.prepare(entry))(answer)
+    except UnusableAnswer as problem:
+        return {"problem": str(problem), "printed": printed_output.take_output()}
+    except Exception as error:  # the objects in an answer may raise when they are read
+        return {
+            "problem": f"Your answer cannot be checked: {replacements.described(error)}.",
+            "printed": printed_output.take_output(),
+        }
+    if all(case.answer is None for case in marked.cases):
+        return {"open": True}
+    cases = [asdict(case) | {"is_right": case.is_right} for case in marked.cases]
+    return {"passed": all(case.is_right for case in marked.cases), "cases": cases, "remark": marked.remark}
+
+
+def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
+    """Return the number of the first listed wrong answer whose `when` is true or whose cases are equal; None if none is."""
+    yours = [case["answer"] for case in found["cases"]]
+    for number, listed in enumerate(entry["wrong"]):
+        if "when" in listed:
+            equal = bool(evaluate(listed["when"], answer=answer, yours=yours))
+        else:
+            other = examine(entry, answers.wrong(entry, listed), mark).get("cases", ())
+            equal = [case["answer"] for case in other] == yours
+        if equal:
+            return number
+    return None
+
+
+def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the report of `examine`; for a wrong answer, yield it again with `known`, the number of the listed wrong answer."""
+    mark: Checker = kind_of(entry).prepare(entry)
+    limit(entry.get("seconds", SECONDS))
+    sys.path.append(str(Path.cwd()))  # modules beside the notebook
+    try:
+        answer = _in_file(entry, *text) if text else pickle.loads(packed)  # noqa: S301 - the learner's, in a process of its own
+    except UserError as problem:
+        yield {"problem": str(problem), "printed": printed_output.take_output()}
+        return
+    except Exception as error:
+        yield {"problem": sandbox.UNPORTABLE.format(sandbox.first_line(error)), "printed": printed_output.take_output()}
+        return
+    found = examine(entry, answer, mark)
+    yield found
+    if found.get("passed") is False:
+        yield found | {"known": known(entry, answer, found, mark)}
+
+
+def _in_file(entry: Entry, text: str, path: str) -> Any:
+    """Return the answer in a learner's file. Raises UserError for a file without an answer, and for a file that raises."""
+    try:
+        with printed_output.capturing():
+            return answers.answer_in(text, path, answers.stub_slot(entry).name)
+    except UserError as problem:
+        raise UserError(f"{path}: {problem}") from None
+    except Exception as error:
+        raise UserError(f"{path} raised {replacements.described(error)}{replacements.place(error)}.") from None
+
+
+def main() -> None:
+    """Check the answer on standard input, and write each report as a line to the descriptor from the command line."""
+    with os.fdopen(0, "rb", closefd=False) as letter:
+        sent, packed = json.loads(letter.readline()), letter.read()
+    for name, lines in sent["sources"].items():
+        linecache.cache[name] = (0, None, lines, name)
+    printed_output.begin(os.dup(1))
+    silent = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(silent, standard)
+    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as report:
+        for found in reports(sent["entry"], sent["text"], packed):
+            print(json.dumps(found), file=report, flush=True)
+
+
+if __name__ == "__main__":
+    main()

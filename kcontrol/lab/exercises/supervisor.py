@@ -1,0 +1,166 @@
+"""The supervisor of a check: it starts `sandbox_main`, limits its time, kills all its processes, and prints a report.
+
+The supervisor is a process between the notebook's kernel and the answer. On Linux a process that loses its parent becomes a
+child of the supervisor (PR_SET_CHILD_SUBREAPER), so a new session or a double fork does not hide a process. macOS has no such
+call: there `sandbox.py` finds the remaining processes by the mark in their environment. If an answer kills the supervisor, its
+processes are found by the mark too; only processes that were started without the mark remain.
+SIGTERM ends the supervisor with all its descendants.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import psutil
+
+SECONDS_BY_THE_CLOCK = 30
+SECONDS_TO_END = 5.0  # to end the processes of an answer after its check
+MOST_PROCESSES = 32  # an answer with more descendants at a time is ended
+SECONDS_BETWEEN_COUNTS = 0.1
+REPORT_BYTES = 4_000_000
+PRINTED_BYTES = 4_000  # the last bytes of the answer's output are kept
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def become_subreaper() -> None:
+    """Make every descendant that loses its parent a child of this process, on Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def descendants() -> list[psutil.Process]:
+    """Return every descendant of this process, the newest first."""
+    return sorted(psutil.Process().children(recursive=True), key=lambda process: process.pid, reverse=True)
+
+
+def end_descendants(seconds: float = SECONDS_TO_END) -> None:
+    """Stop every descendant of this process, then kill all of them; return when none is left, or after `seconds`.
+
+    A stopped process cannot start another process, so a chain of processes that start each other ends too.
+    """
+    until, stopped = time.monotonic() + seconds, set[psutil.Process]()
+    while reap() is not None and time.monotonic() < until:
+        found = descendants()
+        if new := [process for process in found if process not in stopped]:
+            _send(signal.SIGSTOP, new)
+            stopped.update(new)
+        else:
+            _send(signal.SIGKILL, found)
+
+
+def end_with_descendants(*_: object) -> None:
+    """Kill every descendant of this process, and end this process."""
+    end_descendants()
+    os._exit(0)
+
+
+def reap() -> dict[int, int] | None:
+    """Return the status of every child that has ended since the last call, by process id; None if no child is left."""
+    ended = {}
+    try:
+        while (child := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[child[0]] = os.waitstatus_to_exitcode(child[1])
+    except ChildProcessError:
+        return ended or None
+    return ended
+
+
+def _send(number: int, processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(number)
+
+
+class OutputPipes:
+    """Two pipes from the process of a check: its report, kept up to a limit, and the answer's output, whose end is kept."""
+
+    def __init__(self) -> None:
+        self.report, self.printed = b"", b""
+        self._readers: dict[int, str] = {}
+        self.writers = [self._pipe("report"), self._pipe("printed")]
+
+    def _pipe(self, name: str) -> int:
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        self._readers[reader] = name
+        return writer
+
+    @property
+    def readers(self) -> list[int]:
+        """The descriptors of the pipes that are still open."""
+        return list(self._readers)
+
+    def take(self, reader: int) -> bool:
+        """Read the available data of a pipe; return False if there is none, or if the pipe is closed."""
+        try:
+            data = os.read(reader, 65_536)
+        except BlockingIOError:
+            return False
+        if not data:
+            del self._readers[reader]
+        elif self._readers[reader] == "report":
+            self.report += data
+        else:
+            self.printed = (self.printed + data)[-PRINTED_BYTES:]
+        return bool(data)
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the report is longer than any report of ours."""
+        return len(self.report) > REPORT_BYTES
+
+
+def supervise(command: list[str], seconds: float) -> dict[str, Any]:
+    """Run a command with the descriptor of its report as its last argument, then kill every process that it has started.
+
+    Return `status`, the exit status or None if the supervisor ended it; `too_many_processes`, whether their number was the
+    reason; `cpu_s`, the CPU time of all processes; the last complete line of the `report`; and the end of the output, `printed`.
+    """
+    outlets = OutputPipes()
+    report, printed = outlets.writers
+    silent = subprocess.DEVNULL
+    with subprocess.Popen([*command, str(report)], stdout=printed, stderr=silent, pass_fds=(report,)) as child:
+        for writer in outlets.writers:
+            os.close(writer)
+        status, crowded = _until_it_ends(child, outlets, time.monotonic() + seconds)
+        end_descendants()
+    for reader in outlets.readers:
+        while not outlets.is_too_long and outlets.take(reader):
+            pass
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    whole = b"too long" if outlets.is_too_long else outlets.report.rpartition(b"\n")[0].rpartition(b"\n")[2]
+    words = {"report": whole.decode(errors="replace"), "printed": outlets.printed.decode(errors="replace")}
+    return words | {"status": status, "too_many_processes": crowded, "cpu_s": used.ru_utime + used.ru_stime}
+
+
+def _until_it_ends(child: subprocess.Popen[bytes], outlets: OutputPipes, until: float) -> tuple[int | None, bool]:
+    """Return the exit status of the child, None if a limit was exceeded, and whether the limit was the number of processes."""
+    with selectors.DefaultSelector() as selector:
+        for reader in outlets.readers:
+            selector.register(reader, selectors.EVENT_READ)
+        while time.monotonic() < until and not outlets.is_too_long:
+            child.returncode = (reap() or {}).get(child.pid)
+            if child.returncode is not None:
+                break
+            if len(descendants()) > MOST_PROCESSES:
+                return None, True
+            for key, _ in selector.select(SECONDS_BETWEEN_COUNTS):
+                if not outlets.take(key.fd) and key.fd not in outlets.readers:
+                    selector.unregister(key.fd)
+    return child.returncode, False
+
+
+if __name__ == "__main__":
+    become_subreaper()
+    signal.signal(signal.SIGTERM, end_with_descendants)
+    print(json.dumps(supervise([sys.executable, "-P", "-m", "kcontrol.lab.exercises.sandbox_main"], SECONDS_BY_THE_CLOCK)))

@@ -1,0 +1,31 @@
+"""Facts that a notebook pins: a fact that holds is printed, a fact that does not hold is an error of one sentence."""
+
+from __future__ import annotations
+
+from kcontrol.lab.support.missing_parts import MissingPart
+from kcontrol.lab.support.output import say
+
+
+class Unexpected(AssertionError):
+    """A pinned fact does not hold."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def expect(label: str, want: object, got: object) -> None:
+    """Print the fact with a check mark if `got` equals `want`; raise Unexpected if it does not.
+
+    If `got` stands for a part that this machine does not have, the fact is printed as open.
+    """
+    if isinstance(got, MissingPart):
+        say(f"○ {label}: open, because this machine lacks a part that it needs")
+    elif bool(got == want):
+        say(f"✓ {label}: {_shown(got)}, as expected")
+    else:
+        raise Unexpected(f"✗ {label}: {_shown(got)}, but {_shown(want)} was expected.")
+
+
+def _shown(value: object) -> str:
+    """Return the value as text; a number of NumPy looks like a number of Python."""
+    return repr(value.item() if hasattr(value, "item") else value)

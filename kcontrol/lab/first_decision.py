@@ -1,0 +1,88 @@
+"""The first decision about a partition that differs between two journals; `views.decisions` says what a decision is.
+
+Two releases make equal decisions by different reads and writes, so this module compares decisions and leaves out everything else.
+It leaves out the controller epoch and the znode's version too, because they count attempts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from kcontrol.journal.journal import Record, RecordId, why
+from kcontrol.views import explanations, text
+from kcontrol.views.decisions import NO_LEADER, about_partitions
+
+
+class Decision(NamedTuple):
+    """A decision: its outcome as values and in words, its record, and the number and the last of the outside acts before it."""
+
+    outcome: tuple[Any, ...]
+    words: str
+    record: Record
+    acts: int
+    act: Record | None
+
+
+class Differing(NamedTuple):
+    """The first decisions about `partition` that differ, one per run; None for a run without a further decision about it."""
+
+    partition: str
+    decisions: tuple[Decision | None, Decision | None]
+
+
+def decisions(records: Sequence[Record]) -> dict[str, list[Decision]]:
+    """Return each partition's decisions in the order of the journal; a repeated outcome counts once."""
+    found: dict[str, list[Decision]] = defaultdict(list)
+    acts, act = 0, None
+    for record in records:
+        if record.kind in text.ACTS:
+            acts, act = acts + 1, record
+        for partition, outcome, words in about_partitions(record):
+            if not found[partition] or found[partition][-1].outcome != outcome:
+                found[partition].append(Decision(outcome, words, record, acts, act))
+    return dict(found)
+
+
+def first_difference(one: Sequence[Record], other: Sequence[Record]) -> Differing | None:
+    """Return the first decision about a partition that differs, None if all are equal.
+
+    The first is the one with the fewest outside actions before it.
+    """
+    left, right = decisions(one), decisions(other)
+    found = []
+    for partition in sorted({*left, *right}):
+        for pair in zip_longest(left.get(partition, []), right.get(partition, [])):
+            if pair[0] is None or pair[1] is None or pair[0].outcome != pair[1].outcome:
+                found.append((partition, pair))
+                break
+    return Differing(*min(found, key=lambda item: _place(item[1]))) if found else None
+
+
+def _place(pair: tuple[Decision | None, Decision | None]) -> tuple[int, RecordId]:
+    return min((decision.acts, decision.record.id) for decision in pair if decision is not None)
+
+
+def say(decision: Decision | None, partition: str) -> str:
+    """Return the decision as a sentence."""
+    return text.clean(f"{decision.words}.") if decision else f"No further decision about {partition}."
+
+
+def rule(decision: Decision | None, records: Sequence[Record], release: str) -> tuple[str, str]:
+    """Return the rule behind a decision, and the function of Kafka that has the rule; two empty texts without a decision.
+
+    A leader's write of its ISR has no row in a transition table: its rule is that of the event that the leader handled.
+    """
+    if decision is None:
+        return "", ""
+    if decision.outcome == NO_LEADER:
+        refused = decision.record.to_json()
+        row = (refused.fields[name] for name in ("machine", "source", "target"))
+        return explanations.note(*row), explanations.kafka_source(refused, release)
+    for record in (decision.record, *why(records, decision.record.id)):
+        said = explanations.rule(record.to_json())
+        if said:
+            return said, explanations.kafka_source(record.to_json(), release)
+    return "", ""

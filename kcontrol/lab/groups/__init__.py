@@ -1,0 +1,1 @@
+"""Questions about consumer groups, answered from the journal: one module per subject."""

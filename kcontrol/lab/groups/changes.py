@@ -1,0 +1,90 @@
+"""Which record has made a group as it is: its generation, its leader, the owner of a partition, a committed offset.
+
+The memory of a group's coordinator counts. So the record is the one at the broker that coordinates the group last: after a
+move to another broker, the record by which this broker has loaded the group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from kcontrol.journal.journal import Record
+from kcontrol.views import group_state
+
+FORMS = '"generation of billing", "leader of group billing", "owner of t-0 in billing", "offset of billing in t-0"'
+Held = dict[str, Any]
+Fact = Callable[[Held], Any]
+
+
+def owner(partition: str) -> Fact:
+    """Return the question which member has a partition in its assignment."""
+
+    def fact(held: Held) -> Any:
+        members = held["members"].items()
+        return next((id for id, member in members if partition in group_state.partitions(member["assignment"])), None)
+
+    return fact
+
+
+def committed(partition: str) -> Fact:
+    """Return the question which commit of a partition's offset is in memory: the offset and the place of its record."""
+
+    def fact(held: Held) -> Any:
+        stored = held["committed"].get(partition)
+        return None if stored is None else (stored["value"]["offset"], stored["base_offset"])
+
+    return fact
+
+
+QUESTIONS: tuple[tuple[str, str, Callable[[dict[str, str]], Fact]], ...] = (
+    # how it is asked                              field      what it asks of a group or of its offsets
+    (r"generation of (?P<group>.+)", "groups", lambda said: lambda held: held["generation"]),
+    (r"leader of group (?P<group>.+)", "groups", lambda said: lambda held: held["leader"]),
+    (r"owner of (?P<partition>\S+) in (?P<group>.+)", "groups", lambda said: owner(said["partition"])),
+    (r"offset of (?P<group>.+) in (?P<partition>\S+)", "offsets", lambda said: committed(said["partition"])),
+)
+
+
+def is_question(what: str) -> bool:
+    """Return whether text has a form of these questions."""
+    return any(re.fullmatch(form, what) for form, _, _ in QUESTIONS)
+
+
+def last_change(records: Iterable[Record], what: str) -> Record | None:
+    """Return the record that made the answer what it is, None where the group or the answer never was.
+
+    Where no coordinator has the group or the offset any more, the record is the one that removed it.
+    """
+    said, field, fact = next((m.groupdict(), field, ask(m.groupdict())) for m, field, ask in _matches(what))
+    held: dict[int, Any] = {}
+    found = gone = None
+    for record, value in _values(records, field, said["group"]):
+        node = record.id.node
+        answer = None if value is None else fact(value)
+        if answer == held.get(node):
+            continue
+        held[node] = answer
+        found, gone = (record, gone) if answer is not None else (found, record)
+    return gone if gone and all(answer is None for answer in held.values()) else found
+
+
+def _matches(what: str) -> Iterator[tuple[re.Match[str], str, Callable[[dict[str, str]], Fact]]]:
+    for form, field, ask in QUESTIONS:
+        if match := re.fullmatch(form, what):
+            yield match, field, ask
+
+
+def _values(records: Iterable[Record], field: str, group: str) -> Iterator[tuple[Record, Held | None]]:
+    """Yield each record that changes what a coordinator holds of a group, with what it holds then; None is nothing."""
+    for record in records:
+        f = record.fields
+        if record.kind == "group" and field == "groups" and f["group_id"] == group:
+            yield record, record.to_json().fields["group_metadata"]
+        elif record.kind == "update" and f["context"] == "group" and f["field"] == field:
+            put = record.to_json().fields["put"] or {}
+            if group in put:
+                yield record, put[group]
+            elif f["clear"] or group in f["remove"]:
+                yield record, None

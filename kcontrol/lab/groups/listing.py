@@ -1,0 +1,82 @@
+"""Groups as Kafka's tool shows them: which member has which partition, and how far each group has read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.core.errors import UserError
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
+from kcontrol.lab.support import arguments
+from kcontrol.lab.support.table_display import Frame
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import folded_state, group_state, text
+
+State = Mapping[str, Any]
+DESCRIBED = {"partition": "string", "current_offset": "Int64", "log_end_offset": "Int64", "lag": "Int64", "member": "string",
+             "client": "string", "host": "string", "state": "string"}  # fmt: skip
+
+
+def assignment(state: State, release: str) -> pd.DataFrame:
+    """Return a row per member, by group, client and member id, and a column per partition: whether the member has it.
+
+    The columns are the partitions of all topics that there are and of all assignments.
+    """
+    members = [(group, member) for group in group_state.groups(state, release) for member in group.members]
+    known = (p for p in folded_state.partitions(dict(state)) if p.topic != OFFSETS_TOPIC)
+    names = {p.name: None for p in known} | {name: None for _, member in members for name in member.partitions}
+    index, columns = ["group", "client", "member"], "partition"
+    rows = [
+        (group.group, member.client, member.member_id, name, name in member.partitions)
+        for group, member in members
+        for name in names
+    ]
+    found = pd.DataFrame(rows, columns=[*index, columns, "has"])
+    return Frame(found.pivot(index=index, columns=columns, values="has"))
+
+
+def described(state: State, release: str, group: str | None = None) -> pd.DataFrame:
+    """Return what `kafka-consumer-groups --describe` prints, by group, with the state of the group.
+
+    The tool knows assignments of a Stable group alone; other committed offsets have no member. The end of the log is the high
+    watermark of the leader, and is missing where no logs are kept. Source: collectGroupsOffsets of ConsumerGroupCommand.scala
+    (2.8). Raises UserError, listing the groups, for a group that no coordinator has.
+    """
+    offsets = {name: held["committed"] for _, name, held in group_state.cached(state, "offsets")}
+    groups = {found.group: found for found in group_state.groups(state, release)}
+    names = sorted({*groups, *offsets})
+    if group is not None and group not in names:
+        raise UserError(f"No coordinator has a group {arguments.shown(group)}; there are {text.listed(names, 30) or 'none'}.")
+    chosen = names if group is None else [group]
+    rows = [row for name in chosen for row in _described(name, groups.get(name), offsets.get(name, {}), state)]
+    return journal_tables.table(rows, DESCRIBED, "group")
+
+
+def _described(
+    name: str, group: group_state.Group | None, committed: Mapping[str, Any], state: State
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one group: the members with most partitions first, then offsets without a member."""
+    shown, seen = group.state if group else "Dead", set[str]()
+    members = group.members if group and group.state == "Stable" else []
+    for member in sorted(members, key=lambda member: -len(member.partitions)):
+        held = group.held["members"][member.member_id] if group else {}
+        who = {"member": member.member_id, "client": member.client, "host": held.get("client_host")}
+        yield from (_offset(name, shown, tp, committed, state) | who for tp in member.partitions)
+        seen |= set(member.partitions)
+    yield from (_offset(name, shown, tp, committed, state) for tp in sorted(committed) if tp not in seen)
+
+
+def _offset(name: str, shown: str, tp: str, committed: Mapping[str, Any], state: State) -> dict[str, Any]:
+    end, current = _log_end(state, tp), committed[tp]["value"]["offset"] if tp in committed else None
+    lag = None if end is None or current is None else end - current
+    return {"group": name, "state": shown, "partition": tp, "current_offset": current, "log_end_offset": end, "lag": lag}
+
+
+def _log_end(state: State, partition: str) -> int | None:
+    """Return the high watermark of a living leader, which ListOffsets answers to a consumer; None where it is not known."""
+    found = next((p for p in folded_state.partitions(dict(state)) if p.name == partition), None)
+    leader = str(found.leader) if found else ""
+    log = state.get("logs", {}).get(leader, {}).get(partition) if leader in state["nodes"] else None
+    return None if log is None else int(log["high_watermark"])

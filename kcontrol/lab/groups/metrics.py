@@ -1,0 +1,68 @@
+"""Kafka's metrics of the group coordinator, from the journal.
+
+NumOffsets and NumGroups are there since 0.9, the numbers of groups in each state since 1.1, the two counts since 2.4. Source:
+GroupMetadataManager.scala and GroupCoordinator.scala (0.9.0.1, 1.1.0, 2.4.0, 2.8.2); the package, and so the domain of the MBean,
+is kafka.coordinator.group since 0.11.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kcontrol.core.releases import is_since
+from kcontrol.journal.journal import Record
+from kcontrol.lab.tables.statistics import Statistic
+
+STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
+COUNTED = {"OffsetsStored": "offset-commit-count", "AssignmentStored": "group-completed-rebalance-count"}
+"""The metric that each write counts for: the records of a commit, and the SyncGroups of leaders."""
+
+
+def statistics(records: Sequence[Record], state: Mapping[str, Any]) -> list[Statistic]:
+    """Return the metrics of every running broker that is a coordinator, by broker; none in a run without consumers."""
+    release, counts = str(records[0].fields["release"]), _counts(records)
+    return [
+        statistic
+        for broker, node in sorted(state["nodes"].items(), key=lambda item: int(item[0]))
+        if "group" in node
+        for statistic in _of_broker(int(broker), node["group"], counts, release)
+    ]
+
+
+def _of_broker(broker: int, held: Mapping[str, Any], counts: Counter[tuple[int, str]], release: str) -> Iterator[Statistic]:
+    domain = "coordinator.group" if is_since("0.11.0", release) else "coordinator"
+    groups = held.get("groups", {}).values()
+    gauges = {
+        "NumOffsets": sum(len(offsets["committed"]) for offsets in held.get("offsets", {}).values()),
+        "NumGroups": len(groups),
+    }
+    if is_since("1.1.0", release):
+        gauges |= {f"NumGroups{name}": sum(group["state"] == name for group in groups) for name in STATES}
+    for name, number in gauges.items():
+        yield Statistic(broker, "GroupMetadataManager", name, "gauge", (number,), domain=domain)
+    if is_since("2.4.0", release):
+        for name in COUNTED.values():
+            yield Statistic(broker, "group-coordinator-metrics", name, "gauge", (counts[broker, name],), domain="server")
+
+
+def _counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
+    """Return what each running process has counted, by broker and metric.
+
+    A commit counts with its records when the log has them, a rebalance when the leader's assignment goes to the log.
+    """
+    counts, commits = Counter[tuple[int, str]](), dict[Any, int]()
+    for record in records:
+        if record.kind == "stop":
+            counts = Counter({key: number for key, number in counts.items() if key[0] != record.fields["broker"]})
+        elif record.kind == "append":
+            fields = record.to_json().fields
+            written = (fields["completion_event"] or {}).get("event")
+            if written == "AssignmentStored":
+                counts[record.id.node, COUNTED[written]] += 1
+            elif written == "OffsetsStored":
+                commits[record.id] = len(fields["records"])
+        elif record.kind == "offsets_append" and record.cause in commits:
+            counts[record.id.node, COUNTED["OffsetsStored"]] += commits[record.cause]
+    return counts

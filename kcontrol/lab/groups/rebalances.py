@@ -1,0 +1,109 @@
+"""The rebalances of a run, and the table of reactions by which a coordinator answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.core.errors import UserError
+from kcontrol.core.group_rules import group_rules
+from kcontrol.group.group_machine import GROUP_TRANSITIONS
+from kcontrol.group.request_reactions import Reaction, Request, always, reactions_of
+from kcontrol.journal.journal import Record
+from kcontrol.lab.support import arguments
+from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import group_state, text
+
+PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
+REBALANCES = {"coordinator": "int64", "begin": journal_tables.TIME, "end": journal_tables.TIME, "reason": "string",
+              "from_generation": "Int64", "to_generation": "Int64", "members": "object", "ended_in": "string"}  # fmt: skip
+REACTIONS = {"state": "string", "request": "string", "condition": "string", "response": "string",
+             "restarts_session": "bool", "since": "string", "source": "string"}  # fmt: skip
+NO_GROUP = "no group"
+
+
+def rebalances(records: Sequence[Record]) -> pd.DataFrame:
+    """Return one row per rebalance, by its group: from PreparingRebalance to the next state that is no part of a rebalance.
+
+    A rebalance that begins anew before its assignment is stored ends there, and another row begins.
+    """
+    rows = list(_rebalances(records))
+    return journal_tables.table(rows, journal_tables.timed(REBALANCES, records), "group")
+
+
+def _rebalances(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    under_way: dict[tuple[int, str], dict[str, Any]] = {}
+    for record in records:
+        if record.kind == "stop":
+            for key in [key for key in under_way if key[0] == record.fields["broker"]]:
+                under_way.pop(key).update(end_ms=record.at_ms, ended_in="the coordinator has ended")
+        if record.kind != "group":
+            continue
+        r = record.to_json()
+        key, value = (r.id.node, r.fields["group_id"]), r.fields["group_metadata"] or {}
+        row = under_way.get(key)
+        if row is not None and value.get("state") != PREPARING:
+            row["to_generation"] = value.get("generation", row["to_generation"])
+            row["members"] = [m["client_id"] for m in value.get("members", {}).values()]
+        if row is not None and value.get("state") != COMPLETING:
+            under_way.pop(key).update(end_ms=r.at_ms, ended_in=r.fields["to"])
+        if value.get("state") == PREPARING:
+            under_way[key] = row = _begun(r, value)
+            rows.append(row)
+    yield from rows
+
+
+def _begun(r: Record, value: Mapping[str, Any]) -> dict[str, Any]:
+    members = [m["client_id"] for m in value["members"].values()]
+    begun = {"group": r.fields["group_id"], "coordinator": r.id.node, "begin_ms": r.at_ms, "reason": r.fields["rule"]}
+    return begun | {"from_generation": value["generation"], "to_generation": value["generation"], "members": members}
+
+
+def reactions(release: str, request: str | None = None) -> pd.DataFrame:
+    """Return a release's reactions as rows, for each state and request, in the order in which the coordinator checks conditions.
+
+    With `request` the rows of that request alone. Raises UserError, listing the requests, for a request that the release lacks,
+    and for a release without a group coordinator.
+    """
+    _require_coordinator(release)
+    asked = {found.title: found for found in Request if reactions_of(release, "any", found)}
+    if request is not None and request not in asked:
+        raise UserError(f"There is no request {arguments.shown(request)} in Kafka {release}; there are {text.listed(asked, 30)}.")
+    chosen = [found for title, found in asked.items() if request in (None, title)]
+    return Wide(journal_tables.table((row for found in chosen for row in _reactions(release, found)), REACTIONS))
+
+
+def _require_coordinator(release: str) -> None:
+    try:
+        group_rules(release)
+    except ValueError as problem:
+        raise UserError(f"{str(problem)[:1].upper()}{str(problem)[1:]}.") from None
+
+
+def _reactions(release: str, request: Request) -> Iterator[dict[str, Any]]:
+    names = group_state.state_names(GROUP_TRANSITIONS.for_(release), release)
+    for state in (None, *GROUP_TRANSITIONS.states):
+        if state is None or str(state) in names:
+            named = NO_GROUP if state is None else names[str(state)]
+            yield from (_reaction(named, request, row) for row in _reachable(reactions_of(release, state, request)))
+
+
+def _reachable(rows: Iterable[Reaction]) -> Iterator[Reaction]:
+    """Yield the rows up to the first one without a condition: those below it are never reached."""
+    for row in rows:
+        yield row
+        if row.condition is always:
+            return
+
+
+def _reaction(state: str, request: Request, row: Reaction) -> dict[str, Any]:
+    named = {"state": state, "request": request.title, "condition": row.words, "response": row.reaction}
+    return named | {
+        "restarts_session": row.restarts_session,
+        "since": row.since,
+        "source": ", ".join(filter(None, [request.methods, row.source])),
+    }

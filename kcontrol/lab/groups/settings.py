@@ -1,0 +1,122 @@
+"""Kafka's settings of the group coordinator: those by which coordinators work here, and those that do nothing here.
+
+The defaults of the settings in use are those of `group.context.CONFIGS`; this module adds what each setting means. Source:
+KafkaConfig.scala (0.9, 2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from kcontrol.cluster import consumer_clients
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.core.broker_configs import LARGEST_INT, Config
+from kcontrol.core.errors import UserError
+from kcontrol.core.releases import is_since, value_in_force
+from kcontrol.group.context import CONFIGS, MINUTE_MS, GroupConfig
+from kcontrol.lab.support import arguments
+from kcontrol.lab.tables import journal_tables
+
+FIRST = "0.9.0"
+
+
+class Used(NamedTuple):
+    """A setting by which coordinators work here: its least value, and its unit in units of the field of GroupConfig."""
+
+    meaning: str
+    here: str = "yes"
+    since: str = FIRST
+    least: int = 0
+    unit: int = 1
+
+
+# fmt: off
+USED = {
+    "metadata_max": Used("how long the metadata text of a committed offset may be, in characters"),
+    "retention_ms": Used("how long a committed offset is kept", "as the time of expiry; no offset expires by itself here",
+                         least=1, unit=MINUTE_MS),
+    "check_interval_ms": Used("how often the coordinator looks for expired offsets", "no offset expires by itself here", least=1),
+    "partitions": Used("how many partitions the offsets topic has", "yes; 1 in a lab with consumers, unless set",
+                       least=1),
+    "min_session_timeout_ms": Used("the least session timeout that a member may ask for"),
+    "max_session_timeout_ms": Used("the greatest session timeout that a member may ask for"),
+    "initial_delay_ms": Used("how long the first rebalance of an Empty group waits for more members", since="0.11.0"),
+    "max_size": Used("how many members a group may have", since="2.2.0", least=1),
+}
+NOT_USED = (
+    Config("offsets.load.buffer.size", (("0.9.0", 5_242_880),), "how many bytes a load reads at once", False,
+           "no: the log here is read in one part"),
+    Config("offsets.topic.replication.factor", (("0.9.0", 3),), "how many replicas the offsets topic gets", False,
+           "no: create_topic names the replicas"),
+    Config("offsets.topic.segment.bytes", (("0.9.0", 104_857_600),), "how large a segment of the offsets topic becomes", False,
+           "no: the log here has no segments"),
+    Config("offsets.topic.compression.codec", (("0.9.0", 0),), "how records of the offsets topic are compressed; 0 is not at all",
+           False, "no: the log here holds records as they are"),
+    Config("offsets.commit.timeout.ms", (("0.9.0", 5_000),), "how long a write of the coordinator waits for its replicas", False,
+           "no: a write here has ended when the leader has it"),
+    Config("offsets.commit.required.acks", (("0.9.0", -1),), "how many replicas must have a write of the coordinator; -1 is all",
+           False, "no: as above"),
+)
+# fmt: on
+FIELDS = {CONFIGS[field][0]: field for field in USED}
+
+
+def known(release: str) -> list[str]:
+    """Return the names of the settings that a lab of the release takes."""
+    return [name for name, field in FIELDS.items() if is_since(USED[field].since, release)]
+
+
+def is_setting(name: object) -> bool:
+    """Return whether a name, with dots or underscores, is a setting of the coordinator."""
+    return _dotted(name) in (*FIELDS, *(row.name for row in NOT_USED))
+
+
+def _dotted(name: object) -> str:
+    return str(name).replace("_", ".")
+
+
+def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
+    """Convert the coordinator's settings, by name, to fields of GroupConfig, whose units the values get.
+
+    Raises UserError for a setting that the release lacks or that has no effect in a lab, listing the legal settings, and for an
+    illegal value, listing the legal range.
+    """
+    found = {}
+    for name, value in ((_dotted(name), value) for name, value in config.items()):
+        if name not in known(release):
+            taken = ", ".join(known(release)) or "none"
+            raise UserError(f"A lab of Kafka {release} does not take {name}; of the coordinator's settings it takes {taken}.")
+        use = USED[FIELDS[name]]
+        if not isinstance(value, int) or isinstance(value, bool) or not use.least <= value <= LARGEST_INT:
+            legal = f"whole numbers from {use.least} to {LARGEST_INT} are legal"
+            raise UserError(f"{arguments.shown(value)} is no value of {name}: {legal}.")
+        found[FIELDS[name]] = value * use.unit
+    return found
+
+
+def table(settings: Settings) -> pd.DataFrame:
+    """Return one row per setting of the coordinator, as `Tables.config` has them; none before 0.9."""
+    rows = _rows(settings) if is_since(FIRST, settings.release) else ()
+    return journal_tables.table(rows, journal_tables.CONFIG, "name")
+
+
+def _rows(settings: Settings) -> Iterator[dict[str, Any]]:
+    release, chosen = settings.release, settings.group_config
+    values = consumer_clients.config(settings) if settings.consumers else GroupConfig.of(release, **chosen)
+    for field, use in USED.items():
+        value = getattr(values, field) // use.unit if is_since(use.since, release) else None
+        defaults = tuple((since, default if default is None else default // use.unit) for since, default in _defaults(field))
+        yield journal_tables.config_row(Config(CONFIGS[field][0], defaults, use.meaning, True, use.here), release, value)
+    yield from (journal_tables.config_row(row, release, None) for row in NOT_USED)
+
+
+def _defaults(field: str) -> list[tuple[str, int | None]]:
+    """Return the defaults of a setting, each with its first release; before the setting comes, None."""
+    defaults, since = CONFIGS[field][1], USED[field].since
+    if since == FIRST:
+        return list(defaults)
+    later = [(release, default) for release, default in defaults if is_since(since, release) and release != since]
+    return [(FIRST, None), (since, value_in_force(defaults, since)), *later]

@@ -1,0 +1,243 @@
+"""The namespaces of a lab's commands: `lab.zk`, `lab.network`, `lab.disks`, `lab.timers` and `lab.group`.
+
+A namespace is a small class over one lab; its docstring lists its commands. No command lets time go on; `lab.run()` does. Each
+command returns the lab, so that commands can be chained. Each raises UserError, which lists the possible actions, for an
+action that is not possible.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from kcontrol.cluster.consumer_clients import POLL_TIMEOUT, RESTART, coordinator
+from kcontrol.cluster.delivery import is_reachable
+from kcontrol.core.errors import UserError
+from kcontrol.core.znodes import parent
+from kcontrol.lab.groups import responses
+from kcontrol.lab.support import arguments
+from kcontrol.lab.support.output import Shown
+from kcontrol.views import text, zkcli
+
+if TYPE_CHECKING:
+    from kcontrol.lab.lab import Lab
+
+LabT = TypeVar("LabT", bound="Lab")
+ALL = 30  # how many legal values an error lists
+
+
+class Namespace(Generic[LabT]):
+    """The base class of the namespaces: it holds the lab, and its `repr` is the docstring of the class."""
+
+    def __init__(self, lab: LabT) -> None:
+        self._lab = lab
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.startswith("_")]
+
+    def __repr__(self) -> str:
+        return type(self).__doc__ or ""
+
+
+class Zk(Namespace[LabT]):
+    """Znodes, read and written as with ZooKeeper's own shell.
+
+    lab.zk.get(path)           a znode's data and its Stat
+    lab.zk.set(path, data)     rewrite a znode
+    lab.zk.create(path, data)  create a persistent znode
+    lab.zk.delete(path)        delete a znode without children
+    lab.zk.address             host:port/chroot of a real ZooKeeper, None in the simulated world
+
+    All znodes as a table: lab.tables.znodes().
+    """
+
+    @property
+    def address(self) -> str | None:
+        """The address of the real ZooKeeper, as host:port/chroot; None in the simulated world."""
+        return self._lab._address
+
+    def get(self, path: str) -> Shown:
+        """Return a znode with the eleven lines of its Stat, as `get -s` of ZooKeeper's own shell prints it."""
+        znode = self._lab._read_znode(self._lab._there(path))
+        return Shown(zkcli.format_stat(znode.data, znode.stat))
+
+    def set(self, path: str, data: str) -> LabT:
+        """Rewrite a znode."""
+        return self._lab._act("set", self._lab._there(path), arguments.words(data, "A znode's data", ""))
+
+    def create(self, path: str, data: str = "") -> LabT:
+        """Create a persistent znode."""
+        arguments.words(path, "A znode's path", "/x")
+        arguments.words(data, "A znode's data", "")
+        if path in self._lab.state["znodes"]:
+            raise UserError(f"The znode {path} exists already: use lab.zk.set to change its data.")
+        if not path.startswith("/") or parent(path) not in ("/", *self._lab.state["znodes"]):
+            raise UserError(f"{path!r} cannot be created, because its parent does not exist: create the parent first.")
+        return self._lab._act("create", path, data)
+
+    def delete(self, path: str) -> LabT:
+        """Delete a znode, which must have no children."""
+        if below := [other for other in self._lab.state["znodes"] if parent(other) == self._lab._there(path)]:
+            raise UserError(f"{path} has children: delete them first: {text.listed(sorted(below), ALL)}.")
+        return self._lab._act("delete", path)
+
+
+class Network(Namespace[LabT]):
+    """Connections between a controller and the other brokers.
+
+    lab.network.drop(sender, receiver)       lose the next request before it arrives: it is sent again
+    lab.network.duplicate(sender, receiver)  lose the next response: the receiver gets the request twice
+    lab.network.fetch_timeout(broker)        end a follower's fetch from a frozen leader (0.8 to 1.0)
+
+    Requests as a table: lab.tables.requests().
+    """
+
+    def drop(self, sender: int, receiver: int) -> LabT:
+        """Break the connection before the next request of `sender` reaches `receiver`: the request is sent again."""
+        return self._lab._act("lose", sender, receiver)
+
+    def duplicate(self, sender: int, receiver: int) -> LabT:
+        """Break the connection before the response of `receiver`: `receiver` gets the request twice."""
+        return self._lab._act("duplicate", sender, receiver)
+
+    def fetch_timeout(self, broker: int) -> LabT:
+        """End a follower's wait for its fetch from a frozen leader; its handler then responds to the controller (0.8 to 1.0)."""
+        return self._lab._act("fetch_timeout", broker)
+
+
+class Disks(Namespace[LabT]):
+    """Logs on the disks of brokers, in a lab with data=True.
+
+    lab.disks.lose_tail(broker, partition, offset)  a dead broker's disk loses records that were not flushed
+    lab.disks.fail_log_dir(broker, partition)       a running broker's log directory fails
+
+    Logs as a table: lab.tables.replica_log(partition).
+    """
+
+    def lose_tail(self, broker: int, partition: str, offset: int) -> LabT:
+        """Remove from the disk of a dead broker the records from `offset` on, which it had not flushed."""
+        return self._lab._act("lose_tail", broker, partition, offset)
+
+    def fail_log_dir(self, broker: int, partition: str) -> LabT:
+        """Let the log directory of this partition at a running broker fail; the broker's other directories stay online."""
+        return self._lab._act("fail_log_dir", broker, arguments.words(partition, "A partition", "t-0"))
+
+
+class Timers(Namespace[LabT]):
+    """Timers that brokers have set.
+
+    lab.timers.fire(broker, timer)  let a timer end now
+
+    The timers that can fire now are in lab.actions(), as ("fire", broker, timer).
+    """
+
+    def fire(self, broker: int, timer: str) -> LabT:
+        """Let a timer end now."""
+        return self._lab._act("fire", broker, timer)
+
+
+class Group(Namespace[LabT]):
+    """Consumers and their groups, in a lab with consumers.
+
+    Requests of a consumer to the coordinator of its group
+      lab.group.join(consumer)       JoinGroup: enter the group, or take part in its rebalance
+      lab.group.sync(consumer)       SyncGroup: get the assignment; the group's leader sends it
+      lab.group.heartbeat(consumer)  Heartbeat: keep the session alive
+      lab.group.leave(consumer)      LeaveGroup: leave the group at once
+
+    Faults of a consumer's process
+      lab.group.restart(consumer)               the process ends without LeaveGroup, and starts again
+      lab.group.expire_poll_interval(consumer)  the consumer polls later than max.poll.interval.ms
+
+    Requests of an administrator
+      lab.group.list(*states)                       ListGroups: the groups of each broker
+      lab.group.describe(group)                     DescribeGroups: state, members, assignments
+      lab.group.delete(*groups)                     DeleteGroups: groups without members, since 1.1
+      lab.group.delete_offsets(group, *partitions)  OffsetDelete: offsets of a group, since 2.4
+
+    Offsets are committed by lab.commit(consumer, partition, offset). Groups as tables: lab.tables.members() and the
+    others; lab.tables.group_responses() has the responses to an administrator.
+    """
+
+    def join(self, consumer: str) -> LabT:
+        """Let a consumer send JoinGroup."""
+        return self._lab._act("consumer", consumer, "join")
+
+    def sync(self, consumer: str) -> LabT:
+        """Let a consumer send SyncGroup."""
+        return self._lab._act("consumer", consumer, "sync")
+
+    def heartbeat(self, consumer: str) -> LabT:
+        """Let a consumer send Heartbeat."""
+        return self._lab._act("consumer", consumer, "heartbeat")
+
+    def leave(self, consumer: str) -> LabT:
+        """Let a consumer send LeaveGroup."""
+        return self._lab._act("consumer", consumer, "leave")
+
+    def restart(self, consumer: str) -> LabT:
+        """End the process of a consumer, as SIGKILL does, and start it again: it has no member id then.
+
+        The coordinator keeps the old member until its session ends. A static member gets its place back when it joins.
+        """
+        return self._lab._act("consumer", consumer, RESTART)
+
+    def expire_poll_interval(self, consumer: str) -> LabT:
+        """Let more than max.poll.interval.ms pass between two polls of a consumer (since 0.10.1).
+
+        The consumer sends LeaveGroup then; a static member (since 2.3) sends nothing, and its session ends later. Source:
+        HeartbeatThread of AbstractCoordinator.java (0.10.1, 2.8), KIP-62, KIP-345.
+        """
+        return self._lab._act("consumer", consumer, POLL_TIMEOUT)
+
+    # ---------------------------------------------------------------- requests of an administrator
+
+    def list(self, *states: str, broker: int | None = None) -> LabT:
+        """Ask every broker that can be reached, or one broker, for its groups: all, or since 2.6 those in some states.
+
+        Source: handleListGroups of GroupCoordinator.scala (2.8), KIP-518.
+        """
+        asked = responses.states(self._lab._played, states)
+        brokers = [n for n in sorted(self._lab._world.processes) if is_reachable(self._lab._world, n)]
+        for n in brokers if broker is None and brokers else [broker]:
+            self._lab._act("group_request", n, "ListGroups", asked)
+        return self._lab
+
+    def describe(self, group: str, broker: int | None = None) -> LabT:
+        """Ask the coordinator, or another broker, for a group; a group that does not exist is Dead.
+
+        Source: handleDescribeGroup of GroupCoordinator.scala (2.8).
+        """
+        return self._ask("DescribeGroups", group, (group,), broker)
+
+    def delete(self, *groups: str, broker: int | None = None) -> LabT:
+        """Ask the coordinator of each group, or one broker, to delete the group with its offsets (since 1.1).
+
+        The errors are NON_EMPTY_GROUP for a group with members, and GROUP_ID_NOT_FOUND. Source: handleDeleteGroups of
+        GroupCoordinator.scala (2.8), KIP-229.
+        """
+        if not groups:
+            raise UserError('Name the groups to delete, as in lab.group.delete("billing").')
+        for group in groups:
+            self._ask("DeleteGroups", group, (group,), broker)
+        return self._lab
+
+    def delete_offsets(self, group: str, *partitions: str, broker: int | None = None) -> LabT:
+        """Ask the coordinator, or another broker, to delete a group's offsets of partitions (since 2.4).
+
+        The errors are GROUP_SUBSCRIBED_TO_TOPIC for each partition of a topic that a member subscribes to, GROUP_ID_NOT_FOUND,
+        UNKNOWN_TOPIC_OR_PARTITION, and NON_EMPTY_GROUP for a group with members that is no consumer group. Source:
+        handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets of GroupCoordinator.scala (2.8), KIP-496.
+        """
+        if not partitions:
+            raise UserError('Name the partitions to delete the offsets of, as in lab.group.delete_offsets("billing", "t-0").')
+        for partition in partitions:
+            if not re.fullmatch(r".+-\d+", arguments.words(partition, "A partition", "t-0")):
+                raise UserError(f"{arguments.shown(partition)} is no partition: name it as in 't-0'.")
+        return self._ask("OffsetDelete", group, (group, *partitions), broker)
+
+    def _ask(self, api: str, group: str, about: tuple[str, ...], broker: int | None) -> LabT:
+        """Send a request to the coordinator of a group, unless another broker is named."""
+        arguments.words(group, "A group", "billing")
+        chosen = coordinator(self._lab._world, group) if broker is None else broker
+        return self._lab._act("group_request", chosen, api, about)

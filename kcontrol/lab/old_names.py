@@ -1,0 +1,56 @@
+"""Former methods of `Lab`, each with its present name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.core.errors import UserError
+
+# fmt: off
+OLD_NAMES = {
+    "term": "lab.terminate", "thaw": "lab.resume", "expire": "lab.expire_session", "prefer": "lab.elect_preferred",
+    "shrink": "lab.shrink_isr", "fork": "lab.branch",
+    "get": "lab.zk.get", "set": "lab.zk.set", "create": "lab.zk.create", "delete": "lab.zk.delete",
+    "zookeeper": "lab.zk.address",
+    "lose": "lab.network.drop", "duplicate": "lab.network.duplicate", "fetch_timeout": "lab.network.fetch_timeout",
+    "lose_tail": "lab.disks.lose_tail", "fail_log_dir": "lab.disks.fail_log_dir", "fire": "lab.timers.fire",
+    "consumer": "lab.group", "list_reassignments": 'lab.step(("list_reassignments", broker))',
+    "replicas": "lab.tables.replicas", "reassignments": "lab.tables.reassignments", "deletions": "lab.tables.deletions",
+    "znodes": "lab.tables.znodes", "watches": "lab.tables.watches", "controllers": "lab.tables.controllers",
+    "memory": "lab.tables.controller_memory", "requests": "lab.tables.requests", "members": "lab.tables.members",
+    "offsets": "lab.tables.offsets", "outages": "lab.tables.outages", "handlers": "lab.tables.event_handlers",
+    "handled": "lab.tables.handler_steps", "heard": "lab.tables.watch_events", "log": "lab.tables.replica_log",
+    "read": "lab.tables.consumer_records", "stored": "lab.tables.partition_history",
+    "told": "lab.tables.leadership_views", "candidates": "lab.tables.election_candidates",
+    "moves": "lab.tables.legal_transitions", "statistics": "lab.tables.metrics", "prometheus": "lab.tables.prometheus",
+    "config": "lab.tables.config", "diff": "lab.tables.diff", "invariants": "lab.tables.invariants",
+    "check_invariants": "lab.tables.invariant_checks",
+    "check": "exercises.check", "hint": "exercises.hint", "incident": "exercises.incident",
+    "predict": "exercises.predict", "outcome": "exercises.outcome", "expect": "exercises.expect",
+    "exercises": "exercises.list", "questions": "exercises.questions", "progress": "exercises.progress",
+    "generations": "rules.table", "elections": "rules.elections", "trials": "rules.trials", "source": "rules.source",
+}
+# fmt: on
+
+
+class OldName(UserError, AttributeError):
+    """The error for a former attribute of a run; its text has the present name."""
+
+
+def absent(owner: str, name: str) -> AttributeError:
+    """Return the error for an unknown attribute of a class; for a former name the error has the present name."""
+    if name not in OLD_NAMES:
+        return AttributeError(f"{owner} has no attribute {name!r}")
+    new = OLD_NAMES[name]
+    imported = new.partition(".")[0]
+    how = f", after `from kcontrol import {imported}`" if imported in ("exercises", "rules") else ""
+    return OldName(f"lab.{name} has another name now: use {new}{how}.")
+
+
+class Named(type):
+    """The class of `Run` and `Lab`, which raises the error for a former name of the class too, such as `Lab.source`."""
+
+    if not TYPE_CHECKING:  # with it mypy would accept every name as an attribute
+
+        def __getattr__(cls, name: str) -> Any:
+            raise absent(cls.__name__, name)

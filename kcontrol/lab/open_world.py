@@ -1,0 +1,102 @@
+"""The world of a lab: simulated or on a real ZooKeeper, with the servers and sessions to close at its end."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import World
+from kcontrol.core.errors import UserError
+from kcontrol.lab.support import arguments
+from kcontrol.lab.support.output import say
+
+if TYPE_CHECKING:
+    from kcontrol.zookeeper.kazoo import KazooZooKeeper
+
+WORLDS = ("simulated", "zookeeper")
+
+
+class OpenWorld(NamedTuple):
+    """A world, the stack that closes its servers and sessions, and the address of its ZooKeeper, None for the one in memory."""
+
+    world: World
+    closing: ExitStack
+    address: str | None
+
+
+class _SharedServer:
+    """One ZooKeeper server for all labs of this process: it starts with the first lab on it and ends with the last lab."""
+
+    def __init__(self) -> None:
+        self._users, self._server = 0, ExitStack()
+        self._hosts, self._port = "", 0
+        self._roots: Counter[int] = Counter()
+
+    @contextmanager
+    def root(self, seed: int) -> Iterator[tuple[str, str]]:
+        """Yield the address of the server, and a chroot for one lab."""
+        from kcontrol.zookeeper.kazoo.root_protection import mark_server
+        from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, is_serving
+
+        if not self._users or not is_serving(self._port):
+            self._server.close()
+            server = self._server.enter_context(EmbeddedZooKeeper())
+            self._hosts, self._port = server.hosts, server.port
+            mark_server(self._hosts, seed)
+        self._users += 1
+        self._roots[seed] += 1
+        try:
+            yield self._hosts, f"/kcontrol-{seed}" + (f"-{self._roots[seed]}" if self._roots[seed] > 1 else "")
+        finally:
+            self._users -= 1
+            if not self._users:
+                self._server.close()
+                self._roots.clear()
+
+
+_own = _SharedServer()
+
+
+def open_world(settings: Settings, world: str, zookeeper: str | None, otherwise: str | None) -> OpenWorld:
+    """Open a world of this kind; `zookeeper` is the address of a ZooKeeper that runs already.
+
+    If the world cannot be opened, `otherwise` is opened instead. Raises UserError for an unknown world, and if neither world
+    can be opened.
+    """
+    if zookeeper is not None:
+        arguments.words(zookeeper, "A ZooKeeper's address", "localhost:2181/chroot")
+    for name in (world, *([] if otherwise is None else [otherwise])):
+        if name not in WORLDS:
+            raise UserError(f"There is no world {name!r}; the worlds are {' and '.join(map(repr, WORLDS))}.")
+    if world == "simulated":
+        return OpenWorld(World(settings), ExitStack(), None)
+    try:
+        return _on_real_zookeeper(settings, zookeeper)
+    except UserError as problem:
+        if otherwise != "simulated":
+            raise
+        say(f"{problem} Until then these cells run in the simulated world.")
+        return OpenWorld(World(settings), ExitStack(), None)
+
+
+def _on_real_zookeeper(settings: Settings, address: str | None) -> OpenWorld:
+    with ExitStack() as closing:
+        found = ensemble(settings.seed, address, closing)
+        world = World(settings, zookeeper=found, clock=lambda: time.time_ns() // 1_000_000)
+        return OpenWorld(world, closing.pop_all(), f"{found.hosts}{found.chroot}")
+
+
+def ensemble(seed: int, address: str | None, closing: ExitStack) -> KazooZooKeeper:
+    from kcontrol.zookeeper.kazoo import KazooZooKeeper
+
+    if address is None:
+        return closing.enter_context(KazooZooKeeper(*closing.enter_context(_own.root(seed))))
+    from kcontrol.zookeeper.kazoo.root_protection import make_empty, open_zookeeper
+
+    ensemble = closing.enter_context(open_zookeeper(address, seed))
+    make_empty(ensemble, seed)
+    return ensemble

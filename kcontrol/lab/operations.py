@@ -1,0 +1,174 @@
+"""Operations on a cluster: one method per fault and per command of an operator. No method lets time go on; `run` does."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self
+
+from kcontrol.core.controller_rules import rules
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.znodes import (
+    PREFERRED_REPLICA_ELECTION,
+    REASSIGN_PARTITIONS,
+    encode_partition_list,
+    parent,
+    topic_path,
+)
+from kcontrol.lab import topic_creation
+from kcontrol.lab.run import Run
+from kcontrol.lab.support import arguments
+from kcontrol.lab.support.output import say
+from kcontrol.lab.tables import elections, reassignments, replica_logs
+from kcontrol.lab.topic_creation import Assignment
+from kcontrol.views import folded_state, text
+
+ALL = 30  # how many legal values an error lists
+
+
+class Operations(Run):
+    """The operations of a lab: each does one action and returns the lab.
+
+    Each raises UserError, which lists the possible actions, for an action that is not possible.
+    """
+
+    @abstractmethod
+    def _act(self, *action: Any) -> Self: ...
+
+    # ---------------------------------------------------------------- brokers and sessions
+
+    def start(self, broker: int) -> Self:
+        """Start a broker's process; a new id adds a broker to the cluster."""
+        return self._act("start", broker)
+
+    def kill(self, broker: int) -> Self:
+        """Kill a broker's process, as SIGKILL does; its session lives on until it expires."""
+        return self._act("kill", broker)
+
+    def terminate(self, broker: int) -> Self:
+        """Stop a broker by a controlled shutdown, as SIGTERM does: its partitions get other leaders before its process ends."""
+        return self._act("term", broker)
+
+    def freeze(self, broker: int) -> Self:
+        """Stop a broker's process, as SIGSTOP does; its session lives on until `expire_session`."""
+        return self._act("freeze", broker)
+
+    def resume(self, broker: int) -> Self:
+        """Let a frozen broker go on, as SIGCONT does."""
+        return self._act("thaw", broker)
+
+    def expire_session(self, broker: int) -> Self:
+        """End the session of a broker, which a dead broker leaves behind and a running broker uses."""
+        return self._act("expire", broker)
+
+    # ---------------------------------------------------------------- replicas and requests
+
+    def shrink_isr(self, partition: str, follower: int) -> Self:
+        """Let the leader of a partition remove a follower from the ISR, as after replica.lag.time.max.ms."""
+        return self._act("shrink", self._partition(partition).leader, partition, follower)
+
+    # ---------------------------------------------------------------- records
+
+    def produce(self, partition: str, value: object, acks: object = "all", broker: int | None = None) -> Self:
+        """Send one record to the partition's leader, or to `broker`.
+
+        With `acks` 1 the leader responds at once, with "all" when every replica in the ISR has the record.
+        """
+        replica_logs.require(self.state)
+        chosen = replica_logs.acks(acks)
+        return self._act("produce", self._leader(partition) if broker is None else broker, partition, str(value), chosen)
+
+    # ---------------------------------------------------------------- consumers
+
+    def commit(self, name: str, partition: str, offset: int) -> Self:
+        """Let a consumer commit the offset up to which it has read a partition."""
+        return self._act("commit", name, partition, offset)
+
+    # ---------------------------------------------------------------- commands of an operator
+
+    def create_topic(
+        self,
+        name: str,
+        assignment: Assignment | None = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+    ) -> Self:
+        """Create a topic, either with numbers of partitions and replicas, or with the replicas that `assignment` lists.
+
+        From numbers, replicas are placed on the registered brokers as by Kafka's tool; its two random numbers come from the
+        lab's seed and the topic's name. A missing number is 1. An assignment has the preferred leader of each partition first.
+        `config` has settings of the topic, such as `{"min.insync.replicas": 2}`.
+        """
+        asked = topic_creation.TopicRequest(self.state, self.records[0].fields)
+        return self._act(*asked.create(name, assignment, partitions, replication_factor, config))
+
+    def alter_topic(self, name: str, config: Mapping[str, Any]) -> Self:
+        """Change settings of a topic, as Kafka's tool does; None removes a setting.
+
+        Brokers that keep logs read the settings again. A write with `zk.set` below `/config/topics` does not make them read.
+        """
+        return self._act(
+            "alter_topic", name, topic_creation.altered_settings(self.state, self._played, self._topic(name), config)
+        )
+
+    def delete_topic(self, name: str) -> Self:
+        """Request the deletion of a topic, as Kafka's tool does: by a znode below `/admin/delete_topics`."""
+        return self._act("delete_topic", name)
+
+    def elect_preferred(self, *partitions: str) -> Self:
+        """Request elections of the preferred replica, as Kafka's tool does: by `/admin/preferred_replica_election`."""
+        if PREFERRED_REPLICA_ELECTION in self.state["znodes"]:
+            raise UserError(
+                f"{PREFERRED_REPLICA_ELECTION} holds a request already: let the controller complete it first, with lab.run()."
+            )
+        names = tuple(elections.find(self.state, partition).name for partition in partitions)
+        asked = encode_partition_list(tuple(map(TopicPartition.parse, names)))
+        return self._act("create", PREFERRED_REPLICA_ELECTION, asked.decode())
+
+    def reassign(self, targets: reassignments.Targets, *, znode: bool = False) -> Self:
+        """Request the reassignment of partitions, each to its target brokers, preferred leader first; None cancels it.
+
+        An admin client sends the request to the controller, whose response is in the journal; a refusal is printed. With
+        `znode`, and before 2.4, Kafka's tool writes `/admin/reassign_partitions`. As there is no response then, a sentence about
+        target brokers that are not alive is printed at once.
+        """
+        asked = reassignments.checked(self.state, targets)
+        if znode or not rules(self._played).reassigns_on_request:
+            written = reassignments.request_text(self.state, asked)
+            for sentence in reassignments.unanswered(self._played, self.state, asked):
+                say(sentence)
+            return self._act("create", REASSIGN_PARTITIONS, written)
+        return self._act("reassign", reassignments.active_controller(self.state), asked)
+
+    # ---------------------------------------------------------------- what is possible
+
+    def _leader(self, partition: str) -> int:
+        found = self._partition(partition)
+        if found.leader is None or str(found.leader) not in self.state["nodes"]:
+            raise UserError(f"{partition} has no running leader: let the cluster run, or start a broker of its ISR.")
+        return found.leader
+
+    def _topic(self, name: Any) -> str:
+        if not isinstance(name, str) or not name or "/" in name or topic_path(name) not in self.state["znodes"]:
+            names = text.listed(sorted({p.name.rpartition("-")[0] for p in folded_state.partitions(self.state)}), ALL)
+            raise UserError(f"There is no topic {name!r}; {f'the topics are {names}' if names else 'there are none yet'}.")
+        return name
+
+    def _partition(self, name: str) -> folded_state.Partition:
+        found = next((p for p in folded_state.partitions(self.state) if p.name == name), None)
+        if found is None:
+            names = text.listed((p.name for p in folded_state.partitions(self.state)), ALL)
+            there = f"the partitions are {names}" if names else "there are none yet"
+            raise UserError(f"There is no partition {name!r}; {there}.")
+        return found
+
+    def _there(self, path: str) -> str:
+        arguments.words(path, "A znode's path", "/controller")
+        if path not in self.state["znodes"]:
+            siblings = text.listed(sorted(p for p in self.state["znodes"] if parent(p) == parent(str(path))), ALL)
+            beside = f"its parent has {siblings}" if siblings else "lab.tables.znodes() lists all znodes"
+            raise UserError(f"There is no znode {path!r}; {beside}.")
+        return path

@@ -1,0 +1,1 @@
+"""Pictures of a run, and of the controller's tables."""

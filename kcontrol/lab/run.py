@@ -1,0 +1,237 @@
+"""A run that is only read: its tables, causes and pictures after one of its records, all made from the journal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from kcontrol.core.controller_rules import Rules, rules
+from kcontrol.core.errors import UserError
+from kcontrol.install import run_cleanup
+from kcontrol.journal import journal_file
+from kcontrol.journal.journal import Journal, Record
+from kcontrol.journal.state_history import History, State
+from kcontrol.lab import catalogue, divergence, record_lookup
+from kcontrol.lab.old_names import Named, absent
+from kcontrol.lab.support import arguments, replacements
+from kcontrol.lab.support.output import warn
+from kcontrol.lab.tables import groups, journal_tables, recording_diff
+from kcontrol.lab.tables.run_tables import Tables
+from kcontrol.recordings import recording, to_journal
+from kcontrol.views import group_state, text
+
+if TYPE_CHECKING:
+    import graphviz
+
+    from kcontrol.core.transitions import TransitionTable
+    from kcontrol.views.group_strip import GroupStrip
+
+
+class Run(metaclass=Named):
+    """A run that is only read: `records` are a journal up to one of its records, `name` is the run's label."""
+
+    def __init__(self, records: Sequence[Record] | Journal, name: str = "run", state: State | None = None) -> None:
+        self._records, self.name, self._state = records, name, state
+        self._history = History(())
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """The journal, in the order in which its records were made."""
+        return self._records.records if isinstance(self._records, Journal) else self._records
+
+    @property
+    def _past(self) -> History:
+        self._history.records = self.records  # a growing journal completes its last records only when its list is read
+        return self._history
+
+    @property
+    def state(self) -> State:
+        """The state that `journal.fold` computes from the journal: znodes, brokers, channels."""
+        return self._past.state if self._state is None else self._state
+
+    @property
+    def _played(self) -> str:
+        return str(self.records[0].fields["release"])
+
+    def _rules(self) -> Rules:
+        return rules(self._played)
+
+    def _allows_unclean(self) -> bool:
+        """Return unclean.leader.election.enable of the brokers; a journal has only the release's default."""
+        return self._rules().unclean_default
+
+    if not TYPE_CHECKING:  # with it mypy would accept every name as an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise absent(type(self).__name__, name)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.startswith("_")]
+
+    # ---------------------------------------------------------------- tables
+
+    @property
+    def tables(self) -> Tables:
+        """The tables of this run; `lab.tables` on a line of its own lists them."""
+        return Tables(self)
+
+    def partitions(self) -> pd.DataFrame:
+        """Return one row per partition, as ZooKeeper stores it, by name such as `t-0`."""
+        return journal_tables.partitions(self.state)
+
+    def brokers(self) -> pd.DataFrame:
+        """Return one row per broker, by id."""
+        return journal_tables.brokers(self.records, self.state)
+
+    def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
+        """Return one row per record, by id; with a kind such as "change" only its records, with one column per field.
+
+        With `words="kafka"` the table has a column `log`: the lines that Kafka's release writes to its log files at this record,
+        "" if it writes none. Raises UserError, which lists the legal values, for an unknown kind or other words.
+        """
+        if words not in (None, "kafka"):
+            raise UserError(f"words cannot be {words!r}: it is 'kafka', for the lines of Kafka's log files, or None.")
+        kinds = list(dict.fromkeys(record.kind for record in self.records))
+        if kind is not None and kind not in kinds:
+            raise UserError(f"The journal has no record of kind {kind!r}; its kinds are {', '.join(sorted(kinds))}.")
+        found = journal_tables.journal(self.records, text.sentence, kind)
+        return found if words is None else found.assign(log=journal_tables.logged(self.records, kind).set_axis(found.index))
+
+    # ---------------------------------------------------------------- other moments
+
+    def rewind(self, to: object) -> Run:
+        """Return this run up to an earlier record: an id such as "2.1.58", or a number in the journal, negative from the end."""
+        at = record_lookup.position(self.records, to)
+        return Run(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._past.at(at))
+
+    def compare(self, one: Run | str, other: Run | str | None = None) -> divergence.Divergence | recording_diff.RecordingDiff:
+        """Compare two runs: return the first decision about a partition that differs, the first record, and both ends.
+
+        `compare(other)` compares this run with another run, `compare(one, other)` any two runs; a branch may be given by its
+        name. If one of them is a recording of real brokers, the result is the first difference by the rule of the recordings.
+        Raises UserError for a value that is not a run, and if the run beside a recording follows no scenario.
+        """
+        (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
+        if recording_diff.is_recorded(here.records) or recording_diff.is_recorded(there.records):
+            return recording_diff.recording_diff((a, b), here.records, there.records)
+        return divergence.divergence(divergence.labels((a, b), (here, there)), here.records, there.records)
+
+    @property
+    def _changed_settings(self) -> dict[str, str]:
+        """The settings that differ from the release's defaults, in words, by name; a journal alone does not have them."""
+        return {}
+
+    def _named(self, run: object) -> tuple[str, Run]:
+        """Return a run with its name."""
+        if isinstance(run, Run):
+            return run.name, run
+        raise UserError(f"{run!r} is not a run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole journal to a file that is never deleted as old. Raises UserError if the file cannot be written."""
+        place = arguments.path(path, "run.jsonl")
+        journal_file.write(self.records, place)
+        run_cleanup.keep(place)
+
+    # ---------------------------------------------------------------- reasons and pictures
+
+    def why(self, what: object) -> graphviz.Digraph:
+        """Draw the chain of causes of "leader of t-0", "isr of t-0", "controller", a znode's path, or a record's id.
+
+        For a consumer group: "generation of billing", "leader of group billing", "owner of t-0 in billing", "offset of billing
+        in t-0". Raises UserError, which lists these forms, for any other text, and for a fact without a record.
+        """
+        from kcontrol.views import diagrams
+
+        return diagrams.why(self.records, record_lookup.record(self.records, what).id)
+
+    def diagram(self, machine: str = "partition") -> graphviz.Digraph:
+        """Draw the transition table of a machine, "partition", "replica" or "group", with the number of subjects in each state.
+
+        Partitions and replicas are counted in the controller's memory, groups in their coordinators' memory. Any other name of
+        `election_pictures.PICTURES` draws that picture. Raises UserError, which lists all names, for an unknown name.
+        """
+        from kcontrol.lab.pictures import election_pictures
+        from kcontrol.views import diagrams
+
+        machine = arguments.words(machine, "What is drawn", "partition")
+        if machine in election_pictures.PICTURES:
+            return election_pictures.PICTURES[machine](self.records, self.state)
+        table = self._table(machine)
+        if machine == "group":
+            names = group_state.state_names(table, self._played)
+            return diagrams.machine(table, counts=Counter(groups.states(self.state).values()), names=names)
+        found = journal_tables.states_at_the_controller(self.state, machine)
+        return diagrams.machine(table, counts=Counter(found.values()))
+
+    def group_strip(self, group: str | None = None) -> GroupStrip:
+        """Return what happened to a consumer group: a picture with a lane for each member, and its text.
+
+        Without a name it is the only group of the run. Raises UserError, listing the groups, for any other name.
+        """
+        from kcontrol.views import group_moments
+        from kcontrol.views.group_strip import GroupStrip
+
+        known = group_moments.groups(self.state)
+        if group is None and len(known) == 1:
+            group = known[0]
+        if group not in known:
+            listed = f"its groups are {text.listed(known, 20)}" if known else "it has no consumer groups"
+            asked = "Name one group of this run" if group is None else f"There is no group {group!r} in this run"
+            raise UserError(f"{asked}; {listed}.")
+        return GroupStrip(self.records, group)
+
+    def _table(self, machine: str) -> TransitionTable:
+        machine = arguments.words(machine, "A machine", "partition")
+        if machine not in replacements.MACHINES:
+            from kcontrol.lab.pictures.election_pictures import PICTURES
+
+            every = text.listed(map(repr, [*replacements.MACHINES, *PICTURES]), 20)
+            raise UserError(f"There is no diagram of {machine!r}; the diagrams are {every}.")
+        return replacements.table(machine, self.records[0].fields["release"])
+
+    def summary(self) -> str:
+        """Return the state in one line."""
+        return text.summary(self.state, self.records[0].fields["brokers"])
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """Return the viewer, with a still picture and one line of text for frontends that show no widgets."""
+        from kcontrol.views.viewer import Viewer
+
+        return Viewer(records=self.records, title=self.name)._repr_mimebundle_(**kwargs)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.summary()}; {len(self.records)} records"
+
+
+def open_journal(path: str | Path) -> Run:
+    """Return the run in a file: a journal of a lab, or a recording of real brokers.
+
+    A recording that comes with the project is named by release and scenario, as in "2.8.2/isr-order". For a journal that ends
+    early, a warning is printed on stderr. Raises UserError if the file is neither a journal nor a recording, or is damaged.
+    """
+    try:
+        path = catalogue.file_of(arguments.path(path, "run.jsonl"))
+    except OSError as problem:
+        raise UserError(f"{arguments.shown(str(path))} cannot be opened: {problem.strerror}.") from None
+    if recording.is_recording(path):
+        found = recording.load(path)
+        return Run(_checked(to_journal.to_journal(found), path), f"Kafka {found['release']}, {found['scenario']}")
+    records, is_whole = journal_file.load(path)
+    if not is_whole:
+        warn(
+            f"The journal {path} ends early, after record {records[-1].id}: its last line, which counts the records, is missing."
+        )
+    return Run(records, Path(path).stem)
+
+
+def _checked(records: list[Record], path: str | Path) -> list[Record]:
+    """Return the records of a recording. Raises UserError if the records contradict each other."""
+    try:
+        return list(journal_file.check(records))
+    except journal_file.WRONG as problem:
+        raise UserError(f"The recording {path} contradicts itself: {problem}.") from None

@@ -1,0 +1,68 @@
+"""The file with the journal of a lab's run, which `Lab.open` and Spark can read."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from itertools import count
+from os import SEEK_END
+from pathlib import Path
+
+from kcontrol.install import run_cleanup
+from kcontrol.journal import journal_file
+from kcontrol.journal.journal import Record, to_line
+from kcontrol.lab.support.output import say
+
+SUFFIX = ".jsonl"
+LONGEST_LABEL = 100
+"""The characters of a label in a file name: file systems allow 255 bytes, and the time and the suffix need some of them."""
+
+
+class RunFile:
+    """The file of one run's journal, to which `flush` appends; after a failed write it prints a sentence and writes no more.
+
+    `path` is None if no file is wanted, or if the file cannot be written. In the folder "runs", `run_cleanup` deletes old runs.
+    """
+
+    def __init__(self, folder: str | Path | None, label: str) -> None:
+        self._written = 0
+        self._end: int | None = None  # the offset of the file's last line, which counts the records
+        self._is_cleared = folder is not None and str(folder) == run_cleanup.NAME
+        place = run_cleanup.folder() if self._is_cleared else folder
+        self.path = None if place is None else self._place(Path(place), label)
+
+    @staticmethod
+    def _place(folder: Path, label: str) -> Path:
+        """Return a new file's path, made of the time and the label; return `folder` itself if it is a file."""
+        if folder.exists() and not folder.is_dir():
+            return folder.absolute()
+        stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{re.sub(r'[^A-Za-z0-9]+', '-', label).strip('-')[:LONGEST_LABEL]}"
+        names = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
+        return next(path for name in names if not (path := folder.absolute() / f"{name}{SUFFIX}").exists())
+
+    def flush(self, records: Sequence[Record]) -> None:
+        """Append the records since the last call; they overwrite the last line of the file, and a new last line follows."""
+        if self.path is None or len(records) == self._written:
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self._is_cleared:
+                run_cleanup.begin(self.path)
+                self._is_cleared = False
+            if not self.path.exists():
+                self._written, self._end = 0, 0
+            with self.path.open("r+b" if self.path.exists() else "wb") as file:
+                self._end = file.seek(0, SEEK_END) if self._end is None else file.seek(self._end)
+                file.writelines(map(to_line, records[self._written :]))
+                file.flush()
+                self._end = file.tell()
+                file.write(journal_file.end(len(records)))
+        except OSError as problem:
+            say(
+                f"The journal of this run cannot be written to {self.path} ({problem.strerror}): the lab goes on without a "
+                "file, and lab.save(path) writes the journal to another place."
+            )
+            self.path = None
+            return
+        self._written = len(records)

@@ -1,0 +1,46 @@
+"""A run asked with Spark."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.core.errors import UserError
+from kcontrol.lab.support.missing_parts import MissingPart
+from kcontrol.lab.support.output import say
+from kcontrol.spark.gateway import spark_session, stop_spark
+
+if TYPE_CHECKING:
+    from kcontrol.lab.lab import Lab
+
+
+def session(lab: Lab, *, optional: bool) -> Any:
+    """Return a Spark session with this lab's run in the views `journal` and `leaderships`, or a MissingPart; see `Lab.spark`."""
+    try:
+        if lab._file.path is None:
+            raise UserError(
+                'Spark reads the journal from a file, and this run has no file: open the lab with runs=, such as runs="runs".'
+            )
+        spark = spark_session()
+    except UserError as problem:
+        if not optional:
+            raise
+        say(str(problem))
+        return MissingPart(str(problem))
+    from kcontrol.spark import spark_views
+
+    spark_views.register(spark, lab._file.path)
+    if lab not in _labs_using_spark:
+        _labs_using_spark.add(lab)
+        lab._closing.callback(_release_spark, lab)
+    return spark
+
+
+_labs_using_spark: weakref.WeakSet[Lab] = weakref.WeakSet()
+
+
+def _release_spark(lab: Lab) -> None:
+    """Stop Spark if no other lab uses it."""
+    _labs_using_spark.discard(lab)
+    if not _labs_using_spark:
+        stop_spark()

@@ -1,0 +1,57 @@
+"""Checks of arguments that a learner passes: each raises UserError with one printable sentence that has the legal values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kcontrol.core.errors import UserError
+from kcontrol.views import text
+
+
+def shown(value: object) -> str:
+    """Return a value as printable text of at most 100 characters, for a message."""
+    return text.clean(ascii(value), 100)
+
+
+def words(value: object, what: str, example: str) -> str:
+    """Return the value if it is text that UTF-8 can encode. Raises UserError, with `example`, for anything else."""
+    if not isinstance(value, str):
+        raise UserError(f"{what} must be text, such as {example!r}, not {shown(value)}.")
+    storable(value)
+    return value
+
+
+def storable(value: object) -> None:
+    """Raise UserError for text with half of a surrogate pair, also inside lists and mappings: UTF-8 cannot encode it."""
+    if isinstance(value, str) and not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise UserError(f"{shown(value)} contains half of a surrogate pair, which cannot be stored: remove it.")
+    if isinstance(value, Mapping):
+        storable([*value, *value.values()])
+    elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        for element in value:
+            storable(element)
+
+
+def mapping(value: Any, what: str, example: str) -> Mapping[Any, Any]:
+    """Return the value if it is a mapping, and an empty mapping for None. Raises UserError, with `example`, for anything else."""
+    if value is not None and not isinstance(value, Mapping):
+        raise UserError(f"{what} must be a dict, as in {example}, not {shown(value)}.")
+    return value or {}
+
+
+def whole(value: Any, what: str) -> int:
+    """Return the value if it is a whole number. Raises UserError for anything else."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UserError(f"{what} must be a whole number, such as 7, not {shown(value)}.")
+    return value
+
+
+def path(value: Any, example: str) -> Path:
+    """Return the path of a file or folder. Raises UserError, with `example`, for a value that cannot be a path."""
+    if not isinstance(value, str | os.PathLike) or not str(value) or "\0" in str(value):
+        raise UserError(f"A file must be given by its path, such as {example!r}, not {shown(value)}.")
+    storable(str(value))
+    return Path(value)

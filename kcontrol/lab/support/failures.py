@@ -1,0 +1,79 @@
+"""Failures that repeat while a lab runs, turned into one UserError."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from kcontrol.core.effects import SessionExpired
+from kcontrol.core.errors import UserError
+from kcontrol.journal.journal import Record
+from kcontrol.lab.support import replacements
+from kcontrol.zookeeper.port import ConnectionLoss
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import Action
+
+ZOOKEEPER_IS_GONE = "ZooKeeper does not respond: try again when it runs, or close this lab and open another lab."
+TURNS = ("advance", "begin", "deliver", "request")  # the actions of brokers that come before timers and ends of sessions
+PATIENCE = {
+    "connection_loss": 3,
+    "handler_error": 20,
+}  # the number of records of each kind that ends a run; lost connections count only in successive steps
+
+
+class FailureWatch:
+    """The counts of a run's failures; `repeating` is the broker with the last failure, None before an event fails again."""
+
+    def __init__(self) -> None:
+        self.repeating: int | None = None
+        self._seen: Counter[str] = Counter()
+
+    def watch(self, step: Sequence[Record]) -> None:
+        """Count the failures of a step. Raises UserError if their number ends the run, or if a learner's function raised."""
+        if not any(record.kind == "connection_loss" for record in step):
+            self._seen["connection_loss"] = 0
+        for record in step:
+            self._seen[record.kind] += record.kind in PATIENCE
+            if record.kind == "handler_error":
+                self._note(record)
+        if self._seen["connection_loss"] == PATIENCE["connection_loss"]:
+            raise UserError(ZOOKEEPER_IS_GONE)
+
+    def _note(self, failure: Record) -> None:
+        fields, node = failure.fields, failure.id.node
+        if fields["error"] == replacements.RuleFailed.__name__:
+            raise UserError(f"The lab has stopped: {fields['message']}.")
+        event = f"{fields['event']} on broker {node}"
+        self._seen[event] += 1
+        if self._seen[event] > 1 or self.repeating is not None:
+            self.repeating = node
+        if self._seen["handler_error"] == PATIENCE["handler_error"]:
+            last = f"{event} ({fields['error']}: {fields['message']})"
+            raise UserError(
+                f"The run has stopped after {PATIENCE['handler_error']} failures, the last one of {last}: "
+                "remove the cause and run again."
+            )
+
+
+def next_action(routine: Iterator[Action], repeating: int | None) -> Action | None:
+    """Return the next routine action, None if there is none.
+
+    While the events of a broker fail repeatedly, the actions of other brokers come first.
+    """
+    first = next(routine, None)
+    if first is None or repeating is None:
+        return first
+    return next((action for action in chain([first], routine) if action[0] in TURNS and action[1] != repeating), first)
+
+
+@contextmanager
+def zookeeper_answers() -> Iterator[None]:
+    """Raise UserError in place of the errors of a lost connection to a real ZooKeeper."""
+    try:
+        yield
+    except (ConnectionLoss, SessionExpired):
+        raise UserError(ZOOKEEPER_IS_GONE) from None

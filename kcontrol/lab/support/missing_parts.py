@@ -1,0 +1,29 @@
+"""The substitute for a part that this machine does not have, such as Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class MissingPart:
+    """A substitute for a missing part: every attribute, call and item of it is itself, and its `repr` is one sentence."""
+
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence
+
+    def __getattr__(self, name: str) -> MissingPart:
+        if name.startswith("_"):
+            raise AttributeError(name)  # IPython and copy test for such names to find the abilities of an object
+        return self
+
+    def __call__(self, *_: Any, **__: Any) -> MissingPart:
+        return self
+
+    def __getitem__(self, _: Any) -> MissingPart:
+        return self
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return self._sentence

@@ -1,0 +1,40 @@
+"""Printed output of the lab: plain lines, and sentences in place of tracebacks."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from kcontrol.core.errors import UserError
+
+
+def say(text: str) -> None:
+    """Print one line."""
+    print(text)
+
+
+def warn(text: str) -> None:
+    """Print one line on stderr."""
+    print(f"kcontrol: {text}", file=sys.stderr)
+
+
+class Shown(str):
+    """Text that a notebook shows without quotes and escapes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def show_sentences() -> None:
+    """Install a hook that prints only the sentence of a UserError that ends a script; the exit status stays 1."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, UserError):
+            print(f"kcontrol: {error}", file=sys.stderr)
+        else:
+            before(kind, error, trace)
+
+    sys.excepthook = hook

@@ -1,0 +1,198 @@
+"""A learner's rows, strategies and rules, which replace those of kcontrol in one lab."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import sysconfig
+import traceback
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import kcontrol
+from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
+from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
+from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
+from kcontrol.core.controller_rules import Rules, rules
+from kcontrol.core.errors import UserError
+from kcontrol.core.group_rules import GroupRules, group_rules
+from kcontrol.core.rule_rows import LAST_RELEASE, declared
+from kcontrol.core.transitions import NO_CHANGES, Changes, Pair, Transition, TransitionTable
+from kcontrol.group.group_machine import GROUP_TRANSITIONS
+from kcontrol.lab.support import arguments
+
+NextLeader = Callable[[list[int], list[int], list[int]], int | None]
+
+MACHINES = {table.name: table for table in (PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, GROUP_TRANSITIONS)}
+
+OLD_ARGUMENT = (
+    "Lab has no argument `replace`: pass rows in `rows`, elections in `strategies` and rules in `rules`, "
+    'as in Lab(strategies={"offline": mine}).'
+)
+
+LIBRARIES = (str(Path(kcontrol.__file__).parent), sysconfig.get_path("stdlib"), sysconfig.get_path("platlib"), "<frozen")
+"""The folders with code that the learner did not write."""
+
+
+class WrongAnswer(TypeError):
+    """A learner's function returned a value that is neither a broker's id nor None."""
+
+
+class RuleFailed(Exception):
+    """A learner's function raised an error: the text names the function and the error."""
+
+
+def refuse_old_argument(replace: object) -> None:
+    """Raise UserError, which names the present arguments, if the former argument `replace` is given."""
+    if replace is not None:
+        raise UserError(OLD_ARGUMENT)
+
+
+def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
+    """Return the table of a machine in a release; for a release without this machine, the table of the last release."""
+    try:
+        (group_rules if machine == "group" else rules)(release)
+    except ValueError:
+        release = LAST_RELEASE
+    return MACHINES[machine].for_(release, changes)
+
+
+def row_name(machine: str, row: Transition) -> str:
+    """Return the name of a row, such as "partition.(OfflinePartition, OnlinePartition)"."""
+    return f"{machine}.({row.source}, {row.target})"
+
+
+def named_rows(release: str) -> dict[str, Transition]:
+    """Return the rows of all machines of a release, by name."""
+    return {row_name(machine, row): row for machine in MACHINES for row in table(machine, release)}
+
+
+def own_function(name: str) -> Callable[..., Any]:
+    """Return kcontrol's function with this name: of an election strategy, or else of a row in the transition tables of 2.8."""
+    return STRATEGIES[name].rule if name in STRATEGIES else named_rows("2.8")[name].action
+
+
+def changes(release: str, rows: Any = None, strategies: Any = None) -> Changes:
+    """Return a learner's functions in the form in which the machines call them.
+
+    The key of a row is its two states, as in (PartitionState.OFFLINE, PartitionState.ONLINE), or its name. Raises UserError,
+    which lists the legal keys, for a row or a strategy that the release does not have, and for a value that is not a function.
+    """
+    rows = arguments.mapping(rows, "Rows", '{"partition.(OfflinePartition, OnlinePartition)": mine}')
+    strategies = arguments.mapping(strategies, "Strategies", '{"offline": mine}')
+    by_name = named_rows(release) if rows else {}
+    found: dict[Pair, Callable[..., Any]] = {}
+    for key, function in rows.items():
+        name = next((name for name, row in by_name.items() if key in (name, row[:2])), None)
+        if name is None:
+            raise UserError(f"Kafka {release} has no row {_key_text(key)}; its rows are {', '.join(by_name)}.")
+        found[by_name[name][:2]] = _guarded(name, _function(name, function))
+    for name in strategies:
+        if name not in STRATEGIES:
+            raise UserError(f"There is no strategy {name!r}; the strategies are {', '.join(STRATEGIES)}.")
+    elections = {
+        name: _guarded(f"the election {name}", _as_rule(_function(name, function))) for name, function in strategies.items()
+    }
+    return Changes(found, elections)
+
+
+def _key_text(key: Any) -> str:
+    """Return the key of a row as short text; for a pair of states, their names."""
+    return f"({', '.join(map(str, key))})" if isinstance(key, tuple) else f"{key!r:.80}"
+
+
+def _function(name: str, function: Any) -> Callable[..., Any]:
+    if not callable(function):
+        raise UserError(f"The replacement of {name} must be a function, not {type(function).__name__}.")
+    return function  # type: ignore[no-any-return]
+
+
+def rule_changes(given: Any) -> dict[str, Any]:
+    """Return the rules that a run changes. Raises UserError, which lists the rules or values, for an unknown rule or value."""
+    every = declared(Rules) | declared(GroupRules)
+    found = arguments.mapping(given, "Rules", '{"fenced_writes": False}')
+    for name, value in found.items():
+        if name not in every:
+            raise UserError(f"There is no rule {name!r}; the rules are {', '.join(every)}.")
+        legal = every[name].values
+        if not any(type(value) is type(other) and value == other for other in legal):
+            raise UserError(f"The rule {name} cannot be {value!r:.80}; it can be {' or '.join(map(repr, legal))}.")
+    return dict(found)
+
+
+def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with every error turned into RuleFailed, which tells a learner's errors from those of kcontrol."""
+
+    @wraps(function)
+    def guarded(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:
+            raise RuleFailed(f"your function for {name} failed: {described(error)}{place(error)}") from error
+
+    return guarded
+
+
+def described(error: BaseException) -> str:
+    """Return an error as a part of a sentence: its type, and its message if it has one."""
+    words = " ".join(str(error).split())[:200].rstrip(".")
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def place(error: BaseException) -> str:
+    """Return the line of a learner's code that raised an error, as number and text in brackets; "" if there is no such line."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(LIBRARIES)]
+    if not frames:
+        return ""
+    number, line = frames[-1].lineno, " ".join((frames[-1].line or "").split())[:120]
+    return f" (line {number}: {line})" if line else f" (line {number})"
+
+
+def _as_rule(function: Callable[..., Any]) -> Callable[[ElectionInput], Elected | None]:
+    """Return a function of `(assignment, isr, live)` as an election rule; a function of one ElectionInput is already one."""
+    if arity(function) == 1:
+        return function
+
+    @wraps(function)
+    def rule(c: ElectionInput) -> Elected | None:
+        return elected(c, ask(function, c))
+
+    return rule
+
+
+def arity(function: Callable[..., Any]) -> int:
+    """Return the number of a function's parameters; three for a function without a signature."""
+    try:
+        return len(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return 3
+
+
+def question(c: ElectionInput) -> tuple[list[int], list[int], list[int]]:
+    """Return the arguments for a learner's function: the assignment, the ISR, and the live replicas, as new lists."""
+    return list(c.assignment), list(c.isr), sorted(c.live_replicas)
+
+
+def ask(function: NextLeader, c: ElectionInput) -> int | None:
+    """Return the leader that the function returns. Raises WrongAnswer for a value that is neither a broker's id nor None."""
+    answer: Any = function(*question(c))
+    if answer is None:
+        return None
+    if hasattr(answer, "__index__") and not isinstance(answer, bool):
+        return operator.index(answer)
+    raise WrongAnswer(f"it returned {answer!r:.60}, which is {_kind(answer)}; return a broker's id, such as 2, or None")
+
+
+def _kind(answer: Any) -> str:
+    name = type(answer).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def elected(c: ElectionInput, leader: int | None) -> Elected | None:
+    """Return the election of this leader: the new ISR is the live part of the old ISR, or the leader alone if unclean."""
+    if leader is None:
+        return None
+    isr: Sequence[int] = tuple(b for b in c.isr if b in c.live_replicas)
+    return Elected(leader, tuple(isr)) if leader in isr else Elected(leader, (leader,), unclean=True)

@@ -1,0 +1,137 @@
+"""The settings of a lab, made from the arguments of `Lab` and `Lab.play`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+from kcontrol.cluster import admin_actions
+from kcontrol.cluster.run_settings import FAULTS, Settings
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.errors import UserError
+from kcontrol.core.releases import is_since
+from kcontrol.lab.groups import settings as group_settings
+from kcontrol.lab.support import arguments, replacements
+from kcontrol.recordings import player
+from kcontrol.views import text
+
+EXAMPLE = '{"unclean.leader.election.enable": True}'
+
+
+class Changed(NamedTuple):
+    """The arguments of a lab that change Kafka's behaviour: rows and strategies with functions, rules with values."""
+
+    rows: Any = None
+    strategies: Any = None
+    rules: Any = None
+
+
+NOTHING_CHANGED = Changed()
+
+
+def _ids(brokers: Any) -> tuple[int, ...]:
+    if isinstance(brokers, int) and not isinstance(brokers, bool) and brokers > 0:
+        return tuple(range(1, brokers + 1))
+    ids = tuple(brokers) if isinstance(brokers, Sequence) and not isinstance(brokers, str) else ()
+    if not ids or len(set(ids)) != len(ids) or not all(isinstance(b, int) and not isinstance(b, bool) and b >= 0 for b in ids):
+        raise UserError(f"brokers cannot be {brokers!r}: give their number, such as 3, or a list of their ids, as in [3, 2, 1].")
+    return ids
+
+
+def _named(config: Any) -> Mapping[str, Any]:
+    if not isinstance(config, Mapping):
+        raise UserError(f"config cannot be {config!r}: give each setting with its value, as in {EXAMPLE}.")
+    return config
+
+
+GROUP_ID, INSTANCE_ID = "group.id", "group.instance.id"
+
+
+def _consumers(release: str, consumers: Any) -> dict[str, dict[str, str]]:
+    """Return the consumers with their settings, under Kafka's names. Raises UserError for others, listing these."""
+    found = {}
+    for name, said in arguments.mapping(consumers, "Consumers", '{"a": "g"}').items():
+        arguments.words(name, "A consumer's name", "a")
+        settings = said if isinstance(said, Mapping) else {GROUP_ID: said}
+        if not {GROUP_ID} <= settings.keys() <= {GROUP_ID, INSTANCE_ID}:
+            raise UserError(f"Consumer {name} has the settings {GROUP_ID} and, where it is a static member, {INSTANCE_ID}.")
+        found[name] = {key: arguments.words(value, f"The {key} of consumer {name}", "g") for key, value in settings.items()}
+        if INSTANCE_ID in settings and not is_since("2.3", release):
+            raise UserError(f"Kafka {release} has no static members: {INSTANCE_ID} came in 2.3 (KIP-345).")
+    return found
+
+
+def topic_settings(release: str, config: Any) -> dict[str, str]:
+    """Return the settings of a topic as Kafka's tool stores them. Raises UserError, which lists the legal ones, for others."""
+    try:
+        return admin_actions.topic_settings(release, _named(config or {}))
+    except ValueError as problem:
+        raise _refused(problem) from None
+
+
+def _refused(problem: ValueError) -> UserError:
+    return UserError(f"{text.clean(str(problem), 900)}.")
+
+
+def settings(
+    brokers: Any,
+    release: str,
+    seed: int,
+    config: Mapping[str, Any],
+    changed: Changed = NOTHING_CHANGED,
+    data: bool = False,
+    consumers: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Return the settings of a run. Raises UserError, which lists the legal values, for an illegal argument."""
+    arguments.words(release, "The release", "2.8")
+    arguments.whole(seed, "The seed")
+    named = _consumers(release, consumers)
+    groups = {name: said[GROUP_ID] for name, said in named.items()}
+    static = {name: said[INSTANCE_ID] for name, said in named.items() if INSTANCE_ID in said}
+    try:
+        chosen = BrokerConfig.of(release)
+        of_groups = {key: value for key, value in _named(config).items() if group_settings.is_setting(key)}
+        for key, value in ((key, config[key]) for key in config if key not in of_groups):
+            chosen = chosen.with_setting(key, value, release)
+        faults = (*FAULTS, "consumer") if groups else FAULTS
+        ids, coordinators = _ids(brokers), group_settings.group_config(release, of_groups)
+        found = Settings(
+            release, ids, seed, chosen, faults=faults, data=data, consumers=groups, instance_ids=static, group_config=coordinators
+        )
+        found.rules()
+        rule_changes, own = (
+            replacements.rule_changes(changed.rules),
+            replacements.changes(release, changed.rows, changed.strategies),
+        )
+    except ValueError as problem:
+        raise _refused(problem) from None
+    return replace(found, rule_changes=rule_changes, changes=own)
+
+
+def played(scenario: Mapping[str, Any], release: str | None, seed: int, changed: Changed) -> Settings:
+    """Return the settings of a run that plays a scenario. Raises UserError, which lists the legal values, for illegal ones."""
+    line = player.line_of(release) if release else player.release_of(scenario)
+    try:
+        config = player.config_of(scenario, line)
+    except ValueError as problem:
+        raise _refused(problem) from None
+    return settings(scenario.get("brokers"), line, seed, config, changed)
+
+
+def changed(settings: Settings) -> dict[str, str]:
+    """Return the settings, rules and functions of a run that differ from those of its release, in words, by name."""
+    usual = BrokerConfig.of(settings.release)
+    found = {
+        f.name: f"{f.name.replace('_', '.')}={_property_text(getattr(settings.config, f.name))}"
+        for f in fields(usual)
+        if getattr(settings.config, f.name) != getattr(usual, f.name)
+    }
+    found |= {name: f"{name}={_property_text(value)}" for name, value in settings.rule_changes.items()}
+    found |= {name: f"own election {name}" for name in settings.changes.strategies}
+    return found | {f"{source} {target}": f"own row ({source}, {target})" for source, target in settings.changes.rows}
+
+
+def _property_text(value: Any) -> str:
+    """Return a value as it is written in Kafka's property files."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,107 @@
+"""Ends of `Lab.run`: until the cluster is quiet, an event begins, or a sentence or a function of the lab is true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kcontrol.core import events
+from kcontrol.core.errors import UserError
+from kcontrol.core.znodes import CONTROLLER, broker_path, topic_path
+from kcontrol.group.handlers import THREADS
+from kcontrol.journal.journal import Record
+from kcontrol.views import folded_state, text
+
+QUIET = "quiet"
+ELECTED = "a controller is elected"
+EVENTS = tuple(
+    sorted(
+        name
+        for name, value in (vars(events) | {event.__name__: event for event in THREADS}).items()
+        if isinstance(value, type) and issubclass(value, events.Event) and not value.__subclasses__()
+    )
+)
+
+Goal = Callable[[Any, Sequence[Record]], bool]
+"""A function of the lab and of the records of its last step."""
+
+
+# fmt: off
+SENTENCES: dict[str, Callable[[folded_state.State, str], bool]] = {
+    "t-0 has a leader":          lambda state, name: _is_led(state, name),
+    "t-0 has no leader":         lambda state, name: any(p.leader == -1 for p in _named(state, name)),
+    "t-0 is fully in sync":      lambda state, name: _is_led(state, name) and _is_in_sync(state, name),
+    "topic t exists":            lambda state, name: topic_path(name) in state["znodes"],
+    "topic t is gone":           lambda state, name: topic_path(name) not in state["znodes"],
+    "broker 3 is controller":    lambda state, name: (ruler := _controller(state)) is not None and str(ruler) == name,
+    "broker 3 is registered":    lambda state, name: broker_path(int(name)) in state["znodes"],
+    "broker 3 is unregistered":  lambda state, name: broker_path(int(name)) not in state["znodes"],
+    "there is a controller":     lambda state, name: _controller(state) is not None,
+    "there is no controller":    lambda state, name: CONTROLLER not in state["znodes"],
+}
+# fmt: on
+"""The conditions that `run` can wait for, read from ZooKeeper; "t-0", "t" and "3" stand for any partition, topic and broker.
+
+A leader and a controller count while their process runs. A partition has no leader if its state znode has leader -1.
+"""
+
+EXAMPLES = {"t-0": r"(\S+-\d+)", "topic t ": r"topic (\S+) ", "broker 3": r"broker (\d+)"}
+
+
+def _pattern(sentence: str) -> re.Pattern[str]:
+    found = next((example for example in EXAMPLES if example in sentence), None)
+    return re.compile(sentence.replace(found, EXAMPLES[found]) if found else sentence)
+
+
+PATTERNS = {sentence: _pattern(sentence) for sentence in SENTENCES}
+
+
+def _sentence(until: object) -> Goal | None:
+    """Return the condition for a sentence; None for any other value."""
+    for sentence, pattern in PATTERNS.items():
+        if isinstance(until, str) and (said := pattern.fullmatch(until)):
+            holds, name = SENTENCES[sentence], next(iter(said.groups()), "")
+            return lambda lab, step: holds(lab.state, name)
+    return None
+
+
+def _named(state: folded_state.State, name: str) -> list[folded_state.Partition]:
+    return [partition for partition in folded_state.partitions(state) if partition.name == name]
+
+
+def _is_led(state: folded_state.State, name: str) -> bool:
+    return any(str(partition.leader) in state["nodes"] for partition in _named(state, name))
+
+
+def _is_in_sync(state: folded_state.State, name: str) -> bool:
+    return all(set(partition.isr) == set(partition.replicas) for partition in _named(state, name))
+
+
+def _controller(state: folded_state.State) -> int | None:
+    ruler = folded_state.controller(state)
+    return ruler[0] if ruler and str(ruler[0]) in state["nodes"] else None
+
+
+def goal(until: str | Callable[[Any], object]) -> Goal:
+    """Return the condition for `until`. Raises UserError, which lists the legal values, for an unknown text."""
+    if callable(until):
+        reached = until
+        return lambda lab, step: bool(reached(lab))
+    if until == QUIET:
+        return lambda lab, step: False
+    if until == ELECTED:
+        return lambda lab, step: any(map(_elects, step))
+    if until in EVENTS:
+        return lambda lab, step: any(record.kind == "begin" and record.fields["event"] == until for record in step)
+    if found := _sentence(until):
+        return found
+    sentences = ", ".join(map(repr, SENTENCES))
+    ways = f"use {QUIET!r}, {ELECTED!r}, {sentences} (with your own names), a function of the lab, or the name of an event"
+    wrong = text.clean(repr(until), 100)
+    raise UserError(f"A lab cannot run until {wrong}: {ways} that a broker begins to handle, one of {', '.join(EVENTS)}.")
+
+
+def _elects(record: Record) -> bool:
+    f = record.fields
+    return record.kind == "write" and f["error"] is None and any(op[:2] == ["create", CONTROLLER] for op in f["ops"])

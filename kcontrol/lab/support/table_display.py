@@ -1,0 +1,56 @@
+"""Tables in a notebook: texts are not shortened, and long names may break, so that a table fits the notebook's width."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pandas as pd
+
+# Places for a line break: after `_`, before `/`, in dotted names and JSON, and between the words of a name like BrokerChange.
+_BREAK = re.compile(
+    r"(?<=_)(?=\w)|(?<=[\w;])(?=/)|(?<=\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])|(?<=[,:{])(?=[\"\[{\w])"
+    r"|(?<=\b\d{5})(?=\d{5}\b)"  # the largest 32-bit integer, the default of settings without a limit
+)
+_CELL = re.compile(r"(<t[hd][^>]*>)([^<]*)(?=</t[hd]>)")
+
+MOST_COLUMNS = 8  # with the index; a table with more columns gets less space around its texts and a smaller font
+_COMPACT = "<style>.dataframe.kc-compact :is(td, th) { padding: 0.4em 0.25em; font-size: 85%; }</style>\n"
+
+
+def breakable(html: str) -> str:
+    """Return a table in HTML with `<wbr>` at each place where a name in a cell may break."""
+    return _CELL.sub(lambda cell: cell[1] + _BREAK.sub("<wbr>", cell[2]), html)
+
+
+class Frame(pd.DataFrame):
+    """A table whose long texts are not shortened."""
+
+    @property
+    def _constructor(self) -> Callable[..., Frame]:
+        return Frame
+
+    def _repr_html_(self) -> str:
+        with pd.option_context("display.max_colwidth", None):
+            html = breakable(super()._repr_html_() or "")  # type: ignore[misc]
+        if len(self.columns) + self.index.nlevels <= MOST_COLUMNS:
+            return html
+        return _COMPACT + html.replace('class="dataframe"', 'class="dataframe kc-compact"')
+
+
+class Wide(Frame):
+    """A table with left-aligned texts that shows every row."""
+
+    @property
+    def _constructor(self) -> Callable[..., Wide]:
+        return Wide
+
+    def _repr_html_(self) -> str:
+        with pd.option_context("display.max_rows", None):
+            html = super()._repr_html_()
+        for mark in ("td", "th"):
+            html = html.replace(f"<{mark}>", f'<{mark} style="text-align: left">')
+        return html.replace('style="text-align: right;"', 'style="text-align: left"')
+
+    def __repr__(self) -> str:
+        return str(self.to_string())

@@ -1,0 +1,1 @@
+"""Tables of a run, as pandas frames: one module per subject."""

@@ -1,0 +1,70 @@
+"""Tables of a controller's memory, under Kafka's names, and of the transitions that a state machine allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.core.errors import UserError
+from kcontrol.core.transitions import TransitionTable
+from kcontrol.lab.support.table_display import Frame
+from kcontrol.lab.tables.journal_tables import table
+from kcontrol.views import folded_state, text
+
+MEMORY = {"kafka": "string", "entries": "Int64", "holds": "string"}
+
+# The fields for which Kafka 2.8 uses other words than kcontrol; every other name differs in its spelling only.
+KAFKA_NAMES: Mapping[str, str] = {
+    "assignments": "partitionAssignments",
+    "controller_epoch": "epoch",
+    "controller_epoch_zk_version": "epochZkVersion",
+    "leadership": "partitionLeadershipInfo",
+    "live_broker_epochs": "liveBrokerEpochs",
+    "offline_dirs": "replicasOnOfflineDirs",
+}
+
+
+def kafka_name(field: str) -> str:
+    """Return the name that a field of the controller's context has in ControllerContext.scala (2.8)."""
+    head, *rest = field.split("_")
+    return KAFKA_NAMES.get(field, head + "".join(word.capitalize() for word in rest))
+
+
+def memory(state: folded_state.State, broker: int | None = None) -> pd.DataFrame:
+    """Return one row per field of a broker's controller context, sorted by the field's name in kcontrol.
+
+    Without `broker` the fields are those of the active controller. `entries` is the number of elements of a set or a map.
+    Raises UserError for a broker that does not run.
+    """
+    ruler = folded_state.controller(state)
+    chosen = broker if broker is not None else ruler[0] if ruler else None
+    node = state["nodes"].get(str(chosen))
+    if node is None:
+        running = text.listed(sorted(map(int, state["nodes"])), 30) or "none"
+        raise UserError(f"Broker {chosen} does not run, so it has no memory to show; the running brokers: {running}.")
+    return table((_row(field, value) for field, value in sorted(node["controller"].items())), MEMORY, "field")
+
+
+def _row(field: str, value: Any) -> dict[str, Any]:
+    many = isinstance(value, dict | list)
+    shown = ", ".join(f"{key}: {_brief(item)}" for key, item in value.items()) if isinstance(value, dict) else _brief(value)
+    return {"field": field, "kafka": kafka_name(field), "entries": len(value) if many else None, "holds": text.clean(shown)}
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{key} {item}" for key, item in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def moves(machine: TransitionTable) -> pd.DataFrame:
+    """Return one row per source state and one column per target state.
+
+    A cell names the function of the transition: `memory_only` where the transition only changes memory, "" where it is illegal.
+    """
+    names = [text.short(state) for state in machine.states]
+    found = {(row.source, row.target): getattr(row.action, "__name__", "") for row in machine}
+    rows = [[found.get((source, target), "") for target in machine.states] for source in machine.states]
+    return Frame(rows, index=pd.Index(names, name="from"), columns=pd.Index(names, name="to"))

@@ -1,0 +1,51 @@
+"""The table of topic deletions that are not complete: the controller's sets for each topic, with the states of its replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.core.model import PartitionReplica, TopicPartition
+from kcontrol.core.znodes import delete_topic_path
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import folded_state
+
+DELETIONS = {"requested": "bool", "queued": "bool", "started": "bool", "ineligible": "bool", "state": "string", "alive": "bool"}
+SETS = {
+    "queued": "topics_to_be_deleted",
+    "started": "topics_with_deletion_started",
+    "ineligible": "topics_ineligible_for_deletion",
+}
+
+
+def deletions(state: folded_state.State) -> pd.DataFrame:
+    """Return one row per replica of each topic whose deletion is requested in ZooKeeper or queued at the active controller.
+
+    Rows are sorted by name. `requested`: the topic's znode below `/admin/delete_topics` exists. `queued`, `started`,
+    `ineligible`: the topic is in this set of the deletion manager; before 2.1 there is no set for `started`, which is then
+    False. `state`: the replica's state in the controller's memory. `alive`: the replica's broker runs; the controller may not
+    know this yet. Recordings of real brokers do not contain the sets.
+    Source: ControllerContext.topicsToBeDeleted, topicsWithDeletionStarted, topicsIneligibleForDeletion (2.8).
+    """
+    return journal_tables.table(_rows(state), DELETIONS, "replica")
+
+
+def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
+    states, sets = journal_tables.states_at_the_controller(state, "replica"), {name: _topics(state, name) for name in SETS}
+    for p in folded_state.partitions(state):
+        of_topic = {"requested": delete_topic_path(p.topic) in state["znodes"]}
+        of_topic |= {name: p.topic in topics for name, topics in sets.items()}
+        if not (of_topic["requested"] or of_topic["queued"]):
+            continue
+        for broker in p.replicas:
+            replica = str(PartitionReplica(TopicPartition(p.topic, p.number), broker))
+            yield {"replica": replica, **of_topic, "state": states.get(replica), "alive": str(broker) in state["nodes"]}
+
+
+def _topics(state: folded_state.State, name: str) -> Collection[str]:
+    """Return the topics in a set of the active controller, which is the broker that `/controller` names."""
+    ruler = folded_state.controller(state)
+    node = state["nodes"].get(str(ruler[0]), {}) if ruler else {}
+    return node.get("controller", {}).get(SETS[name]) or ()

@@ -1,0 +1,105 @@
+"""Tables of elections: the replicas of a partition as candidates for its leadership, and the kinds of elections."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Collection
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.controller.leader_election import STRATEGIES, ElectionInput, offline
+from kcontrol.core.controller_rules import Rules
+from kcontrol.core.errors import UserError
+from kcontrol.core.rule_rows import declared
+from kcontrol.core.znodes import broker_path, topic_config_path
+from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import folded_state, replica_strip, text
+
+UNCLEAN = "unclean.leader.election.enable"
+COLUMNS = {"broker": "int64", "alive": "bool", "in_sync": "bool", "leads": "bool", "verdict": "string"}
+ELECTIONS = {"held_when": "string", "leader": "string", "order": "string", "told": "string"}
+
+
+class CandidateTable:
+    """The replicas of one partition as candidates, shown as a picture and as text; `table` has one row per replica."""
+
+    def __init__(self, title: str, candidates: tuple[replica_strip.Candidate, ...]) -> None:
+        self.title, self.candidates = title, candidates
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The candidates as a table: one row per replica, in the order of the assignment."""
+        return journal_tables.table((c._asdict() for c in self.candidates), COLUMNS)
+
+    def __repr__(self) -> str:
+        return replica_strip.lines(self.title, self.candidates)
+
+    def _repr_svg_(self) -> str:
+        return replica_strip.svg(self.title, self.candidates)
+
+
+def candidates(state: folded_state.State, partition: str, rules: Rules, unclean: bool) -> CandidateTable:
+    """Return the replicas of a partition: the leader, the winner of an offline election if it were held now, and the others.
+
+    A replica counts as alive if its broker is registered in ZooKeeper. `unclean` is the brokers' setting
+    unclean.leader.election.enable; the topic's own setting overrides it.
+
+    Source: PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection (2.8); OfflinePartitionLeaderSelector (0.8.1).
+    """
+    p = find(state, partition)
+    live = {b for b in p.replicas if broker_path(b) in state["znodes"]}
+    allowed = _topic_setting(state, p.topic, unclean)
+    asked = ElectionInput(p.replicas, p.isr, live - {p.leader}, unclean_allowed=allowed, order=rules.offline_order)
+    elected = offline(asked)
+    chosen = elected.leader if elected else None
+    rows = tuple(
+        replica_strip.Candidate(b, b in live, b in p.isr, b == p.leader, _verdict(p, b, live, chosen, elected))
+        for b in p.replicas
+    )
+    return CandidateTable(f"{p.name}: ISR {list(p.isr)}, leader {p.leader if p.leader not in (None, -1) else 'none'}", rows)
+
+
+def find(state: folded_state.State, partition: str) -> folded_state.Partition:
+    """Return a partition by its name. Raises UserError, which lists the partitions, for an unknown name."""
+    every = folded_state.partitions(state)
+    for p in every:
+        if p.name == partition:
+            return p
+    names = text.listed((p.name for p in every), 30)
+    raise UserError(f"There is no partition {partition!r}; {f'the partitions are {names}' if names else 'there are none yet'}.")
+
+
+def _verdict(p: folded_state.Partition, broker: int, live: Collection[int], chosen: int | None, elected: Any) -> str:
+    if broker == p.leader:
+        return "leads" if broker in live else "led, is dead"
+    if broker not in live:
+        return "dead"
+    if broker == chosen:
+        return "next, unclean" if elected.unclean else "next"
+    return "in sync" if broker in p.isr else "not in sync"
+
+
+def _topic_setting(state: folded_state.State, topic: str, default: bool) -> bool:
+    """Return whether unclean elections are allowed for a topic: the topic's setting if it can be read, else `default`."""
+    stored = state["znodes"].get(topic_config_path(topic))
+    try:
+        value = json.loads(stored[0])["config"].get(UNCLEAN) if stored else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        value = None
+    return default if value is None else str(value).lower() == "true"
+
+
+def elections() -> pd.DataFrame:
+    """Return one row per kind of election: its occasion, the leader, the order of candidates, and the receivers of requests."""
+    return Wide(journal_tables.table((_row(name) for name in STRATEGIES), ELECTIONS, "election"))
+
+
+def _row(name: str) -> dict[str, Any]:
+    strategy = STRATEGIES[name]
+    leader = (inspect.getdoc(strategy.rule) or "").split("\n")[0]
+    rule = declared(Rules).get(f"{name}_order")
+    order = "; ".join(f"{value.upper()} since {since}" for since, value in (rule.rows if rule else ()))
+    return {"election": name, "held_when": strategy.note, "leader": leader, "order": order, "told": strategy.recipients}

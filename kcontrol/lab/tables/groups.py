@@ -1,0 +1,36 @@
+"""Tables of consumer groups, read from a folded state: members, committed offsets, and the states of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.lab.support.table_display import Frame
+from kcontrol.views import group_state
+
+State = Mapping[str, Any]
+MEMBERS = ("group", "coordinator", "state", "generation", "member", "client", "leads", "waits_for", "partitions")
+OFFSETS = ("group", "coordinator", "partition", "offset", "metadata")
+
+
+def members(state: State, release: str) -> pd.DataFrame:
+    """Return one row per member of each group, as its coordinator has it in memory, with the release's names of states."""
+    rows = [(*group[:4], *member) for group in group_state.groups(state, release) for member in group.members]
+    return Frame(rows, columns=list(MEMBERS)).set_index("group")
+
+
+def offsets(state: State) -> pd.DataFrame:
+    """Return one row per committed offset of each group."""
+    rows = [
+        (group, broker, partition, stored["value"]["offset"], stored["value"]["metadata"])
+        for broker, group, held in group_state.cached(state, "offsets")
+        for partition, stored in sorted(held["committed"].items())
+    ]
+    return Frame(rows, columns=list(OFFSETS)).set_index("group")
+
+
+def states(state: State) -> dict[str, str]:
+    """Return the state of every group in a coordinator's cache, by group id; states have kcontrol's names."""
+    return {group: str(held["state"]) for _, group, held in group_state.cached(state, "groups")}

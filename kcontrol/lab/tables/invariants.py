@@ -1,0 +1,99 @@
+"""Tables of invariants: those that Kafka promises, and for each of them the first step of a run that broke it.
+
+To check a run, it is played again in a second world, and every invariant is evaluated after each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.cluster.world import World
+from kcontrol.core.errors import UserError
+from kcontrol.lab.tables import journal_tables
+from kcontrol.search.counterexample import report
+from kcontrol.search.invariants import INVARIANTS, QUIET, STEP, Invariant, is_at_rest
+
+Own = Callable[[World], Any]
+"""A learner's invariant: a function of the world that returns None or True if it holds; its docstring states the invariant."""
+
+# fmt: off
+INVARIANT_COLUMNS = {"sentence": "string", "since": "string", "when": "string", "promised": "bool", "source": "string"}
+RESULTS = {"outcome": "string", "step": "Int64", "action": "string", "what": "string", "sentence": "string"}
+# fmt: on
+
+
+def invariants(release: str) -> pd.DataFrame:
+    """Return one row per invariant, by name; `promised` says whether this release promises the invariant."""
+    rows = (
+        {"invariant": r.name, "sentence": r.sentence, "since": r.since, "when": r.when, "source": r.source,
+         "promised": r.is_promised_by(release)}
+        for r in INVARIANTS
+    )  # fmt: skip
+    return journal_tables.table(rows, INVARIANT_COLUMNS, "invariant")
+
+
+def check_invariants(world: World, play: Callable[[], Iterator[World]], own: tuple[Own, ...]) -> pd.DataFrame:
+    """Return one row per invariant, those of `own` last: the outcome, and for a broken invariant the first step that broke it.
+
+    `outcome` is "holds", "broken", "not promised" if the release does not promise the invariant, or "void" if an outside
+    program has written to ZooKeeper. `play` yields one world, once after each step of the run. Raises UserError for a
+    function in `own` that has no docstring or that raises.
+    """
+    rows: list[Mapping[str, Any]] = [{"invariant": name, "sentence": said} for name, said in map(_named, own)]
+    rows = [*({"invariant": r.name, "sentence": r.sentence} for r in INVARIANTS), *rows]
+    broken: dict[str, tuple[int, str, str]] = {}
+    for replayed in play():
+        if not replayed.done:
+            continue
+        for name, what in _violations(replayed, own):
+            broken.setdefault(name, (len(replayed.done), str(replayed.done[-1]), what))
+    ours = {row.name: row for row in INVARIANTS}
+    found = journal_tables.table(
+        (dict(row) | _outcome(row["invariant"], ours, world, broken) for row in rows), RESULTS, "invariant"
+    )
+    if broken:
+        found.attrs["scenario"] = report(world, next(iter(broken.values()))[2])
+    return found
+
+
+def _outcome(
+    name: str, ours: Mapping[str, Invariant], world: World, broken: Mapping[str, tuple[int, str, str]]
+) -> dict[str, Any]:
+    if name in broken:
+        return {"outcome": "broken"} | dict(zip(("step", "action", "what"), broken[name], strict=True))
+    row = ours.get(name)
+    if row and not row.is_promised_by(world.settings.release):
+        return {"outcome": "not promised"}
+    return {"outcome": "void" if row and row.is_void(world) else "holds"}
+
+
+def _violations(world: World, own: tuple[Own, ...]) -> Iterator[tuple[str, str]]:
+    kinds, rest = {record.kind for record in world.last_step}, is_at_rest(world)
+    for row in INVARIANTS:
+        looked_at = rest if row.when == QUIET else row.when == STEP and not row.after.isdisjoint(kinds)
+        if looked_at and (found := row(world)):
+            yield row.name, found
+    for function in own:
+        said = _asked(function, world)
+        if said is not None and said is not True:
+            yield function.__name__, "the function returned False" if said is False else str(said)
+
+
+def _asked(function: Own, world: World) -> Any:
+    try:
+        return function(world)
+    except Exception as error:
+        raise UserError(f"{function.__name__} failed at step {len(world.done)}: {type(error).__name__}: {error}.") from None
+
+
+def _named(function: Own) -> tuple[str, str]:
+    wrong = UserError(f"{function!r} is not an invariant: pass a function of the world whose docstring states the invariant.")
+    if not callable(function):
+        raise wrong
+    sentence = (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
+    if not sentence:
+        raise wrong
+    return getattr(function, "__name__", repr(function)), sentence

@@ -1,0 +1,308 @@
+"""Tables of a run as pandas frames, made from the journal and its fold only.
+
+The type of a column does not depend on the rows: nullable integers, booleans, text, or lists of broker ids. Times of a wall
+clock are dates in UTC without a time zone (column `at`), virtual times are milliseconds (`at_ms`), and recordings have no times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.core.broker_configs import CONFIGS, Config
+from kcontrol.core.znodes import broker_path
+from kcontrol.journal.journal import Record
+from kcontrol.lab.support.table_display import Frame
+from kcontrol.views import clock, controller_terms, folded_state, kafka_words, watch_counts
+
+State = dict[str, Any]
+
+TIME = "datetime64[ms]"
+# fmt: off
+PARTITIONS = {"leader": "Int64", "isr": "object", "replicas": "object", "leader_epoch": "Int64", "controller_epoch": "Int64",
+              "zk_version": "Int64", "state": "string"}
+BROKERS = {"alive": "bool", "frozen": "bool", "registered": "bool", "controller": "bool", "believes_so": "bool",
+           "controller_epoch": "Int64", "broker_epoch": "Int64", "leads": "object", "handling": "object", "queue": "object"}
+ZNODES = {"text": "string", "version": "Int64", "owner": "Int64"}
+REQUESTS = {"batch": "string", "api": "string", "sender": "int64", "receiver": "int64", "controller_epoch": "Int64",
+            "partitions": "object", "outcome": "string"}
+JOURNAL = {"at": TIME, "node": "Int64", "incarnation": "int64", "seq": "int64", "kind": "string", "cause": "string",
+           "what": "string"}
+WATCHES = {"broker": "int64", "path": "string", "kind": "string"}
+CONTROLLERS = {"broker": "Int64", "controller_epoch": "Int64", "begun_by": "string", "ended_by": "string"}
+CONFIG = {"value": "object", "default": "object", "defaults": "string", "meaning": "string", "is_used": "bool", "here": "string"}
+ALIVE = "alive"
+DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after": "object"}
+# fmt: on
+
+
+def timed(types: Mapping[str, str], records: Sequence[Record]) -> dict[str, str]:
+    """Return the columns of a table, with time columns that fit the run's clock.
+
+    A run on a wall clock has dates, a run in virtual time has integer columns named `..._ms`, a recording has no time columns.
+    """
+    measured = clock.of_run(records)
+    if measured == "wall":
+        return dict(types)
+    kept = {name: dtype for name, dtype in types.items() if dtype != TIME or measured == "virtual"}
+    return {f"{name}_ms" if dtype == TIME else name: "Int64" if dtype == TIME else dtype for name, dtype in kept.items()}
+
+
+def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: str | None = None) -> pd.DataFrame:
+    """Return the rows as a table that has exactly these columns and types, even without rows.
+
+    `index` is the key of a text that becomes the index. Rows have times in ms: the key `at_ms` for the column `at`.
+    """
+    rows = list(rows)
+    keys = {name: f"{name}_ms" if dtype == TIME else name for name, dtype in types.items()}
+    columns = {name: pd.Series([row.get(key) for row in rows], dtype="object") for name, key in keys.items()}
+    frame = Frame({name: _typed(values, types[name]) for name, values in columns.items()}, columns=list(types))
+    if index:
+        frame.index = pd.Index([row[index] for row in rows], name=index, dtype="object")
+    return frame
+
+
+def _typed(values: Any, dtype: str) -> Any:
+    return pd.to_datetime(values, unit="ms").astype(dtype) if dtype == TIME else values.astype(dtype)
+
+
+# ---------------------------------------------------------------- partitions
+
+
+def partitions(state: State) -> pd.DataFrame:
+    """Return one row per partition, as stored in ZooKeeper, with its state in the active controller's memory.
+
+    A partition without a leader has leader -1.
+    """
+    states = states_at_the_controller(state, "partition")
+    return table((_partition_row(p, states) for p in folded_state.partitions(state)), PARTITIONS, "partition")
+
+
+def states_at_the_controller(state: State, machine: str) -> Mapping[str, str]:
+    """Return the states of all subjects of a machine ("partition" or "replica") in the memory of the active controller."""
+    ruler = folded_state.controller(state)
+    node = state["nodes"].get(str(ruler[0]), {}) if ruler else {}
+    found: Mapping[str, str] = node.get("controller", {}).get(f"{machine}_states", {})
+    return found
+
+
+def _partition_row(p: folded_state.Partition, states: Mapping[str, str]) -> dict[str, Any]:
+    row: dict[str, Any] = {"partition": p.name, "replicas": list(p.replicas), "isr": list(p.isr), "state": states.get(p.name)}
+    if p.leader is None:
+        return row
+    numbers = ("leader", "leader_epoch", "controller_epoch", "zk_version")
+    return row | {name: getattr(p, name) for name in numbers}
+
+
+# ---------------------------------------------------------------- brokers and znodes
+
+
+def brokers(records: Sequence[Record], state: State) -> pd.DataFrame:
+    """Return one row per broker that the run has named, by id.
+
+    `controller` says that `/controller` names the broker, `believes_so` that the broker itself believes to be the controller.
+    `handling` has the events of suspended handlers, and `queue` the events that wait.
+    """
+    known = {*records[0].fields["brokers"], *(r.fields["broker"] for r in records if r.kind == "start")}
+    frozen = _frozen(records)
+    return table((_broker_row(state, n, n in frozen) for n in sorted(known)), BROKERS, "broker").set_axis(
+        pd.Index(sorted(known), name="broker", dtype="int64")
+    )
+
+
+def _frozen(records: Sequence[Record]) -> set[int]:
+    frozen: set[int] = set()
+    for record in records:
+        if record.kind == "freeze":
+            frozen.add(record.fields["broker"])
+        elif record.kind in ("thaw", "stop"):
+            frozen.discard(record.fields["broker"])
+    return frozen
+
+
+def _broker_row(state: State, n: int, frozen: bool) -> dict[str, Any]:
+    node, ruler = state["nodes"].get(str(n)), folded_state.controller(state)
+    row = {
+        "broker": n,
+        "alive": node is not None,
+        "frozen": frozen,
+        "registered": broker_path(n) in state["znodes"],
+        "controller": ruler is not None and ruler[0] == n,
+        "leads": [p.name for p in folded_state.partitions(state) if p.leader == n],
+    }
+    if node is None:
+        return row | {"believes_so": False, "handling": [], "queue": []}
+    rules = node["controller"].get("active_controller_id") == n
+    return row | {
+        "believes_so": rules,
+        "controller_epoch": node["controller" if rules else "broker"].get("controller_epoch"),
+        "broker_epoch": node["broker"].get("broker_epoch"),
+        "handling": [event["event"] for event in node["handling"].values()],
+        "queue": [event["event"] for waiting in node["queues"].values() for event in waiting],
+    }
+
+
+def znodes(state: State) -> pd.DataFrame:
+    """Return one row per znode, by path; `owner` is the broker whose session owns the znode, missing if it is persistent."""
+    found = sorted(state["znodes"].items())
+    return table(
+        ({"path": path, "text": text, "version": version, "owner": owner} for path, (text, version, owner) in found),
+        ZNODES,
+        "path",
+    )
+
+
+def watches(records: Sequence[Record]) -> pd.DataFrame:
+    """Return one row per watch that a running broker has set at ZooKeeper, by broker, path and kind."""
+    return table((watch._asdict() for watch in watch_counts.open_watches(records)), WATCHES)
+
+
+def controllers(records: Iterable[Record]) -> pd.DataFrame:
+    """Return one row per content of `/controller`, by the id of the record that wrote it.
+
+    The columns have the broker, its controller epoch, and the causes of the beginning and the end of its term.
+    """
+    return table((term._asdict() for term in controller_terms.controller_terms(records)), CONTROLLERS, "id")
+
+
+# ---------------------------------------------------------------- requests
+
+
+def requests(records: Sequence[Record], state: State) -> pd.DataFrame:
+    """Return one row per request that a controller has queued, in the order of sending.
+
+    `outcome` is the error code of the response (NONE is no error), `waiting` while the request waits in its channel, or
+    `dropped` if there was no response. In a recording, which has no responses, `outcome` is `handled`.
+    """
+    otherwise = "handled" if records[0].fields.get("world") == "recorded" else "dropped"
+    answers = {r.fields["correlation_id"]: r.fields["body"] for r in map(Record.to_json, records) if r.kind == "respond"}
+    waiting = {(pair.split(">")[1], *parcel) for pair, parcels in state["channels"].items() for parcel in parcels}
+    sent = (record.to_json() for record in records if record.kind == "send")
+    return table((row for record in sent for row in _request_rows(record, answers, waiting, otherwise)), REQUESTS)
+
+
+def _request_rows(record: Record, answers: Mapping[str, Any], waiting: set[Any], otherwise: str) -> Iterator[dict[str, Any]]:
+    batch, (node, incarnation, seq) = record.fields["requests"], record.id
+    for api, receiver, partitions in _queued(batch):
+        answer = answers.get(f"{node}.{incarnation}-{receiver}-{seq}-{api}")
+        on_its_way = "waiting" if (str(receiver), str(record.id), api) in waiting else otherwise
+        yield {
+            "batch": str(record.id), "api": api, "sender": node, "receiver": receiver,
+            "controller_epoch": batch["controller_epoch"], "partitions": partitions,
+            "outcome": _answer(answer) if answer else on_its_way,
+        }  # fmt: skip
+
+
+def _answer(body: Mapping[str, Any]) -> str:
+    """Return the error code of the whole request; if this is NONE, the error codes of its partitions."""
+    error, errors = body.get("error", "NONE"), body.get("errors", {})
+    return ", ".join(sorted({*map(str, errors.values())})) or "NONE" if error == "NONE" else str(error)
+
+
+def _queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
+    leaderships = batch.get("leader_and_isr", {"to": {}})
+    for receiver, positions in leaderships["to"].items():
+        yield "LeaderAndIsr", int(receiver), [leaderships["values"][i]["partition"] for i in positions]
+    metadata = batch.get("update_metadata", {"to": [], "partitions": {}})
+    for receiver in metadata["to"]:
+        yield "UpdateMetadata", int(receiver), list(metadata["partitions"])
+    for receiver, stopped in batch.get("stop_replica", {"to": {}})["to"].items():
+        yield "StopReplica", int(receiver), list(stopped)
+
+
+# ---------------------------------------------------------------- settings
+
+
+def config(release: str, values: Mapping[str, Any]) -> pd.DataFrame:
+    """Return one row per broker setting of the control plane: the default in this release, all defaults, and the effect here.
+
+    `values` has the settings of the brokers of a world, under their names with underscores.
+    """
+    rows = (config_row(row, release, values.get(row.name.replace(".", "_"))) for row in CONFIGS.values())
+    return table(rows, CONFIG, "name")
+
+
+def config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
+    defaults = "; ".join(f"{since}: {'none' if value is None else value}" for since, value in row.defaults)
+    unsaid = row.default(release)
+    return {
+        "name": row.name, "value": unsaid if value is None and row.is_used else value, "default": unsaid, "defaults": defaults,
+        "meaning": row.meaning, "is_used": row.is_used, "here": row.behavior_here,
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- the journal
+
+
+def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str | None = None) -> pd.DataFrame:
+    """Return one row per record, in the order of the journal; `what` is the record as a sentence.
+
+    `node` is the broker that made the record, missing for records of clients, ZooKeeper and the world.
+
+    With a `kind` the table has only the records of this kind, and one column per field instead of the sentence. A field with the
+    name of another column gets the kind as a prefix: `start_incarnation`.
+    """
+    if kind is None:
+        return table(
+            (_journal_row(record) | {"what": say(record.to_json())} for record in records), timed(JOURNAL, records), "id"
+        )
+    chosen = [record.to_json() for record in records if record.kind == kind]
+    head = {name: dtype for name, dtype in timed(JOURNAL, records).items() if name not in ("what", "kind")}
+    fields = {name: [record.fields.get(name) for record in chosen] for name in dict.fromkeys(n for r in chosen for n in r.fields)}
+    narrow = table(map(_journal_row, chosen), head, "id")
+    columns = {f"{kind}_{name}" if name in head else name: values for name, values in fields.items()}
+    return narrow.assign(**{name: pd.Series(values, narrow.index, _dtype_of(values)) for name, values in columns.items()})
+
+
+def logged(records: Sequence[Record], kind: str | None = None) -> pd.Series[str]:
+    """Return the lines that Kafka writes to its log files at each record, or at each record of one kind; "" without lines."""
+    lines = zip(records, kafka_words.in_kafkas_words(records), strict=True)
+    return pd.Series(["\n".join(map(str, said)) for record, said in lines if kind in (None, record.kind)], dtype="string")
+
+
+def _dtype_of(values: Sequence[Any]) -> str:
+    kinds = {type(value) for value in values if value is not None}
+    return {int: "Int64", bool: "boolean", str: "string"}.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
+
+
+def _journal_row(record: Record) -> dict[str, Any]:
+    _, incarnation, seq = record.id
+    return {
+        "id": str(record.id), "at_ms": record.at_ms, "node": record.id.broker, "incarnation": incarnation, "seq": seq,
+        "kind": record.kind, "cause": str(record.cause) if record.cause else None,
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- what has changed
+
+
+def diff(before: State, after: State) -> pd.DataFrame:
+    """Return one row per difference between two states: znodes, running brokers, and fields of brokers' memory, sorted.
+
+    None stands for a znode or a field that does not exist. A broker that runs in only one of the states has one row, `alive`.
+    """
+    both = before["nodes"].keys() & after["nodes"].keys()
+    one, other = dict(_facts(before, both)), dict(_facts(after, both))
+    keys = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+    nothing = {key: False if key[1] == ALIVE else None for key in keys}
+    rows = ({"where": k[0], "what": k[1], "before": one.get(k, nothing[k]), "after": other.get(k, nothing[k])} for k in keys)
+    return table(rows, DIFFERENCES)
+
+
+def _facts(state: State, compared: Iterable[str]) -> Iterator[tuple[tuple[str, str], Any]]:
+    for path, (text, version, _) in state["znodes"].items():
+        yield ("ZooKeeper", path), f"{text} (version {version})".lstrip()
+    for n in state["nodes"]:
+        yield (f"broker {n}", ALIVE), True
+    for n in compared:
+        for module in ("controller", "broker"):
+            for field, value in state["nodes"][n][module].items():
+                parts = value.items() if isinstance(value, dict) else [("", value)]
+                named = ((_field_name(module, field, key), part) for key, part in parts if part not in ([], {}))
+                yield from (((f"broker {n}", name), part) for name, part in named)
+
+
+def _field_name(module: str, field: str, key: str) -> str:
+    return f"{module}.{field}[{key}]" if key else f"{module}.{field}"

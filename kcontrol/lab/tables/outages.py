@@ -1,0 +1,74 @@
+"""Outages of partitions: the times without a running leader, from its death to the record with the next leader that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.journal.journal import Record
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import decisions
+
+# fmt: off
+COLUMNS = {"partition": "string", "since": journal_tables.TIME, "until": journal_tables.TIME, "steps": "Int64",
+           "led": "Int64", "leads": "Int64"}
+# fmt: on
+
+
+def outages(records: Sequence[Record]) -> pd.DataFrame:
+    """Return one row per outage, in the order of their beginnings: a partition and a time without a running leader.
+
+    `until` is missing while the outage lasts. `steps` is its length in milliseconds, of which a step of the simulated clock
+    takes one; in a recording it is a number of records. A leader that is stopped or frozen causes an outage. `led` is the
+    leader before, `leads` the leader after.
+    """
+    found = sorted(rows(records), key=lambda row: (row["since_ms"], row["partition"]))
+    return journal_tables.table(found, journal_tables.timed(COLUMNS, records))
+
+
+def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table, with times in milliseconds: outages that have ended in the order of their ends, then others.
+
+    An outage ends with a write that names a running broker as leader, with the thaw of the leader, or when a restarted broker
+    becomes leader again by a LeaderAndIsr request.
+    """
+    leaders: dict[str, int] = {}
+    sent: dict[tuple[int, ...], dict[str, Any]] = {}
+    down: dict[str, tuple[int, int]] = {}
+    up: set[int] = set()
+    for record in records:
+        if record.kind in ("start", "thaw"):
+            up.add(record.fields["broker"])
+        elif record.kind in ("stop", "freeze"):
+            up.discard(record.fields["broker"])
+        if record.kind == "send":
+            sent[tuple(record.id)] = record.to_json().fields["requests"]
+        named = {name: stored["leader"] for name, stored in decisions.written(record).items()} | _taken_over(record, sent)
+        leaders |= named
+        thawed = record.fields["broker"] if record.kind == "thaw" else None  # a broker that starts leads after LeaderAndIsr only
+        for partition in [p for p in down if leaders[p] in up and (p in named or leaders[p] == thawed)]:
+            since, led = down.pop(partition)
+            yield _row(partition, since, led, record.at_ms, leaders[partition])
+        if record.kind in ("stop", "freeze", "change", "write"):
+            gone = (p for p, leader in leaders.items() if leader not in up and p not in down)
+            down |= {partition: (record.at_ms, leaders[partition]) for partition in gone}
+    for partition, (since, led) in down.items():
+        yield _row(partition, since, led)
+
+
+def _taken_over(record: Record, sent: Mapping[tuple[int, ...], dict[str, Any]]) -> dict[str, int]:
+    """Return the partitions whose leader the record's broker becomes by a LeaderAndIsr request, each with this broker."""
+    if record.kind != "apply_request" or record.fields["field"] != "hosted":
+        return {}
+    named = sent[tuple(record.fields["request"])]["leader_and_isr"]
+    broker, chosen = record.id.node, record.to_json().fields["partitions"]
+    values = [named["values"][i] for i in named["to"][str(broker)]]
+    found = {value["partition"]: value["leader"] for value in values if value["leader"] == broker}
+    return found if chosen is None else {name: leader for name, leader in found.items() if name in chosen}
+
+
+def _row(partition: str, since: int, led: int, until: int | None = None, leads: int | None = None) -> dict[str, Any]:
+    steps = until - since if until is not None else None
+    return {"partition": partition, "since_ms": since, "until_ms": until, "steps": steps, "led": led, "leads": leads}

@@ -1,0 +1,183 @@
+"""The comparison of a recording of real brokers with a simulated run of its scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import pandas as pd
+
+from kcontrol.core.errors import UserError
+from kcontrol.journal.journal import Record
+from kcontrol.lab.tables import journal_tables
+from kcontrol.recordings import compare, recording
+from kcontrol.recordings.compare import Difference
+from kcontrol.recordings.recording import Recording
+from kcontrol.views import text
+
+if TYPE_CHECKING:
+    from kcontrol.lab.run import Run
+
+COLUMNS = {"step": "int64", "do": "string", "kind": "string", "theirs": "string", "ours": "string", "verdict": "string"}
+LISTS = ("writes", "transitions", "requests")
+
+
+def is_recorded(records: Sequence[Record]) -> bool:
+    """Return whether a journal was made from a recording of real brokers."""
+    return bool(records) and records[0].fields.get("world") == recording.RECORDED
+
+
+def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """Return the scenario of a run or of a dict, and a name for the run that plays it. Raises UserError for anything else."""
+    if isinstance(given, Mapping):
+        return given, text.clean(str(given.get("name") or given.get("scenario") or "scenario"), 60)
+    if not hasattr(given, "records"):
+        raise UserError(f"{given!r} is not a scenario: pass the name of a recording, or a dict with brokers and steps.")
+    found = recording.of_journal(given.records)
+    return found, f"our {found['scenario'] or 'scenario'}"
+
+
+def recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> RecordingDiff:
+    """Return the comparison of two runs of one scenario. The recording is "theirs"; of two recordings the first is "theirs".
+
+    Raises UserError if one of the runs follows no scenario.
+    """
+    if not is_recorded(one):
+        names, one, other = names[::-1], other, one
+    return RecordingDiff(names, recording.of_journal(one), recording.of_journal(other))
+
+
+class RecordingDiff:
+    """Two runs of one scenario, compared by the rule of the recordings (`recordings/compare.py`).
+
+    `difference` is the first difference, or None; `table` has both runs, line by line.
+    """
+
+    def __init__(self, names: tuple[str, str], theirs: Recording, ours: Recording) -> None:
+        self.names, self.theirs, self.ours = names, theirs, ours
+        self.differences = list(compare.differences(theirs, ours))
+
+    @property
+    def difference(self) -> Difference | None:
+        return self.differences[0] if self.differences else None
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row per write, transition and request of either run, and per znode that differs, in the order of the recording.
+
+        `verdict` is `same`; `free` for a difference that the rule allows; `differs` for any other difference; or `not compared`
+        for the steps after the runs diverged: another broker won an election, or the steps themselves differ.
+        """
+        return journal_tables.table((row for number in range(self._steps) for row in self._rows(number)), COLUMNS)
+
+    @property
+    def _steps(self) -> int:
+        return max(len(self.theirs["steps"]), len(self.ours["steps"]))
+
+    def _rows(self, number: int) -> Iterator[dict[str, Any]]:
+        pair = [side["steps"][number] if number < len(side["steps"]) else None for side in (self.theirs, self.ours)]
+        do = text.clean(text.scenario_step(next(step for step in pair if step is not None)["do"]))
+        for kind in (*LISTS, "znodes"):
+            for lines in _aligned(*([_line(kind, item) for item in _items(kind, step)] for step in pair)):
+                theirs, ours = (f"{line.about} {line.rest}".rstrip() if line else None for line in lines)
+                if kind != "znodes" or theirs != ours:
+                    verdict = self._verdict(number, kind, same=theirs == ours)
+                    yield {"step": number, "do": do, "kind": kind, "theirs": theirs, "ours": ours, "verdict": verdict}
+
+    def _verdict(self, number: int, kind: str, *, same: bool) -> str:
+        last = self.differences[-1] if self.differences else None
+        if last is not None and last.kind in ("winner", "steps") and number >= last.step:
+            return "not compared"
+        if same:
+            return "same"
+        return "differs" if any((d.step, d.kind) == (number, kind) for d in self.differences) else "free"
+
+    def __str__(self) -> str:
+        theirs, ours = self.names
+        if self.difference is None:
+            return f"No difference between {theirs} and {ours} in {self._steps} steps, by the rule of the recordings."
+        d = self.difference
+        where = f"step {d.step} ({text.scenario_step(d.do)})" if d.do else f"step {d.step}"
+        sides = f"{theirs}: {_short(d.theirs)}; {ours}: {_short(d.ours)}"
+        return f"The first difference is in {where}, in {d.kind}, {d.about}. {sides}."
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        d = self.difference
+        if d is None:
+            return f"<p>{escape(str(self))}</p>"
+        where = f"step {d.step} ({text.scenario_step(d.do)})" if d.do else f"step {d.step}"
+        said = f"<p>The first difference is in {escape(where)}, in {escape(d.kind)}, {escape(d.about)}.</p>"
+        heads = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in self.names)
+        marked = "".join(f"<td style='text-align:left'><mark>{escape(_short(value))}</mark></td>" for value in (d.theirs, d.ours))
+        around = self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
+        return (
+            f"{said}<table><thead><tr>{heads}</tr></thead><tbody><tr>{marked}</tr></tbody></table>"
+            f"<details><summary>step {d.step}, {escape(d.kind)}, side by side</summary>{around.to_html(notebook=True)}</details>"
+        )
+
+
+def _short(value: Any) -> str:
+    return "nothing" if value is None else text.clean(value if isinstance(value, str) else _json(value), 400)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+class Line(NamedTuple):
+    """An entry of a recording as text: its subject, and its other values."""
+
+    about: str
+    rest: str
+
+
+def _items(kind: str, step: Mapping[str, Any] | None) -> list[Any]:
+    if step is None:
+        return []
+    return sorted(step[kind].items()) if kind == "znodes" else list(step[kind])
+
+
+def _line(kind: str, item: Any) -> Line:
+    if kind == "transitions":
+        moved = f"{item['from'] or '?'} → {item['to']}{', failed' if item.get('failed') else ''}"
+        return _clean(f"{item['by']}: {item['subject']}", f"{moved}, epoch {item['epoch']}")
+    if kind == "requests":
+        about = f"{item['by']} → {item['to']}: {item['api']} {text.listed(sorted(item['partitions']))}"
+        return _clean(about, _json(_without(item, "by", "to", "api")))
+    if kind == "znodes":
+        return _clean(item[0], _json(item[1]))
+    about = " ".join(filter(None, (f"{item['by']}: {item['op']}", item.get("path"))))
+    return _clean(about, _json(_without(item, "by", "op", "path", "multi")).removeprefix("{}"))
+
+
+def _without(item: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name not in names}
+
+
+def _clean(about: str, rest: str) -> Line:
+    return Line(text.clean(about, 500), text.clean(rest, 1_000))
+
+
+def _aligned(theirs: list[Line], ours: list[Line]) -> Iterator[tuple[Line | None, Line | None]]:
+    """Yield pairs of lines: each line of theirs with an equal line of ours, else with a line of ours that has its subject.
+
+    A line without a partner is paired with None.
+    """
+    left = list(ours)
+    found: list[Line | None] = []
+    for line in theirs:
+        found.append(line if line in left else None)
+        if line in left:
+            left.remove(line)
+    for line, same in zip(theirs, found, strict=True):
+        other = same or next((one for one in left if one.about == line.about), None)
+        if other is not None and same is None:
+            left.remove(other)
+        yield line, other
+    yield from ((None, line) for line in left)

@@ -1,0 +1,38 @@
+"""The table of rules by release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.core.controller_rules import Rules
+from kcontrol.core.errors import UserError
+from kcontrol.core.releases import sort_key
+from kcontrol.core.rule_rows import declared
+from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import text
+
+
+def generations(names: Sequence[str]) -> pd.DataFrame:
+    """Return one row per named rule, one column per release that changed one of these rules; "" where a rule did not change.
+
+    Raises UserError, which lists the rules, for an unknown name and for no name.
+    """
+    every = declared(Rules)
+    if not names or not every.keys() >= set(names):
+        wrong = next((repr(name) for name in names if name not in every), "nothing")
+        raise UserError(f"There is no rule {wrong}; the rules are {text.listed(sorted(every), 100)}.")
+    chosen = {name: every[name].rows for name in names}
+    releases = sorted({since for rows in chosen.values() for since, _ in rows}, key=sort_key)
+    rows = ({"rule": name, **{since: _said(value) for since, value in found}} for name, found in chosen.items())
+    return Wide(journal_tables.table(rows, dict.fromkeys(releases, "string"), "rule").fillna(""))
+
+
+def _said(value: Any) -> str:
+    """Return a rule's value in words."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return text.listed(value, 9) or "nobody" if isinstance(value, tuple) else str(value)

@@ -1,0 +1,87 @@
+"""Tables of a lab with data: the logs of replicas, and the records that a consumer can read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.core.errors import UserError
+from kcontrol.lab.support import arguments
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import folded_state, text
+
+State = dict[str, Any]
+
+# fmt: off
+LOG = {"leads": "bool", "leader_epoch": "Int64", "high_watermark": "int64", "log_end_offset": "int64", "epochs": "object"}
+RECORDS = {"leader_epoch": "int64", "value": "string"}
+# fmt: on
+
+
+def require(state: State) -> State:
+    """Return the logs by broker. Raises UserError if the brokers of this lab keep no logs."""
+    found = state.get("logs")
+    if found is None:
+        raise UserError("The brokers of this lab keep no logs: open one with Lab(data=True).")
+    logs: State = found
+    return logs
+
+
+def replicas(state: State, partition: str) -> dict[int, State]:
+    """Return the logs of a partition, by broker. Raises UserError for a partition without a log."""
+    logs = require(state)
+    arguments.words(partition, "A partition", "t-0")
+    found = {int(n): held[partition] for n, held in logs.items() if partition in held}
+    if not found:
+        names = text.listed(sorted({tp for held in logs.values() for tp in held})) or "none"
+        raise UserError(f"There is no log of {partition!r}; the partitions with a log: {names}.")
+    return dict(sorted(found.items()))
+
+
+def log(state: State, partition: str) -> pd.DataFrame:
+    """Return one row per replica, by broker; `epochs` is its leader epoch cache, a list of [leader epoch, start offset].
+
+    The last columns are the offsets, each with the value of its record, None past the end of the log.
+    """
+    found = replicas(state, partition)
+    rows = [_row(state, partition, n, held) for n, held in found.items()]
+    longest = max(len(held["records"]) for held in found.values())
+    frame = journal_tables.table(rows, LOG | {str(offset): "object" for offset in range(longest)})
+    frame.columns = pd.Index([*LOG, *range(longest)], dtype="object")
+    return frame.set_axis(pd.Index(list(found), name="replica", dtype="int64"))
+
+
+def _row(state: State, partition: str, n: int, held: State) -> State:
+    living = str(n) in state["nodes"]
+    return {
+        "leads": living and held["leader"] == n,
+        "leader_epoch": held["leader_epoch"] if held["leader_epoch"] >= 0 else None,
+        "high_watermark": held["high_watermark"],
+        "log_end_offset": len(held["records"]),
+        "epochs": [[entry["leader_epoch"], entry["start_offset"]] for entry in held["epochs"]],
+        **{str(record["offset"]): record["value"] for record in held["records"]},
+    }
+
+
+def read(state: State, partition: str, broker: int | None) -> pd.DataFrame:
+    """Return one row per record below the high watermark, by offset, of the leader or of `broker` if it is given.
+
+    Raises UserError if this broker does not lead the partition.
+    """
+    found = replicas(state, partition)
+    leader = next((p.leader for p in folded_state.partitions(state) if p.name == partition), None) if broker is None else broker
+    held = found.get(leader) if leader is not None and str(leader) in state["nodes"] else None
+    if held is None or held["leader"] != leader:
+        raise UserError(f"A consumer of {partition} finds no running leader: let the cluster run, or start a broker of its ISR.")
+    seen = held["records"][: held["high_watermark"]]
+    return journal_tables.table(seen, RECORDS).set_axis(
+        pd.Index([record["offset"] for record in seen], name="offset", dtype="int64")
+    )
+
+
+def acks(value: object) -> str:
+    """Return `acks` as `"1"` or `"all"`. Raises UserError for any other value."""
+    if str(value) not in ("1", "all") or isinstance(value, bool):
+        raise UserError(f'acks cannot be {value!r}: it is 1 or "all".')
+    return str(value)

@@ -1,0 +1,78 @@
+"""Tables of replicas: the controller's state of each, its role at its broker, and the leadership in each broker's caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.lab.tables import elections, journal_tables
+from kcontrol.views import folded_state
+
+REPLICAS = {"state": "string", "alive": "bool", "in_sync": "bool", "told": "string", "leader_epoch": "Int64"}
+LEADERSHIP_VIEWS = {
+    "leader": "Int64",
+    "isr": "object",
+    "leader_epoch": "Int64",
+    "controller_epoch": "Int64",
+    "zk_version": "Int64",
+}
+
+
+def replicas(state: folded_state.State) -> pd.DataFrame:
+    """Return one row per replica of each partition, in the order of the assignment, by name such as `t-0@2`.
+
+    `state`: the replica's state in the memory of the active controller. `alive`: its broker runs. `in_sync`: the ISR in the
+    state znode has it. `told`: its role by the last LeaderAndIsr that its broker accepted, `leads`, `follows 3` or `waits for
+    a leader`, with the `leader_epoch` of this request; both are missing if the broker does not host the replica, and in a
+    recording.
+    """
+    return journal_tables.table(_rows(state), REPLICAS, "replica")
+
+
+def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
+    states = journal_tables.states_at_the_controller(state, "replica")
+    for p in folded_state.partitions(state):
+        for broker in p.replicas:
+            node = state["nodes"].get(str(broker))
+            held = _hosted(node).get(p.name)
+            row = {"replica": f"{p.name}@{broker}", "state": states.get(f"{p.name}@{broker}"), "alive": node is not None}
+            row |= {"in_sync": broker in p.isr, "told": _role(held, broker), "leader_epoch": held and held["leader_epoch"]}
+            yield row
+
+
+def _hosted(node: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the leadership of each partition that a broker hosts, by the partition's name."""
+    return {name: held["leadership"] for name, held in (node or {}).get("broker", {}).get("hosted", {}).items()}
+
+
+def _role(held: Mapping[str, Any] | None, broker: int) -> str | None:
+    if held is None:
+        return None
+    return "leads" if held["leader"] == broker else f"follows {held['leader']}" if held["leader"] >= 0 else "waits for a leader"
+
+
+def leadership_views(state: folded_state.State, partition: str) -> pd.DataFrame:
+    """Return one row per copy of a partition's leadership: ZooKeeper, the controller's memory, and two at each running broker.
+
+    `hosts`: the leadership that a broker with a replica got by LeaderAndIsr, or changed itself as leader. `metadata`: the
+    leadership that a broker got by UpdateMetadata and sends to clients. A place without a copy has no row.
+    Raises UserError for an unknown partition.
+    """
+    elections.find(state, partition)
+    return journal_tables.table(_places(state, partition), LEADERSHIP_VIEWS, "where")
+
+
+def _places(state: folded_state.State, partition: str) -> Iterator[dict[str, Any]]:
+    p = elections.find(state, partition)
+    if p.leader is not None:
+        yield {"where": "ZooKeeper", **{name: getattr(p, name) for name in LEADERSHIP_VIEWS}, "isr": list(p.isr)}
+    ruler = folded_state.controller(state)
+    known = state["nodes"].get(str(ruler[0]), {}).get("controller", {}).get("leadership", {}) if ruler else {}
+    if ruler and partition in known:
+        yield {"where": f"{ruler[0]} controls", **known[partition]}
+    for broker, node in sorted(state["nodes"].items(), key=lambda pair: int(pair[0])):
+        for where, found in (("hosts", _hosted(node)), ("metadata", node["broker"].get("metadata", {}))):
+            if partition in found:
+                yield {"where": f"{broker} {where}", **found[partition]}

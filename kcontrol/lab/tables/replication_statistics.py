@@ -1,0 +1,104 @@
+"""Kafka's gauges of ReplicaManager: counts of the partitions that a broker believes to lead, computed when they are read.
+
+Source: ReplicaManager.scala, Partition.scala: isUnderReplicated, isUnderMinIsr, isAtMinIsr (0.8.0 to 3.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kcontrol.broker.replication import EFFECTIVE, MIN_INSYNC_REPLICAS
+from kcontrol.core.controller_rules import rules
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.releases import is_since
+from kcontrol.core.znodes import MalformedZnode, decode_topic_config, topic_config_path
+from kcontrol.journal.journal import Record
+from kcontrol.views import folded_state
+
+COUNTS_THE_ORIGINAL = "2.5"
+"""From this release on, replicas that a reassignment adds do not make a partition under-replicated (KIP-352).
+
+Source: OngoingReassignmentState (2.8.2).
+"""
+
+
+class LeaderPartition(NamedTuple):
+    """A partition in its leader's memory: the number of its replicas, those in sync, and those that acks=all needs."""
+
+    replication_factor: int
+    in_sync: int
+    min_insync_replicas: int
+
+
+class Gauge(NamedTuple):
+    """A gauge: its name in Kafka, the first release that has it, and the condition for a partition to count."""
+
+    name: str
+    since: str
+    counts: Callable[[LeaderPartition], bool]
+
+
+# fmt: off
+GAUGES = (
+    Gauge("UnderReplicatedPartitions", "0.8.0", lambda p: p.in_sync < p.replication_factor),
+    Gauge("UnderMinIsrPartitionCount", "1.0",   lambda p: p.in_sync < p.min_insync_replicas),   # KIP-164
+    Gauge("AtMinIsrPartitionCount",    "2.4",   lambda p: p.in_sync == p.min_insync_replicas),  # KIP-427
+)
+# fmt: on
+
+
+class AddingReplicas:
+    """The number of replicas that a reassignment adds to each partition, as brokers have it from LeaderAndIsr requests."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, Any] = {}
+        self._adding: dict[tuple[str, str], int] = {}
+
+    def record(self, r: Record) -> None:
+        if r.kind == "send":
+            self._sent[str(r.id)] = r.to_json().fields["requests"].get("leader_and_isr")
+        elif r.kind == "apply_request" and r.fields["field"] == "hosted":
+            f, broker = r.to_json().fields, str(r.id.node)
+            named = self._sent[".".join(map(str, f["request"]))]
+            for value in (named["values"][at] for at in named["to"][broker]):
+                if f["partitions"] is None or value["partition"] in f["partitions"]:
+                    self._adding[broker, value["partition"]] = len(value["adding_replicas"])
+
+    def adding(self, broker: str, partition: str) -> int:
+        """Return the number of the partition's replicas that are being added, in this broker's memory."""
+        return self._adding.get((broker, partition), 0)
+
+
+def counts(state: folded_state.State, added: AddingReplicas, broker: int, run: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield each gauge of the release with its value at this broker; `run` has the fields of the journal's first record."""
+    found = list(_led(state, added, str(broker), run))
+    for gauge in GAUGES:
+        if is_since(gauge.since, run["release"]):
+            yield gauge.name, sum(map(gauge.counts, found))
+
+
+def _led(state: folded_state.State, added: AddingReplicas, broker: str, run: Mapping[str, Any]) -> Iterator[LeaderPartition]:
+    release = run["release"]
+    for partition, held in state["nodes"][broker]["broker"].get("hosted", {}).items():
+        if str(held["leadership"]["leader"]) != broker:
+            continue
+        replicas, in_sync = len(held["replicas"]), len(held["leadership"]["isr"])
+        least = _least(state, broker, partition, run)
+        if rules(release).min_insync_replicas == EFFECTIVE:
+            least = min(least, replicas)
+        original = replicas - (added.adding(broker, partition) if is_since(COUNTS_THE_ORIGINAL, release) else 0)
+        yield LeaderPartition(original, in_sync, least)
+
+
+def _least(state: folded_state.State, broker: str, partition: str, run: Mapping[str, Any]) -> int:
+    """Return min.insync.replicas as the leader has read it; in a run without logs, the topic's setting, else the brokers'."""
+    log = state.get("logs", {}).get(broker, {}).get(partition)
+    if log is not None and log["min_insync_replicas"] is not None:
+        return int(log["min_insync_replicas"])
+    stored = state["znodes"].get(topic_config_path(TopicPartition.parse(partition).topic))
+    try:
+        said = decode_topic_config(stored[0].encode()).get(MIN_INSYNC_REPLICAS, "") if stored else ""
+    except MalformedZnode:
+        said = ""
+    return int(said) if said.isdecimal() else run.get("min_insync_replicas", 1)

@@ -1,0 +1,85 @@
+"""Trials of election rules: equal series of random failures under each of several rules, with counts of their effects."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.cluster.actions import routine_actions
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import Action, World
+from kcontrol.core.errors import UserError
+from kcontrol.journal.journal import Record
+from kcontrol.lab.support import replacements
+from kcontrol.lab.tables import journal_tables, outages
+from kcontrol.views.decisions import written
+
+CONTROLLER, BROKERS = 4, (1, 2, 3)
+TOPIC, ASSIGNMENT = "t", ((1, 2, 3), (2, 3, 1), (3, 1, 2))
+FAULTS = 8
+COLUMNS = {"runs": "int64", "elections": "int64", "unclean": "int64", "down": "int64", "steps_down": "int64"}
+
+Rule = Callable[..., Any] | None
+
+
+def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
+    """Return one row per rule; every rule gets equal `runs` series of broker deaths and starts. None is Kafka's own rule.
+
+    `elections` counts changes of a leader to another broker, `unclean` the changes to a broker outside the ISR, `down` the
+    outages of partitions, and `steps_down` the steps of all outages. Raises UserError for a rule that raises.
+    """
+    series = [list(_failures(random.Random(f"{seed} {number}"))) for number in range(runs)]
+    return journal_tables.table(
+        ({"rule": name, **_trial_row(name, rule, series)} for name, rule in rules.items()), COLUMNS, "rule"
+    )
+
+
+def _failures(chance: random.Random) -> Iterator[Action]:
+    """Yield random kills and starts of brokers; the controller's broker is not among them."""
+    up = set(BROKERS)
+    for _ in range(FAULTS):
+        broker = chance.choice(BROKERS)
+        yield ("kill" if broker in up else "start", broker)
+        up ^= {broker}
+
+
+def _trial_row(name: str, rule: Rule, series: Sequence[Sequence[Action]]) -> Counter[str]:
+    changes = replacements.changes(Settings().release, strategies={"offline": rule} if rule else {})
+    total = Counter[str](runs=len(series))
+    for failures in series:
+        records = _play(Settings(brokers=(CONTROLLER, *BROKERS), changes=changes), failures)
+        if failed := next((r for r in records if r.kind == "handler_error"), None):
+            raise UserError(f"The trial of rule {name!r} failed: {failed.fields['message']}.")
+        total.update(counted(records))
+    return total
+
+
+def _play(settings: Settings, failures: Sequence[Action]) -> Sequence[Record]:
+    world = World(settings)
+    starts = [("start", broker) for broker in settings.brokers]
+    for action in [*starts, ("create_topic", TOPIC, ASSIGNMENT), *failures]:
+        world.step(action)
+        while following := next(routine_actions(world), None):
+            world.step(following)
+    return world.journal.records
+
+
+def counted(records: Sequence[Record]) -> Counter[str]:
+    """Return the numbers of elections, unclean elections, outages, and steps of outages in a journal."""
+    found, held = Counter[str](), dict[str, dict[str, Any]]()
+    for record in records:
+        for partition, stored in written(record).items():
+            before = held.get(partition, stored)
+            moved = stored["leader"] not in (-1, before["leader"])
+            found["elections"] += moved
+            found["unclean"] += moved and stored["leader"] not in before["isr"]
+            held[partition] = stored
+    ends = records[-1].at_ms
+    for row in outages.rows(records):
+        found["down"] += 1
+        found["steps_down"] += (ends if row["until_ms"] is None else row["until_ms"]) - row["since_ms"]
+    return found

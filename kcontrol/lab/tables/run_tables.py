@@ -1,0 +1,277 @@
+"""The namespace of a run's tables: `lab.tables`, and `Lab.open(file).tables` for a run from a file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from kcontrol.core.model import TopicPartition
+from kcontrol.lab import analysis, record_lookup
+from kcontrol.lab.groups import listing, rebalances, responses, waiting
+from kcontrol.lab.groups import metrics as group_metrics
+from kcontrol.lab.groups import settings as group_settings
+from kcontrol.lab.support.output import Shown
+from kcontrol.lab.tables import (
+    controller_memory,
+    deletions,
+    elections,
+    groups,
+    journal_tables,
+    outages,
+    partition_history,
+    reassignments,
+    replica_logs,
+    replicas,
+    statistics,
+    watch_handlers,
+)
+from kcontrol.lab.tables import invariants as invariants_table
+
+if TYPE_CHECKING:
+    from kcontrol.lab.lab import Lab
+    from kcontrol.lab.run import Run
+
+
+class Tables:
+    """Tables of a run; `partitions`, `brokers` and `journal` are on the run itself.
+
+    State now
+      replicas()                    each replica: the controller's state, its broker's role
+      reassignments()  deletions()  what is being moved and deleted
+      znodes()  watches()           ZooKeeper's tree, and who watches what
+      controller_memory(broker)     the fields of a controller, with Kafka's names
+      leadership_views(partition)   who leads, by ZooKeeper and by each broker's caches
+      election_candidates(p)        who would lead next, and why the others would not
+
+    Consumer groups
+      members()  offsets()          members and committed offsets
+      assignment()                  members x partitions
+      consumer_groups(group)        offsets and lag, as kafka-consumer-groups --describe
+      timers()  parked()            what fires next, and which requests wait
+      rebalances()                  each rebalance: begin, end, reason, generations, members
+      reactions(request)            the response to each request in each state
+      group_responses()             responses to ListGroups, DescribeGroups and others
+
+    History
+      controllers()                 each controller, its epoch, and how its term ended
+      requests()                    each request of a controller to a broker
+      watch_events(broker)          each event that a controller got, and what became of it
+      handler_steps(event, broker)  each read, write, transition and request of a handler
+      partition_history(partition)  each write about a partition
+      outages()                     each time without a leader
+      diff(before, after)           what differs between two records
+      metrics()  prometheus()       Kafka's own metrics
+
+    Records, in a lab with data=True
+      replica_log(partition)        each replica's log
+      consumer_records(partition)   what a consumer can read
+
+    Rules
+      event_handlers()              each znode, its event and its handler
+      legal_transitions(machine)    which state may follow which
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.startswith("_")]
+
+    def __repr__(self) -> str:
+        return type(self).__doc__ or ""
+
+    # ---------------------------------------------------------------- state now
+
+    def replicas(self) -> pd.DataFrame:
+        """Return one row per replica: its state at the controller, and its role at its broker; see `replicas.replicas`."""
+        return replicas.replicas(self._run.state)
+
+    def reassignments(self) -> pd.DataFrame:
+        """Return one row per partition that is being reassigned: its replicas, its target, and the replicas not in sync yet."""
+        return reassignments.reassignments(self._run.state)
+
+    def deletions(self) -> pd.DataFrame:
+        """Return one row per replica of each topic to be deleted: the deletion manager's sets and the replica's state."""
+        return deletions.deletions(self._run.state)
+
+    def znodes(self) -> pd.DataFrame:
+        """Return one row per znode, by path."""
+        return journal_tables.znodes(self._run.state)
+
+    def watches(self) -> pd.DataFrame:
+        """Return one row per watch that a running broker has set at ZooKeeper."""
+        return journal_tables.watches(self._run.records)
+
+    def controller_memory(self, broker: int | None = None) -> pd.DataFrame:
+        """Return the fields of a broker's controller context, with Kafka's names; without `broker`, of the active controller."""
+        return controller_memory.memory(self._run.state, broker)
+
+    def leadership_views(self, partition: str) -> pd.DataFrame:
+        """Return one row per copy of a partition's leadership, from ZooKeeper to each broker's caches.
+
+        See `replicas.leadership_views`. Raises UserError for an unknown partition.
+        """
+        return replicas.leadership_views(self._run.state, partition)
+
+    def election_candidates(self, partition: str) -> elections.CandidateTable:
+        """Return the replicas of a partition in the order of the assignment, each with its chance in an offline election.
+
+        Raises UserError, which lists the partitions, for an unknown partition.
+        """
+        return elections.candidates(self._run.state, partition, self._run._rules(), self._run._allows_unclean())
+
+    def members(self) -> pd.DataFrame:
+        """Return one row per member of each consumer group, from the memory of the group's coordinator."""
+        return groups.members(self._run.state, self._run._played)
+
+    def offsets(self) -> pd.DataFrame:
+        """Return one row per committed offset of each consumer group."""
+        return groups.offsets(self._run.state)
+
+    # ---------------------------------------------------------------- consumer groups
+
+    def assignment(self) -> pd.DataFrame:
+        """Return one row per member of a group and one column per partition: whether the partition is assigned to the member."""
+        return listing.assignment(self._run.state, self._run._played)
+
+    def consumer_groups(self, group: str | None = None) -> pd.DataFrame:
+        """Return what `kafka-consumer-groups --describe` prints of a group, or of all groups: offsets, lag, members and state.
+
+        The end of a log is known where brokers keep logs (`data=True`). Raises UserError, listing the groups, for another group.
+        """
+        return listing.described(self._run.state, self._run._played, group)
+
+    def timers(self) -> pd.DataFrame:
+        """Return one row per timer of a broker, the next one to fire first: when it fires, its event and its member."""
+        return waiting.timers(self._run.records, self._run.state)
+
+    def parked(self) -> pd.DataFrame:
+        """Return one row per request that waits for its answer at a coordinator: since when, and what completes it."""
+        return waiting.parked(self._run.records, self._run.state)
+
+    def group_responses(self) -> pd.DataFrame:
+        """Return one row per group or partition of each response to an administrator: the error, its code, and the answer."""
+        return responses.responses(self._run.records)
+
+    def rebalances(self) -> pd.DataFrame:
+        """Return one row per rebalance of a group: begin, end, reason, generations before and after, and members at the end."""
+        return rebalances.rebalances(self._run.records)
+
+    def reactions(self, request: str | None = None) -> pd.DataFrame:
+        """Return the coordinator's table of reactions: state, request, condition, response; the first row that holds counts.
+
+        Raises UserError, listing the requests, for a request that the release does not have.
+        """
+        return rebalances.reactions(self._run._played, request)
+
+    # ---------------------------------------------------------------- history
+
+    def controllers(self) -> pd.DataFrame:
+        """Return one row per content of `/controller`: the broker, its controller epoch, and the causes of its begin and end."""
+        return journal_tables.controllers(self._run.records)
+
+    def requests(self) -> pd.DataFrame:
+        """Return one row per request of a controller to a broker, in the order of sending."""
+        return journal_tables.requests(self._run.records, self._run.state)
+
+    def watch_events(self, broker: int | None = None) -> pd.DataFrame:
+        """Return one row per event in a controller's queue: its source, the time it waited, and its outcome.
+
+        Raises UserError for a recording of real brokers, which has no events.
+        """
+        return watch_handlers.handled_events(self._run.records, broker)
+
+    def handler_steps(self, event: str, broker: int | None = None, *, memory: bool = False) -> pd.DataFrame:
+        """Return one row per read, write, transition and request of the last handler of this event that did more than read.
+
+        With `memory` the table has the changes of the controller's memory too. `broker` limits the search to one broker.
+        Raises UserError, which lists the handled events, if no broker has handled the event.
+        """
+        return analysis.handled(self._run.records, event, broker, memory=memory)
+
+    def partition_history(self, partition: str) -> pd.DataFrame:
+        """Return one row per write about a partition: the replicas, those added and removed, the leader and the ISR.
+
+        Raises UserError, which lists the partitions, for an unknown partition.
+        """
+        name = elections.find(self._run.state, partition).name
+        return partition_history.stored(self._run.records, TopicPartition.parse(name))
+
+    def outages(self) -> pd.DataFrame:
+        """Return one row per outage of a partition, a time without a running leader; see `outages.outages`."""
+        return outages.outages(self._run.records)
+
+    def diff(self, before: object, after: object = -1) -> pd.DataFrame:
+        """Return one row per znode and per field of a broker's memory that differ between the states after two records."""
+        past = self._run._past
+        return journal_tables.diff(*(past.at(record_lookup.position(self._run.records, to)) for to in (before, after)))
+
+    def metrics(self) -> pd.DataFrame:
+        """Return Kafka's metrics of controller and coordinator: a row per metric and attribute, a column per running broker."""
+        return statistics.table(self._statistics())
+
+    def prometheus(self) -> Shown:
+        """Return Kafka's own metrics of the controller and the coordinator as text that Prometheus reads."""
+        return Shown(statistics.exposition(self._statistics(), self._run.name))
+
+    def _statistics(self) -> list[statistics.Statistic]:
+        return statistics.statistics(self._run.records) + group_metrics.statistics(self._run.records, self._run.state)
+
+    # ---------------------------------------------------------------- records
+
+    def replica_log(self, partition: str) -> pd.DataFrame:
+        """Return one row per replica of a partition, dead brokers included, one column per offset, with the records' values.
+
+        Raises UserError if the brokers keep no logs, or if the partition has no log.
+        """
+        return replica_logs.log(self._run.state, partition)
+
+    def consumer_records(self, partition: str, broker: int | None = None) -> pd.DataFrame:
+        """Return the records below the high watermark, which a consumer can read, from the leader or from `broker`.
+
+        Raises UserError if the brokers keep no logs, or if this broker does not lead the partition.
+        """
+        return replica_logs.read(self._run.state, partition, broker)
+
+    # ---------------------------------------------------------------- rules
+
+    def event_handlers(self) -> pd.DataFrame:
+        """Return one row per znode and event: the kind of change, Kafka's handler, the event, and the brokers that watch."""
+        return watch_handlers.handlers(self._run._rules())
+
+    def legal_transitions(self, machine: str = "partition") -> pd.DataFrame:
+        """Return the legal transitions of "partition" or "replica": a row per source state, a column per target state."""
+        return controller_memory.moves(self._run._table(machine))
+
+
+class LabTables(Tables):
+    __doc__ = f"""{Tables.__doc__}  config()                      Kafka's settings of these brokers
+      invariants()                  what Kafka promises, by release
+      invariant_checks(*own)        whether this run has kept each promise
+    """
+
+    def __init__(self, run: Lab) -> None:
+        super().__init__(run)
+        self._lab = run
+
+    def config(self) -> pd.DataFrame:
+        """Return one row per broker setting of Kafka: its value here, its defaults in all releases, and its effect here."""
+        settings = self._lab._world.settings
+        of_brokers = journal_tables.config(settings.release, asdict(settings.config))
+        return pd.concat([of_brokers, group_settings.table(settings)])
+
+    def invariants(self) -> pd.DataFrame:
+        """Return the invariants that Kafka promises: one row each, by name, with the first release that promises it."""
+        return invariants_table.invariants(self._lab._world.settings.release)
+
+    def invariant_checks(self, *own: invariants_table.Own) -> pd.DataFrame:
+        """Play this run again and check every invariant after each step; return one row each, with the first step that broke it.
+
+        `own` are a learner's invariants: functions of the world that return None if the invariant holds, else a sentence about
+        the violation; the docstring states the invariant. If an invariant is broken, `attrs["scenario"]` of the table is the
+        run as Python code. Raises UserError for a run that an outside program has changed, and for a function that has no
+        docstring or raises.
+        """
+        return self._lab._check_invariants(own)

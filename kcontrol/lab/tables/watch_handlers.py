@@ -1,0 +1,226 @@
+"""Tables of watch events: the znodes that brokers watch, with Kafka's handlers, and the events that a run has queued."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from kcontrol.controller.handlers import design_of
+from kcontrol.core.controller_rules import Rules
+from kcontrol.core.errors import UserError
+from kcontrol.core.events import ControllerState
+from kcontrol.core.releases import is_since, value_in_force
+from kcontrol.journal.journal import Record, RecordId
+from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import text, watch_counts
+
+# fmt: off
+HANDLER_NAMES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    # event                          (since, Kafka's class that queues or handles the event); "" where the release has no class
+    "LeaderChange":                   (("0.8.0", "LeaderChangeListener"),),
+    "ControllerEpochChange":          (("0.8.0", "ControllerEpochListener"), ("0.8.2", "")),  # KAFKA-1096
+    "NewSession":                     (("0.8.0", "SessionExpirationListener"),),
+    "RegisterBroker":                 (("0.8.0", "SessionExpireListener"),),
+    "ControllerChange":               (("0.11.0", "ControllerChangeListener"), ("1.1.0", "ControllerChangeHandler")),
+    "Reelect":                        (("0.11.0", "ControllerChangeListener"), ("1.1.0", "ControllerChangeHandler")),
+    "Expire":                         (("1.1.0", "StateChangeHandler"),),
+    "RegisterBrokerAndReelect":       (("1.1.0", "StateChangeHandler"),),
+    "BrokerChange":                   (("0.8.0", "BrokerChangeListener"), ("1.1.0", "BrokerChangeHandler")),
+    "BrokerModifications":            (("1.1.0", "BrokerModificationsHandler"),),
+    "TopicChange":                    (("0.8.0", "TopicChangeListener"), ("1.1.0", "TopicChangeHandler")),
+    "PartitionModifications":         (("0.8.0", "AddPartitionsListener"), ("0.10.0", "PartitionModificationsListener"),
+                                       ("1.1.0", "PartitionModificationsHandler")),
+    "TopicDeletion":                  (("0.8.1", "DeleteTopicsListener"), ("0.11.0", "TopicDeletionListener"),
+                                       ("1.1.0", "TopicDeletionHandler")),
+    "ZkPartitionReassignment":        (("0.8.0", "PartitionsReassignedListener"), ("0.11.0", "PartitionReassignmentListener"),
+                                       ("1.1.0", "PartitionReassignmentHandler")),
+    "PartitionReassignmentIsrChange": (("0.8.0", "ReassignedPartitionsIsrChangeListener"),
+                                       ("0.11.0", "PartitionReassignmentIsrChangeListener"),
+                                       ("1.1.0", "PartitionReassignmentIsrChangeHandler")),
+    "ReplicaLeaderElection":          (("0.8.0", "PreferredReplicaElectionListener"),
+                                       ("1.1.0", "PreferredReplicaElectionHandler")),
+    "IsrChangeNotification":          (("0.9.0", "IsrChangeNotificationListener"), ("1.1.0", "IsrChangeNotificationHandler")),
+    "LogDirEventNotification":        (("1.0.0", "LogDirEventNotificationListener"), ("1.1.0", "LogDirEventNotificationHandler")),
+}
+"""Source: the listeners and handlers at the end of KafkaController.scala; up to 0.10.2 also PartitionStateMachine.scala,
+ReplicaStateMachine.scala, ZookeeperLeaderElector.scala and KafkaHealthcheck.scala."""
+# fmt: on
+
+SHORT = {"NodeCreated": "created", "NodeDeleted": "deleted", "NodeDataChanged": "data", "NodeChildrenChanged": "children"}
+STATE_ZNODE = "/brokers/topics/<topic>/partitions/<partition>/state"
+
+
+def handler_name(event: str, release: str) -> str | None:
+    """Return the name of Kafka's class that queues or handles an event, None if the release has no class for it."""
+    rows = HANDLER_NAMES.get(event, ())
+    return (value_in_force(rows, release) or None) if rows and is_since(rows[0][0], release) else None
+
+
+class WatchedZNode(NamedTuple):
+    """A watched znode: its path, the kind of change, Kafka's handler, the event, the controller's state, the watching brokers."""
+
+    znode: str
+    news: str
+    handler: str
+    event: str
+    state: str | None
+    who: str
+
+
+def watched_events(rules: Rules) -> list[WatchedZNode]:
+    """Return each znode that brokers of a release watch, with each event that it causes.
+
+    `state` is None for releases before 0.11.0, which have no controller states.
+    """
+    found: dict[tuple[str, str], WatchedZNode] = {}
+    for type_, pattern, event in design_of(rules).watches:
+        znode, name, change = readable(pattern), event.__name__, SHORT.get(type_, type_)
+        earlier, handler = found.get((znode, name)), handler_name(name, rules.release)
+        if earlier:
+            found[znode, name] = earlier._replace(news=f"{earlier.news} or {change}")
+        elif handler:
+            found[znode, name] = WatchedZNode(znode, change, handler, name, _state(rules, name), _watchers(znode))
+    return list(found.values())
+
+
+def readable(pattern: str) -> str:
+    r"""Return a pattern of paths in readable form: `/brokers/ids/(?P<broker_id>\d+)` as `/brokers/ids/<broker>`."""
+    head, group, rest = pattern.partition("(?P<")
+    return (f"{head}<{rest.partition('>')[0].removesuffix('_id')}>" if head else STATE_ZNODE) if group else head
+
+
+def _state(rules: Rules, event: str) -> str | None:
+    named = {
+        kind.__name__: row.state.value for kind, row in design_of(rules).handlers.items() if row.state is not ControllerState.IDLE
+    }
+    return named.get(event) if is_since("0.11.0", rules.release) else None
+
+
+def _watchers(znode: str) -> str:
+    watched_by_all = {path for path, _, who in watch_counts.ONE_CONTROLLER if who == watch_counts.ALL} | {"/controller_epoch"}
+    return watch_counts.ALL if znode in watched_by_all else watch_counts.CONTROLLER
+
+
+HANDLERS = {"news": "string", "handler": "string", "event": "string", "state": "string", "who": "string"}
+
+
+def handlers(rules: Rules) -> pd.DataFrame:
+    """Return one row per watched znode and event: the kind of change, Kafka's handler, the controller's state, the brokers."""
+    return Wide(journal_tables.table((row._asdict() for row in watched_events(rules)), HANDLERS, "znode"))
+
+
+# ---------------------------------------------------------------- the events of a run
+
+# fmt: off
+EVENTS = {"broker": "int64", "thread": "string", "heard": "string", "handler": "string", "event": "string", "state": "string",
+         "waited_ms": "Int64", "took_ms": "Int64", "became": "string"}
+# fmt: on
+HANDLED, UNDER_WAY, WAITS, PREEMPTED, DIED = "handled", "under way", "waits", "preempted", "died with its broker"
+
+PASSED_ON = ("PathChanged", "NewSession")
+
+ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
+    "notify": lambda r: f"{r.fields['type']} {r.fields['path']}",
+    "renew": lambda r: "the session has expired",
+    "open": lambda r: "a new session is open",
+    "start": lambda r: "the broker's start",
+    "begin": lambda r: f"the handler of {r.to_json().fields['event']}",
+    "timer_fired": lambda r: f"the timer {r.fields['timer']}",
+    "respond": lambda r: f"an answer of broker {r.id.node}",
+    "to_controller": lambda r: f"a request of broker {r.id.node}",
+    "act": lambda r: "a request of an admin client",
+}
+
+
+def handled_events(records: Sequence[Record], broker: int | None = None) -> pd.DataFrame:
+    """Return one row per event in a controller's queue, by the id of the record that queued the event, in order.
+
+    `heard` is the source of the event; `became` is its outcome: handled, under way, waits, preempted, or died with its broker.
+    Raises UserError for a recording of real brokers, which has no events.
+    """
+    if records[0].fields.get("world") == "recorded":
+        raise UserError("A recording of real brokers has no events: play it with Lab.play(recording), and ask that lab.")
+    rules = _rules_of(records)
+    rows = _rows(records, {event.__name__ for event in design_of(rules).handlers})
+    chosen = (row for row in rows.values() if broker in (None, row["broker"]))
+    named = (
+        row
+        | {"handler": (row["noticed"] and handler_name(row["event"], rules.release)) or "", "state": _state(rules, row["event"])}
+        for row in chosen
+    )
+    return Wide(journal_tables.table(named, EVENTS, "id"))
+
+
+def _rules_of(records: Sequence[Record]) -> Rules:
+    from kcontrol.core.controller_rules import rules
+
+    return rules(records[0].fields["release"])
+
+
+def _rows(records: Sequence[Record], events: set[str]) -> dict[RecordId, dict[str, Any]]:
+    by_id = {record.id: record for record in records}
+    rows: dict[RecordId, dict[str, Any]] = {}
+    begun: dict[RecordId, dict[str, Any]] = {}
+    for record in records:
+        match record.kind:
+            case "enqueue":
+                row = _queued(record.to_json(), by_id)
+                if row["event"] in events:
+                    rows[record.id] = row
+            case "begin" if record.cause in rows:
+                row = begun[record.id] = rows[record.cause]
+                row |= {"waited_ms": record.at_ms - row["at_ms"], "began_ms": record.at_ms, "became": UNDER_WAY}
+            case "end" if record.cause in begun:
+                begun[record.cause] |= {"took_ms": record.at_ms - begun[record.cause]["began_ms"], "became": HANDLED}
+            case "preempt" | "stop":
+                _mark_lost(record, rows)
+    return rows
+
+
+def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
+    event = record.fields["event"]["event"]
+    cause = _origin(record, by_id) if event in HANDLER_NAMES else by_id.get(record.cause) if record.cause else None
+    said = ORIGIN_TEXTS.get("start" if event == "BrokerStartup" else cause.kind) if cause else None
+    return {
+        "id": str(record.id),
+        "broker": record.id.node,
+        "thread": record.fields["thread"],
+        "heard": said(cause) if cause and said else text.sentence(cause) if cause else text.A_CLIENT.lower(),
+        "noticed": cause is not None and cause.kind in ("notify", "renew", "open"),
+        "event": event,
+        "at_ms": record.at_ms,
+        "became": WAITS,
+    }
+
+
+def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
+    """Return the record that caused the event to be queued.
+
+    If ZkClient's thread queued the event, this is the record that caused the event of ZkClient's thread.
+    """
+    cause = by_id.get(record.cause) if record.cause else None
+    if cause and cause.kind == "begin" and cause.to_json().fields["event"] in PASSED_ON:
+        return _origin(by_id[cause.cause], by_id) if cause.cause else None
+    return cause
+
+
+def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
+    """Mark the first waiting event of a queue as preempted; at the end of a process, mark all its events as dead."""
+    broker = record.fields.get("broker", record.id.node)
+    waiting = [row for row in rows.values() if row["broker"] == broker and row["became"] in (WAITS, UNDER_WAY)]
+    if record.kind == "stop":
+        for row in waiting:
+            row["became"] = DIED
+        return
+    first = next(row for row in waiting if row["became"] == WAITS and row["thread"] == record.fields["thread"])
+    first["became"] = PREEMPTED
+
+
+def counted(records: Sequence[Record], rules: Rules) -> Iterator[tuple[str, int]]:
+    """Return how often each event has come from a znode or a session in this run."""
+    rows = _rows(records, {event.__name__ for event in design_of(rules).handlers}).values()
+    names = [row["event"] for row in rows if row["noticed"]]
+    return ((name, names.count(name)) for name in dict.fromkeys(names))

@@ -1,0 +1,36 @@
+"""A run as plain text and as an HTML page, for the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kcontrol.lab.run import Run
+from kcontrol.views import kafka_words, text
+
+DONE = 2  # the importance of records of actions from outside
+
+
+def report(run: Run) -> str:
+    """Return the state in one line, the actions from outside, and each partition at the end of the run."""
+    done = text.lines(record for record in run.records if text.importance(record) >= DONE)
+    return "\n".join([text.clean(repr(run)), *done, *(_partition(name, row) for name, row in run.partitions().iterrows())])
+
+
+def _partition(name: Any, row: Any) -> str:
+    state = row["state"] if isinstance(row["state"], str) else "no state in the controller's memory"
+    where = f"leader {row['leader']}, ISR {row['isr']}, replicas {row['replicas']}, leader epoch {row['leader_epoch']}"
+    return f"{text.clean(str(name), 60)}: {state}, {where}"
+
+
+def in_kafkas_words(run: Run) -> str:
+    """Return the lines that Kafka's release writes to its log files, as far as the journal has their values."""
+    return "\n".join(str(line) for lines in kafka_words.in_kafkas_words(run.records) for line in lines)
+
+
+def page(run: Run, path: Path) -> str:
+    """Write the viewer of a run as an HTML page; return a sentence about its use. Raises UserError if the write fails."""
+    from kcontrol.views.html_page import write_html
+
+    write_html(run.records, path, title=run.name)
+    return f"{path} shows the run: open it in a browser."

@@ -1,0 +1,113 @@
+"""Requests to create or alter a topic: checks by the rules of Kafka's tool, and the action that does it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kcontrol.core import topic_tool
+from kcontrol.core.errors import UserError
+from kcontrol.core.znodes import (
+    BROKER_IDS,
+    TOPICS,
+    decode_topic_config,
+    parent,
+    topic_config_path,
+    topic_path,
+)
+from kcontrol.lab.support import requested_settings
+from kcontrol.views import folded_state, text
+
+Assignment = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
+HOW = (
+    'use create_topic("x", partitions=3, replication_factor=2), or list the replicas of each partition, as in '
+    'create_topic("x", [[1, 2, 3], [2, 3, 1]])'
+)
+
+
+class TopicRequest:
+    """The creation of a topic in the state of a run; `run` has the fields of the journal's first record: release and seed."""
+
+    def __init__(self, state: folded_state.State, run: Mapping[str, Any]) -> None:
+        self.state, self.release, self.seed = state, str(run["release"]), run["seed"]
+
+    def create(self, name: Any, assignment: Any, partitions: Any, replication_factor: Any, config: Any) -> tuple[Any, ...]:
+        """Return the action, which includes the assignment. Raises UserError for a topic that Kafka's tool refuses."""
+        self.check_name(name)
+        if topic_path(name) in self.state["znodes"]:
+            raise UserError(f"Topic {name} exists already: choose another name.")
+        settings = requested_settings.topic_settings(self.release, config)
+        replicas = self._replicas(name, assignment, partitions, replication_factor)
+        return ("create_topic", name, replicas, settings) if settings else ("create_topic", name, replicas)
+
+    def check_name(self, name: Any) -> None:
+        """Raise UserError for an illegal name of a topic."""
+        others = (path.removeprefix(f"{TOPICS}/") for path in self.state["znodes"] if parent(path) == TOPICS)
+        with refusals("The topic cannot be created"):
+            topic_tool.check_name(name, others, self.release)
+
+    def _replicas(self, name: str, assignment: Any, partitions: Any, replication_factor: Any) -> Any:
+        counted = partitions is not None or replication_factor is not None
+        if counted == (assignment is not None):
+            both = "both numbers and a list of replicas are" if counted else "neither numbers nor a list of replicas are"
+            raise UserError(f"The assignment of topic {name} is not clear, because {both} given: {HOW}.")
+        if not counted:
+            return checked(assignment)
+        return self.drawn(name, 1 if partitions is None else partitions, 1 if replication_factor is None else replication_factor)
+
+    def drawn(self, name: str, partitions: Any, replication_factor: Any) -> tuple[tuple[int, ...], ...]:
+        """Return the replicas that Kafka's tool would assign; its two random numbers come from the run's seed and the name."""
+        registered = (path.removeprefix(f"{BROKER_IDS}/") for path in self.state["znodes"] if parent(path) == BROKER_IDS)
+        brokers = sorted(int(broker) for broker in registered if broker.isdecimal())
+        with refusals(f"Topic {name} cannot be created"):
+            many, factor = topic_tool.check_counts(partitions, replication_factor, len(brokers), self.release)
+        chance = random.Random(f"{self.seed}/topic/{name}")
+        return topic_tool.assign_replicas(brokers, many, factor, chance.randrange(len(brokers)), chance.randrange(len(brokers)))
+
+
+def altered_settings(state: folded_state.State, release: str, topic: str, config: Any) -> dict[str, str]:
+    """Return all settings of a topic after a change. Raises UserError for an illegal setting."""
+    stored = state["znodes"].get(topic_config_path(topic))
+    before = decode_topic_config(stored[0].encode()) if stored else {}
+    if not isinstance(config, Mapping):
+        return requested_settings.topic_settings(release, config)
+    wanted = {name: value for name, value in {**before, **config}.items() if value is not None}
+    return requested_settings.topic_settings(release, wanted)
+
+
+@contextmanager
+def refusals(what: str) -> Iterator[None]:
+    """Turn the refusal of Kafka's tool into UserError, in one printable line."""
+    try:
+        yield
+    except topic_tool.TopicRefused as problem:
+        raise UserError(f"{what}: {text.clean(str(problem), 600)}.") from None
+
+
+def checked(assignment: Any) -> Assignment:
+    """Return the assignment, which lists the replicas of each partition. Raises UserError for anything else."""
+    if not _is_assignment(assignment):
+        raise UserError(
+            f"{text.clean(repr(assignment), 200)} is not an assignment: give each partition a list of brokers, as in "
+            "[[1, 2, 3], [2, 3, 1]]."
+        )
+    return assignment  # type: ignore[no-any-return]
+
+
+def _is_assignment(value: Any) -> bool:
+    if isinstance(value, Mapping) and not all(_is_number(partition) for partition in value):
+        return False
+    lists = list(value.values()) if isinstance(value, Mapping) else value
+    if not isinstance(lists, Sequence) or isinstance(lists, str) or not lists:
+        return False
+    return all(_is_list(r) and r and all(map(_is_number, r)) and len(set(r)) == len(r) for r in lists)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

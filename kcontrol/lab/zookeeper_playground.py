@@ -1,0 +1,143 @@
+"""An empty ZooKeeper for experiments, with clients that a learner calls: kazoo's, or their equivalents in this process."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from kcontrol.core.effects import Znode
+from kcontrol.core.errors import UserError
+from kcontrol.lab import open_world
+from kcontrol.lab.support.output import say
+from kcontrol.views.diagrams import Diagram
+from kcontrol.views.graphs import Arrow, Box, graph
+from kcontrol.views.text import clean
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+
+LONGEST = 24
+
+
+class Playground:
+    """An empty tree of znodes, in the world "simulated" or "zookeeper"; if this cannot be opened, in the world `otherwise`.
+
+    Raises UserError for an unknown world, and if no world can be opened.
+    """
+
+    def __init__(self, world: str = "simulated", otherwise: str | None = None, seed: int = 1) -> None:
+        for name in filter(None, (world, otherwise)):
+            if name not in open_world.WORLDS:
+                raise UserError(f"There is no world {name!r}; the worlds are {' and '.join(map(repr, open_world.WORLDS))}.")
+        self._closing, self._clients, self.world = ExitStack(), dict[str, Any](), world
+        if world == "zookeeper":
+            try:
+                self._zookeeper: Any = open_world.ensemble(seed, None, self._closing)
+                atexit.register(self.close)
+                return
+            except UserError as problem:
+                if otherwise != "simulated":
+                    raise
+                say(f"{problem} Until then these cells run in the simulated world.")
+        self._zookeeper, self.world = MemoryZooKeeper(lambda: 0), "simulated"
+
+    def kazoo(self, name: str) -> Any:
+        """Return a started client with its own session: kazoo's KazooClient, or its equivalent in the simulated world.
+
+        Raises UserError for the name of another client.
+        """
+        from kcontrol.zookeeper.kazoo.playground_client import KazooPlaygroundClient, MemoryPlaygroundClient
+
+        if name in self._clients:
+            raise UserError(f"Client {name!r} exists already: choose another name than {', '.join(self._clients)}.")
+        real = self.world == "zookeeper"
+        self._clients[name] = (
+            KazooPlaygroundClient(self._zookeeper.hosts, self._zookeeper.chroot)
+            if real
+            else MemoryPlaygroundClient(self._zookeeper)
+        )
+        return self._clients[name].kazoo
+
+    # ---------------------------------------------------------------- what happens to clients
+
+    def settle(self) -> Playground:
+        """Wait until every client has received all its notifications, which arrive some time after a write."""
+        for _ in range(3):  # a watch function may write, which makes ZooKeeper notify other clients
+            for client in self._clients.values():
+                client.drain()
+        return self
+
+    def cut(self, name: str) -> Playground:
+        """Cut the connection between a client and ZooKeeper."""
+        self._client(name).cut()
+        return self
+
+    def mend(self, name: str) -> Playground:
+        """Restore the connection of a client: its session goes on, or if it has expired, the client opens a new session."""
+        self._client(name).mend()
+        return self.settle()
+
+    def time_out(self, name: str) -> Playground:
+        """Let the session timeout pass for a client whose connection is cut: ZooKeeper ends the session.
+
+        Raises UserError if the connection is not cut.
+        """
+        client = self._client(name)
+        if client.kazoo.state != "SUSPENDED":
+            raise UserError(f'The connection of {name} is not cut, so its session cannot expire: call cut("{name}") first.')
+        client.expire()
+        return self.settle()
+
+    def _client(self, name: str) -> Any:
+        if name not in self._clients:
+            raise UserError(f"There is no client {name!r}; the clients are: {', '.join(self._clients) or 'none yet'}.")
+        return self._clients[name]
+
+    def close(self) -> None:
+        """End every session, and stop the server. A second call does nothing."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+        self._closing.close()
+
+    # ---------------------------------------------------------------- looking
+
+    def tree(self) -> Mapping[str, Znode]:
+        """Return every znode, by path."""
+        found: Mapping[str, Znode] = self._zookeeper.tree()
+        return found
+
+    def owner(self, path: str) -> str | None:
+        """Return the client whose session owns a znode, None for a persistent znode. Raises UserError for an unknown path."""
+        znode = self.tree().get(path)
+        if znode is None:
+            raise UserError(f"There is no znode {path}; the znodes are: {', '.join(self.tree()) or 'none yet'}.")
+        return self._owner(znode)
+
+    def _owner(self, znode: Znode) -> str | None:
+        sessions = {client.session_id: name for name, client in self._clients.items()}
+        return sessions.get(znode.stat.ephemeral_owner)
+
+    def diagram(self) -> Diagram:
+        """Draw the clients with their states, the znodes with data and version, and the owner and the watches of each znode."""
+        tree = self.tree()
+        boxes = [Box(f"client {n}", (n, str(c.kazoo.state)), "current" if c.watched else "") for n, c in self._clients.items()]
+        boxes += [Box(path, _displayed(path, znode), "full" if self._owner(znode) else "") for path, znode in tree.items()]
+        arrows = [Arrow(f"client {self._owner(z)}", path, "owns") for path, z in tree.items() if self._owner(z)]
+        for name, client in self._clients.items():
+            for kind, path in sorted(client.watched):
+                if path not in tree and path not in {box.key for box in boxes}:
+                    boxes.append(Box(path, (path, "is missing")))
+                arrows.append(Arrow(f"client {name}", path, f"watches its {kind}"))
+        return graph("playground", boxes or [Box("empty", ("nothing yet",))], arrows)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        return self.diagram()._repr_mimebundle_(**kwargs)
+
+    def __repr__(self) -> str:
+        return self.diagram().outline()
+
+
+def _displayed(path: str, znode: Znode) -> tuple[str, ...]:
+    data = clean(znode.data.decode(errors="replace"), LONGEST)
+    return (path, *([data] if data else []), f"version {znode.stat.version}")

@@ -1,1 +1,0 @@
-"""Counts on Spark: journals and Kafka's own logs as tables."""

@@ -1,0 +1,1 @@
+"""Recordings of real brokers: their format, as journals, the player of their scenarios, and the comparison with a run."""

@@ -1,0 +1,340 @@
+"""One order for the three lists of a recorded step: writes, transitions and requests.
+
+Each list keeps its order. A transition that belongs to a write becomes one item with this write. All other transitions, and
+requests, come as early as the recording allows: after the write that made their sender controller, after the write that
+triggered the step, and a request after the writes of its values. The true order is not recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from kcontrol.core.znodes import BROKER_IDS, CONTROLLER_EPOCH, broker_path, topic_path
+from kcontrol.recordings.recording import UNNAMED, Step, state_key
+
+Group = list[dict[str, Any]]
+"""The writes of one transaction, or one single entry of the list of writes."""
+
+
+class Item(NamedTuple):
+    """The next item of a step.
+
+    `kind` is "write", "move", "request", "sent" for a request that arrives later, or the name of an action on a process. `what`
+    is a group of writes, an entry of the recording, or a broker's id.
+    """
+
+    kind: str
+    what: Any
+    move: dict[str, Any] | None = None
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a value of a scenario's step as a list."""
+    return value if isinstance(value, list) else [value]
+
+
+def grouped(writes: Iterable[dict[str, Any]]) -> list[Group]:
+    """Return the writes in groups, one group for each transaction."""
+    groups: list[Group] = []
+    for write in writes:
+        multi = write.get("multi")
+        if multi and groups and groups[-1][0].get("multi") == multi:
+            groups[-1].append(write)
+        else:
+            groups.append([write])
+    return groups
+
+
+# ---------------------------------------------------------------- which write belongs to which transition
+
+
+class Decision(NamedTuple):
+    """A controller's write of a state znode: its writer, partition and value, and whether the leader changes."""
+
+    by: Any
+    partition: str
+    value: dict[str, Any]
+    moves_leader: bool
+
+
+class Leaderships:
+    """The leadership in each state znode; it separates the decisions of controllers from ISR changes."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, dict[str, Any]] = {}
+
+    def decided(self, write: dict[str, Any]) -> Decision | None:
+        """Return the decision of a write, None for an ISR change and for all other writes."""
+        tp = state_key(write.get("path", ""))
+        if tp is None:
+            return None
+        before, value = self.held.pop(tp, None), write.get("data")
+        if write["op"] == "delete" or not isinstance(value, dict) or not {"leader", "leader_epoch", "isr"} <= value.keys():
+            return None
+        self.held[tp] = value
+        if before is not None and is_isr_change(before, value):
+            return None
+        return Decision(write["by"], tp, value, before is None or before["leader"] != value["leader"])
+
+
+def is_isr_change(before: dict[str, Any], value: dict[str, Any]) -> bool:
+    """Return whether only the ISR differs: a leader asked for the change, even if the controller wrote it."""
+    return all(before[k] == value[k] for k in ("leader", "leader_epoch")) and before["isr"] != value["isr"]
+
+
+def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], seen: Leaderships) -> dict[int, int]:
+    """Return the number of the transition that each group wrote, by the number of the group; both lists keep their order."""
+    found: dict[int, int] = {}
+    start = 0
+    for g, group in enumerate(groups):
+        decisions = [d for write in group if (d := seen.decided(write)) is not None]
+        if len(group) != 1 or not decisions:
+            continue
+        fits = (i for i in range(start, len(moves)) if _decides(moves[i], decisions[0]))
+        if (i := next(fits, None)) is not None:
+            found[g], start = i, i + 1
+    return found
+
+
+def _decides(move: dict[str, Any], decision: Decision) -> bool:
+    """Return whether a value may have been written for this transition."""
+    value = decision.value
+    if move["by"] != decision.by or move.get("failed") or move["epoch"] != value.get("controller_epoch", move["epoch"]):
+        return False
+    if move["machine"] == "partition":
+        elects = move["from"] != "Online" or decision.moves_leader
+        return bool(move["subject"] == decision.partition and move["to"] == "Online" and elects)
+    partition, _, broker = move["subject"].rpartition("@")
+    is_out = int(broker) not in value["isr"] or value["isr"] == [int(broker)]  # the last member stays
+    return bool(partition == decision.partition and move["to"] == "Offline" and is_out)
+
+
+# ---------------------------------------------------------------- the items that must come before
+
+
+class Gates:
+    """The number of groups of writes that must come before an item of a step."""
+
+    def __init__(self, step: Step, groups: list[Group], before: dict[str, dict[str, Any]]) -> None:
+        self.groups, self.known = groups, {(tp, *_essence(v)) for tp, v in before.items()}
+        actions = [step["do"], *step["do"].get("together", ())]
+        self.trigger = 0 if any("term" in do for do in actions) else self.after(_is_trigger)
+        self.failure = self.after(lambda w: w["op"] == "close" or (w["op"] == "delete" and w["path"].startswith(BROKER_IDS)))
+        self.epochs = {(w["by"], str(w["data"])): g for g, w in self._out() if w.get("path") == CONTROLLER_EPOCH and "data" in w}
+        self.values: dict[Any, int] = {}
+        for g, w in self._out():
+            tp = state_key(w.get("path", ""))
+            if tp and isinstance(w.get("data"), dict):
+                self.values.setdefault((tp, *_essence(w["data"])), g)
+
+    def _out(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        return ((g + 1, write) for g, group in enumerate(self.groups) for write in group)
+
+    def after(self, fits: Callable[[dict[str, Any]], bool]) -> int:
+        """Return the number of groups up to the first write that fits, 0 if no write fits."""
+        return next((g for g, write in self._out() if fits(write)), 0)
+
+    def registered(self, broker: int) -> int:
+        return self.after(lambda w: w.get("path") == broker_path(broker) and w["op"] == "create")
+
+    def of_move(self, move: dict[str, Any]) -> int:
+        gates = [self.trigger, self.epochs.get((move["by"], str(move["epoch"])), 0)]
+        if move["to"] == "Offline" and move["machine"] == "partition":
+            gates.append(self.failure)
+        if move["machine"] == "partition" and move["to"] == "New":
+            gates.append(self._assigned(move["subject"], None))
+        if move["machine"] == "replica" and not move.get("failed"):
+            gates += self._of_replica(move)
+        return max(gates)
+
+    def _of_replica(self, move: dict[str, Any]) -> list[int]:
+        """Return the gates of a replica: assigned before New; registered and, from New, in sync before Online."""
+        tp, _, broker = move["subject"].rpartition("@")
+        if move["to"] == "New":
+            return [self._assigned(tp, int(broker))]
+        if move["to"] != "Online":
+            return []
+        in_sync = self.after(lambda w: state_key(w.get("path", "")) == tp and int(broker) in (w.get("data") or {}).get("isr", ()))
+        return [self.registered(int(broker)), in_sync if move["from"] == "New" else 0]
+
+    def _assigned(self, tp: str, broker: int | None) -> int:
+        topic, _, number = tp.rpartition("-")
+
+        def assigns(write: dict[str, Any]) -> bool:
+            held = write.get("data") if write.get("path") == topic_path(topic) else None
+            replicas = held.get("partitions", {}).get(number) if isinstance(held, dict) else None
+            return replicas is not None and (broker is None or broker in replicas)
+
+        return self.after(assigns)
+
+    def of_request(self, request: dict[str, Any]) -> int:
+        gates = [self.trigger, self.epochs.get((request["by"], str(request["controller_epoch"])), 0)]
+        gates.append(self.registered(request["to"]))
+        sent = [(tp, *_essence(entry)) for tp, entry in request["partitions"].items() if "leader" in entry]
+        return max(gates + [self.values.get(key, 0) for key in sent if key not in self.known])
+
+
+def _is_trigger(write: dict[str, Any]) -> bool:
+    by_tool = isinstance(write["by"], str)
+    return by_tool or write["op"] == "close" or (write["op"] == "create" and write["path"].startswith(f"{BROKER_IDS}/"))
+
+
+def _essence(value: dict[str, Any]) -> tuple[Any, ...]:
+    return value.get("leader"), value.get("leader_epoch"), tuple(value.get("isr", ()))
+
+
+def _stops(request: dict[str, Any], subject: str, *, delete: bool) -> bool:
+    """Return whether a request stops this replica, with or without its deletion."""
+    partition, _, broker = subject.rpartition("@")
+    entry = request["partitions"].get(partition)
+    if request["api"] != "StopReplica" or str(request["to"]) != broker or entry is None:
+        return False
+    return bool(request.get("delete", entry.get("delete"))) is delete
+
+
+# ---------------------------------------------------------------- actions on processes
+
+
+def process_actions(step: Step, gates: Gates) -> list[tuple[int, Item]]:
+    """Return the actions of the step on processes, each with the number of groups before it."""
+    found: list[tuple[int, Item]] = []
+    now = 0
+    for do in step["do"].get("together", [step["do"]]):
+        for word, argument in do.items():
+            if word == "await" and isinstance(argument, dict):
+                now = max(now, *(gates.after(_awaited(*condition)) for condition in argument.items()), 0)
+            for broker in as_list(argument) if word in PROCESS_ACTIONS else ():
+                now = _place(word, broker, gates, now, together="together" in step["do"])
+                found.append((now, Item(PROCESS_ACTIONS[word], broker)))
+    for broker in map(int, step.get("exited", ())):
+        now = _place("term", broker, gates, now, together=False)
+        found.append((now, Item("exit", broker)))
+    return found
+
+
+def started(step: Step) -> list[int]:
+    """Return the brokers that a step starts."""
+    return [broker for do in step["do"].get("together", [step["do"]]) for broker in as_list(do.get("start", []))]
+
+
+PROCESS_ACTIONS = {"start": "start", "kill": "stop", "term": "exit", "pause": "freeze", "freeze": "freeze", "resume": "thaw"}
+
+
+def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
+    if how == "gone":
+        return lambda w: path in w.get("deleted", ()) or (w["op"] == "delete" and w["path"] == path)
+    return lambda w: w["op"] == "create" and w["path"] == path
+
+
+def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
+    """Return the number of groups before an action: a start before its session opens, an exit before its session closes.
+
+    All other actions come in the order of the step.
+    """
+    if word == "start":
+        return max(now, gates.after(lambda w: w["by"] in (broker, UNNAMED) and w["op"] == "open") - 1)
+    if word == "term" or (word == "kill" and together):
+        unnamed = gates.after(lambda w: w["by"] == UNNAMED and w["op"] == ("close" if word == "term" else "open"))
+        return max(now, (unnamed or gates.after(lambda w: w["by"] == broker and w["op"] == "close")) - 1)
+    return now
+
+
+# ---------------------------------------------------------------- one order
+
+
+def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Iterator[Item]:
+    """Yield every item of a step once. `seen` has the leaderships after the earlier steps, and is updated.
+
+    A request that arrives after its sender has ended, in this step or in `later`, is yielded as "sent" first.
+    """
+    groups = grouped(step["writes"])
+    gates = Gates(step, groups, dict(seen.held))
+    pending = process_actions(step, gates)
+    moves, requests = step["transitions"], step["requests"]
+    leaving = {item.what for _, item in pending if item.kind == "stop"}
+    yield from (Item("sent", request) for request in [*requests, *_late_requests(leaving, later)] if request["by"] in leaving)
+    paired = pair_writes_with_moves(moves, groups, seen)
+    merger = _Interleaver(moves, requests, gates, pending, set(paired.values()))
+    for g, group in enumerate(groups):
+        yield from merger.ready_items(g)
+        if g in paired:
+            yield from merger.moves_up_to(paired[g])
+            yield Item("write", group, moves[paired[g]])
+            merger.next_move = paired[g] + 1
+        else:
+            yield Item("write", group)
+    yield from merger.ready_items(len(groups))
+    yield from merger.moves_up_to(len(moves))
+    yield from (Item("request", request) for request in requests[merger.next_request :])
+
+
+def _late_requests(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[str, Any]]:
+    """Yield the requests in later steps from brokers that leave now, until these brokers start again."""
+    ended = set(leaving)
+    for step in later:
+        for do in step["do"].get("together", [step["do"]]):
+            ended -= set(as_list(do.get("start", [])))
+        yield from (request for request in step["requests"] if request["by"] in ended)
+
+
+class _Interleaver:
+    """The transitions and requests of a step that have not been yielded, with their gates."""
+
+    def __init__(self, moves: Any, requests: Any, gates: Gates, pending: list[tuple[int, Item]], paired: set[int]) -> None:
+        self.moves, self.requests, self.pending, self.paired = moves, requests, pending, paired
+        thawed = {item.what: out for out, item in pending if item.kind == "thaw"}  # a frozen broker does nothing
+        self.move_gates = [max(gates.of_move(move), thawed.get(move["by"], 0)) for move in moves]
+        self.request_gates = [
+            max(gates.of_request(request), thawed.get(request["by"], 0), thawed.get(request["to"], 0)) for request in requests
+        ]
+        self.next_move = self.next_request = 0
+
+    def ready_items(self, out: int) -> Iterator[Item]:
+        """Yield the items that may come after `out` groups: process actions, transitions, requests, exits."""
+        yield from self._process_actions(out, leaving=False)
+        yield from self._moves_and_requests(out)
+        yield from self._process_actions(out, leaving=True)
+
+    def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
+        """Yield the next process actions; an exit comes only after everything that other brokers could do because of it."""
+        while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):
+            yield self.pending.pop(0)[1]
+
+    def _moves_and_requests(self, out: int) -> Iterator[Item]:
+        found = True
+        while found:
+            found = False
+            while self._is_move_ready(out):
+                found = True
+                yield Item("move", self.moves[self.next_move])
+                self.next_move += 1
+            if self._is_request_ready(out):
+                found = True
+                yield Item("request", self.requests[self.next_request])
+                self.next_request += 1
+
+    def _is_move_ready(self, out: int) -> bool:
+        i = self.next_move
+        if i >= len(self.moves) or i in self.paired or self.move_gates[i] > out:
+            return False
+        move = self.moves[i]
+        stops = (n for n, r in enumerate(self.requests) if _stops(r, move["subject"], delete=True))
+        return move["to"] != "ReplicaDeletionSuccessful" or next(stops, -1) < self.next_request
+
+    def _is_request_ready(self, out: int) -> bool:
+        """Return whether the next request may come now: a replica's transitions to its deletion come before its StopReplica."""
+        n = self.next_request
+        if n >= len(self.requests) or self.request_gates[n] > out:
+            return False
+        waiting = {(move["to"], move["subject"]) for move in self.moves[self.next_move :]}
+        deleted = [subject for to, subject in waiting if to == "ReplicaDeletionStarted"]
+        return not any(
+            _stops(self.requests[n], subject, delete=True)
+            or (("Offline", subject) in waiting and _stops(self.requests[n], subject, delete=False))
+            for subject in deleted
+        )
+
+    def moves_up_to(self, end: int) -> Iterator[Item]:
+        yield from (Item("move", move) for move in self.moves[self.next_move : end])
+        self.next_move = max(self.next_move, end)

@@ -1,0 +1,444 @@
+"""The player of scenarios: `Player(scenario).play()` returns a world in which all steps have been performed in order.
+
+A scenario is a dict with `brokers` and `steps`; each step maps words of STEPS to their arguments. A recording of real brokers
+is a scenario too: its steps have their words under `do`, and the winners of elections. The winner of an election is an input:
+if the recording has a winner, this broker's watch event is delivered first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kcontrol.cluster import actions
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.sessions import SessionState
+from kcontrol.cluster.world import World
+from kcontrol.core import config_values
+from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import ReplicaAssignment, TopicPartition
+from kcontrol.core.znodes import (
+    CONTROLLER,
+    PREFERRED_REPLICA_ELECTION,
+    REASSIGN_PARTITIONS,
+    decode_state,
+    decode_topic,
+    encode,
+    encode_partition_list,
+    encode_reassignment,
+    encode_topic,
+    parse_state_path,
+    topic_path,
+)
+from kcontrol.recordings.recorded_choices import LOCAL, RecordedChoices, creates_controller, is_bid, writes_of
+from kcontrol.recordings.recorded_step import Join, RecordedStep, Shrink, State
+
+UNCLEAN = "unclean.leader.election.enable"
+RECORDERS = ("patience", "quiet")  # the waiting times of the recorder, which the player ignores
+ORDER_ONLY = ("sleep", "await")
+
+
+class Player:
+    """One run of one scenario, by default with the settings of the scenario. Raises UserError if it is not a scenario.
+
+    `followed` has a sentence for each choice that Kafka leaves open and that the player has repeated from the recording.
+    """
+
+    def __init__(self, scenario: Mapping[str, Any], settings: Settings | None = None) -> None:
+        self.steps = _steps(scenario)
+        self.world = World(self._with_deletion_order(settings or settings_of(scenario)))
+        self.number, self.recorded = 0, RecordedStep({})
+        self.winners: list[int] = []
+        self.choices = RecordedChoices(self.recorded, self.world)
+        self.bids_wait = True  # whether a candidate creates /controller only after all brokers have the watch event
+        self.waits = True  # whether an action waits for its effect; inside `together` no action waits
+        self.slow: int | None = None
+        self.rejoining: int | None = None  # the slow broker until it has ended: it makes only recorded fetches
+        self.kept: set[int] = set()  # the sessions of these brokers stay open until a step waits for their end
+        self.states: dict[str, State] = {}
+        self.joins: list[Join] = []
+        self.shrinks: list[Shrink] = []
+        self.written = 0  # by brokers, in this step
+        self.moved: Counter[int] = Counter()  # broker -> its transitions as controller in this step
+        self.followed: list[str] = []
+
+    def _with_deletion_order(self, settings: Settings) -> Settings:
+        """Return settings whose controllers delete topics in the order of the step, if a step has such an order."""
+        if not any("deletion_order" in step for step in self.steps):
+            return settings
+        own = replace(settings.changes, deletion_order=lambda topics: self.recorded.deleted(topics))
+        return replace(settings, changes=own)
+
+    @property
+    def next_controller(self) -> int | None:
+        """The broker that wins the next election."""
+        return self.winners[0] if self.winners else None
+
+    def play(self) -> World:
+        """Perform all steps; after each step run the world until it is quiet. Raises UserError if a step is not possible."""
+        for number, step in enumerate(self.steps):
+            self.world.step(("scenario", number, step["do"]))
+            self.number, self.recorded = number, RecordedStep(step)
+            self.winners = self.recorded.winners
+            self.choices = RecordedChoices(self.recorded, self.world)
+            self.written = 0
+            self.moved.clear()
+            self.joins, self.shrinks = self.recorded.isr_changes(self.states)
+            self.bids_wait = not self._another_controller_acts_after(number)
+            kept = set(self.kept)
+            self._do(step["do"])
+            self.kept -= kept
+            self._rest()
+            self._end_sessions()
+            self._rest()
+            self._shrink(len(self.recorded.writes))
+        return self.world
+
+    def _do(self, step: dict[str, Any]) -> None:
+        for word, argument in step.items():
+            if word in RECORDERS or (word in ORDER_ONLY and self.waits):
+                continue
+            if word not in STEPS:
+                raise UserError(f"The step word {word!r} is not known; there are {', '.join([*STEPS, *RECORDERS])}.")
+            try:
+                STEPS[word](self, argument)
+            except (AttributeError, TypeError, ValueError) as problem:
+                raise UserError(f"The step {word!r} is about something that it cannot be about: {problem}.") from None
+
+    def _settle(self, but: str = "", writes: int | None = None) -> None:
+        """Run until quiet, or until brokers have made `writes` more writes; actions of the kind `but` are left out."""
+        end = None if writes is None else self.written + writes
+        while routine := [a for a in self._routine() if a[0] != but and not (a[0] == "expire" and a[1] in self.kept)]:
+            if end is not None and self.written >= end:
+                return
+            self.world.step(self._next(routine))
+            self.written += sum(map(writes_of, self.world.last_step))
+            self.moved.update(r.id.node for r in self.world.last_step if r.kind in ("change", "failed_change"))
+            self.choices.watch(self.world.last_step)
+            if len(self.winners) > 1 and any(map(creates_controller, self.world.last_step)):
+                del self.winners[0]
+
+    def _rest(self) -> None:
+        """Run until quiet; if the recording has the ends of sessions, no session ends here."""
+        self._settle(but="expire" if self.recorded.is_recorded else "")
+
+    def _end_sessions(self, before: int | None = None) -> None:
+        """End the sessions that end in the recorded step; with `before` only those that end before this write.
+
+        After each end the world runs until quiet, unless the next end follows at once.
+        """
+        for broker in self.recorded.closes(before):
+            if self._has_orphaned_session(broker):
+                self._shrink(self.recorded.end_of(broker))
+                self.world.step(("expire", broker))
+                if self.recorded.anything_follows_the_end_of(broker):
+                    self._rest()
+
+    def _has_orphaned_session(self, broker: int) -> bool:
+        p = self.world.processes.get(broker)
+        return broker in self.world.orphaned_sessions or (p is not None and p.frozen and p.session is SessionState.OPEN)
+
+    def _shrink(self, before: int) -> None:
+        """Let leaders remove lagging followers from an ISR where the recording has that before this write."""
+        while self.shrinks and self.shrinks[0].at < before:
+            lag = self.shrinks.pop(0)
+            tp, leader = parse_state_path(lag.path), lag.before["leader"]
+            (znode,) = self.world.tool.read([lag.path], False)
+            if znode is None or leader not in self.world.processes:
+                continue
+            held = decode_state(znode.data)
+            if (held.leader, held.leader_epoch) != (leader, lag.before["leader_epoch"]) or lag.follower not in held.isr:
+                continue
+            if actions.ACTIONS["shrink"].possible(self.world, leader, str(tp), lag.follower):
+                self.world.step(("shrink", leader, str(tp), lag.follower))
+                self._rest()
+                self.followed.append(
+                    f"step {self.number}: leader {leader} removes lagging broker {lag.follower} from the ISR of {tp}"
+                )
+
+    def _next(self, routine: list[Any]) -> Any:
+        """Return the next of the routine actions.
+
+        All brokers get the watch event of an election at once: a candidate creates `/controller` only after the other brokers
+        have handled the event. A controller of 0.8 that handles it too late does not resign; if the recording shows that, the
+        winner acts first.
+        """
+        prompt = [action for action in routine if not self._must_wait(action)]
+        ends = [] if self.recorded.end_at_rest else [a for a in prompt if a[0] == "exit" and a[1] in self.recorded.at_once]
+        if ends:
+            return ends[0]
+        self.slow = self.slow if prompt else None
+        routine = prompt or [action for action in routine if not self._is_unrecorded(action)] or routine
+        if action := self.choices.next(routine):
+            return action
+        bids = [action for action in routine if is_bid(self.world, action)] if self.bids_wait else []
+        if bids and (handling := [a for a in routine if a[0] in LOCAL and a not in bids and a[2:] != ("main",)]):
+            return handling[0]
+        mine = [action for action in routine if action[0] in LOCAL and action[1] == self.next_controller]
+        awaited = (
+            [] if not bids or self.next_controller is None else [a for a in routine if a[:2] == ("request", self.next_controller)]
+        )
+        following = (mine or awaited or bids or routine)[0]
+        if following[0] == "ask":
+            return next((("ask", broker) for broker in self.recorded.at_once if ("ask", broker) in routine), following)
+        return self._next_fetch(routine, following) if following[0] == "fetch" else following
+
+    def _next_fetch(self, routine: list[Any], following: Any) -> Any:
+        """Return the fetch whose follower joins first in the recording, and note if this changes the order."""
+        for fetch in self.joins:
+            if fetch in routine:
+                self.joins.remove(fetch)
+                if fetch != following:
+                    first, second = (f"broker {n} joins the ISR of {tp}" for _, n, tp in (fetch, following))
+                    self.followed.append(f"step {self.number}: {first} before {second}")
+                return fetch
+        return following
+
+    def _must_wait(self, action: Any) -> bool:
+        """Return whether an action waits for a recorded event.
+
+        Requests to a slow broker, its end, and timers wait until it has fetched once more. The end of a broker that stops, and
+        the new session of a broker whose session has expired, wait for the writes that ZooKeeper saw before. A controller that
+        stops together with other brokers performs its recorded transitions first.
+        """
+        if action[0] in ("renew", "reconnect") and self.written < self.recorded.writes_before_the_new_session_of(action[1]):
+            return True
+        if action[0] == "exit" and self.written < self.recorded.writes_before_the_end_of(action[1]):
+            return True
+        if action[0] == "exit" and action[1] in self.recorded.at_once:
+            return self.moved[action[1]] < self.recorded.transitions_by(action[1])
+        late = action == ("exit", self.slow) or (action[0], action[-1]) == ("request", self.slow)
+        return self.slow is not None and (late or action[0] == "fire" or self._is_unrecorded(action))
+
+    def _is_unrecorded(self, action: Any) -> bool:
+        """Return whether this is a fetch after which a stopping broker joins an ISR again, and the recording has no such join."""
+        return action[:2] == ("fetch", self.rejoining) and action not in self.joins
+
+    def _another_controller_acts_after(self, number: int) -> bool:
+        """Return whether in a later step a broker makes transitions that is neither this winner nor the next."""
+        winner = self.winners[-1] if self.winners else None
+        for step in self.steps[number + 1 :]:
+            owner = step.get("znodes", {}).get("/controller", {}).get("ephemeral_owner")
+            if any(transition["by"] not in (winner, owner) for transition in step.get("transitions", ())):
+                return True
+            if owner != winner:
+                return False
+        return False
+
+    def _routine(self) -> list[Any]:
+        """Return the routine actions.
+
+        A request to a frozen broker times out only while the recorded step has writes to come.
+        """
+        is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
+        routine = [action for action in actions.routine_actions(self.world) if action[0] != "time_out" or is_long]
+        return routine or self.choices.fetch_timeouts()[:1]
+
+    def start(self, brokers: Any) -> None:
+        """Start brokers one after the other; a running broker is skipped."""
+        for broker in _list(brokers):
+            if broker not in self.world.processes:
+                self.world.step(("start", broker))
+                self._wait()
+
+    def _wait(self) -> None:
+        if self.waits:
+            self._rest()
+
+    def kill(self, brokers: Any) -> None:
+        """Kill brokers at once; the recording has the ends of their sessions and the writes between these ends."""
+        killed = _list(brokers)
+        for broker in killed:
+            self.world.step(("kill", broker))
+        if not self.waits:
+            self.kept |= set(killed)
+            return
+        ended = [broker for broker in self.recorded.closes() if broker in killed]
+        for broker in [*dict.fromkeys(ended), *(b for b in killed if b not in ended)]:
+            if broker in self.world.orphaned_sessions:
+                self.world.step(("expire", broker))
+            if self.recorded.anything_follows_the_end_of(broker):
+                self._settle(but="expire")
+
+    def pause(self, brokers: Any) -> None:
+        """Freeze brokers until their sessions have ended; a frozen broker stays frozen."""
+        for broker in _list(brokers):
+            if not (broker in self.world.processes and self.world.processes[broker].frozen):
+                self.world.step(("freeze", broker))
+            if self.waits:
+                self.world.step(("expire", broker))
+
+    def freeze(self, brokers: Any) -> None:
+        for broker in _list(brokers):
+            self.world.step(("freeze", broker))
+
+    def resume(self, brokers: Any) -> None:
+        for broker in _list(brokers):
+            self.world.step(("thaw", broker))
+
+    def together(self, steps: list[dict[str, Any]]) -> None:
+        """Perform several actions that do not wait for their effects; the recording has the writes before each action."""
+        self.waits = False
+        try:
+            for step in steps:
+                for word, argument in step.items():
+                    self._catch_up(word, argument)
+                self._do(step)
+        finally:
+            self.waits = True
+
+    def _catch_up(self, word: str, argument: Any) -> None:
+        """Run until the brokers have made the writes that the recording has before this action."""
+        if writes := self.recorded.before(word, argument):
+            self._settle(but="expire", writes=writes)
+        self._end_sessions(self.recorded.at)
+
+    def await_(self, what: dict[str, str]) -> None:
+        """Run until a znode is deleted or created; the orphaned session that holds the znode is expired."""
+        for how, path in what.items() if not self.recorded.is_recorded else ():
+            while (routine := self._before_expiry()) and self.world.exist(path) != [how != "gone"]:
+                self.world.step(self._next(routine))
+            (stat,) = self.world.tool.exists([path], False)
+            owner = self.world.owners.get(stat.ephemeral_owner) if stat is not None and how == "gone" else None
+            if owner is not None and self._has_orphaned_session(owner):
+                self.world.step(("expire", owner))
+
+    def _before_expiry(self) -> list[Any]:
+        return [action for action in self._routine() if action[0] != "expire"]
+
+    def sleep(self, seconds: float) -> None:
+        """Run until quiet; no session ends."""
+        self._settle(but="expire")
+
+    def expand(self, topics: dict[str, Any]) -> None:
+        version = self.world.settings.rules().topic_znode
+        for topic, added in topics.items():
+            (znode,) = self.world.tool.read([topic_path(topic)], False)
+            if znode is None:
+                raise UserError(f"There is no topic {topic!r} to expand: create it in an earlier step.")
+            stored = decode_topic(znode.data)
+            grown = stored.partitions | {int(p): ReplicaAssignment(tuple(replicas)) for p, replicas in added.items()}
+            self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown), version).decode()))
+
+    def term(self, brokers: Any) -> None:
+        """Stop brokers in an orderly way.
+
+        In some recordings a broker fetches once more before it stops, and joins an ISR again; the player repeats that for the
+        recorded partitions only.
+        """
+        for broker in self.recorded.at_once or _list(brokers):
+            self.slow = self.rejoining = broker if self.recorded.is_in_sync_again(broker) else None
+            if self.slow is not None:
+                again = " and ".join(tp for _, follower, tp in self.joins if follower == broker)
+                self.followed.append(f"step {self.number}: broker {broker} fetches once more for {again} before it stops")
+            self.world.step(("term", broker))
+            if not self.recorded.at_once:
+                self._wait()
+        self.slow = self.rejoining = None
+
+    def prefer(self, partitions: list[str]) -> None:
+        text = encode_partition_list(tuple(map(TopicPartition.parse, partitions))).decode()
+        self.world.step(("create", PREFERRED_REPLICA_ELECTION, text))
+
+    def create(self, topics: dict[str, Any]) -> None:
+        """Create the topics of one step, one by one or together, as the controller handled them in the recording."""
+        for topic, assignment in topics.items():
+            if self.recorded.meets_earlier_topics_before(topic):
+                self._rest()
+            replicas = assignment.get("partitions", assignment)
+            numbered = {int(p): tuple(brokers) for p, brokers in replicas.items()}
+            config = [assignment["config"]] if assignment.get("config") else []
+            self.world.step(("create_topic", topic, numbered, *config))
+
+    def reassign(self, targets: dict[str, list[int]]) -> None:
+        parsed = {TopicPartition.parse(tp): tuple(replicas) for tp, replicas in targets.items()}
+        self.world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(parsed).decode()))
+
+    def api_reassign(self, targets: dict[str, list[int] | None]) -> None:
+        """Send AlterPartitionReassignments to the controller. Raises ValueError if there is no controller with this request."""
+        (stat,) = self.world.tool.exists([CONTROLLER], False)
+        owner = self.world.owners.get(stat.ephemeral_owner) if stat is not None else None
+        if owner is None or not self.world.settings.rules().reassigns_on_request:
+            raise ValueError(f"no controller of release {self.world.settings.release} handles AlterPartitionReassignments now")
+        self.world.step(("reassign", owner, targets))
+
+    def delete_topic(self, topics: Any) -> None:
+        for earlier, topic in zip([None, *_list(topics)], _list(topics), strict=False):
+            if writes := self.recorded.writes_between_deletions(earlier, topic):
+                self._settle(but="expire", writes=writes)
+            elif self.recorded.deleted_apart:
+                self._rest()
+            self.world.step(("delete_topic", topic))
+
+    def znode_delete(self, path: str) -> None:
+        self.world.step(("delete", path))
+
+    def znode_set(self, znodes: dict[str, Any]) -> None:
+        for path, value in znodes.items():
+            self.world.step(("set", path, value if isinstance(value, str) else encode(value).decode()))
+
+
+STEPS: dict[str, Callable[[Player, Any], None]] = {
+    "start": Player.start,
+    "kill": Player.kill,
+    "term": Player.term,
+    "prefer": Player.prefer,
+    "pause": Player.pause,
+    "freeze": Player.freeze,
+    "resume": Player.resume,
+    "together": Player.together,
+    "create": Player.create,
+    "expand": Player.expand,
+    "reassign": Player.reassign,
+    "delete-topic": Player.delete_topic,
+    "znode-delete": Player.znode_delete,
+    "znode-set": Player.znode_set,
+    "api-reassign": Player.api_reassign,
+    "await": Player.await_,
+    "sleep": Player.sleep,
+}
+
+
+def settings_of(scenario: Mapping[str, Any]) -> Settings:
+    """Return the settings of a scenario. Raises UserError, listing the legal values, for an illegal setting."""
+    release = release_of(scenario)
+    config = BrokerConfig.of(release)
+    try:
+        for key, value in config_of(scenario, release).items():
+            config = config.with_setting(key, value, release)
+    except ValueError as problem:
+        raise UserError(f"{problem}.") from None
+    return Settings(release, tuple(scenario["brokers"]), config=config)
+
+
+def config_of(scenario: Mapping[str, Any], release: str) -> dict[str, Any]:
+    """Return the settings that the release has: deletion of topics on, automatic rebalance off, `unclean` as in the scenario."""
+    settings = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True, UNCLEAN: scenario.get("unclean")}
+    known = config_values.names("broker", release)
+    return {key: value for key, value in settings.items() if key in known and value is not None}
+
+
+def release_of(scenario: Mapping[str, Any]) -> str:
+    """Return the release line of a scenario; the default is the release of Settings."""
+    return line_of(str(scenario.get("release") or Settings().release))
+
+
+def line_of(release: str) -> str:
+    """Return the release line of a release: 2.8 for 2.8.2, 0.8.1 for 0.8.1.1."""
+    parts = release.split(".")
+    return ".".join(parts[:3] if parts[0] == "0" else parts[:2])
+
+
+def _steps(scenario: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the steps, each with its words under `do`."""
+    steps = scenario.get("steps")
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps) or "brokers" not in scenario:
+        raise UserError("This is not a scenario: give a dict with brokers, a list of ids, and steps, a list of dicts.")
+    return [step if isinstance(step.get("do"), dict) else {"do": step} for step in steps]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,128 @@
+"""Choices of a recording that depend on the state of the world: repeated failovers, and fetches that time out.
+
+Failed failovers follow each other until something else ends them. Their number, the winner of each, and the requests that a
+controller has sent when it resigns depend on timing. The player performs as many as the recording has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+
+from kcontrol.cluster import delayed_responses
+from kcontrol.cluster.world import Action, World
+from kcontrol.core.effects import Transaction
+from kcontrol.core.errors import UserError
+from kcontrol.core.znodes import BROKER_IDS, CONTROLLER
+from kcontrol.journal.journal import Record
+from kcontrol.recordings.recorded_step import RecordedStep, counts
+
+LOCAL = ("advance", "begin", "deliver", "renew", "reconnect")
+PATIENCE = 20
+"""The number of handlers that may fail in a step in addition to those of its recorded elections."""
+
+
+class RecordedChoices:
+    """The choices of one step that are still to be made.
+
+    If more than one broker creates `/controller` in the step, `claims` has the creations of `/controller` and of registrations,
+    in order.
+    """
+
+    def __init__(self, step: RecordedStep, world: World) -> None:
+        self.step, self.world, self._began = step.step, world, len(world.journal)
+        self.repeats = len(step.winners) > 1
+        created: list[tuple[int, str]] = [(w["by"], w["path"]) for w in step.writes if w["op"] == "create"]
+        self.claims = deque(c for c in created if self.repeats and (c[1] == CONTROLLER or c[1].startswith(f"{BROKER_IDS}/")))
+        self._acting: int | None = None
+        self._failed, self._expected = 0, PATIENCE + len(self.claims)
+        requests = step.step.get("requests", ()) if self.repeats else ()
+        self._unsent = Counter((r["by"], r["to"], r["controller_epoch"]) for r in requests)
+
+    @property
+    def _resigns_again(self) -> bool:
+        """Whether a broker is controller now and another election follows in the recorded step."""
+        return self.world.exist(CONTROLLER) == [True] and any(path == CONTROLLER for _, path in self.claims)
+
+    @property
+    def next_controller(self) -> int | None:
+        """The broker that acts before the others: the controller during its failover, then the next winner."""
+        return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
+
+    def watch(self, records: Sequence[Record]) -> None:
+        """Count the failed handlers in these records, and remove each claim whose znode a broker has created.
+
+        A claim is a creation of `/controller` or of a broker's registration in the recorded step. Raises UserError if more
+        handlers fail than the claims of the step and PATIENCE together.
+        """
+        for record in records:
+            self._failed += record.kind == "handler_error"
+            ops = record.fields["ops"] if self.claims and record.kind == "write" and record.fields["error"] is None else ()
+            if any(op[0] == "create" and self.claims[0] == (record.id.node, op[1]) for op in ops):
+                self._acting = self.claims.popleft()[0]
+        if self._failed > self._expected:
+            raise UserError(
+                f"The step {self.step['do']} never ends, since handlers keep failing: check the scenario and its release."
+            )
+
+    def next(self, routine: Sequence[Action]) -> Action | None:
+        """Return the next action if failovers repeat, else None.
+
+        When a controller resigns, it has sent as many requests as in the recording. The other brokers find the new controller
+        at once; after a resignation the next winner acts first.
+        """
+        if not self.repeats:
+            return None
+        winner = self.next_controller
+        later = {by for by, path in self.claims if path != CONTROLLER} - {winner}
+        handling = [a for a in routine if a[0] in LOCAL and a[2:] == ("requests",)]
+        due = [a for a in routine if a[0] == "request" and self._unsent[self._key(a)] > 0]
+        local = [a for a in routine if a[0] in LOCAL and a[1] not in later]
+        others = [a for a in local if a[1] != winner] if self._resigns_again else []
+        mine = [a for a in local if a[1] == winner]
+        action = [*handling, *due, *others, *mine, *local, *(a for a in routine if a[0] != "request"), *routine][0]
+        if action in due:
+            self._unsent[self._key(action)] -= 1
+        return action
+
+    def _key(self, action: Action) -> tuple[int, int, int]:
+        sender, receiver = action[1:]
+        return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
+
+    def fetch_timeouts(self) -> list[Action]:
+        """Return timeouts of fetches from frozen leaders if the recorded step has more handled LeaderAndIsr than this run."""
+        recorded = [(r["by"], r["to"], r["api"]) for r in self.step.get("requests", ())]
+        found = []
+        for broker, correlation_id in delayed_responses.blocked(self.world):
+            sender, _ = self.world.network.in_flight.get(correlation_id, (None, None))
+            done = [(r.fields["channel"], r.fields["api"]) for r in self.world.journal.since(self._began) if r.kind == "response"]
+            if recorded.count((sender, broker, "LeaderAndIsr")) > done.count((f"{sender}>{broker}", "LeaderAndIsr")):
+                found.append(("fetch_timeout", broker))
+        return found
+
+
+def writes_of(record: Record) -> int:
+    """Return the number of a broker's writes in a record, without those to paths of no fixed time."""
+    if record.id.broker is None or record.kind not in ("write", "change"):
+        return 0
+    fields = record.to_json().fields
+    if record.kind == "change":
+        return int(bool(fields["write"]))
+    return 0 if fields["error"] else sum(op[0] != "check" and counts(op[1]) for op in fields["ops"])
+
+
+def is_bid(world: World, action: Action) -> bool:
+    """Return whether this action would create `/controller`."""
+    if action[0] != "advance":
+        return False
+    trip = world.processes[action[1]].driver.threads[action[2]].waits_for
+    ops = trip.effect.ops if trip and isinstance(trip.effect, Transaction) else ()
+    return any((op.kind, op.path) == ("create", CONTROLLER) for op in ops)
+
+
+def creates_controller(record: Record) -> bool:
+    """Return whether a record is a write that created `/controller`."""
+    if record.kind != "write":
+        return False
+    fields = record.to_json().fields
+    return fields["error"] is None and any((op[0], op[1]) == ("create", CONTROLLER) for op in fields["ops"])

@@ -1,0 +1,203 @@
+"""The content of one recorded step that the player needs.
+
+Kafka leaves some choices open: which broker wins an election, when a session ends, which of two actions ZooKeeper sees first,
+whether a timer fires during a step. A recording has made these choices, and the player repeats them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kcontrol.core.znodes import (
+    CONTROLLER,
+    PREFERRED_REPLICA_ELECTION,
+    REASSIGN_PARTITIONS,
+    delete_topic_path,
+    parse_state_path,
+    topic_path,
+)
+
+State = Mapping[str, Any]
+"""The content of a state znode."""
+
+Join = tuple[str, int, str]
+"""The action after which a follower joins an ISR: `fetch`, the follower, the partition."""
+
+QUIET = ("open", "close", "rejected")
+UNTIMED = ("/isr_change_notification/", "/latest_producer_id_block")
+TOOL = "tool"
+WRITTEN: Mapping[str, Callable[[str], str]] = {
+    "create": topic_path, "expand": topic_path, "delete-topic": delete_topic_path, "znode-delete": str, "znode-set": str,
+    "reassign": lambda _: REASSIGN_PARTITIONS, "prefer": lambda _: PREFERRED_REPLICA_ELECTION,
+}  # fmt: skip
+"""The path that a tool's action writes last, by the step word, for the last name in its argument."""
+
+
+class Shrink(NamedTuple):
+    """A leader removes a follower from the ISR: the number of the write, the state znode and its content before, the follower."""
+
+    at: int
+    path: str
+    before: State
+    follower: int
+
+
+class RecordedStep:
+    """One step of a recording; without content for a step of a plain scenario."""
+
+    def __init__(self, step: Mapping[str, Any]) -> None:
+        self.step = step
+        self.writes: Sequence[Mapping[str, Any]] = step.get("writes", ())
+        self.is_recorded = "writes" in step
+        self.owner: int | None = step.get("znodes", {}).get(CONTROLLER, {}).get("ephemeral_owner")
+        self.at_once: Sequence[int] = step.get("at_once", ())  # brokers that shut down together, in the order of their requests
+        self.end_at_rest: bool = step.get(
+            "end_at_rest", False
+        )  # whether these brokers end only when no other routine action is left
+        self.deleted_apart: bool = step.get("deleted_apart", False)  # whether the controller handles each deleted topic alone
+        self.winners = self._winners()
+        self.at = 0  # the writes before this one belong to earlier actions
+
+    def _winners(self) -> list[int]:
+        """Return the brokers that create `/controller`, in order, if there are several; else its owner at the end of the step."""
+        created = [w["by"] for w in self.writes if (w["op"], w.get("path")) == ("create", CONTROLLER)]
+        won = [broker for broker in created if isinstance(broker, int)]
+        return won if len(won) > 1 else [] if self.owner is None else [self.owner]
+
+    @property
+    def writes_of_brokers(self) -> int:
+        """The number of writes by brokers in this step."""
+        return _writes_of_brokers(self.writes)
+
+    def deleted(self, topics: Iterable[str]) -> list[str]:
+        """Return topics in the order in which this step deletes them: first the topics that the step names, then by name."""
+        named: Sequence[str] = self.step.get("deletion_order", ())
+        return sorted(topics, key=lambda topic: (named.index(topic) if topic in named else len(named), topic))
+
+    def transitions_by(self, broker: int) -> int:
+        """Return the number of transitions that this broker makes as controller in this step."""
+        return sum(transition["by"] == broker for transition in self.step.get("transitions", ()))
+
+    # ---------------------------------------------------------------- ends of sessions
+
+    def closes(self, before: int | None = None) -> list[int]:
+        """Return the brokers whose sessions end in this step, in order; with `before` only those before this write."""
+        return [w["by"] for w in self.writes[:before] if w["op"] == "close" and isinstance(w["by"], int)]
+
+    def end_of(self, broker: int) -> int:
+        """Return the number of the write that ends this broker's session, or the number of all writes if it does not end."""
+        return next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("close", broker)), len(self.writes))
+
+    def anything_follows_the_end_of(self, broker: int) -> bool:
+        """Return whether the write after the end of this broker's session changes a znode."""
+        at = self.end_of(broker)
+        return any(w["op"] not in QUIET for w in self.writes[at + 1 : at + 2])
+
+    # ---------------------------------------------------------------- the order of actions and writes
+
+    def before(self, word: str, argument: Any) -> int:
+        """Return the number of brokers' writes between the last action and this action, and move on behind this action."""
+        begin, end = self._span(word, argument)
+        between, self.at = self.writes[self.at : begin], end
+        return _writes_of_brokers(between)
+
+    def writes_before_the_end_of(self, broker: int) -> int:
+        """Return the number of brokers' writes before the end of this broker's session; 0 if it does not end."""
+        return _writes_of_brokers(self.writes[: self.end_of(broker)]) if broker in self.closes() else 0
+
+    def writes_before_the_new_session_of(self, broker: int) -> int:
+        """Return the number of brokers' writes before this broker opens a session; 0 if it opens none."""
+        opened = next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("open", broker)), 0)
+        return _writes_of_brokers(self.writes[:opened])
+
+    def _span(self, word: str, argument: Any) -> tuple[int, int]:
+        """Return the begin and end of an action in the writes; a `kill` comes after the broker's last write."""
+        rest = range(self.at, len(self.writes))
+        names = list(argument) if isinstance(argument, (list, dict)) else [argument]
+        if word in WRITTEN and names:
+            own = [i for i in rest if self.writes[i]["by"] == TOOL]
+            last = next((i for i in own if self.writes[i].get("path") == WRITTEN[word](names[-1])), None)
+            return (self.at, self.at) if last is None else (own[0], last + 1)
+        if word == "start":
+            opened = next((i for i in rest if self.writes[i]["op"] == "open" and self.writes[i]["by"] in names), self.at)
+            return opened, opened
+        if word == "await":
+            found = next(
+                (i + 1 for i in rest for how, path in argument.items() if _is_awaited(self.writes[i], how, path)), self.at
+            )
+            return found, found
+        if word == "kill":
+            own = [i for i in rest if self.writes[i]["by"] in names]
+            closed = next((i for i in own if self.writes[i]["op"] == "close"), len(self.writes))
+            died = max((i + 1 for i in own if i < closed), default=self.at)
+            return died, died
+        return self.at, self.at
+
+    # ---------------------------------------------------------------- other choices
+
+    def meets_earlier_topics_before(self, topic: str) -> bool:
+        """Return whether a partition of another topic became Online before the first partition of this topic became New."""
+        earlier = False
+        for transition in self.step.get("transitions", ()):
+            if transition["subject"].rpartition("-")[0] == topic:
+                return earlier
+            earlier = earlier or transition["to"] == "Online"
+        return False
+
+    def writes_between_deletions(self, earlier: str | None, topic: str) -> int:
+        """Return the number of brokers' writes between the requests to delete two topics; 0 before the first request."""
+        begin, end = (self._deletion_request(name) for name in (earlier, topic))
+        return 0 if begin is None or end is None else _writes_of_brokers(self.writes[begin:end])
+
+    def _deletion_request(self, topic: str | None) -> int | None:
+        request = ("create", delete_topic_path(topic)) if topic is not None else None
+        return next((i for i, w in enumerate(self.writes) if (w["op"], w.get("path")) == request), None)
+
+    def is_in_sync_again(self, broker: int) -> bool:
+        """Return whether an ISR is written without this broker, and later with it."""
+        removed: set[str] = set()
+        for w in self.writes:
+            isr = w["data"]["isr"] if w.get("path", "").endswith("/state") and w["op"] == "set" else None
+            if isr is not None and broker not in isr:
+                removed.add(w["path"])
+            elif isr is not None and w["path"] in removed:
+                return True
+        return False
+
+    def isr_changes(self, held: dict[str, State]) -> tuple[list[Join], list[Shrink]]:
+        """Return the fetches after which followers join an ISR, and the followers that leaders remove, both in order.
+
+        `held` has the content of the state znodes, and is updated.
+        """
+        joins: list[Join] = []
+        shrinks = []
+        for at, write in enumerate(self.writes):
+            path, value = write.get("path", ""), write.get("data")
+            if not path.endswith("/state"):
+                continue
+            before = held.pop(path, None)
+            if write["op"] == "delete" or not isinstance(value, Mapping) or "isr" not in value:
+                continue
+            held[path] = value
+            if before is not None and all(before[key] == value[key] for key in ("leader", "leader_epoch")):
+                joins += [
+                    ("fetch", broker, str(parse_state_path(path))) for broker in value["isr"] if broker not in before["isr"]
+                ]
+                shrinks += [Shrink(at, path, before, broker) for broker in before["isr"] if broker not in value["isr"]]
+        return joins, shrinks
+
+
+def _writes_of_brokers(writes: Sequence[Mapping[str, Any]]) -> int:
+    return sum(w["op"] not in QUIET and w["by"] != TOOL and counts(w["path"]) for w in writes)
+
+
+def counts(path: str) -> bool:
+    """Return whether a write to this path has a fixed time relative to the other writes."""
+    return not path.startswith(UNTIMED)
+
+
+def _is_awaited(write: Mapping[str, Any], how: str, path: str) -> bool:
+    if how == "gone":
+        return path in write.get("deleted", ()) or (write["op"], write.get("path")) == ("delete", path)
+    return (write["op"], write.get("path")) == ("set" if how == "set" else "create", path)

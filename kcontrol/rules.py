@@ -1,0 +1,55 @@
+"""The controller's rules, without a cluster: `from kcontrol import rules`.
+
+rules.table(*names)         the value of each named rule, by release
+rules.elections()           the kinds of elections: occasion, leader, order of candidates
+rules.source(name)          the source code of "leader_election.offline", "group.rebalance.on_complete_join" ...
+rules.trials({name: rule})  election rules, compared in random failures
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.lab import analysis
+from kcontrol.lab.tables import elections as election_tables
+from kcontrol.lab.tables import release_differences
+from kcontrol.lab.tables import rule_trials as series
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from kcontrol.lab.support.output import Shown
+
+__all__ = ["elections", "source", "table", "trials"]
+
+
+def __dir__() -> Any:
+    return __all__
+
+
+def table(*names: str) -> pd.DataFrame:
+    """Return one row per named rule, one column per release that changed one of these rules.
+
+    Raises UserError, which lists the rules, for an unknown name and for no name.
+    """
+    return release_differences.generations(names)
+
+
+def elections() -> pd.DataFrame:
+    """Return one row per kind of election: its occasion, the leader, the order of candidates, and the receivers of requests."""
+    return election_tables.elections()
+
+
+def source(name: str) -> Shown:
+    """Return the source code of a function of the controller, such as "leader_election.offline"; it may be a private one.
+
+    Functions of the group coordinator have the prefix "group.", as in "group.rebalance.on_complete_join". Raises UserError,
+    which lists the modules or the functions, for an unknown name.
+    """
+    return analysis.source(name)
+
+
+def trials(rules: Mapping[str, series.Rule], runs: int = 100, seed: int = 1) -> pd.DataFrame:
+    """Return the effects of each rule for the offline election in random failures, one row per rule; see `rule_trials.trials`."""
+    return series.trials(rules, runs, seed)

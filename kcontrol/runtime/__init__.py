@@ -1,1 +1,0 @@
-"""Acts: the driver, the journal, clocks, and ZooKeeper behind one port with two implementations."""

@@ -1,0 +1,64 @@
+"""Kafka's promises about records, as properties of a world with logs. DURABLE holds as long as elections are clean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kcontrol.broker.log import ReplicaLog
+from kcontrol.cluster import data_plane
+from kcontrol.core.model import LogRecord, TopicPartition
+from kcontrol.search.invariants import Property, stored
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+
+def _led(world: World) -> Iterator[tuple[TopicPartition, int, tuple[int, ...], ReplicaLog]]:
+    """Yield each partition whose leader in the state znode has a log, with this leader, the ISR and the log."""
+    found = data_plane.replicas(world)
+    for tp, value in stored(world):
+        if tp in found.get(value.leader, {}):
+            yield tp, value.leader, value.isr, found[value.leader][tp]
+
+
+def committed_records_survive(world: World) -> str | None:
+    """Check that each leader has every record that was acknowledged with acks=all: since 0.11 (KIP-101), with clean elections."""
+    for tp, leader, _, log in _led(world):
+        records = {(r.offset, r.leader_epoch) for r in log.records}
+        for a in world.acknowledged.get(tp, ()):
+            if a.acks == "all" and (a.offset, a.leader_epoch) not in records:
+                by = f"acknowledged by {a.leader}"
+                return f"{tp}: broker {leader} leads without record {a.offset} ({a.value}), {by}"
+    lost = next((r.fields for r in world.last_step if r.kind == "record_lost" and r.fields["acks"] == "all"), None)
+    return f"{lost['partition']}: record {lost['offset']} ({lost['value']}) is on no replica any more" if lost else None
+
+
+def replicas_agree(world: World) -> str | None:
+    """Check that in sync replicas equal their leader's log up to their own high watermark: since 0.11 (KIP-101)."""
+    found = data_plane.replicas(world)
+    for tp, leader, isr, log in _led(world):
+        for broker in isr:
+            mine = found.get(broker, {}).get(tp, ReplicaLog())
+            below = mine.records[: mine.high_watermark]
+            if below != log.records[: len(below)]:
+                return f"{tp}: broker {broker} has {_values(below)}, its leader {leader} has {_values(log.records)}"
+    return None
+
+
+def high_watermark_within(world: World) -> str | None:
+    """Check that no high watermark is beyond the end of its log: since 0.8.0."""
+    for broker, found in data_plane.replicas(world).items():
+        for tp, log in found.items():
+            if log.high_watermark > log.log_end_offset:
+                return (
+                    f"{tp}: the high watermark of broker {broker} is {log.high_watermark}, its log ends at {log.log_end_offset}"
+                )
+    return None
+
+
+def _values(records: tuple[LogRecord, ...]) -> str:
+    return "[" + ", ".join(record.value for record in records) + "]"
+
+
+DURABLE: tuple[Property, ...] = (committed_records_survive, replicas_agree, high_watermark_within)

@@ -1,0 +1,372 @@
+"""INVARIANTS: Kafka's promises about a cluster, one row each, with the release since which Kafka keeps the promise.
+
+A row that holds after every step checks the partitions in the records of the last step. A row that holds at quiet checks the
+whole cluster when no routine action is left. The promises are about brokers: once a client outside the brokers has written a
+znode on which a row depends, the row is void for the rest of the run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kcontrol.cluster import actions
+from kcontrol.core.model import LEADER_DURING_DELETE, LeaderAndIsr, PartitionReplica, TopicPartition
+from kcontrol.core.znodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    DELETE_TOPICS,
+    MalformedZnode,
+    decode_controller,
+    decode_controller_epoch,
+    decode_state,
+    decode_topic,
+    delete_topic_path,
+    parse_state_path,
+    state_path,
+    topic_path,
+)
+from kcontrol.journal.journal import Record
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+Property = Callable[["World"], str | None]
+"""A function of the world that returns None while the property holds, otherwise the sentence of its violation."""
+
+STEP, QUIET = "after every step", "at quiet"
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """One promise of Kafka. Called with a world it returns the sentence of a violation, or None.
+
+    `since` is a release, `when` is STEP or QUIET, `after` has the kinds of records of which a step must have one to break the
+    promise, and `voiding_path` is a pattern of outside writes ("set /controller") that end the promise.
+    """
+
+    name: str
+    sentence: str
+    since: str
+    when: str
+    after: frozenset[str]
+    voiding_path: str
+    broken: Property
+    source: str
+
+    def is_promised_by(self, release: str) -> bool:
+        return _numbers(self.since) <= _numbers(release)
+
+    def is_void(self, world: World) -> bool:
+        """Return whether a client outside the brokers has written a znode on which this promise depends."""
+        return any(a[0] in ("set", "create", "delete") and re.match(self.voiding_path, f"{a[0]} {a[1]}") for a in world.done)
+
+    def __call__(self, world: World) -> str | None:
+        """Return the violation, after this row's name; None if the promise holds, is void, or is not kept by the release."""
+        if not self.is_promised_by(world.settings.release):
+            return None
+        found = self.broken(world)
+        return None if found is None or self.is_void(world) else f"{self.name}: {found}"
+
+
+@cache
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
+# ---------------------------------------------------------------- writes of state znodes
+
+
+class StateWrite(NamedTuple):
+    """One write of a state znode. `decided` is True for a controller's transition, False for an ISR change by a leader."""
+
+    record: Record
+    partition: TopicPartition
+    value: LeaderAndIsr
+    created: bool
+    decided: bool
+
+
+def _writes(records: Iterable[Record]) -> Iterator[StateWrite]:
+    for record in records:
+        if record.kind == "change" and record.fields["write"]:
+            subject = record.fields["subject"]
+            tp = subject.topic_partition if isinstance(subject, PartitionReplica) else subject
+            yield StateWrite(record, tp, record.fields["leadership"], record.fields["write"] == "create", True)
+        elif record.kind == "write" and record.fields["error"] is None:
+            for kind, path, data, version, _ in record.fields["ops"]:
+                tp = parse_state_path(path) if kind in ("create", "set") else None
+                if tp and (value := _decoded(decode_state, data, version)):
+                    yield StateWrite(record, tp, value, kind == "create", False)
+
+
+def _decoded(decode: Callable[..., Any], data: bytes, *more: Any) -> Any:
+    """Return the decoded data of a znode, None if an outside write has made the data unreadable."""
+    try:
+        return decode(data, *more)
+    except MalformedZnode:
+        return None
+
+
+def _written(world: World) -> list[StateWrite]:
+    """Return the writes of state znodes by brokers in the last step."""
+    return [write for write in _writes(world.last_step) if write.record.id.broker is not None]
+
+
+def _earlier(world: World, than: Record) -> Iterator[StateWrite]:
+    """Yield the successful writes to the state znodes of all partitions before a record, the latest record first."""
+    records = world.journal.records
+    at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is than)
+    return _writes(records[i] for i in range(at - 1, -1, -1))
+
+
+def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
+    """Yield each partition with its leadership in the state znode."""
+    for path, znode in world.zk.tree().items():
+        if tp := parse_state_path(path):
+            yield tp, decode_state(znode.data, znode.stat.version)
+
+
+def _read(world: World, path: str, decode: Callable[..., Any]) -> Any:
+    (znode,) = world.tool.read([path], False)
+    return _decoded(decode, znode.data) if znode else None
+
+
+def _stored(world: World, tp: TopicPartition) -> LeaderAndIsr | None:
+    (znode,) = world.tool.read([state_path(tp)], False)
+    return _decoded(decode_state, znode.data, znode.stat.version) if znode else None
+
+
+def _newest_epoch(world: World) -> int:
+    return _read(world, CONTROLLER_EPOCH, decode_controller_epoch) or 0
+
+
+# ---------------------------------------------------------------- the properties
+
+
+def leader_in_isr(world: World) -> str | None:
+    for _, tp, value, *_ in _written(world):
+        if value.leader >= 0 and value.leader not in value.isr:
+            return f"{tp}: leader {value.leader} is not in ISR {list(value.isr)}"
+    return None
+
+
+def isr_in_assignment(world: World) -> str | None:
+    for _, tp, value, *_ in _written(world):
+        topic = _read(world, topic_path(tp.topic), decode_topic)
+        replicas = topic.partitions[tp.partition].replicas if topic and tp.partition in topic.partitions else value.isr
+        if unassigned := [b for b in value.isr if b not in replicas]:
+            return f"{tp}: {unassigned} of ISR {list(value.isr)} are not among the replicas {list(replicas)}"
+    return None
+
+
+def isr_not_empty(world: World) -> str | None:
+    return next((f"{tp}: the ISR is empty" for _, tp, value, *_ in _written(world) if not value.isr), None)
+
+
+def leader_epoch_counts_decisions(world: World) -> str | None:
+    for write in _written(world):
+        tp, value = write.partition, write.value
+        before = None if write.created else next((w.value for w in _earlier(world, write.record) if w.partition == tp), None)
+        if before and before.zk_version != value.zk_version - 1:
+            continue  # a write in between was performed, and its response was lost with the connection
+        decided = write.decided or (before is not None and before[:2] == value[:2])  # only the epoch is new: a reassignment
+        expected = before.leader_epoch + decided if before else 0
+        if value.leader_epoch != expected:
+            return f"{tp}: leader epoch {value.leader_epoch} was written where {expected} was due"
+        if before and not decided and value.leader != before.leader:
+            return f"{tp}: leader {value.leader} has replaced {before.leader} without a new leader epoch, in epoch {expected}"
+    return None
+
+
+def state_epoch_is_known(world: World) -> str | None:
+    for _, tp, value, *_ in _written(world):
+        if value.controller_epoch > (newest := _newest_epoch(world)):
+            return f"{tp}: written under controller epoch {value.controller_epoch} when {newest} was the newest"
+    return None
+
+
+def _by_controllers(world: World) -> Iterator[StateWrite]:
+    """Yield the writes of controllers in the last step: transitions and, where the release has AlterIsr, ISR changes."""
+    return (w for w in _written(world) if w.decided or world.settings.rules().alter_isr)
+
+
+def deposed_controller_writes_nothing(world: World) -> str | None:
+    for record, tp, value, *_ in _by_controllers(world):
+        if value.controller_epoch < (newest := _newest_epoch(world)):
+            return f"{tp}: broker {record.id.node} has written under epoch {value.controller_epoch} when {newest} was the newest"
+    return None
+
+
+def one_writer_per_epoch(world: World) -> str | None:
+    for record, tp, value, *_ in _by_controllers(world):
+        for other in _earlier(world, record):
+            same_epoch = other.decided and other.value.controller_epoch == value.controller_epoch
+            if same_epoch and other.record.id[:2] != record.id[:2]:
+                writers = f"broker {record.id.node} has written after broker {other.record.id.node}"
+                return f"{tp}: {writers} under the same controller epoch {value.controller_epoch}"
+    return None
+
+
+def _partitions_sent(requests: Any) -> set[tuple[TopicPartition, Any]]:
+    """Return the partitions of a request batch with their leadership, without partitions of topics that are being deleted."""
+    entries = {entry for partitions in requests.leader_and_isr.values() for entry in partitions.items()}
+    return {(tp, entry) for tp, entry in entries | set(requests.update_metadata.items()) if entry.leader != LEADER_DURING_DELETE}
+
+
+def no_request_before_its_write(world: World) -> str | None:
+    for record in world.last_step:
+        for tp, entry in _partitions_sent(record.fields["requests"]) if record.kind == "send" else ():
+            sent = (entry.leader, entry.isr, entry.leader_epoch)
+            now = _stored(world, tp)
+            if now is None or now[:3] != sent:
+                before = (w.value[:3] for w in _earlier(world, record) if w.partition == tp)
+                if sent not in before:
+                    return f"{tp}: leader {entry.leader}, ISR {list(entry.isr)}, epoch {entry.leader_epoch} was sent, not written"
+    return None
+
+
+def no_epoch_from_the_future(world: World) -> str | None:
+    for record in world.last_step:
+        if record.kind != "send":
+            continue
+        requests, newest = record.fields["requests"], _newest_epoch(world)
+        latest = max((entry.controller_epoch for _, entry in _partitions_sent(requests)), default=0)
+        if requests.controller_epoch > newest or latest > requests.controller_epoch:
+            return f"a request names epochs {requests.controller_epoch} and {latest} when {newest} was the newest"
+    return None
+
+
+def _active_controllers(world: World) -> list[int]:
+    return [n for n, p in sorted(world.processes.items()) if p.driver.controller.is_active and not p.frozen]
+
+
+def one_controller(world: World) -> str | None:
+    """Check that the active controller is the broker that `/controller` names.
+
+    That `/controller` exists is not promised: a broker that reads a new `/controller` late misses its deletion.
+    """
+    named, active = _read(world, CONTROLLER, decode_controller), _active_controllers(world)
+    expected = [n for n, p in world.processes.items() if n == named and not p.frozen]
+    names = f"{CONTROLLER} names broker {named}" if named is not None else f"{CONTROLLER} does not exist"
+    return None if active == expected else f"{names}, and the active controllers are {active}"
+
+
+def cache_equals_znode(world: World) -> str | None:
+    latest: dict[TopicPartition, StateWrite] = {}
+    for write in _writes(reversed(world.journal.records)):
+        latest.setdefault(write.partition, write)
+    alter_isr = world.settings.rules().alter_isr
+    for n in _active_controllers(world):
+        driver = world.processes[n].driver
+        for tp, cached in driver.controller.leadership.items():
+            last = latest.get(tp)
+            mine = last is not None and (last.decided or alter_isr) and last.record.id[:2] == (n, driver.incarnation)
+            now = _stored(world, tp) if mine else None
+            if now and cached[:4] != now[:4]:
+                return f"{tp}: broker {n} has {cached[:4]} in memory after it wrote {now[:4]}"
+    return None
+
+
+def _ops(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield the operation and path of each write in a record."""
+    if record.kind == "write" and record.fields["error"] is None:
+        yield from ((kind, path) for kind, path, *_ in record.fields["ops"])
+
+
+def request_outlives_topic(world: World) -> str | None:
+    """Check that a deletion request is removed only after its topic; a request for an unknown topic may be removed at once."""
+    for record in world.last_step:
+        for kind, path in _ops(record) if record.id.node in world.processes else ():
+            folder, _, topic = path.rpartition("/")
+            controller = world.processes[record.id.node].driver.controller
+            is_known = topic in controller.all_topics and controller.deletes_topics
+            if (kind, folder) == ("delete", DELETE_TOPICS) and is_known and not _has_gone(world, topic, record):
+                return f"{topic}: broker {record.id.node} has deleted {path} while {topic_path(topic)} existed"
+    return None
+
+
+def _has_gone(world: World, topic: str, before: Record) -> bool:
+    """Return whether the topic's znode was deleted before this record and after the deletion request was created."""
+    records, requested = world.journal.records, ("create", delete_topic_path(topic))
+    at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is before)
+    done = (op for i in range(at - 1, -1, -1) for op in _ops(records[i]))
+    return next((op for op in done if op in (requested, ("delete", topic_path(topic)))), requested) != requested
+
+
+# ---------------------------------------------------------------- the table
+
+_WRITING, _SENDING = frozenset({"change", "write"}), frozenset({"send"})
+_STATE = r"\w+ /brokers/topics/"
+_EPOCH = rf"\w+ {CONTROLLER_EPOCH}$"
+_CONTROLLER_ZNODE = rf"(set|create) {CONTROLLER}$"
+
+# fmt: off
+INVARIANTS: tuple[Invariant, ...] = (
+    Invariant("leader in ISR", "The leader of a partition is in its ISR.",
+              "0.8.0", STEP, _WRITING, _STATE, leader_in_isr,
+              "Election.scala, and ReplicaStateMachine.removeReplicasFromIsr, which leaves leader -1 behind (2.8)"),
+    Invariant("ISR in assignment", "Every member of an ISR is an assigned replica.",
+              "0.8.1", STEP, _WRITING, _STATE, isr_in_assignment,
+              "PartitionStateMachine.initializeLeaderAndIsrForPartitions, Partition.expandIsr (2.8)"),
+    Invariant("ISR never empty", "An ISR keeps its last member, even if this broker ends.",
+              "1.1", STEP, _WRITING, _STATE, isr_not_empty,
+              "ReplicaStateMachine.doRemoveReplicasFromIsr (1.1)"),
+    Invariant("leader epoch counts decisions",
+              "The leader epoch begins at 0, grows by one with every decision of a controller, and does not change when a leader "
+              "changes the ISR.",
+              "0.8.0", STEP, _WRITING, _STATE, leader_epoch_counts_decisions,
+              "LeaderAndIsr.newLeaderAndIsr, LeaderAndIsr.newEpochAndZkVersion (2.8)"),
+    Invariant("state epoch is known", "No state znode names a controller epoch beyond the one in /controller_epoch.",
+              "0.8.0", STEP, _WRITING, f"{_STATE}|{_EPOCH}", state_epoch_is_known,
+              "KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8)"),
+    Invariant("a deposed controller writes nothing",
+              "Once a newer controller has registered, no decision is written under an older epoch.",
+              "2.1", STEP, _WRITING, _EPOCH, deposed_controller_writes_nothing,
+              "KAFKA-6082; KafkaZkClient.retryRequestsUntilConnected with an expected epoch version (2.1)"),
+    Invariant("one writer per epoch", "Under one controller epoch the decisions of one broker alone are written.",
+              "2.1", STEP, _WRITING, rf"{_EPOCH}|{_CONTROLLER_ZNODE}", one_writer_per_epoch,
+              "KAFKA-6082; KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.1)"),
+    Invariant("no request before its write", "The leadership in a request was in the partition's state znode before.",
+              "0.8.0", STEP, _SENDING, _STATE, no_request_before_its_write,
+              "ZkPartitionStateMachine.doElectLeaderForPartitions, AbstractControllerBrokerRequestBatch (2.8)"),
+    Invariant("no epoch from the future",
+              "No request has a controller epoch above its sender's, and no sender's is above /controller_epoch.",
+              "1.1.0", STEP, _SENDING, f"{_STATE}|{_EPOCH}", no_epoch_from_the_future,
+              "AbstractControllerBrokerRequestBatch.sendRequestsToBrokers (2.8); ReplicaStateMachine.handleStateChange (1.0),"
+              " NewReplica, reads what the next controller may have written"),
+    Invariant("a request outlives its topic",
+              "The controller removes a known topic from /admin/delete_topics only after the topic's znode is gone.",
+              "0.8.1", STEP, frozenset({"write"}), r"\w+ /(brokers/topics|admin/delete_topics)", request_outlives_topic,
+              "TopicDeletionManager.completeDeleteTopic (0.8.1, 2.8)"),
+    Invariant("one controller",
+              "The broker that /controller names is the only active controller, and it is active while it runs.",
+              "0.11.0", QUIET, frozenset(), rf"{_EPOCH}|{_CONTROLLER_ZNODE}", one_controller,
+              "KafkaController.Reelect (0.11.0), KafkaController.maybeResign (2.8)"),
+    Invariant("cache equals znode", "If the controller was the last to write a state znode, its memory equals the znode.",
+              "0.8.0", QUIET, frozenset(), _STATE, cache_equals_znode,
+              "ControllerContext.putPartitionLeadershipInfo and its callers (2.8)"),
+)
+# fmt: on
+
+ALWAYS: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == STEP)
+AT_REST: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == QUIET)
+
+
+def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | None:
+    """Return the first violation that the last step has caused, or None."""
+    kinds = {record.kind for record in world.last_step}
+    for holds in properties:
+        if isinstance(holds, Invariant) and holds.when == STEP and holds.after.isdisjoint(kinds):
+            continue
+        if found := holds(world):
+            return found
+    return None
+
+
+def is_at_rest(world: World) -> bool:
+    """Return whether no routine action is left."""
+    return next(actions.routine_actions(world), None) is None

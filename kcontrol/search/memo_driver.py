@@ -1,0 +1,428 @@
+"""Memoized drivers for searches: each call of a driver is run once per state, and its outcome is reused.
+
+A handler depends only on the values that it receives, so the outcome of a call depends only on the state of the driver and on
+ZooKeeper's response. A search makes equal calls in equal states very often. Each call is run once, on a copy of the driver, and
+its outcome is kept: the calls to the outbox, the journal records, and the next state. States are compared as fingerprints
+compare them, but with exact zxids, correlation ids and session ids. Time stands still, since no decision depends on it. Causes
+and sequence numbers in the journal are those of the first run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
+
+from kcontrol.cluster import fingerprint, process
+from kcontrol.core.effects import Append, LogBatch, Stat, WatchEvent, Znode
+from kcontrol.driver.driver import Driver
+from kcontrol.journal.journal import Journal, Record, RecordFactory, RecordId
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+from kcontrol.zookeeper.port import Client, WriteResult
+
+if TYPE_CHECKING:
+    from kcontrol.search.memo_world import MemoWorld
+
+Call = tuple[Any, ...]
+Run = Callable[[Driver], Any]
+LEARNING = ("update", "apply_request", "change")  # the kinds of records that are written when a context changes
+NUMBERED = ("send", "to_controller")  # the kinds of records whose numbers are part of correlation ids
+
+
+@dataclass(slots=True, eq=False)
+class DriverState:
+    """One immutable state of a driver, its fingerprint text, and the outcome of every call that has been made in this state."""
+
+    driver: Driver
+    text: fingerprint.Text
+    contexts: str  # the part of the text that describes the contexts
+    ready: list[tuple[str, str]]
+    outcomes: dict[Call, Outcome | ZooKeeperCall] = field(default_factory=dict)
+    handlers_are_moved: bool = False  # whether a copy has taken over the suspended handlers
+
+
+@dataclass(slots=True, eq=False)
+class ZooKeeperState:
+    """One immutable state of ZooKeeper, its fingerprint text, and the response to every call that has been made in this state."""
+
+    zk: MemoryZooKeeper
+    text: fingerprint.Text
+    answers: dict[tuple[int, int], ZooKeeperAnswer] = field(default_factory=dict)
+
+
+class ZooKeeperAnswer(NamedTuple):
+    """The response of ZooKeeper to a call, as a value and as a key, with its next state and the watch events that it sent."""
+
+    value: Any
+    key: Any
+    next: ZooKeeperState
+    fired: list[tuple[int, WatchEvent]]
+
+
+class Outcome(NamedTuple):
+    """The outcome of a call: the calls to the outbox, the records, and the next state.
+
+    `next` is None if the call must be run each time, because its handler uses a response to its own request.
+    """
+
+    outbox_calls: list[Call]
+    records: list[Record]
+    next: DriverState | None
+    kept: Any  # the value that the key of the call names by its id; the reference keeps this id unique
+
+
+@dataclass(slots=True, eq=False)
+class ZooKeeperCall:
+    """A call whose outcome depends on ZooKeeper: the method and arguments of its round trip, and one outcome per response."""
+
+    method: str
+    args: tuple[Any, ...]
+    outcomes: dict[Any, Outcome]
+
+
+class Step(NamedTuple):
+    """The outcome of a step of the world.
+
+    `next` is the next state of the acting process, None for an admin action; `stored` is the next state of ZooKeeper.
+    """
+
+    next: DriverState | None
+    stored: ZooKeeperState
+    fired: tuple[tuple[int, WatchEvent], ...]
+    records: list[Record]
+
+
+class ScratchJournal(Journal):
+    """The journal of one call. It numbers only records whose numbers are part of correlation ids, from `count` on."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
+        if kind in NUMBERED:
+            self.count += 1
+        id = RecordId(node, incarnation, self.count if kind in NUMBERED else 0)
+        self.extend([Record(id, kind, cause, at_ms, fields)])
+        return id
+
+    def add_batch(
+        self, node: int, incarnation: int, at_ms: int, record_of: RecordFactory, columns: tuple[Sequence[Any], ...]
+    ) -> None:
+        for row in zip(*columns, strict=True):
+            kind, cause, fields = record_of(*row)
+            self.add(node, incarnation, kind, cause, at_ms, fields)
+
+
+class RecordingClient:
+    """A client that records its calls. The response to the first call may be known already."""
+
+    def __init__(self, client: Client, known: list[Any]) -> None:
+        self.client, self.known = client, known
+        self.asked: list[tuple[str, tuple[Any, ...], Any]] = []
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        def ask(*args: Any) -> Any:
+            answer = self.known.pop() if self.known else call_client(self.client, method, args)
+            self.asked.append((method, args, answer))
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return ask
+
+
+class RecordingOutbox:
+    """An outbox that records its calls.
+
+    `own_responses` has the number of records at each response of this driver to a request of its own broker.
+    """
+
+    def __init__(self, journal: ScratchJournal) -> None:
+        self.journal, self.calls, self.own_responses = journal, list[Call](), list[int]()
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def record(driver: Driver, *args: Any) -> None:
+            self.calls.append((name, *args))
+            if name == "respond" and args[0].startswith(f"{driver.node}."):
+                self.own_responses.append(len(self.journal.records))
+
+        return record
+
+    def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
+        raise NotImplementedError("a MemoWorld has no group coordinators: fork_for_search forks a plain World")
+
+    def read_log(self, driver: Driver, partition: Any, offset: int) -> tuple[LogBatch, ...] | None:
+        raise NotImplementedError("a MemoWorld has no group coordinators: fork_for_search forks a plain World")
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether the outcome is equal if the world makes all these calls only at the end of the driver's call.
+
+        After a response to an own request nothing but the end of the handler may be recorded.
+        """
+        return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])
+
+
+def call_client(client: Client, method: str, args: tuple[Any, ...]) -> Any:
+    """Return the response of a client, or the exception that it raised."""
+    try:
+        return getattr(client, method)(*args)
+    except Exception as error:
+        return error
+
+
+def answer_key(answer: Any) -> Any:
+    """Return a hashable key of the parts of a response that a handler can see."""
+    if isinstance(answer, list):
+        return tuple([_item_key(item) for item in answer])
+    return type(answer)
+
+
+def _item_key(item: Any) -> Any:
+    kind = type(item)
+    if kind is Znode:
+        return (item.data, *_item_key(item.stat))
+    if kind is Stat:
+        return (item.version, item.czxid, item.ephemeral_owner)
+    return item[1:] if kind is WriteResult else item
+
+
+def digest_text(text: fingerprint.Text) -> fingerprint.Text:
+    """Replace the words of a fingerprint Text by their digest; keep the zxids."""
+    return text._replace(words=hashlib.blake2b(text.words.encode(), digest_size=16).hexdigest())
+
+
+class Memo:
+    """The memory of one search: each state of a driver and of ZooKeeper that it has reached, with the outcome of each call."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self._driver_states: dict[Any, DriverState] = {}
+        self._texts: dict[int, tuple[Any, str]] = {}
+        self.steps: dict[Any, Step] = {}
+        self._stored: dict[Any, ZooKeeperState] = {}
+        self._trees: dict[Any, tuple[Mapping[str, Znode], str]] = {}
+        self._ranks: dict[Any, str] = {}
+
+    def local(self, driver: Driver, contexts: str | None = None) -> DriverState:
+        """Return the stored state that equals this driver's; a new state keeps this driver.
+
+        `contexts` is the text of its contexts, if the caller has it.
+        """
+        contexts = contexts or fingerprint.contexts(driver)
+        state = fingerprint.driver(driver, contexts, self._text)
+        key = (
+            driver.node,
+            driver.incarnation,
+            state,
+            driver.exit_code,
+            driver.has_lost_session,
+            _count(driver),
+            *_event_ids(driver),
+        )
+        found = self._driver_states.get(key)
+        if found is None:
+            found = self._driver_states[key] = DriverState(driver, digest_text(fingerprint.text(state)), contexts, driver.ready())
+        return found
+
+    def stored(self, zk: MemoryZooKeeper, owners: Mapping[int, int]) -> ZooKeeperState:
+        """Return the stored state that equals this ZooKeeper's; a new state keeps this ZooKeeper, which no longer changes."""
+        names = fingerprint.session_names(zk, owners)
+        key = (self._tree(zk.nodes(), names), fingerprint.watches(zk, names), zk.zxid, tuple(names.items()))
+        found = self._stored.get(key)
+        if found is None:
+            found = self._stored[key] = ZooKeeperState(zk, digest_text(fingerprint.text(f"{key[0]}\n{key[1]}")))
+        return found
+
+    def _tree(self, nodes: Mapping[str, Znode], names: Mapping[int, str]) -> str:
+        key = id(nodes), tuple(names.values())
+        known = self._trees.get(key)
+        if known is None:
+            known = self._trees[key] = (nodes, fingerprint.znodes(nodes, names, self._text))
+        return known[1]
+
+    def ask(self, stored: ZooKeeperState, call: ZooKeeperCall, session: int, owners: Mapping[int, int]) -> ZooKeeperAnswer:
+        """Return ZooKeeper's answer to a call; the first equal call in a state is performed on a copy."""
+        key = id(call), session
+        known = stored.answers.get(key)
+        if known is None:
+            zk = stored.zk.copy()
+            value = call_client(zk.client(session), call.method, call.args)
+            fired = zk.take_events()
+            known = stored.answers[key] = ZooKeeperAnswer(value, answer_key(value), self.stored(zk, owners), fired)
+        return known
+
+    def fingerprint(self, parts: list[fingerprint.Text]) -> str:
+        """Return the words of all parts, which are digests, and the ranks of their zxids."""
+        zxids = tuple([part.zxids for part in parts])
+        ranks = self._ranks.get(zxids)
+        if ranks is None:
+            ranks = self._ranks[zxids] = str(fingerprint.ranks(zxids))
+        return "\n".join([*[part.words for part in parts], ranks])
+
+    def _text(self, value: Any) -> str:
+        """Return the canonical text of an immutable value; the text is made once."""
+        known = self._texts.get(id(value))
+        if known is None:
+            known = self._texts[id(value)] = (value, fingerprint.canonical(value))
+        return known[1]
+
+    def copy(self, local: DriverState, client: Any, journal: ScratchJournal, outbox: Any) -> Driver:
+        """Return a runnable driver in this state.
+
+        The first copy takes over the suspended handlers; for later copies they are replayed.
+        """
+        move, local.handlers_are_moved = not local.handlers_are_moved, True
+        return process.copy_driver(local.driver, client, journal, lambda: self.now_ms, outbox, move=move)
+
+
+def _count(driver: Driver) -> int:
+    return driver.journal.count if isinstance(driver.journal, ScratchJournal) else 0
+
+
+def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
+    """Return the correlation id and session of each event: not part of fingerprints, but handlers write them to the journal."""
+    events = [item.event for thread in driver.threads.values() for item in thread.queue.waiting]
+    events += [thread.event for thread in driver.threads.values()]
+    return [(getattr(event, "correlation_id", None), getattr(event, "session", None)) for event in events]
+
+
+def key_of(event: Any) -> Any:
+    """Return a hashable key of an event; a mapping in the event is represented by its id()."""
+    try:
+        hash(event)
+    except TypeError:
+        values = [getattr(event, f.name) for f in fields(event)]
+        return (type(event), *[id(value) if isinstance(value, dict) else value for value in values])
+    return event
+
+
+class MemoDriver:
+    """Stands for a driver in a MemoWorld: it holds a DriverState, and every call replaces this state by the next one."""
+
+    __slots__ = ("_running", "_world", "local", "session_id")
+
+    def __init__(self, world: ref[MemoWorld], local: DriverState, session_id: int) -> None:
+        self._world, self.local, self.session_id = world, local, session_id
+        self._running: Driver | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._running or self.local.driver, name)
+
+    @property
+    def world(self) -> MemoWorld:
+        world = self._world()
+        assert world is not None, "a MemoDriver may be used only while its MemoWorld exists"
+        return world
+
+    @property
+    def exit_code(self) -> int | None:
+        return (self._running or self.local.driver).exit_code
+
+    @property
+    def has_lost_session(self) -> bool:
+        return self.local.driver.has_lost_session
+
+    @has_lost_session.setter
+    def has_lost_session(self, value: bool) -> None:
+        self._call(("has_lost_session", value), lambda d: setattr(d, "has_lost_session", value))
+
+    @property
+    def client(self) -> Client:
+        return self.world.zk.client(self.session_id)
+
+    @client.setter
+    def client(self, client: Client) -> None:
+        self.session_id = client.session_id
+
+    def ready(self) -> list[tuple[str, str]]:
+        return self.local.ready
+
+    def log(self, kind: str, cause: RecordId | None, **fields: Any) -> RecordId:
+        driver = self.local.driver
+        return self.world.journal.add(driver.node, driver.incarnation, kind, cause, self.world.now_ms, fields)
+
+    def enqueue(self, event: Any, cause: RecordId | None, thread: str | None = None, *, is_watch_event: bool = False) -> None:
+        key = ("enqueue", key_of(event), thread, is_watch_event)
+        self._call(key, lambda d: d.enqueue(event, cause, thread, is_watch_event=is_watch_event), event)
+
+    def clear(self, thread: str, cause: RecordId | None) -> None:
+        self._call(("clear", thread), lambda d: d.clear(thread, cause))
+
+    def begin(self, name: str) -> None:
+        self._call(("begin", name), lambda d: d.begin(name))
+
+    def advance(self, name: str) -> None:
+        self._call(("advance", name), lambda d: d.advance(name))
+
+    def fire(self, timer: str) -> None:
+        self._call(("fire", timer), lambda d: d.fire(timer))
+
+    # ---------------------------------------------------------------- memoized calls
+
+    def _call(self, key: Call, op: Run, kept: Any = None) -> None:
+        if self._running is not None:
+            op(self._running)
+            return
+        world = self.world
+        known, answers = self.local.outcomes.get(key), list[Any]()
+        if isinstance(known, ZooKeeperCall):
+            answer = world.call_zookeeper(known, self.session_id)
+            answers, outcome = [answer.value], known.outcomes.get(answer.key)
+        else:
+            outcome = known
+        if outcome is None:
+            outcome = self._try(key, op, answers, kept)
+        if outcome.next is None or outcome.outbox_calls:
+            world.is_local = False
+        if outcome.next is None:
+            self._run(op, answers)
+            return
+        self.local = outcome.next
+        world.journal.extend(outcome.records)
+        for name, *args in outcome.outbox_calls:
+            getattr(world, name)(self, *args)
+
+    def _try(self, key: Call, op: Run, answers: list[Any], kept: Any) -> Outcome:
+        """Run a call on a copy and keep its outcome; call_zookeeper ZooKeeper's response into `answers`."""
+        memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
+        client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)
+        driver = memory.copy(self.local, client, journal, outbox)
+        op(driver)
+        assert len(client.asked) <= 1, "one step is one round trip"
+        contexts = None if any(record.kind in LEARNING for record in journal.records) else self.local.contexts
+        outcome = Outcome(outbox.calls, journal.records, memory.local(driver, contexts) if outbox.can_wait else None, kept)
+        if client.asked:
+            method, args, answer = client.asked[0]
+            answers[:] = [answer]
+            call = self.local.outcomes.setdefault(key, ZooKeeperCall(method, args, {}))
+            assert isinstance(call, ZooKeeperCall)
+            call.outcomes[answer_key(answer)] = outcome
+        else:
+            self.local.outcomes[key] = outcome
+        return outcome
+
+    def _run(self, op: Run, answers: list[Any]) -> None:
+        """Run a call whose outbox calls must be made at once, because they reach this driver again."""
+        journal = ScratchJournal(_count(self.local.driver))
+        client = RecordingClient(self.client, answers.copy())
+        self._running = self.world.memory.copy(self.local, client, journal, ForwardingOutbox(self))
+        try:
+            op(self._running)
+            self.world.journal.extend(journal.records)
+            self.local = self.world.memory.local(self._running)
+        finally:
+            self._running = None
+
+
+class ForwardingOutbox:
+    """An outbox that makes every call at once, with the MemoDriver as the caller."""
+
+    def __init__(self, driver: MemoDriver) -> None:
+        self.driver = driver
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda _, *args: getattr(self.driver.world, name)(self.driver, *args)

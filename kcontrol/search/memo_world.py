@@ -1,0 +1,211 @@
+"""The world of a search. Its forks copy references only, since its drivers are memoized."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, cast
+from weakref import ref
+
+from kcontrol.cluster import actions, fingerprint
+from kcontrol.cluster.process import Process, QueuedNotification
+from kcontrol.cluster.sessions import SessionState
+from kcontrol.cluster.world import Action, World
+from kcontrol.controller.handlers import design_of
+from kcontrol.core.effects import WatchEvent
+from kcontrol.driver.driver import Driver
+from kcontrol.search.memo_driver import (
+    Memo,
+    MemoDriver,
+    ScratchJournal,
+    Step,
+    ZooKeeperAnswer,
+    ZooKeeperCall,
+    ZooKeeperState,
+    answer_key,
+    call_client,
+)
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+from kcontrol.zookeeper.port import Client
+
+Fired = tuple[tuple[int, WatchEvent], ...]
+
+OWN_STEPS = ("advance", "begin", "deliver", "fire")
+"""The kinds of actions that depend on one process and ZooKeeper alone."""
+ADMIN_ACTIONS = ("create_topic", "delete_topic", "delete", "set", "create")
+"""The kinds of actions of clients outside the brokers that change nothing but ZooKeeper."""
+
+
+class MemoWorld(World):
+    """A fork of a world with memoized drivers: equal actions lead to equal states, and time stands still.
+
+    Only actions may change a driver; everything else may only read it.
+    """
+
+    memory: Memo
+    _stored: ZooKeeperState
+    _own: MemoryZooKeeper | None = None  # this step's copy of ZooKeeper, if the step changes ZooKeeper without a driver
+    _is_stepping = False
+    is_local = True  # whether this step has changed no other process except by watch events
+    _fired: Fired = ()
+    _delivered: Fired = ()  # the watch events of the last step
+    _undelivered = 0  # the length of the journal before these watch events were queued
+    _tool_session: int
+
+    @classmethod
+    def of(cls, world: World) -> MemoWorld:
+        """Return a memoized fork of a world. Raises ValueError on a real ZooKeeper."""
+        plain, now_ms = world.fork(keep_replay_logs=True), world.now_ms
+        zk, tool = cast(MemoryZooKeeper, plain.__dict__.pop("zk")), plain.__dict__.pop("_tool")
+        memoized = cls.__new__(cls)
+        memoized.__dict__.update(plain.__dict__)
+        memoized.clock, memoized.memory = lambda: now_ms, Memo(now_ms)
+        memoized._stored = memoized.memory.stored(zk.copy(lambda: now_ms), memoized.owners)
+        memoized._tool_session = tool.session_id
+        memoized.journal.build_records()
+        memoized._base, memoized._actions_since_base = None, []  # the fork of a MemoWorld performs no actions again
+        for p in plain.processes.values():
+            p.driver = memoized._memo_driver(p.driver)
+        return memoized
+
+    def fork(self, *, keep_replay_logs: bool = True) -> MemoWorld:
+        """Return a second world with the same past."""
+        forked = MemoWorld.__new__(MemoWorld)
+        forked.__dict__.update(self.__dict__)
+        forked.journal, forked.network, forked.done = self.journal.copy(), self.network.copy(), self.done.copy()
+        forked.orphaned_sessions = {n: orphans.copy() for n, orphans in self.orphaned_sessions.items()}
+        forked.processes, reference = {}, ref(forked)
+        for n, p in self.processes.items():
+            driver = cast(MemoDriver, p.driver)
+            memo_driver: Any = MemoDriver(reference, driver.local, driver.session_id)
+            state = (
+                p.session,
+                p.frozen,
+                deque(p.notifications),
+                p.session_loss_record,
+                p.coordinated_partitions,
+                p.was_sent_request,
+            )
+            forked.processes[n] = Process(memo_driver, p.host, p.port, *state)
+        return forked
+
+    def step(self, action: Action) -> None:
+        """Perform one of `actions()`; the action is not checked."""
+        key = self._key(action)
+        known = self.memory.steps.get(key) if key else None
+        if known is not None:
+            self._repeat(action, known)
+            return
+        self._is_stepping = self.is_local = True
+        try:
+            self._perform(actions.ACTIONS[action[0]].perform, action)
+        finally:
+            self._is_stepping = False
+        if key and self.is_local:
+            p = self.processes.get(action[1]) if action[0] in OWN_STEPS else None
+            next = cast(MemoDriver, p.driver).local if p else None
+            if p is not None or action[0] not in OWN_STEPS:
+                own = self.journal.since(self._journal_length_before)[: self._undelivered - self._journal_length_before]
+                self.memory.steps[key] = Step(next, self._stored, self._delivered, own)
+
+    def _key(self, action: Action) -> Any:
+        """Return a key of everything that the outcome of a step depends on, None for an action that is not memoized."""
+        if action[0] in ADMIN_ACTIONS:
+            return str(action), self._stored
+        if action[0] not in OWN_STEPS:
+            return None
+        p = self.processes[action[1]]
+        driver = cast(MemoDriver, p.driver)
+        return action, driver.local, driver.session_id, tuple([n.event for n in p.notifications]), p.session, self._stored
+
+    def _repeat(self, action: Action, known: Step) -> None:
+        """Apply the outcome of an equal step."""
+        if known.next is not None:
+            p = self.processes[action[1]]
+            cast(MemoDriver, p.driver).local = known.next
+            if action[0] == "deliver":
+                p.notifications.popleft()
+        self._stored = known.stored
+        self._journal_length_before = len(self.journal)
+        self.journal.extend(known.records)
+        self._deliver(known.fired)
+        self.done.append(action)
+
+    def fingerprint(self) -> str:
+        """Return a text that is equal for two worlds of one search with equal futures, whatever actions led there."""
+        parts = [self._stored.text]
+        for n, p in sorted(self.processes.items()):
+            parts += [cast(MemoDriver, p.driver).local.text, fingerprint.Text(fingerprint.process_state(n, p), ())]
+        return self.memory.fingerprint([*parts, *fingerprint.orphans_and_network(self.orphaned_sessions, self.network)])
+
+    # ---------------------------------------------------------------- ZooKeeper
+
+    def exist(self, *paths: str) -> list[bool]:
+        nodes = (self._own or self._stored.zk).nodes()
+        return [path in nodes for path in paths]
+
+    @property
+    def zk(self) -> MemoryZooKeeper:  # type: ignore[override]
+        """Within a step a copy of ZooKeeper that the step may change, otherwise the stored ZooKeeper, which may only be read."""
+        if self._own is None and self._is_stepping:
+            self._own = self._stored.zk.copy()
+        return self._own or self._stored.zk
+
+    @property
+    def tool(self) -> Client:
+        return MemoAdminClient(self)
+
+    def call_zookeeper(self, call: ZooKeeperCall, session: int) -> ZooKeeperAnswer:
+        """Perform a driver's call on ZooKeeper and return the answer."""
+        if self._own is not None:
+            value = call_client(self._own.client(session), call.method, call.args)
+            return ZooKeeperAnswer(value, answer_key(value), self._stored, [])
+        answer = self.memory.ask(self._stored, call, session, self.owners)
+        self._stored, self._fired = answer.next, (*self._fired, *answer.fired)
+        return answer
+
+    def _notify(self, before: int) -> None:
+        if self._own is not None:
+            self._fired = (*self._fired, *self._own.take_events())
+            self._stored, self._own = self.memory.stored(self._own, self.owners), None
+        self._undelivered, self._delivered, self._fired = len(self.journal), self._fired, ()
+        self._deliver(self._delivered)
+
+    def _deliver(self, fired: Fired) -> None:
+        for n, p in sorted(self.processes.items()) if fired else ():
+            session = cast(MemoDriver, p.driver).session_id
+            for event in [event for to, event in fired if to == session and p.session is SessionState.OPEN]:
+                p.notifications.append(
+                    QueuedNotification(event, self.log("notify", None, to=n, type=event.type, path=event.path))
+                )
+
+    # ---------------------------------------------------------------- drivers
+
+    def _driver(self, node: int, incarnation: int, client: Client, controller: Any, broker: Any, group: Any = None) -> Any:
+        return self._memo_driver(super()._driver(node, incarnation, client, controller, broker))
+
+    def _memo_driver(self, driver: Driver) -> Any:
+        driver.journal = ScratchJournal(0)
+        return MemoDriver(ref(self), self.memory.local(driver), driver.client.session_id)
+
+
+class MemoAdminClient:
+    """The session of the clients outside the brokers; only a write copies ZooKeeper."""
+
+    def __init__(self, world: MemoWorld) -> None:
+        self._world, self.session_id = world, world._tool_session
+
+    def __getattr__(self, name: str) -> Any:
+        world = self._world
+        if name == "write":
+            return world.zk.client(self.session_id).write
+        return getattr((world._own or world._stored.zk).client(self.session_id), name)
+
+
+def fork_for_search(world: World) -> World:
+    """Return a fork to search from: a MemoWorld, or a plain fork if memoization does not support the settings.
+
+    It supports neither threads that share a lock nor logs nor consumers.
+    """
+    locks = [row.lock for row in design_of(world.settings.rules()).threads if row.lock]
+    unsupported = locks or world.settings.data or world.settings.consumers
+    return world.fork(keep_replay_logs=True) if unsupported else MemoWorld.of(world)

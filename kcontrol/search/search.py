@@ -1,0 +1,76 @@
+"""A breadth-first search over fingerprints through all orders of actions: its first counterexample is a shortest one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kcontrol.cluster import actions
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import Action, World, without_collection
+from kcontrol.search import memo_world
+from kcontrol.search.invariants import ALWAYS, Property, violation
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The number of states that a search has met, and a shortest run that breaks a property, if the search has found one."""
+
+    states: int
+    settings: Settings
+    violation: str | None = None
+    past: tuple[Action, ...] = ()
+    actions: tuple[Action, ...] = ()
+
+    def scenario(self) -> str:
+        """Return the run as Python code that repeats it."""
+        lines = [
+            "from kcontrol.core.broker_configs import BrokerConfig",
+            "from kcontrol.cluster.run_settings import Settings",
+            "from kcontrol.cluster.world import World",
+            "from kcontrol.core.transitions import Changes",
+            "",
+            f"world = World({self.settings!r})",
+            "for action in [",
+        ]
+        lines += [f"    {action!r}," for action in (*self.past, *self.actions)]
+        return "\n".join([*lines, "]:", "    world.step(action)", f"# {self.violation}"])
+
+
+class FrontierState(NamedTuple):
+    """A state on the frontier, the actions that led to it, and how many of them were faults."""
+
+    world: World
+    path: tuple[Action, ...]
+    faults: int
+
+
+def search(world: World, depth: int, faults: int, properties: tuple[Property, ...] = ALWAYS) -> SearchResult:
+    """Search all runs from here with at most `depth` steps, at most `faults` of them faults. `world` does not change."""
+    with without_collection():  # a search frees no cycles, and its memory only grows
+        return _explore(world, memo_world.fork_for_search(world), depth, faults, properties)
+
+
+def _explore(world: World, root: World, depth: int, faults: int, properties: tuple[Property, ...]) -> SearchResult:
+    seen = {(root.fingerprint(), -1)}
+    frontier = deque([FrontierState(root, (), 0)])
+    while frontier:
+        node = frontier.popleft()
+        for action, cost in _following(node.world):
+            if node.faults + cost > faults:
+                continue
+            successor, path = node.world.fork(keep_replay_logs=True), (*node.path, action)
+            successor.step(action)
+            if found := violation(successor, properties):
+                return SearchResult(len(seen), world.settings, found, tuple(world.done), path)
+            if len(path) < depth and (mark := (successor.fingerprint(), node.faults + cost)) not in seen:
+                seen.add(mark)
+                frontier.append(FrontierState(successor, path, node.faults + cost))
+    return SearchResult(len(seen), world.settings)
+
+
+def _following(world: World) -> Iterator[tuple[Action, int]]:
+    yield from ((action, 0) for action in list(actions.routine_actions(world)))
+    yield from ((action, 1) for action in list(actions.fault_actions(world)))

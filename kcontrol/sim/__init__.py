@@ -1,1 +1,0 @@
-"""A world: brokers, network, faults, and what can happen next as a value."""

@@ -1,0 +1,202 @@
+"""Spark for this process: its Java is started by us, ends with us, and logs to a file.
+
+Spark's own launcher needs a Java module that small runtimes lack, needs bash, and starts another Java first. Spark's gateway
+needs none of these, and PySpark can connect to a running gateway.
+"""
+
+import contextlib
+import importlib.util
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kcontrol.core.errors import UserError
+from kcontrol.zookeeper.server.java import Java, find_java
+from kcontrol.zookeeper.server.watcher import GuardedProcess
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+READY_TIMEOUT_S = 60.0
+POLL_S = 0.02
+JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=128m", "-XX:+IgnoreUnrecognizedVMOptions")
+# The packages of java.base that Spark and Arrow access by reflection.
+OPENED = (
+    "java.io", "java.lang", "java.lang.invoke", "java.lang.reflect", "java.net", "java.nio", "java.util", "java.util.concurrent",
+    "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs", "sun.util.calendar",
+)  # fmt: skip
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.catalogImplementation": "in-memory",
+}
+
+
+class SparkProblem(UserError):
+    """Spark is missing or does not start."""
+
+
+class Gateway:
+    """A Java process of our own with Spark's gateway; `log` is its log file, in a folder that is deleted at the end.
+
+    Args:
+        heap: the Java heap; Spark requires at least 450 MB.
+
+    Raises:
+        SparkProblem: PySpark is not installed, or its Java ended or did not respond.
+        JavaProblem: there is no Java that is new enough.
+    """
+
+    def __init__(self, heap: str = "512m") -> None:
+        spec = importlib.util.find_spec("pyspark")
+        if spec is None or spec.origin is None:
+            raise SparkProblem("Spark is not installed: run ./run lab without --light.")
+        java = find_java()
+        self.folder = Path(tempfile.mkdtemp(prefix="kcontrol-spark-"))
+        self.log = self.folder / "spark.log"
+        connection = self.folder / "connection"
+        home = Path(spec.origin).parent
+        env = os.environ | {
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
+            "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable,
+        }  # fmt: skip
+        self._process = GuardedProcess(self._command(java, home, heap), log=self.log, env=env, remove=self.folder)
+        try:
+            self.port, self.secret = self._await_connection(connection)
+        except BaseException:
+            self._process.stop()
+            raise
+
+    @staticmethod
+    def _command(java: Java, home: Path, heap: str) -> list[str | Path]:
+        # Java 24 and newer warn about the memory access of Netty and Arrow without this option; older releases reject the option.
+        allowed = ["--sun-misc-unsafe-memory-access=allow"] if java.version >= 24 else []
+        opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+        flags = [
+            f"-Xmx{heap}",
+            *JVM_FLAGS,
+            *opens,
+            *allowed,
+            "--enable-native-access=ALL-UNNAMED",
+            "-Dio.netty.tryReflectionSetAccessible=true",
+        ]
+        return [
+            java.path,
+            *flags,
+            "-cp",
+            f"{home}/conf/{os.pathsep}{home}/jars/*",
+            "org.apache.spark.deploy.SparkSubmit",
+            "pyspark-shell",
+        ]
+
+    def _await_connection(self, path: Path) -> tuple[int, str]:
+        """Wait for the file in which Spark's gateway writes its port and secret; return both."""
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not path.exists():
+            if self._process.poll() is not None:
+                raise SparkProblem(
+                    "Spark's Java ended while it started: run ./run doctor to see whether Java and memory are in order."
+                )
+            if time.monotonic() > deadline:
+                raise SparkProblem(f"Spark did not start within {READY_TIMEOUT_S:.0f} s: close other programs and try again.")
+            time.sleep(POLL_S)
+        content = path.read_bytes()
+        return int.from_bytes(content[:4], "big"), content[8:].decode()
+
+    @property
+    def pid(self) -> int:
+        """The process id of Spark's Java."""
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        """Return whether Spark's Java still runs."""
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """End Spark's Java and delete its folder; a second call does nothing."""
+        self._process.stop()
+
+
+_gateway: Gateway | None = None
+
+
+def needs_own_gateway(master: str) -> bool:
+    """Return whether Spark needs a Java of ours: not under spark-submit, which has its own, and not on a cluster."""
+    return "PYSPARK_GATEWAY_PORT" not in os.environ and (master == "local" or master.startswith("local["))
+
+
+def forget() -> None:
+    """Reset PySpark after its Java has ended; PySpark has no other way to start again in the same process."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+
+
+def connect(gateway: Gateway) -> None:
+    """Connect PySpark to this gateway, and remove its environment variables so that child processes do not connect."""
+    from pyspark import SparkContext
+
+    forget()
+    names = {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
+    os.environ.update(names)
+    try:
+        SparkContext._ensure_initialized()
+    finally:
+        for name in names:
+            os.environ.pop(name, None)
+
+
+def spark_session(master: str = "local[2]", **settings: str) -> "SparkSession":
+    """Return a Spark session that is configured for one machine; later calls return the open session.
+
+    Args:
+        master: Spark's master; for any other than `local` Spark's own launcher is used.
+        settings: further settings of Spark, with dots written as two underscores (`spark__sql__ansi__enabled="false"`).
+
+    Raises:
+        SparkProblem: PySpark is not installed, or Spark did not start.
+        JavaProblem: there is no Java that is new enough.
+    """
+    global _gateway
+    if importlib.util.find_spec("pyspark") is None:
+        raise SparkProblem("Spark is not installed: run ./run lab without --light.")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    chosen = dict(SETTINGS)
+    if needs_own_gateway(master):
+        if _gateway is None or not _gateway.is_alive():
+            _gateway = Gateway()
+            connect(_gateway)
+        chosen |= {"spark.local.dir": str(_gateway.folder), "spark.sql.warehouse.dir": str(_gateway.folder / "warehouse")}
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName("kcontrol")
+    for name, value in (chosen | {name.replace("__", "."): value for name, value in settings.items()}).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def stop_spark() -> None:
+    """End the session and its Java, which frees the memory; without a session do nothing."""
+    global _gateway
+    if _gateway is None:
+        return
+    from pyspark import SparkContext
+
+    with contextlib.suppress(Exception):  # Without its Java py4j raises errors of many types.
+        if SparkContext._active_spark_context is not None:
+            SparkContext._active_spark_context.stop()
+        if SparkContext._gateway is not None:
+            SparkContext._gateway.shutdown()
+    forget()
+    _gateway.stop()
+    _gateway = None

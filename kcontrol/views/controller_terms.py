@@ -1,0 +1,62 @@
+"""The terms of controllers: each content of `/controller`, with the cause of its beginning and of its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, MalformedZnode, decode_controller
+from kcontrol.journal.journal import Record
+from kcontrol.views.text import A_CLIENT
+
+BY_HAND = A_CLIENT.lower()
+
+
+class ControllerTerm(NamedTuple):
+    """A content of `/controller`; `id` is the id of the record that wrote it, `broker` is None for a content without a broker.
+
+    `controller_epoch` is the content of `/controller_epoch` at that time. `ended_by` is None for the present content.
+    """
+
+    id: str
+    broker: int | None
+    controller_epoch: int | None
+    begun_by: str
+    ended_by: str | None
+
+
+def controller_terms(records: Iterable[Record]) -> list[ControllerTerm]:
+    """Return every content of `/controller` in a journal, in order."""
+    found: list[ControllerTerm] = []
+    epoch: int | None = None
+    for record in records:
+        r = record.to_json() if record.kind in ("write", "close") else record
+        if r.kind == "close" and CONTROLLER in r.fields["deleted"]:
+            _end(found, f"the end of the session of broker {r.fields['broker']}")
+        if r.kind != "write" or r.fields["error"] is not None:
+            continue
+        who = BY_HAND if r.id.broker is None else f"broker {r.id.broker}"
+        texts = {op[1]: op[2] for op in r.fields["ops"] if op[0] in ("create", "set")}
+        epoch = _number(texts[CONTROLLER_EPOCH]) if CONTROLLER_EPOCH in texts else epoch
+        for op in r.fields["ops"]:
+            if op[1] == CONTROLLER and op[0] in ("delete", "set"):
+                _end(found, f"{who}, who {'deleted' if op[0] == 'delete' else 'rewrote'} it")
+            if op[1] == CONTROLLER and op[0] in ("create", "set"):
+                found.append(ControllerTerm(str(r.id), _named(op[2]), epoch, who, None))
+    return found
+
+
+def _end(found: list[ControllerTerm], how: str) -> None:
+    if found and found[-1].ended_by is None:
+        found[-1] = found[-1]._replace(ended_by=how)
+
+
+def _number(text: Any) -> int | None:
+    return int(text) if str(text).isdecimal() else None
+
+
+def _named(text: str) -> int | None:
+    try:
+        return decode_controller(text.encode())
+    except MalformedZnode:
+        return None

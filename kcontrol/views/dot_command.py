@@ -1,0 +1,129 @@
+"""A replacement of Graphviz's `dot`, so that the graphviz package works on a machine without Graphviz.
+
+It takes the arguments that the graphviz package passes (`-Kdot -Tsvg -O FILE`, `-Tsvg` from stdin to stdout, `-V`). If another
+`dot` is on PATH, it runs that `dot` instead.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+USAGE = "usage: dot [-V] [-Kengine] [-Tformat] [-Gname=value] [-Nname=value] [-Ename=value] [-o file | -O] [file ...]"
+CALLED = "KCONTROL_DOT_CALLED"
+
+
+class UsageError(Exception):
+    """The error for an unknown argument."""
+
+
+def other_dot() -> str | None:
+    """Return the first `dot` on PATH that is not this script; None if another such script has called this script."""
+    if os.environ.get(CALLED):
+        return None
+    own = Path(sys.argv[0]).resolve()
+    for folder in os.get_exec_path():
+        found = shutil.which("dot", path=folder)
+        if found and Path(found).resolve() != own:
+            return found
+    return None
+
+
+@contextmanager
+def silenced_stderr() -> Iterator[None]:
+    """Discard the output to file descriptor 2, on which Fontconfig in the wheel warns about a newer configuration."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def graphviz_version() -> str:
+    """Return the release of the Graphviz in the wheel of pygraphviz."""
+    import pygraphviz
+
+    return str(pygraphviz.__graphviz_version__)
+
+
+def draw(source: str, engine: str, image_format: str, attributes: list[tuple[str, str]]) -> bytes:
+    """Return the picture of a graph in the DOT language.
+
+    Raises ValueError, with Graphviz's text, for a source that is not a graph, and for an unknown engine or format.
+    """
+    import pygraphviz
+
+    try:
+        with silenced_stderr():
+            graph = pygraphviz.AGraph(string=source)
+            for option, setting in attributes:
+                name, _, value = setting.partition("=")
+                {"G": graph.graph_attr, "N": graph.node_attr, "E": graph.edge_attr}[option][name] = value or "true"
+            picture = graph.draw(format=image_format, prog=engine)
+    except TypeError as problem:  # for an unknown format, pygraphviz reads Graphviz's status code as a picture
+        raise ValueError(f"Format: {image_format!r} not recognized.") from problem
+    except (pygraphviz.DotError, ValueError, OSError) as problem:
+        raise ValueError(str(problem).strip() or "the source is no graph") from problem
+    return picture if isinstance(picture, bytes) else str(picture).encode()
+
+
+def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], list[str]]:
+    """Return the options by letter, the attributes as (G, N or E, name=value), and the files."""
+    options, attributes, files = {"K": "dot", "T": "dot"}, [], []
+    rest = iter(arguments)
+    for argument in rest:
+        letter = argument[1:2]
+        if not argument.startswith("-") or argument == "-":
+            files.append(argument)
+        elif letter in "KTo" and letter:
+            options[letter] = argument[2:] or next(rest, "")
+        elif letter in "GNE" and letter:
+            attributes.append((letter, argument[2:]))
+        elif argument in {"-O", "-V", "-?"}:
+            options[letter] = "yes"
+        elif letter != "q":
+            raise UsageError(f"dot: option {argument} unrecognized\n{USAGE}")
+    return options, attributes, files
+
+
+def write(picture: bytes, source_file: str, options: dict[str, str]) -> None:
+    """Write the picture to the file of `-O` or `-o`, without these options to stdout."""
+    if "O" in options:
+        Path(".".join([source_file, *reversed(options["T"].split(":"))])).write_bytes(picture)
+    elif "o" in options:
+        Path(options["o"]).write_bytes(picture)
+    else:
+        sys.stdout.buffer.write(picture)
+
+
+def main() -> int:
+    """Draw the graphs, or run the machine's own `dot`; return the exit status, as in Graphviz: 0 for success, else 1."""
+    if other := other_dot():
+        os.execve(other, ["dot", *sys.argv[1:]], os.environ | {CALLED: "1"})
+    try:
+        options, attributes, files = parse(sys.argv[1:])
+        if "V" in options:
+            print(f"dot - graphviz version {graphviz_version()} (in pygraphviz)", file=sys.stderr)
+        elif "?" in options:
+            print(USAGE)
+        else:
+            for name in files or ["-"]:
+                source = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+                write(
+                    draw(source, options["K"], options["T"].partition(":")[0], attributes),
+                    "noname.gv" if name == "-" else name,
+                    options,
+                )
+    except (UsageError, OSError, ValueError) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

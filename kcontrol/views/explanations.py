@@ -1,0 +1,101 @@
+"""Explanations of records, events and rules, and their places in Kafka: one table for Python and for the viewer's JavaScript.
+
+`static/meanings.json` has the texts of the table. States, rows and notes of the machines come from their transition tables.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
+from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
+from kcontrol.core.rule_rows import LAST_RELEASE
+from kcontrol.core.transitions import TransitionTable
+from kcontrol.group.group_machine import GROUP_TRANSITIONS
+from kcontrol.journal.journal import Record
+
+STATIC = Path(__file__).parent / "static"
+
+TABLES = tuple(table.for_(LAST_RELEASE) for table in (PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, GROUP_TRANSITIONS))
+
+
+def _machine(table: TransitionTable, method: str) -> dict[str, Any]:
+    """Return a transition table for the viewer: its file and method in Kafka, its states, and rows of [from, to, note]."""
+    rows = [[str(row.source), str(row.target), row.note] for row in table]
+    return {"source": table.source.partition(" ")[0], "method": method, "states": list(map(str, table.states)), "rows": rows}
+
+
+def _meanings() -> dict[str, Any]:
+    """Return the table of `meanings.json`, with the transition tables of the machines added."""
+    written: dict[str, Any] = json.loads((STATIC / "meanings.json").read_text(encoding="utf-8"))
+    return written | {"machines": {table.name: _machine(table, written["machines"][table.name]) for table in TABLES}}
+
+
+MEANINGS: dict[str, Any] = _meanings()
+
+
+def rule(record: Record) -> str:
+    """Return the rule that decided, in a few words; "" for a record without a decision."""
+    fields, entry = record.fields, None
+    if record.kind == "begin":
+        entry = MEANINGS["events"].get(fields["event"])
+    elif record.kind == "change" and fields["rule"]:
+        entry = MEANINGS["rules"].get(fields["rule"], [fields["rule"]])
+    elif record.kind == "change":
+        entry = [note(fields["machine"], str(fields["source"]), str(fields["target"]))]
+    return str(entry[0]) if entry else ""
+
+
+def note(machine: str, source: str, target: str) -> str:
+    """Return the note of a machine's table about a pair of states; "" for a pair that is not in the table."""
+    rows = MEANINGS["machines"][machine]["rows"]
+    return next((str(row[2]) for row in rows if row[:2] == [source, target]), "")
+
+
+def row_of(record: Record) -> str:
+    """Return the row of the table for a transition, with its note; "" for a record that is not a transition."""
+    fields = record.fields
+    if record.kind != "change":
+        return ""
+    source, target = str(fields["source"]), str(fields["target"])
+    return f"{source} -> {target}: {note(fields['machine'], source, target)}"
+
+
+def decided(record: Record, release: str = "") -> list[str]:
+    """Return the explanations of a record: the row of its table, its rule, and its place in Kafka, without those it lacks."""
+    row, why, where = row_of(record), rule(record), kafka_source(record, release)
+    if row.endswith(f": {why}"):
+        why = ""
+    return [found for found in (row, f"rule: {why}" if why and row else why, where) if found]
+
+
+def kafka_source(record: Record, release: str = "") -> str:
+    """Return the method and file of Kafka behind a record, with the release; "" for a record without a counterpart in Kafka.
+
+    The place is that of the run's release if the table has it, else that of the table's own release.
+    """
+    section, key = _entry(record)
+    for line, table in MEANINGS["earlier"].items():
+        if f"{release}.".startswith(f"{line}.") and key in table[section]:
+            return f"{table[section][key]} ({line})" if table[section][key] else ""
+    found = _source(section, key)
+    return f"{found} ({MEANINGS['release']})" if found else ""
+
+
+def _entry(record: Record) -> tuple[str, str]:
+    """Return the section and the key of the table under which it has a record's place in Kafka."""
+    fields = record.fields
+    if record.kind == "begin":
+        return "events", fields["event"]
+    if record.kind != "change":
+        return "kinds", record.kind
+    return ("rules", fields["rule"]) if fields["rule"] in MEANINGS["rules"] else ("machines", fields["machine"])
+
+
+def _source(section: str, key: str) -> str:
+    found = MEANINGS[section].get(key, "")
+    if section == "machines":
+        return f"{found['method']} in {found['source']}"
+    return str(found if section == "kinds" else found[1] if found else "")

@@ -1,0 +1,126 @@
+"""Queries of a folded state for tables and pictures: the controller, the partitions, the subject of an action."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from kcontrol.core.znodes import (
+    BROKER_IDS,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    TOPICS,
+    MalformedZnode,
+    decode_controller,
+    decode_state,
+    decode_topic,
+    delete_topic_path,
+    parent,
+)
+
+State = dict[str, Any]
+
+
+class Partition(NamedTuple):
+    """A partition as ZooKeeper stores it: replicas in the order of the assignment, and the content of its state znode.
+
+    `leader` is None for a partition without a state znode, and -1 for a partition without a leader.
+    """
+
+    topic: str
+    number: int
+    replicas: tuple[int, ...]
+    leader: int | None
+    isr: tuple[int, ...]
+    leader_epoch: int
+    controller_epoch: int
+    zk_version: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+
+def controller(state: State) -> tuple[int, int] | None:
+    """Return the broker that `/controller` names and its controller epoch, None without a broker.
+
+    The epoch is that of the broker's memory; if the broker has none, that of `/controller_epoch`.
+    """
+    found = state["znodes"].get(CONTROLLER)
+    try:
+        broker = decode_controller(found[0].encode()) if found else None
+    except MalformedZnode:
+        broker = None
+    if broker is None:
+        return None
+    node = state["nodes"].get(str(broker))
+    held = node["controller"].get("controller_epoch", 0) if node else 0
+    stored = state["znodes"].get(CONTROLLER_EPOCH, ["0"])[0]
+    return broker, held or (int(stored) if stored.isdecimal() else 0)
+
+
+def without_session(state: State) -> list[int]:
+    """Return the brokers whose znode below /brokers/ids is persistent, so that it remains without the broker."""
+    names = {path[len(BROKER_IDS) + 1 :]: owner for path, (_, _, owner) in state["znodes"].items() if parent(path) == BROKER_IDS}
+    return sorted(int(name) for name, owner in names.items() if name.isdecimal() and owner is None)
+
+
+def partitions(state: State) -> list[Partition]:
+    """Return every assigned partition, by topic and number; a topic znode that cannot be decoded has no partitions."""
+    znodes, found = state["znodes"], []
+    for path in sorted(znodes):
+        if not path.startswith(f"{TOPICS}/") or path.count("/") != 3:
+            continue
+        try:
+            assigned = decode_topic(znodes[path][0].encode()).partitions
+        except MalformedZnode:
+            continue
+        topic = path[len(TOPICS) + 1 :]
+        found += [_partition(topic, number, a.replicas, znodes) for number, a in sorted(assigned.items())]
+    return found
+
+
+def _partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State) -> Partition:
+    stored = znodes.get(f"{TOPICS}/{topic}/partitions/{number}/state")
+    try:
+        value = decode_state(stored[0].encode(), stored[1]) if stored else None
+    except MalformedZnode:
+        value = None
+    if value is None:
+        return Partition(topic, number, replicas, None, (), -1, -1, -1)
+    epochs = (value.leader_epoch, value.controller_epoch, value.zk_version)
+    return Partition(topic, number, replicas, value.leader, value.isr, *epochs)
+
+
+def condition(partition: Partition, state: State) -> str:
+    """Return "being deleted", "new", "online" or "offline".
+
+    A partition whose topic's deletion is requested is being deleted. Another partition is new without a state znode, online with
+    a running leader, and offline without a running leader.
+    """
+    if delete_topic_path(partition.topic) in state["znodes"]:
+        return "being deleted"
+    if partition.leader is None:
+        return "new"
+    return "online" if str(partition.leader) in state["nodes"] else "offline"
+
+
+def subject(action: Sequence[Any], state: State) -> str:
+    """Return the subject of an action: the event of a thread, the path of a notification, or the API of a request; else ""."""
+    kind, who = action[0], str(action[1]) if len(action) > 1 else ""
+    node = state["nodes"].get(who, {})
+    try:
+        match kind:
+            case "advance":
+                return str(node["handling"][action[2]]["event"])
+            case "begin":
+                return str(node["queues"][action[2]][0]["event"])
+            case "deliver":
+                return str(node["notifications"][0][1])
+            case "request" | "lose" | "duplicate":
+                return str(state["channels"][f"{action[1]}>{action[2]}"][0][1])
+            case "ask":
+                return str(state["to_controller"][who][0]["api"])
+    except (KeyError, IndexError):
+        pass
+    return ""

@@ -1,0 +1,164 @@
+"""What happened to one consumer group, from the journal alone: its moments, and for each member the bars of its lane.
+
+* A **moment** is a record that changes the group's state, generation, members or assignments at its coordinator, or that fires
+  a deadline of the group. Moments come in the order of the journal. A timer that is set again makes no moment.
+* A **bar** is a stretch of moments in which one member is in the same condition: in a generation, waiting for the response to
+  its JoinGroup or SyncGroup (the coordinator has parked the request), or in a group that no coordinator has loaded.
+
+Moments hold what the coordinator has in its cache. They do not hold what consumers believe, nor the log of the offsets topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from string import ascii_uppercase
+from typing import Any, NamedTuple
+
+from kcontrol.journal.fold import Fold
+from kcontrol.journal.journal import Record
+from kcontrol.journal.journal_file import WRONG
+
+FIRED = "timer_fired"
+
+
+class Deadline(NamedTuple):
+    """A timer of the group: the member id that it is for (None: the whole group), its event, and when it fires."""
+
+    member_id: str | None
+    event: str
+    at_ms: int
+
+
+class Moment(NamedTuple):
+    """The group after the record of an index: the broker that coordinates it and its cache, None where no broker has it."""
+
+    record: int
+    at_ms: int
+    coordinator: int | None
+    group: Mapping[str, Any] | None
+    deadlines: tuple[Deadline, ...]
+    fired: tuple[str | None, ...]
+
+    @property
+    def members(self) -> Mapping[str, Any]:
+        return self.group["members"] if self.group else {}
+
+
+def groups(state: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the groups that a folded state names: those of its consumers, and those in caches of coordinators."""
+    cached = {name for node in state["nodes"].values() for name in node.get("group", {}).get("groups", {})}
+    return sorted(cached | {consumer["group"] for consumer in state.get("consumers", {}).values()})
+
+
+def moments(records: Iterable[Record], group_id: str) -> list[Moment]:
+    """Return a moment for each record after which the group looks different, in the order of the journal."""
+    fold, found = Fold(), list[Moment]()
+    for index, record in enumerate(records):
+        before = dict(fold.state["nodes"].get(str(record.id.node), {}).get("timers", {})) if record.kind == FIRED else {}
+        try:
+            fold.add(record)
+        except WRONG:  # a damaged journal is shown without the records that contradict those before them
+            continue
+        if not any(path[0] == "nodes" and (len(path) < 3 or path[2] in ("group", "timers")) for _, path, _ in fold.noted):
+            continue
+        fired = tuple(d.member_id for d in _deadlines(before, group_id) if d not in _timers(fold.state, group_id))
+        moment = Moment(index, record.at_ms, *_coordinated(fold.state, group_id), _timers(fold.state, group_id), fired)
+        if found and not fired and _visible(found[-1]) == _visible(moment):
+            found[-1] = found[-1]._replace(deadlines=moment.deadlines)
+        elif found or moment.group:
+            found.append(moment)
+    return found
+
+
+def _visible(moment: Moment) -> Any:
+    """Return what a column shows of a moment: a timer that is set again changes the flags of the column alone."""
+    if moment.group is None:
+        return moment.coordinator
+    members = {id: (kind(member), member["assignment"]) for id, member in moment.members.items()}
+    return moment.coordinator, moment.group["state"], moment.group["generation"], members
+
+
+def _coordinated(state: Mapping[str, Any], group_id: str) -> tuple[int | None, Mapping[str, Any] | None]:
+    """Return the broker whose coordinator has the group under the latest coordinator epoch, and its cache of the group."""
+    holding = [
+        (max(node["group"].get("coordinator_epochs", {}).values(), default=-1), int(broker), node["group"]["groups"][group_id])
+        for broker, node in state["nodes"].items()
+        if group_id in node.get("group", {}).get("groups", {})
+    ]
+    if not holding:
+        return None, None
+    _, broker, group = max(holding, key=lambda entry: entry[:2])
+    return broker, group
+
+
+def _timers(state: Mapping[str, Any], group_id: str) -> tuple[Deadline, ...]:
+    return tuple(sorted((d for node in state["nodes"].values() for d in _deadlines(node["timers"], group_id)), key=_when))
+
+
+def _when(deadline: Deadline) -> tuple[int, str]:
+    return deadline.at_ms, deadline.member_id or ""
+
+
+def _deadlines(timers: Mapping[str, Any], group_id: str) -> Iterator[Deadline]:
+    for timer in timers.values():
+        event = timer["event"]
+        if event.get("group_id") == group_id:
+            yield Deadline(event.get("member_id"), event["event"], timer["at_ms"])
+
+
+class Bar(NamedTuple):
+    """One stretch of a lane, from moment `first` to `last`; its kind is "member", "join", "sync" or "unknown"."""
+
+    first: int
+    last: int
+    kind: str
+    generation: int
+
+
+class Lane(NamedTuple):
+    """One member id with its letter and the name of its client."""
+
+    member_id: str
+    letter: str
+    name: str
+    bars: tuple[Bar, ...]
+
+
+def lanes(found: Sequence[Moment]) -> tuple[Lane, ...]:
+    """A lane for each member id, in the order in which they come up; a client's second member id has a number."""
+    clients: dict[str, str] = {}
+    for moment in found:
+        for id, member in moment.members.items():
+            name = member["instance_id"] or member["client_id"]
+            again = sum(known == name or known.startswith(f"{name} (") for known in clients.values())
+            clients.setdefault(id, f"{name} ({again + 1})" if again else name)
+    letters = iter([*ascii_uppercase, *(f"{a}{b}" for a in ascii_uppercase for b in ascii_uppercase)])
+    return tuple(Lane(id, next(letters), name, tuple(_bars(found, id))) for id, name in clients.items())
+
+
+def _bars(found: Sequence[Moment], member_id: str) -> Iterator[Bar]:
+    standings: list[tuple[str, int] | None] = []
+    for moment in found:
+        if moment.group is None:
+            was = standings[-1] if standings else None
+            standings.append(was and ("unknown", was[1]))
+        else:
+            member = moment.members.get(member_id)
+            standings.append(member and (kind(member), moment.group["generation"]))
+    for standing, first, last in stretches(standings):
+        if standing:
+            yield Bar(first, last, *standing)
+
+
+def kind(member: Mapping[str, Any]) -> str:
+    return "join" if member["awaiting_join"] else "sync" if member["awaiting_sync"] else "member"
+
+
+def stretches(values: Iterable[Any]) -> Iterator[tuple[Any, int, int]]:
+    """Yield each run of equal values with its first and its last place."""
+    place = 0
+    for value, same in groupby(values):
+        length = len(list(same))
+        yield value, place, place + length - 1
+        place += length

@@ -1,0 +1,95 @@
+"""Consumer groups in a folded state, with the names of the release: groups at their coordinators, members, partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kcontrol.core.group_rules import group_rules
+from kcontrol.core.rule_rows import LAST_RELEASE
+from kcontrol.core.transitions import TransitionTable
+from kcontrol.group.offsets_topic_records import decode
+
+State = Mapping[str, Any]
+
+
+class Member(NamedTuple):
+    """One member. `waits_for` is the request that the coordinator has parked: "join", "sync" or ""."""
+
+    member_id: str
+    client: str
+    leads: bool
+    waits_for: str
+    partitions: list[str]
+
+    @property
+    def words(self) -> str:
+        """Return the member in words: its id, whether it leads, what it waits for, its partitions."""
+        leads = ", leader" if self.leads else ""
+        waits = f", waits for the answer to {WAITS[self.waits_for]}" if self.waits_for else ""
+        return f"{self.member_id}{leads}{waits}: {', '.join(self.partitions) or 'no partition'}"
+
+
+WAITS = {"join": "JoinGroup", "sync": "SyncGroup"}
+
+
+class Group(NamedTuple):
+    """One group in the memory of a coordinator; `held` has the fields of the journal."""
+
+    group: str
+    coordinator: int
+    state: str
+    generation: int
+    members: list[Member]
+    held: Mapping[str, Any]
+
+    @property
+    def words(self) -> str:
+        """Return the group in words: its state, its generation and its coordinator."""
+        return f"group {self.group}: {self.state}, generation {self.generation}, coordinator {self.coordinator}"
+
+
+def state_name(state: str, release: str) -> str:
+    """Return the name of a state in a release; without a release, or without coordinators in the release, our own name."""
+    if state != group_rules(LAST_RELEASE).completing_rebalance_name:
+        return state
+    try:
+        return group_rules(release).completing_rebalance_name
+    except ValueError:
+        return state
+
+
+def state_names(table: TransitionTable, release: str) -> dict[str, str]:
+    """Return the names of the states that a release has, by our names: those that a row of its table leads to or from."""
+    found = {str(state) for row in table for state in row[:2]}
+    return {str(state): state_name(str(state), release) for state in table.states if str(state) in found}
+
+
+def cached(state: State, field: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield each broker and each group of which the broker has something in a field, with what it has, in order."""
+    for broker, node in sorted(state["nodes"].items(), key=lambda item: int(item[0])):
+        for group, held in sorted(node.get("group", {}).get(field, {}).items()):
+            yield int(broker), group, held
+
+
+def groups(state: State, release: str) -> list[Group]:
+    """Return the groups in the memory of the living coordinators, by broker and by name."""
+    return [
+        Group(group, broker, state_name(held["state"], release), held["generation"], list(_members(held)), held)
+        for broker, group, held in cached(state, "groups")
+    ]
+
+
+def _members(held: Mapping[str, Any]) -> Iterator[Member]:
+    for id, member in held["members"].items():
+        waits_for = "join" if member["awaiting_join"] else "sync" if member["awaiting_sync"] else ""
+        yield Member(id, member["client_id"], id == held["leader"], waits_for, partitions(member["assignment"]))
+
+
+def partitions(assignment: str) -> list[str]:
+    """Return the partitions of an assignment of the consumer protocol, given in hexadecimal; none for any other text."""
+    try:
+        fields = decode("assignment", bytes.fromhex(assignment))[1]
+    except ValueError:
+        return []
+    return [f"{entry['topic']}-{number}" for entry in fields["partitions"] for number in entry["partitions"]]

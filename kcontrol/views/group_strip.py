@@ -1,0 +1,252 @@
+"""The group strip: one consumer group of a journal as SVG and as text.
+
+Columns are the moments of `group_moments`, in the order of the journal; the times below say how far apart they are. Above are the
+group's states. Each member id has a lane: a bar with the number of the generation, hatched while the coordinator has parked its
+JoinGroup or SyncGroup, dashed while no coordinator has loaded the group. A flag is a deadline, a timer of the coordinator that is
+pending after the last moment; the flag of the timer that fires next is filled. Below, each partition has a row in the colour and
+with the letter of its owner, so that colour never stands alone; the row is pale while the owner waits for the next generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from html import escape
+from typing import Any
+
+from kcontrol.journal.fold import Fold
+from kcontrol.journal.journal import Record
+from kcontrol.journal.journal_file import WRONG
+from kcontrol.views import clock, group_moments, group_state, text
+from kcontrol.views.group_moments import Bar, Deadline, Lane, Moment, stretches
+from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
+
+LEFT, FLAG, COLUMN, NARROWEST = 150, 62, 54, 9  # where columns begin; widths of a flag and of columns
+TOP, STATE, LANE, ROW, GAP = 36, 22, 24, 14, 5
+MOST = 60  # columns; the title says how many earlier moments there are
+COMPLETING = "CompletingRebalance"
+AT_REST = ("Stable", "Empty")
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a6d00", "#6b57b8")  # Okabe and Ito, and two more
+PALE = ' fill-opacity="0.3"'
+BARS = {
+    "member": "{name} is in generation {generation}",
+    "join": "the coordinator has parked the JoinGroup of {name}",
+    "sync": "the coordinator has parked the SyncGroup of {name} in generation {generation}",
+    "unknown": "no coordinator has loaded the group of {name}",
+}
+STRIP_STYLE = """
+.state{fill:#f1f3f5;stroke:#d8dde3}.moving{fill:#fdf3dc;stroke:#e69f00}.absent{fill:none;stroke:#57606a;stroke-dasharray:3 3}
+.onbar{fill:#fff;font-weight:700}.flag{fill:none;stroke:#57606a}.next{fill:#e69f00;stroke:#b87f00}.fired{fill:#d55e00}
+@media (prefers-color-scheme:dark){.state{fill:#23272e;stroke:#3a4048}.moving{fill:#3a2f14}.absent{stroke:#a2a9b1}
+.flag{stroke:#a2a9b1}}
+""".replace("\n", "")
+
+
+class GroupStrip:
+    """What happened to one group of a journal, as a picture (SVG) and as text; a notebook gets both."""
+
+    def __init__(self, records: Sequence[Record], group_id: str) -> None:
+        self.group_id = group_id
+        self._release = str(records[0].fields.get("release", "")) if records else ""
+        every = group_moments.moments(records, group_id)
+        self.moments, self.left_out = every[-MOST:], max(0, len(every) - MOST)
+        self.lanes = group_moments.lanes(self.moments)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the viewer shows: the group's id, the SVG, its text, and where each moment ends in the picture."""
+        return {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}
+
+    def marks(self) -> list[tuple[int, float]]:
+        """Return for each moment the index of its record, and where its column ends as a share of the picture's width."""
+        return [(moment.record, round(self.x(place + 1) / self.width, 4)) for place, moment in enumerate(self.moments)]
+
+    # ---------------------------------------------------------------- text
+
+    @property
+    def title(self) -> str:
+        """The group with its state, generation and coordinator after the last moment."""
+        now = self.moments[-1] if self.moments else None
+        if now is None or now.group is None:
+            return f"Group {text.clean(self.group_id)}: no coordinator has the group in its cache."
+        state, generation = group_state.state_name(now.group["state"], self._release), now.group["generation"]
+        return f"Group {text.clean(self.group_id)}: {state}, generation {generation}, coordinator broker {now.coordinator}."
+
+    def lines(self) -> list[str]:
+        """Return the title and a line for each lane: where the member is, its partitions and its deadline."""
+        return [self.title, *(f"  {lane.letter} {text.clean(lane.name)}: {self._condition(lane)}" for lane in self.lanes)]
+
+    def _condition(self, lane: Lane) -> str:
+        now = self.moments[-1]
+        if now.group is None:
+            return "no coordinator has loaded the group"
+        if (member := now.members.get(lane.member_id)) is None:
+            return "not in the group"
+        waits = group_state.WAITS.get(group_moments.kind(member))
+        words = [f"{waits} is parked" if waits else f"in generation {now.group['generation']}"]
+        words.append(", ".join(group_state.partitions(member["assignment"])) or "no partition")
+        words += [f"{d.event} {self._after(d)}" for d in now.deadlines if d.member_id == lane.member_id]
+        return "; ".join(words)
+
+    def _after(self, deadline: Deadline) -> str:
+        return f"in {clock.duration(deadline.at_ms - self.moments[-1].at_ms)}"
+
+    # ---------------------------------------------------------------- picture
+
+    @property
+    def _pending(self) -> tuple[Deadline, ...]:
+        return self.moments[-1].deadlines if self.moments else ()
+
+    @property
+    def width(self) -> float:
+        """The width of the picture in pixels."""
+        return max(WIDTH, self.x(len(self.moments)) + len({d.at_ms for d in self._pending}) * FLAG + MARGIN)
+
+    def x(self, place: int) -> float:
+        """Return where the column of a moment begins, in pixels."""
+        room = WIDTH - LEFT - MARGIN - FLAG * min(3, len({d.at_ms for d in self._pending}))
+        return round(LEFT + place * max(NARROWEST, min(COLUMN, room / max(1, len(self.moments)))), 1)
+
+    def svg(self) -> str:
+        """Return the strip as SVG: states above, a lane for each member id, flags of deadlines, partitions and times below."""
+        parts, top = [label(MARGIN, 22, self.title, "ink", 14), *self._states(), *self._flags()], TOP + STATE + GAP
+        if self.left_out:
+            parts.append(label(self.width - MARGIN, 22, f"{self.left_out} earlier moments are not drawn", "dim", 11, "end"))
+        for lane in self.lanes:
+            parts += self._lane(lane, top)
+            top += LANE + GAP
+        for partition, owners in self._owners().items():
+            parts += self._partition(partition, owners, top)
+            top += ROW
+        parts += self._times(top + 12)
+        size = f'width="{self.width:g}" height="{top + 24}" viewBox="0 0 {self.width:g} {top + 24}"'
+        name = escape(" ".join(self.lines()), quote=True)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" font-family="system-ui,sans-serif">'
+            f"<style>{STYLE}{STRIP_STYLE}</style><defs>{''.join(map(_hatching, self.lanes))}</defs>{''.join(parts)}</svg>"
+        )
+
+    def _states(self) -> list[str]:
+        parts = [label(MARGIN, TOP + 16, "state", "dim", 12)]
+        names = [group_state.state_name(moment.group["state"], self._release) if moment.group else "" for moment in self.moments]
+        for state, first, last in stretches(names):
+            css = "absent" if not state else "state" if state in AT_REST else "moving"
+            parts += _state(self.x(first), self.x(last + 1) - self.x(first) - 1, css, state or "no coordinator")
+        return parts
+
+    def _lane(self, lane: Lane, top: float) -> list[str]:
+        parts = [label(MARGIN, top + 16, f"{lane.letter}  {text.clean(lane.name, 16)}", "ink", 13)]
+        for bar in lane.bars:
+            parts += _bar(lane, bar, self.x(bar.first), self.x(bar.last + 1) - self.x(bar.first) - 1, top)
+        for place, moment in enumerate(self.moments):
+            if lane.member_id in moment.fired:
+                at = f"M{self.x(place)} {top + LANE + 3}l-5 -9h10z"
+                parts.append(f'<path d="{at}" class="fired"><title>the deadline of {escape(lane.name)} fired</title></path>')
+        return parts
+
+    def _flags(self) -> list[str]:
+        """The deadlines that are pending after the last moment, right of it, in the order in which they fire."""
+        parts, times = [], sorted({d.at_ms for d in self._pending})
+        tops = {lane.member_id: TOP + STATE + GAP + place * (LANE + GAP) for place, lane in enumerate(self.lanes)}
+        for deadline in self._pending:
+            x, y = self.x(len(self.moments)) + 6 + times.index(deadline.at_ms) * FLAG, tops.get(deadline.member_id or "", TOP)
+            css = "next" if deadline.at_ms == times[0] else "flag"
+            shape = f'<path d="M{x} {y + LANE - 2}V{y + 2}h12l-4 5l4 5h-12" class="{css}" stroke-width="1.5">'
+            parts.append(f"{shape}<title>{escape(deadline.event)}</title></path>")
+            parts.append(label(x + 15, y + 12, self._after(deadline), "ink" if css == "next" else "dim", 11))
+        return parts
+
+    def _owners(self) -> dict[str, list[tuple[Lane, bool] | None]]:
+        """Return for each partition and moment the lane of the owner, and whether the assignment is that of the generation."""
+        found, by_id = dict[str, list[tuple[Lane, bool] | None]](), {lane.member_id: lane for lane in self.lanes}
+        for place, moment in enumerate(self.moments):
+            for id, member in moment.members.items():
+                for partition in group_state.partitions(member["assignment"]):
+                    owners = found.setdefault(partition, [None] * len(self.moments))
+                    owners[place] = by_id[id], _is_consuming(moment, member)
+        return dict(sorted(found.items(), key=lambda entry: _by_number(entry[0])))
+
+    def _partition(self, partition: str, owners: Sequence[tuple[Lane, bool] | None], top: float) -> list[str]:
+        parts = [label(MARGIN, top + 11, text.clean(partition, 20), "dim", 11)]
+        for owner, first, last in stretches(owners):
+            if owner is None:
+                continue
+            (lane, consumes), x, width = owner, self.x(first), self.x(last + 1) - self.x(first) - 1
+            says = f"{partition} is assigned to {lane.name}{'' if consumes else ', which waits for the next generation'}"
+            box = f'<rect x="{x}" y="{top + 1}" width="{width:g}" height="{ROW - 2}" fill="{_colour(lane)}"'
+            parts.append(f"{box}{'' if consumes else PALE}><title>{escape(text.clean(says))}</title></rect>")
+            parts.append(label(x + width / 2, top + 11, lane.letter, "onbar" if consumes else "ink", 10, "middle"))
+        return parts
+
+    def _times(self, y: float) -> list[str]:
+        """The times of moments, where there is room for them."""
+        parts, free = [], 0.0
+        for place, moment in enumerate(self.moments):
+            if self.x(place) >= free:
+                parts.append(label(self.x(place), y, clock.duration(moment.at_ms - self._begin_ms), "dim", 10))
+                free = self.x(place) + 52
+        return parts
+
+    @property
+    def _begin_ms(self) -> int:
+        """The time from which the times below count: that of the first moment, where it is the time of a wall clock."""
+        return self.moments[0].at_ms if self.moments[0].at_ms > WALL_CLOCK_MS else 0
+
+
+WALL_CLOCK_MS = 1_000_000_000_000  # no run in virtual time lasts thirty years
+
+
+def _hatching(lane: Lane) -> str:
+    return (
+        f'<pattern id="hatch-{lane.letter}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        f'<path d="M0 0V6" stroke="{_colour(lane)}" stroke-width="4"/></pattern>'
+    )
+
+
+def _bar(lane: Lane, bar: Bar, x: float, width: float, top: float) -> list[str]:
+    fill = {"member": _colour(lane), "unknown": "none"}.get(bar.kind, f"url(#hatch-{lane.letter})")
+    dashes = ' stroke-dasharray="3 3"' if bar.kind == "unknown" else ""
+    says = BARS[bar.kind].format(name=text.clean(lane.name), generation=bar.generation)
+    box = f'<rect x="{x}" y="{top}" width="{width:g}" height="{LANE}" rx="4" fill="{fill}" stroke="{_colour(lane)}"{dashes}>'
+    number = [label(x + width / 2, top + 17, str(bar.generation), "onbar", 12, "middle")] if bar.kind == "member" else []
+    return [f"{box}<title>{escape(says)}</title></rect>", *(number if width > 12 else [])]
+
+
+def _state(x: float, width: float, css: str, words: str) -> list[str]:
+    room = int((width - 8) / 6.8)
+    shown = words if len(words) <= room else f"{words[: room - 1]}\u2026" if room > 3 else ""
+    box = f'<rect x="{x}" y="{TOP}" width="{width:g}" height="{STATE}" rx="4" class="{css}">'
+    return [f"{box}<title>{escape(words)}</title></rect>", label(x + 5, TOP + 15, shown, "ink", 12)]
+
+
+def _is_consuming(moment: Moment, member: Mapping[str, Any]) -> bool:
+    """Whether a member may read by the assignment in the cache: no request is parked, and the generation has been assigned."""
+    return group_moments.kind(member) == "member" and moment.group is not None and moment.group["state"] != COMPLETING
+
+
+def _colour(lane: Lane) -> str:
+    return COLOURS[(ord(lane.letter[-1]) - ord("A")) % len(COLOURS)]
+
+
+def _by_number(partition: str) -> tuple[str, int]:
+    topic, _, number = partition.rpartition("-")
+    return topic, int(number)
+
+
+def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the viewer shows of each group of a journal, whose last state is given, in the order of group ids."""
+    return [GroupStrip(records, group_id).to_json() for group_id in group_moments.groups(state)]
+
+
+def strips_of(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return what the viewer shows of each group of a journal, which may be damaged."""
+    followed = Fold()
+    for record in records:
+        with suppress(*WRONG):
+            followed.add(record)
+    return strips(records, followed.state)

@@ -1,0 +1,135 @@
+"""Patches: the changes of the viewer's state by each record, in a compact form. The browser applies patches and derives nothing.
+
+A patch has the changes that `journal.fold` and `picture_state.Seen` have noted. In its form, `"$fields.subject"` stands for the
+row's value at that place; `"$texts.0"` and `"$with.0"` stand for values that are nowhere else in the row: long texts, and other
+literals. A run has few forms and texts: the first row with a form has it in `patch`, later rows have its number, counted from 0.
+The same holds for `texts`.
+
+The browser keeps only the parts of the state that a panel draws, see `is_shown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from typing import Any
+
+from kcontrol.journal.state_changes import Change
+
+UNSEEN_PARTS = frozenset({"acknowledged", "consumers", "offsets_logs"})
+SEEN_OF_NODE: dict[str, frozenset[str]] = {
+    "controller": frozenset({"controller_epoch", "active_controller_id", "partition_states", "replica_states"}),
+    "broker": frozenset({"controller_id", "controller_epoch"}),
+    "group": frozenset(),
+}
+"""The fields of a broker's contexts that a panel draws; all other parts of a broker are drawn."""
+
+SHORT = 16
+"""The most characters of a text that is part of a form."""
+MOST = 6
+"""The most entries of a list or an object that is searched for values of the row; a longer one becomes a literal."""
+
+LOOKED_AT = 16
+"""The most entries of a list in the row that are noted one by one."""
+
+Form = tuple[Any, ...]
+Row = dict[str, Any]
+
+
+def is_shown(path: Sequence[str]) -> bool:
+    """Check whether a panel of the viewer draws the part of the state at this path."""
+    if path[0] != "nodes" or len(path) < 4:
+        return path[0] not in UNSEEN_PARTS
+    return path[2] not in SEEN_OF_NODE or path[3] in SEEN_OF_NODE[path[2]]
+
+
+class Patches:
+    """The forms and long texts of one run's rows, numbered in the order of their first use."""
+
+    def __init__(self) -> None:
+        self._forms: dict[Form, int] = {}
+        self._texts: dict[str, int] = {}
+
+    def of(self, row: Row, changes: Iterable[Change]) -> Row:
+        """Return `patch`, `texts` and `with` of a row; an empty dict for a row without changes to a drawn part."""
+        shown = [change for change in changes if is_shown(change[1])]
+        if not shown:
+            return {}
+        maker = _FormMaker(row)
+        form = tuple((op, maker.form(value), *map(maker.key, path)) for op, path, value in shown)
+        found: Row = {"patch": self._forms.get(form)}
+        if found["patch"] is None:
+            found["patch"], self._forms[form] = _as_json(form), len(self._forms)
+        if maker.texts:
+            found["texts"] = [self._text(text) for text in maker.texts]
+        return found | ({"with": maker.literals} if maker.literals else {})
+
+    def _text(self, text: str) -> str | int:
+        """Return the number of a text that an earlier row has, and a new text unchanged."""
+        if (number := self._texts.get(text)) is not None:
+            return number
+        self._texts[text] = len(self._texts)
+        return text
+
+
+class _FormMaker:
+    """The places of a row's values, and the texts and literals of a patch that have no place in the row."""
+
+    def __init__(self, row: Row) -> None:
+        node = row["id"][0]
+        self.texts: list[str] = []
+        self.literals: list[Any] = []
+        self._scalars: dict[str | int, str] = {".".join(map(str, row["id"])): "$key", node: "$id.0"}
+        self._numbers = {str(node): "$id.0"}  # as keys
+        self._things = {id(row["fields"]): "$fields"}  # by identity: the fold notes parts of the row
+        for name, value in row["fields"].items():
+            self._note(value, f"$fields.{name}", 2)
+
+    def _note(self, value: Any, place: str, deep: int) -> None:
+        kind = type(value)
+        if kind is str:
+            self._scalars.setdefault(value, place)
+        elif kind is int:
+            self._scalars.setdefault(value, place)
+            self._numbers.setdefault(str(value), place)
+        elif kind is list or kind is dict:
+            self._things[id(value)] = place
+            if kind is list and deep and len(value) <= LOOKED_AT:
+                for number, item in enumerate(value):
+                    self._note(item, f"{place}.{number}", deep - 1)
+
+    def key(self, part: str) -> Any:
+        """Return a key of a path, or the place of an equal number in the row."""
+        return self._numbers.get(part) or self.form(part)
+
+    def form(self, part: Any) -> Any:
+        """Return a value with places instead of the row's values. A form has no numbers, because 1 and True are equal."""
+        kind = type(part)
+        if part is None or kind is bool:
+            return part
+        place = self._scalars.get(part) if kind is str or kind is int else self._things.get(id(part))
+        if place is not None:
+            return place
+        if kind is str:
+            return part if len(part) <= SHORT and not part.startswith("$") else self._text(part)
+        if kind is list and len(part) <= MOST:
+            return ("list", *map(self.form, part))
+        if kind is dict and len(part) <= MOST:
+            return ("object", *((key, self.form(value)) for key, value in part.items()))
+        self.literals.append(deepcopy(part))  # the fold changes the original later
+        return f"$with.{len(self.literals) - 1}"
+
+    def _text(self, text: str) -> str:
+        if text not in self.texts:
+            self.texts.append(text)
+        return f"$texts.{self.texts.index(text)}"
+
+
+def _as_json(form: Any) -> Any:
+    """Return a form in JSON's types, with lists and objects in place of its tuples."""
+    if not isinstance(form, tuple):
+        return form
+    kind, *parts = form
+    if kind == "object":
+        return {key: _as_json(value) for key, value in parts}
+    return [_as_json(part) for part in (parts if kind == "list" else form)]

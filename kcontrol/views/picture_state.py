@@ -1,0 +1,109 @@
+"""The state that pictures show besides the fold: sessions, zxids, requests in handlers, the last transitions, and lost records.
+
+Its changes are noted like the changes of the fold, and are sent to the browser with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kcontrol.journal.journal import Record
+from kcontrol.journal.state_changes import Change, Changes
+
+
+class Seen(Changes):
+    """The state that pictures show besides the fold; like `Fold`, it takes records and notes changes.
+
+    The state has `sessions` (id to [broker, whether its process runs]), `czxid` and `mzxid` (by path), `moves` (machine to the
+    id of the last transition), `taken` ("sender>receiver" of received requests without a response), `cuts` (broker to partition
+    to [id, offset, records] of the last truncation) and `lost` (partition to the fields of its `record_lost` records).
+    """
+
+    def __init__(self) -> None:
+        parts = ("sessions", "czxid", "mzxid", "moves", "taken", "cuts", "lost")
+        super().__init__({part: {} for part in parts})
+
+    def add(self, record: Record, changes: Iterable[Change]) -> None:
+        """Apply the next record, whose fields are in JSON's types, and the changes of the fold at this record."""
+        self.noted = []
+        if (note := NOTES.get(record.kind)) is not None:
+            note(self, record)
+        if (zxid := record.fields.get("zxid")) is not None:
+            for op, path, _ in changes:
+                if path[0] == "znodes":
+                    self._zxid(zxid, path[1], op == "drop")
+
+    def _zxid(self, zxid: int, path: str, is_gone: bool) -> None:
+        if is_gone:
+            self._forget("czxid", path)
+            self._forget("mzxid", path)
+            return
+        if path not in self.state["czxid"]:
+            self.put(zxid, "czxid", path)
+        self.put(zxid, "mzxid", path)
+
+    def _forget(self, *path: str) -> None:
+        if path[-1] in self._at(path[:-1]):
+            self.drop(*path)
+
+    def _open(self, r: Record) -> None:
+        self.put([r.id.node, True], "sessions", session_name(r.fields["session"]))
+
+    def _close(self, r: Record) -> None:
+        self._forget("sessions", session_name(r.fields["session"]))
+
+    def _stop(self, r: Record) -> None:
+        broker = r.fields["broker"]
+        for session in [name for name, (owner, _) in self.state["sessions"].items() if owner == broker]:
+            self.put([broker, False], "sessions", session)
+        for pair in [pair for pair in self.state["taken"] if str(broker) in pair.split(">")]:
+            self.drop("taken", pair)
+
+    def _receive(self, r: Record) -> None:
+        self.put(True, "taken", f"{r.fields['sender']}>{r.id.node}")
+
+    def _response(self, r: Record) -> None:
+        self._forget("taken", r.fields["channel"])
+
+    def _close_channels(self, r: Record) -> None:
+        for receiver in r.fields["to"]:
+            self._forget("taken", f"{r.id.node}>{receiver}")
+
+    def _change(self, r: Record) -> None:
+        self.put(str(r.id), "moves", r.fields["machine"])
+
+    def _whole(self, r: Record) -> None:
+        cuts = self.need({}, "cuts", str(r.id.node))
+        if r.fields["partition"] in cuts:
+            self.drop("cuts", str(r.id.node), r.fields["partition"])
+
+    def _cut(self, r: Record) -> None:
+        f, broker = r.fields, str(r.fields.get("broker", r.id.node))
+        self.need({}, "cuts", broker)
+        self.put([str(r.id), f["offset"], f["removed"]], "cuts", broker, f["partition"])
+
+    def _lost(self, r: Record) -> None:
+        self.need([], "lost", r.fields["partition"])
+        self.push(r.fields, "lost", r.fields["partition"])
+
+
+NOTES: dict[str, Callable[[Seen, Record], None]] = {
+    "open": Seen._open,
+    "close": Seen._close,
+    "stop": Seen._stop,
+    "receive": Seen._receive,
+    "response": Seen._response,
+    "close_channels": Seen._close_channels,
+    "change": Seen._change,
+    "log_append": Seen._whole,
+    "log_delete": Seen._whole,
+    "log_truncate": Seen._cut,
+    "tail_lost": Seen._cut,
+    "record_lost": Seen._lost,
+}
+
+
+def session_name(session: Any) -> str:
+    """Return a session id as hexadecimal text, as in ZooKeeper's shell, because JavaScript's numbers are too short for it."""
+    return f"0x{session & 0xFFFF_FFFF_FFFF_FFFF:x}"

@@ -1,0 +1,69 @@
+"""Rows for the viewer's JavaScript, one per record: its values, its sentence, its importance, and its changes of the state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kcontrol.journal.fold import Fold
+from kcontrol.journal.journal import Record
+from kcontrol.journal.journal_file import WRONG
+from kcontrol.journal.state_changes import Change
+from kcontrol.views import clock, text
+from kcontrol.views.decisions import decision
+from kcontrol.views.patches import Patches
+from kcontrol.views.picture_state import Seen, session_name
+
+Row = dict[str, Any]
+
+
+class Rows:
+    """The rows of one run, made in the order of its records."""
+
+    def __init__(self) -> None:
+        self.made: list[Row] = []
+        self._seen, self._patches = Seen(), Patches()
+
+    def add(self, record: Record, changes: Iterable[Change]) -> None:
+        """Make the row of the next record, whose fields are in JSON's types, with the changes of the fold at this record.
+
+        `patch` and `with` are in the row of a record that changes a drawn part (see `patches.py`), `decides` in the row of a
+        record with a decision about a partition or the controller.
+        """
+        fields = record.fields
+        if (session := fields.get("session")) is not None:
+            fields = fields | {"session": session_name(session)}
+        self._seen.add(record, changes)
+        row = {
+            "id": list(record.id),
+            "kind": record.kind,
+            "cause": list(record.cause) if record.cause else None,
+            "at_ms": record.at_ms,
+            "fields": fields,
+            "say": text.sentence(record),
+            "weight": text.importance(record),
+        }
+        row |= {"decides": decided} if (decided := decision(record)) else {}
+        self.made.append(row | self._patches.of(row, [*changes, *self._seen.noted]))
+
+
+def rows(records: Iterable[Record]) -> list[Row]:
+    """Return the rows of a run's records. A record that contradicts an earlier record has `broken` and no patch."""
+    found, fold = Rows(), Fold()
+    for record in records:
+        plain, broken = record.to_json(), {}
+        try:
+            fold.add(plain)
+        except WRONG as problem:
+            broken = {"broken": f"{type(problem).__name__}: {problem}"}
+        found.add(plain, [] if broken else fold.noted)
+        found.made[-1] |= broken
+    return found.made
+
+
+def about_run(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the brokers, the release, the world and its clock from the first row; a row of another kind than `run` has none."""
+    first = found[0]["fields"] if found and found[0]["kind"] == "run" else {}
+    world = str(first.get("world", ""))
+    about = {"brokers": first.get("brokers", []), "release": str(first.get("release", "")), "world": world}
+    return about | {"clock": clock.of_world(world or "simulated")}

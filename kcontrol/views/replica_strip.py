@@ -1,0 +1,49 @@
+"""The picture of one partition's replicas in the order of the assignment, each with its verdict as a candidate for leader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+from kcontrol.views import text
+from kcontrol.views.still_picture import STYLE, label
+
+MARGIN, TOP, SQUARE, STEP = 16, 44, 44, 118
+
+
+class Candidate(NamedTuple):
+    """A replica: whether its broker is registered, whether it is in the ISR, and the verdict in a few words."""
+
+    broker: int
+    alive: bool
+    in_sync: bool
+    leads: bool
+    verdict: str
+
+
+def svg(title: str, candidates: Sequence[Candidate]) -> str:
+    """Return the picture: the leader is filled, the ISR tinted, other replicas dashed, dead replicas struck through."""
+    parts = [label(MARGIN, 28, title, "ink", 15)]
+    for place, candidate in enumerate(candidates):
+        parts += _square(MARGIN + place * STEP, candidate)
+    width, height = max(MARGIN + len(candidates) * STEP, 420), TOP + SQUARE + 36
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{escape(text.clean(title), quote=True)}" font-family="system-ui,sans-serif"><style>{STYLE}</style>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _square(x: float, c: Candidate) -> list[str]:
+    css = "lead" if c.leads else "isr" if c.in_sync else "out"
+    frame = f'<rect x="{x}" y="{TOP}" width="{SQUARE}" height="{SQUARE}" rx="7" class="{css}{"" if c.alive else " dead"}"/>'
+    number = label(x + SQUARE / 2, TOP + 29, str(c.broker), "onlead" if c.leads else "ink", 18, "middle")
+    strike = f'<path d="M{x + 6} {TOP + SQUARE - 7}L{x + SQUARE - 6} {TOP + 7}" class="strike"/>'
+    verdict = label(x, TOP + SQUARE + 22, c.verdict, "dim", 13)
+    return [frame, number, verdict] if c.alive else [frame, number, strike, verdict]
+
+
+def lines(title: str, candidates: Sequence[Candidate]) -> str:
+    """Return the picture's content as text: the title, and one line for each replica."""
+    return "\n".join([title, *(f"  broker {c.broker}: {c.verdict}" for c in candidates)])

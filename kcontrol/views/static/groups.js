@@ -1,0 +1,35 @@
+// The strips of consumer groups: pictures from Python, with a line at the record that is shown, and their text beside them.
+// The strips of a compared run are below.
+
+import { el, keyed, panel, setText } from "./dom.js";
+import { lastNotAbove } from "./timeline.js";
+
+function figure() {
+  const name = el("figcaption"), picture = el("img"), now = el("i", "kc-strip-now"), words = el("pre");
+  const node = el("figure", "kc-strip", name, el("div", "kc-strip-box", picture, now), el("details", "", el("summary", "", "as text"), words));
+  return Object.assign(node, { name, picture, now, words });
+}
+
+function show(node, { strip, run, index }) {
+  setText(node.name, run);
+  if (node.shown !== strip.svg) {
+    node.shown = strip.svg;
+    node.picture.src = `data:image/svg+xml,${encodeURIComponent(strip.svg)}`;
+    [node.picture.alt] = strip.text;
+    setText(node.words, strip.text.join("\n"));
+  }
+  const at = lastNotAbove(strip.marks.map(([record]) => record), index);
+  node.now.hidden = at < 0;
+  node.now.style.left = `${100 * (strip.marks[at]?.[1] ?? 0)}%`;
+}
+
+export function groupsPanel() {
+  const list = el("div"), node = panel("kc-groups", "consumer groups", list);
+  function draw({ strips, otherStrips, otherName, branch, release, index }) {
+    const own = strips.map((strip) => ({ strip, index, run: otherStrips.length ? branch || `release ${release}` : "", key: strip.group }));
+    const others = otherStrips.map((strip) => ({ strip, index: Infinity, run: otherName, key: `other ${strip.group}` }));
+    node.hidden = !own.length && !others.length;
+    keyed(list, [...own, ...others], ({ key }) => key, figure, show);
+  }
+  return { node, draw };
+}

@@ -1,0 +1,182 @@
+"""Counts of watches and notifications from a journal: those of the run, and those of a design without a controller."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.znodes import parent, state_path
+from kcontrol.journal.fold import Fold
+from kcontrol.journal.journal import Record
+from kcontrol.views import folded_state
+
+DATA, CHILDREN = "data", "children"
+State = dict[str, Any]
+
+
+class Watch(NamedTuple):
+    """A watch at ZooKeeper: `broker` gets one notification of the next change of `path` (data) or of its children."""
+
+    broker: int
+    path: str
+    kind: str
+
+
+class WatchNotification(NamedTuple):
+    """A notification of ZooKeeper: the type of change, and the path."""
+
+    type: str
+    path: str
+
+
+# ---------------------------------------------------------------- watches of the run
+
+
+def open_watches(records: Iterable[Record]) -> list[Watch]:
+    """Return the watches of the sessions of running brokers at ZooKeeper after the last record, sorted.
+
+    A read sets a watch, its notification removes it, and so does the end of its session. `exists` and `read` set watches of
+    one kind; on a missing znode only `exists` sets a watch.
+    """
+    held: set[Watch] = set()
+    for record in records:
+        match record.kind:
+            case "read" if record.fields["watch"]:
+                held.update(_set(record.to_json()))
+            case "notify":
+                held -= set(_fired(record.fields))
+            case "stop" | "close":
+                held = {watch for watch in held if watch.broker != record.fields["broker"]}
+    return sorted(held)
+
+
+def _set(r: Record) -> Iterator[Watch]:
+    how = r.fields["how"]
+    for path, seen in zip(r.fields["paths"], r.fields["seen"], strict=True):
+        if how == "exists" or seen is not None:
+            yield Watch(r.id.node, path, CHILDREN if how == "children" else DATA)
+
+
+def _fired(f: Mapping[str, Any]) -> list[Watch]:
+    kinds = {"NodeChildrenChanged": [CHILDREN], "NodeDeleted": [DATA, CHILDREN]}.get(f["type"], [DATA])
+    return [Watch(f["to"], f["path"], kind) for kind in kinds]
+
+
+def sent_notifications(records: Iterable[Record]) -> list[tuple[int, WatchNotification]]:
+    """Return each notification of ZooKeeper with its receiver, in order."""
+    return [(r.fields["to"], WatchNotification(r.fields["type"], r.fields["path"])) for r in records if r.kind == "notify"]
+
+
+# ---------------------------------------------------------------- designs
+
+ALL, CONTROLLER, REPLICAS = "every broker", "the controller", "its replicas"
+
+# fmt: off
+ONE_CONTROLLER: tuple[tuple[str, str, str], ...] = (
+    # path                                                        watch     set by
+    ("/controller",                                               DATA,     ALL),
+    ("/brokers/ids",                                              CHILDREN, CONTROLLER),
+    ("/brokers/ids/<broker>",                                     DATA,     CONTROLLER),
+    ("/brokers/topics",                                           CHILDREN, CONTROLLER),
+    ("/brokers/topics/<topic>",                                   DATA,     CONTROLLER),
+    ("/admin/delete_topics",                                      CHILDREN, CONTROLLER),
+    ("/admin/reassign_partitions",                                DATA,     CONTROLLER),
+    ("/admin/preferred_replica_election",                         DATA,     CONTROLLER),
+    ("/isr_change_notification",                                  CHILDREN, CONTROLLER),
+    ("/log_dir_event_notification",                               CHILDREN, CONTROLLER),
+)
+
+EVERY_BROKER: tuple[tuple[str, str, str], ...] = (
+    ("/brokers/ids",                                              CHILDREN, ALL),
+    ("/brokers/ids/<broker>",                                     DATA,     ALL),
+    ("/brokers/topics",                                           CHILDREN, ALL),
+    ("/brokers/topics/<topic>",                                   DATA,     ALL),
+    ("/brokers/topics/<topic>/partitions/<partition>/state",      DATA,     REPLICAS),
+)
+# fmt: on
+DESIGNS = {"one controller": ONE_CONTROLLER, "every broker watches": EVERY_BROKER}
+WITHOUT_ZNODE = ("/controller", "/admin/reassign_partitions", "/admin/preferred_replica_election")
+
+Rows = Sequence[tuple[str, str, str]]
+
+
+class Count(NamedTuple):
+    """The costs of a design for ZooKeeper in one run: the watches at its end, and the notifications from one record on."""
+
+    watches: int
+    notifications: int
+
+
+def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
+    """Return the costs of a run's writes under a design, whose rows say which brokers watch which paths.
+
+    Notifications are counted for the records from number `since` on, as if each broker set its watch again before the next
+    write. For two writes in a row a real ZooKeeper may send one notification only, and never sends more than are counted.
+    """
+    fold, sent = Fold(), 0
+    for number, record in enumerate(records):
+        found = _notifications(record, fold.state) if number >= since else ()
+        sent += sum(len(_receivers(rows, fold.state, notification)) for notification in found)
+        fold.add(record)
+    watches = sum(len(_watchers(who, path, fold.state)) for path, _, who in _paths(rows, fold.state))
+    return Count(watches, sent)
+
+
+def _receivers(rows: Rows, state: State, sent: WatchNotification) -> set[int]:
+    """Return the receivers of a notification: each broker once, even if it watches both a znode and its children."""
+    kinds = {kind for _, _, kind in _fired({"to": 0, "type": sent.type, "path": sent.path})}
+    watched = sent.path in state["znodes"] or sent.path in WITHOUT_ZNODE
+    matching = (who for pattern, kind, who in rows if watched and kind in kinds and _matches(pattern, sent.path))
+    return {broker for who in matching for broker in _watchers(who, sent.path, state)}
+
+
+def _matches(pattern: str, path: str) -> bool:
+    return re.fullmatch(re.sub(r"<\w+>", "[^/]+", pattern), path) is not None
+
+
+def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows with the paths of existing znodes, and the rows whose paths are watched without a znode."""
+    for pattern, kind, who in rows:
+        if pattern in WITHOUT_ZNODE:
+            yield pattern, kind, who
+        else:
+            yield from ((path, kind, who) for path in state["znodes"] if _matches(pattern, path))
+
+
+def _watchers(who: str, path: str, state: State) -> list[int]:
+    """Return the running brokers that watch this path under the design's rule, by id."""
+    living = [int(node) for node in state["nodes"]]
+    if who == ALL:
+        return sorted(living)
+    if who == CONTROLLER:
+        return [n for n in living if state["nodes"][str(n)]["controller"].get("active_controller_id") == n]
+    found = (p for p in folded_state.partitions(state) if state_path(TopicPartition(p.topic, p.number)) == path)
+    return sorted(b for p in found for b in p.replicas if b in living)
+
+
+def _notifications(record: Record, state: State) -> list[WatchNotification]:
+    """Return the notifications that a record causes; a path that a transaction changes twice causes one notification."""
+    f = record.fields
+    if record.kind == "close":
+        return [sent for path in f["deleted"] for sent in (WatchNotification("NodeDeleted", path), _below(path))]
+    if record.kind == "change" and f["write"]:
+        path = state_path(TopicPartition.parse(record.to_json().fields["subject"].partition("@")[0]))
+        return _of_op("set" if path in state["znodes"] else "create", path)
+    if record.kind != "write" or f["error"] is not None:
+        return []
+    created = {op[1] for op in f["ops"] if op[0] == "create"}
+    found = [sent for op in f["ops"] if op[0] != "set" or op[1] not in created for sent in _of_op(op[0], op[1])]
+    return list(dict.fromkeys(found))
+
+
+def _of_op(kind: str, path: str) -> list[WatchNotification]:
+    types = {"create": "NodeCreated", "delete": "NodeDeleted", "set": "NodeDataChanged"}
+    if kind not in types:
+        return []
+    return [WatchNotification(types[kind], path), *([] if kind == "set" else [_below(path)])]
+
+
+def _below(path: str) -> WatchNotification:
+    return WatchNotification("NodeChildrenChanged", parent(path))

@@ -1,0 +1,220 @@
+"""An equivalent of kazoo's client on the ZooKeeper in this process, for learners: equal calls, results and errors, no threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kazoo import exceptions
+from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
+
+from kcontrol.core.effects import Op, Stat, WatchEvent
+from kcontrol.zookeeper.memory import MemoryZooKeeper
+
+EVENTS = {
+    "NodeCreated": EventType.CREATED,
+    "NodeDeleted": EventType.DELETED,
+    "NodeDataChanged": EventType.CHANGED,
+    "NodeChildrenChanged": EventType.CHILD,
+}
+DATA, CHILDREN = "data", "children"
+Watch = Callable[[WatchedEvent], object]
+
+
+class MemoryKazooClient:
+    """One client. It calls watches only in `deliver_notifications`; kazoo's client calls them on a thread of its own."""
+
+    def __init__(self, zookeeper: MemoryZooKeeper) -> None:
+        self._zookeeper = zookeeper
+        self._session = zookeeper.connect()
+        self._listeners: list[Callable[[str], object]] = []
+        self.watchers: dict[tuple[str, str], list[Watch]] = {}
+        self.state: str = KazooState.CONNECTED
+
+    @property
+    def client_id(self) -> tuple[int, bytes]:
+        """The session's number and an empty password."""
+        return self._session.session_id, b""
+
+    def add_listener(self, listener: Callable[[str], object]) -> None:
+        """Call this function with each new state from now on."""
+        self._listeners.append(listener)
+
+    def stop(self) -> None:
+        """Close the session, which ends at once."""
+        if self._session.session_id in self._zookeeper.sessions():
+            self._zookeeper.end(self._session)
+        self.set_state(KazooState.LOST)
+
+    # ---------------------------------------------------------------- reading, with one-shot watches
+
+    def exists(self, path: str, watch: Watch | None = None) -> ZnodeStat | None:
+        """Return the znode's stat, None for a missing znode; a watch is set in either case."""
+        (stat,) = self._session.exists([path], watch is not None)
+        self._add_watch(DATA, path, watch)
+        return stat and _stat(stat)
+
+    def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, ZnodeStat]:
+        """Return data and stat. Raises NoNodeError; then no watch is set."""
+        (znode,) = self._session.read([path], watch is not None)
+        if znode is None:
+            raise exceptions.NoNodeError
+        self._add_watch(DATA, path, watch)
+        return znode.data, _stat(znode.stat)
+
+    def get_children(self, path: str, watch: Watch | None = None) -> list[str]:
+        """Return the names of the children. Raises NoNodeError; then no watch is set."""
+        (names,) = self._session.children([path], watch is not None)
+        if names is None:
+            raise exceptions.NoNodeError
+        self._add_watch(CHILDREN, path, watch)
+        return list(names)
+
+    def _add_watch(self, kind: str, path: str, watch: Watch | None) -> None:
+        if watch is not None:
+            self.watchers.setdefault((kind, path), []).append(watch)
+
+    # ---------------------------------------------------------------- writing
+
+    def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False, sequence: bool = False) -> str:
+        """Create a znode and return its stored path, with its number if it is sequential. Raises kazoo's errors."""
+        return str(self._write(Op("create", path, value, ephemeral=ephemeral, sequential=sequence)))
+
+    def set(self, path: str, value: bytes, version: int = -1) -> ZnodeStat:
+        """Write data and return the new stat. Raises BadVersionError if the version differs, and kazoo's other errors."""
+        self._write(Op("set", path, value, version))
+        return self.get(path)[1]
+
+    def delete(self, path: str, version: int = -1) -> bool:
+        """Delete a znode. Raises NotEmptyError, BadVersionError, NoNodeError and kazoo's other errors."""
+        self._write(Op("delete", path, expected_version=version))
+        return True
+
+    def transaction(self) -> MemoryKazooTransaction:
+        """Return a transaction: writes that `commit` performs together or not at all."""
+        return MemoryKazooTransaction(self)
+
+    def _write(self, op: Op) -> str:
+        written = self._session.write([(op,)])[0]
+        if written.error:
+            raise error(written.error)
+        return written.paths[0]
+
+    # ---------------------------------------------------------------- watches that are set again after each event
+
+    def DataWatch(self, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: N802 - kazoo's name
+        """Return a decorator: the function is called with data and stat now, and after each change, until it returns False."""
+
+        def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+            def callback(_: WatchedEvent | None = None) -> None:
+                (znode,) = self._session.read([path], watch=False)
+                self.exists(path, callback)
+                found = (znode.data, _stat(znode.stat)) if znode else (None, None)
+                if function(*found) is False:
+                    self.watchers[DATA, path].remove(callback)
+
+            callback()
+            return function
+
+        return decorated
+
+    def ChildrenWatch(self, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: N802 - kazoo's name
+        """Return a decorator: the function is called with the child names now, and after each change, until it returns False.
+
+        The znode must exist.
+        """
+
+        def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+            def callback(event: WatchedEvent | None = None) -> None:
+                if event is None or event.type != EventType.DELETED:
+                    names = self.get_children(path, callback)
+                    if function(names) is False:
+                        self.watchers[CHILDREN, path].remove(callback)
+
+            callback()
+            return function
+
+        return decorated
+
+    # ---------------------------------------------------------------- notifications, states and sessions
+
+    def deliver_notifications(self) -> bool:
+        """Call the watches that have fired and return whether there were any."""
+        if self.state != KazooState.CONNECTED:
+            return False
+        events = self._session.events()
+        for event in events:
+            for watch in self._callbacks(event):
+                watch(WatchedEvent(EVENTS[event.type], KazooState.CONNECTED, event.path))
+        return bool(events)
+
+    def _callbacks(self, event: WatchEvent) -> list[Watch]:
+        kinds = {"NodeChildrenChanged": [CHILDREN], "NodeDeleted": [DATA, CHILDREN]}.get(event.type, [DATA])
+        return [watch for kind in kinds for watch in self.watchers.pop((kind, event.path), [])]
+
+    def set_state(self, state: str) -> None:
+        """Call every listener with a new state, once."""
+        if state != self.state:
+            self.state = state
+            for listener in self._listeners:
+                listener(state)
+
+    def expire(self) -> None:
+        """End the session; the client does not know yet."""
+        self._zookeeper.end(self._session)
+
+    def reconnect(self) -> None:
+        """Continue the session or, if it has ended, report that and open a new session."""
+        if self._session.session_id not in self._zookeeper.sessions():
+            self.watchers.clear()
+            self.set_state(KazooState.LOST)
+            self._session = self._zookeeper.connect()
+        self.set_state(KazooState.CONNECTED)
+
+
+class MemoryKazooTransaction:
+    """Writes that `commit` performs together or not at all."""
+
+    def __init__(self, client: MemoryKazooClient) -> None:
+        self._client, self._ops = client, list[Op]()
+
+    def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False, sequence: bool = False) -> None:
+        """Add the creation of a znode."""
+        self._ops.append(Op("create", path, value, ephemeral=ephemeral, sequential=sequence))
+
+    def set_data(self, path: str, value: bytes, version: int = -1) -> None:
+        """Add a write of a znode's data, with its expected version."""
+        self._ops.append(Op("set", path, value, version))
+
+    def delete(self, path: str, version: int = -1) -> None:
+        """Add the deletion of a znode, with its expected version."""
+        self._ops.append(Op("delete", path, expected_version=version))
+
+    def check(self, path: str, version: int) -> None:
+        """Add a check that a znode has this version."""
+        self._ops.append(Op("check", path, expected_version=version))
+
+    def commit(self) -> list[Any]:
+        """Perform the writes. Return one result for each (a path, a stat or True) or, if a write fails, one error for each."""
+        client = self._client
+        written = client._session.write([tuple(self._ops)])[0]
+        if written.error:
+            before = [exceptions.RolledBackError() for _ in range(written.failed_index)]
+            after = [exceptions.RuntimeInconsistency() for _ in self._ops[written.failed_index + 1 :]]
+            return [*before, error(written.error), *after]
+        done: dict[str, Callable[[str], Any]] = {"create": str, "set": lambda path: client.get(path)[1]}
+        return [done.get(op.kind, lambda _: True)(path) for op, path in zip(self._ops, written.paths, strict=True)]  # type: ignore[no-untyped-call]
+
+
+def error(name: str) -> Exception:
+    """Return kazoo's exception for ZooKeeper's name of an error."""
+    found: Exception = getattr(exceptions, f"{name}Error")()
+    return found
+
+
+def _stat(stat: Stat) -> ZnodeStat:
+    return ZnodeStat(
+        czxid=stat.czxid, mzxid=stat.mzxid, ctime=stat.ctime, mtime=stat.mtime, version=stat.version, cversion=stat.cversion,
+        aversion=stat.aversion, ephemeralOwner=stat.ephemeral_owner, dataLength=stat.data_length,
+        numChildren=stat.num_children, pzxid=stat.pzxid,
+    )  # fmt: skip

@@ -1,0 +1,140 @@
+"""kazoo's own client for learners, with commands that cut its connection, end its session and wait for its notifications."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.hosts import collect_hosts
+from kazoo.protocol.states import KazooState
+from kazoo.retry import KazooRetry
+
+from kcontrol.core.errors import UserError
+from kcontrol.zookeeper.kazoo.relay import PATIENCE_S, Relay
+from kcontrol.zookeeper.kazoo.wire import close_session
+
+SESSION_TIMEOUT_S = 30.0
+_LOG = logging.getLogger("kcontrol.kazoo.playground")
+_LOG.addHandler(logging.NullHandler())
+_LOG.propagate = False
+
+
+class KazooPlaygroundClient:
+    """A client of a real ZooKeeper, with a connection of its own that can be cut.
+
+    `kazoo` is kazoo's client, started. Raises UserError if no session is granted in time.
+    """
+
+    def __init__(self, hosts: str, chroot: str) -> None:
+        (server, *_), _ = collect_hosts(hosts)
+        self._server, self._chroot = server, chroot
+        self._relay = Relay(server)
+        retry = KazooRetry(max_tries=-1, delay=0.05, max_delay=0.5)  # a restored connection is found soon, even after a long cut
+        address = f"{self._relay.hosts}{chroot}"
+        self.kazoo: Any = KazooClient(address, timeout=SESSION_TIMEOUT_S, connection_retry=retry, logger=_LOG)
+        self._states: list[str] = []
+        self._changed = threading.Condition()
+        self.kazoo.add_listener(self._record_state)
+        try:
+            self.kazoo.start(PATIENCE_S)
+        except self.kazoo.handler.timeout_exception:
+            self.close()
+            raise UserError(f"ZooKeeper {hosts} has granted no session in {PATIENCE_S:g} s: check that it runs.") from None
+
+    @property
+    def session_id(self) -> int:
+        """The client's session; the server may have ended it already."""
+        return int(self.kazoo._session_id)
+
+    @property
+    def watched(self) -> set[tuple[str, str]]:
+        """Kind and path of each watch that has not fired."""
+        tables = {"data": self.kazoo._data_watchers, "children": self.kazoo._child_watchers}
+        return {
+            (kind, path.removeprefix(self._chroot) or "/")
+            for kind, table in tables.items()
+            for path, watches in table.items()
+            if watches
+        }
+
+    def cut(self) -> None:
+        """Cut the connection. Return after the client has called its listeners and has failed to connect again."""
+        self._relay.cut()
+        self._wait_for(KazooState.SUSPENDED)
+        self._relay.has_refused.wait(PATIENCE_S)
+
+    def mend(self) -> None:
+        """Restore the connection. Return when the client is connected, in the old session or in a new one."""
+        self._relay.mend()
+        self._wait_for(KazooState.CONNECTED)
+
+    def expire(self) -> None:
+        """End the session as a passed timeout does; the client does not know yet."""
+        close_session([self._server], PATIENCE_S, self.kazoo._session_id, self.kazoo._session_passwd)
+
+    def drain(self) -> None:
+        """Return when the watches here have been called for every write so far."""
+        if self.kazoo.state != KazooState.CONNECTED:
+            return
+        self.kazoo.sync("/")
+        delivered = threading.Event()
+        self.kazoo.handler.callback_queue.put(delivered.set)
+        delivered.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        """Close the session and end all threads."""
+        self._relay.mend()
+        self.kazoo.stop()
+        self.kazoo.close()
+        self._relay.close()
+
+    def _record_state(self, state: str) -> None:
+        with self._changed:
+            self._states.append(state)
+            self._changed.notify_all()
+
+    def _wait_for(self, state: str) -> None:
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._states[-1:] == [state], PATIENCE_S):
+                raise UserError(f"The client is {self.kazoo.state}, not {state}, after {PATIENCE_S:g} s: run the cell again.")
+
+
+class MemoryPlaygroundClient:
+    """A client of the ZooKeeper in this process, with the commands of KazooPlaygroundClient."""
+
+    def __init__(self, zookeeper: Any) -> None:
+        from kcontrol.zookeeper.kazoo.memory_client import MemoryKazooClient
+
+        self.kazoo = MemoryKazooClient(zookeeper)
+
+    @property
+    def session_id(self) -> int:
+        """The client's session; it may have ended already."""
+        return self.kazoo.client_id[0]
+
+    @property
+    def watched(self) -> set[tuple[str, str]]:
+        """Kind and path of each watch that has not fired."""
+        return {kind_and_path for kind_and_path, watches in self.kazoo.watchers.items() if watches}
+
+    def cut(self) -> None:
+        """Cut the connection."""
+        self.kazoo.set_state(KazooState.SUSPENDED)
+
+    def mend(self) -> None:
+        """Restore the connection: continue the session or, if it has ended, open a new one."""
+        self.kazoo.reconnect()
+
+    def expire(self) -> None:
+        """End the session; the client does not know yet."""
+        self.kazoo.expire()
+
+    def drain(self) -> None:
+        """Call the watches here for every write so far."""
+        self.kazoo.deliver_notifications()
+
+    def close(self) -> None:
+        """Close the session."""
+        self.kazoo.stop()

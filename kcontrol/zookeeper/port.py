@@ -1,0 +1,125 @@
+"""The port through which kcontrol uses ZooKeeper, and the values of its calls.
+
+It has two implementations: `memory.py` (in this process, virtual time) and `kazoo/` (a real server). One contract suite,
+`tests/zookeeper/`, runs on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from kcontrol.core.effects import Op, SessionExpired, Stat, WatchEvent, Znode
+
+T = TypeVar("T")
+
+MARKER = "/.kcontrol"  # the znode that marks a root on a foreign ZooKeeper as ours (see kazoo/root_protection.py)
+IN_USE = f"{MARKER}/in-use"  # the ephemeral znode of the lab that uses a root of ours
+OF_THE_SERVER = "/zookeeper"  # ZooKeeper's own part of a tree without a chroot; below a chroot an ordinary name
+
+
+class WriteResult(NamedTuple):
+    """The outcome of one transaction: all of it happened at `zxid`, or nothing happened and `error` says why.
+
+    `error` is ZooKeeper's name of the first failing operation's code (`NodeExists`, `NoNode`, `BadVersion`, `NotEmpty`,
+    `NoChildrenForEphemerals`, `NoAuth`, `InvalidAcl`, `BadArguments`), and `failed_index` the index of that operation, -1
+    without an error. `versions` has one entry per operation: 0 after a create, the new data version after a set, None
+    otherwise. `paths` has the stored path of each operation, with the number that ZooKeeper appended to a sequential name. A
+    failed transaction has `versions == ()` and `paths == ()`.
+    """
+
+    zxid: int
+    error: str | None
+    failed_index: int
+    versions: tuple[int | None, ...]
+    paths: tuple[str, ...]
+
+
+class ClosedSession(NamedTuple):
+    """The end of a session: its zxid and the ephemeral znodes that were deleted with it, sorted by path."""
+
+    zxid: int
+    deleted: tuple[str, ...]
+
+
+class ConnectionLoss(Exception):
+    """The connection was lost before the response: the request may or may not have been performed.
+
+    `answered` has the outcomes of the first transactions of a pipelined `write` whose responses did arrive, so that only the
+    others must be tried again; () for every other call.
+    """
+
+    def __init__(self, message: str = "The connection to ZooKeeper was lost.", answered: Sequence[WriteResult] = ()) -> None:
+        super().__init__(message)
+        self.answered = tuple(answered)
+
+
+class Client(Protocol):
+    """One session. Every method is one round trip, however many paths or transactions it carries.
+
+    Raises `kcontrol.core.effects.SessionExpired` after the session has ended, `ConnectionLoss` if the response was lost, and
+    ValueError or TypeError, before anything is sent, for values that no server accepts: a path without a leading slash or with
+    a lone surrogate, data that is not bytes.
+    """
+
+    @property
+    def session_id(self) -> int:
+        """The session's number, which is also the `ephemeral_owner` of its ephemeral znodes."""
+
+    def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
+        """Return one Stat per path, None for a missing znode. A watch is set in either case."""
+
+    def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
+        """Return one znode per path. For a missing znode no watch is set."""
+
+    def children(self, paths: Sequence[str], watch: bool) -> list[tuple[str, ...] | None]:
+        """Return the sorted child names of each path, None for a missing znode; then no watch is set."""
+
+    def write(self, transactions: Sequence[tuple[Op, ...]]) -> list[WriteResult]:
+        """Perform independent transactions, pipelined in order, each all or nothing, and return one result each."""
+
+    def events(self) -> list[WatchEvent]:
+        """Take the watch events that have reached this session since the last call, in ZooKeeper's order."""
+
+    def has_expired(self) -> bool:
+        """Return whether the session has ended, once the connection is restored. Raises ConnectionLoss if it stays lost."""
+
+
+class ZooKeeper(Protocol):
+    """An ensemble on which sessions are opened."""
+
+    def connect(self, session_timeout_ms: int = 18_000) -> Client:
+        """Open a session."""
+
+    def end(self, client: Client) -> ClosedSession:
+        """End a session with the effects of its expiry, even if the process of its client still runs."""
+
+    def settle(self) -> None:
+        """Wait until every open session has seen every write so far and its watch events can be taken."""
+
+    def tree(self) -> dict[str, Znode]:
+        """Return every znode below the root by path in sorted order, without our marker and the server's own `/zookeeper`."""
+
+
+def retry_read(read: Callable[[], T]) -> T:
+    """Return the result of a read; call it a second time, perhaps in a new session, if no response arrived."""
+    try:
+        return read()
+    except (ConnectionLoss, SessionExpired):
+        return read()
+
+
+def require_path(path: str) -> None:
+    """Raise ValueError for a text that cannot be the path of a znode, so that it is never sent."""
+    if path[:1] != "/":
+        raise ValueError(f"{path!r} is not the path of a znode: it must begin with a slash.")
+    if any("\ud800" <= character <= "\udfff" for character in path):  # a path is sent as UTF-8, which has no surrogates
+        raise ValueError(f"{path!r} is not the path of a znode: leave out the lone surrogate.")
+
+
+def require_op(op: Op) -> None:
+    """Raise ValueError or TypeError for an operation that cannot be sent."""
+    if op.path[:1] != "/" or not op.path.isascii():
+        require_path(op.path)
+    if not isinstance(op.data, bytes):
+        raise TypeError(f"The data of {op.path} must be bytes, not {type(op.data).__name__}.")

@@ -1,0 +1,155 @@
+"""Every public way to look at a run works on runs with consumer groups, and shows the groups under the names of the release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from kcontrol import Lab
+from kcontrol.core.errors import UserError
+from kcontrol.journal.journal import to_json
+from kcontrol.lab.run import Run
+from kcontrol.views.html_page import write_html
+from tests.lab.group_runs import GROUP, RUNS, played, stable
+from tests.lab.support import refusal
+
+
+def texts(svg: str) -> str:
+    """Return the words of a picture, a line each."""
+    return "\n".join(text.text or "" for text in ElementTree.fromstring(svg).iter() if text.tag.endswith("text"))
+
+
+def the_journal(run: Lab, folder: Path) -> None:
+    """There is a sentence for each record."""
+    assert run.journal()["what"].str.match(r"^[A-Z].*[.…]$").all() and len(run.journal()) == len(run.records)
+
+
+def kafkas_words(run: Lab, folder: Path) -> None:
+    """The lines of Kafka's own logs are there, those of the controller among them."""
+    assert run.journal(words="kafka")["log"].str.contains("KafkaController").any()
+
+
+def the_picture(run: Lab, folder: Path) -> None:
+    """The text of the picture, and the text beside it, name every member, the state of its group, and its partitions."""
+    bundle = run._repr_mimebundle_()[0]
+    for shown in (texts(bundle["image/svg+xml"]), bundle["text/plain"]):
+        lines = shown.splitlines()
+        for member in run.tables.members().reset_index().itertuples():
+            assert any(line.startswith(f"group {member.group}: {member.state}, generation {member.generation}") for line in lines)
+            (line,) = (line for line in lines if line.startswith(member.member))
+            assert line.endswith(f": {', '.join(member.partitions) or 'no partition'}")
+            assert ("JoinGroup" in line) == (member.waits_for == "join") and (", leader" in line) == member.leads
+
+
+def the_page(run: Lab, folder: Path) -> None:
+    """The page has the records of the group."""
+    write_html(run.records, folder / "run.html", "A run")
+    assert "takes group billing from" in (folder / "run.html").read_text(encoding="utf-8")
+
+
+def every_why(run: Lab, folder: Path) -> None:
+    """Each subject, and the last record of each kind, has its chain of causes."""
+    subjects: Iterable[str] = ("leader of t-0", "isr of t-0", "controller", "/controller")
+    of_groups = ("generation of billing", "leader of group billing", "owner of t-2 in billing", "offset of billing in t-0")
+    for what in (*subjects, *of_groups, *({record.kind: str(record.id) for record in run.records}.values())):
+        assert run.why(what).outline()
+
+
+def compare(run: Lab, folder: Path) -> None:
+    """The run differs from its own first half where the half ends."""
+    half = run.rewind(len(run.records) // 2)
+    assert run.compare(half).at == len(half.records)
+    assert run.compare(half)._repr_html_()
+
+
+def opened_again(run: Lab, folder: Path) -> None:
+    """The file of the run is the run."""
+    run.save(folder / "run.jsonl")
+    again = Lab.open(folder / "run.jsonl")
+    assert to_json(again.state) == to_json(run.state) and again.tables.members().equals(run.tables.members())
+
+
+def every_table(run: Lab, folder: Path) -> None:
+    """Each table about groups is there, and names the group; nobody waits in a Stable group."""
+    tables = run.tables
+    for found in (tables.members(), tables.offsets(), tables.assignment(), tables.consumer_groups(), tables.rebalances()):
+        assert not found.empty and set(found.index.get_level_values("group")) == {GROUP}
+    assert GROUP in set(tables.timers()["group"].dropna()) and not tables.metrics().empty and not tables.reactions().empty
+    assert tables.parked().empty or set(tables.members()["state"]) != {"Stable"}
+
+
+LOOKS = (the_journal, kafkas_words, the_picture, the_page, every_why, compare, opened_again, every_table)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", RUNS)
+def test_every_look_at_every_run(name: str, look: Callable[[Run, Path], None], tmp_path: Path) -> None:
+    """None of the public ways to look at a run fails on a run of a group, and each shows the group."""
+    look(played(name), tmp_path)
+
+
+def test_the_states_of_a_release() -> None:
+    """0.9 says AwaitingSync and has no Empty; 2.8 says CompletingRebalance: in the members, the sentences and the diagram."""
+    for release, shown, other in (("0.9", "AwaitingSync", "CompletingRebalance"), ("2.8", "CompletingRebalance", "AwaitingSync")):
+        run = played(f"{release} leave")
+        assert run.tables.members()["state"].unique().tolist() == [shown]
+        for said in (run.diagram("group").outline(), "\n".join(run.journal()["what"]), run._repr_mimebundle_()[0]["text/plain"]):
+            assert shown in said and other not in said
+        assert f"{shown} 1" in run.diagram("group").outline()
+        assert ("Empty" in run.diagram("group").source) == (release == "2.8")
+
+
+def test_a_restarted_consumer_has_two_members() -> None:
+    """Up to the end of its old session a restarted consumer of 0.9 is two members; a static one of 2.8 is one, with a new id."""
+    twice, static = (played(name).tables.members() for name in ("0.9 new_id", "2.8 static_restart"))
+    assert twice["client"].tolist() == ["anna", "bert", "bert"] and twice["member"].is_unique
+    assert static["client"].tolist() == ["anna", "bert"] and static["state"].tolist() == ["Stable", "Stable"]
+    assert static["partitions"].tolist() == [["t-0", "t-1"], ["t-2"]] and static["generation"].tolist() == [1, 1]
+
+
+def test_an_answer_to_a_process_that_has_ended(opened: Callable[..., Lab]) -> None:
+    """The answer to a request of a consumer's former process does not reach the restarted one."""
+    lab = stable("0.9")
+    lab.group.join("cleo").run().group.restart("cleo")
+    before = lab.state["consumers"]["cleo"]
+    lab.group.leave("anna").run().group.leave("bert").run()  # now the JoinGroup of cleo's former process is answered
+    assert lab.tables.members()["client"].tolist() == ["cleo"]
+    assert lab.state["consumers"]["cleo"] == before and not before["member_id"]
+
+
+def test_max_poll_interval() -> None:
+    """A dynamic member of 2.8 leaves when it polls too late; a static one sends nothing; 0.9 has no such setting."""
+    lab = stable("2.8")
+    lab.group.expire_poll_interval("bert").run()
+    assert lab.tables.members()["client"].tolist() == ["anna"] and not lab.state["consumers"]["bert"]["member_id"]
+    static = played("2.8 static_restart").branch()
+    requests = static.state["consumers"]["anna"]["requests"]
+    static.group.expire_poll_interval("anna").run()
+    assert static.tables.members()["client"].tolist() == ["anna", "bert"]
+    assert static.state["consumers"]["anna"]["requests"] == requests and not static.state["consumers"]["anna"]["member_id"]
+    for broken, name, says in ((stable("0.9"), "anna", "came in 0.10.1"), (lab, "cleo", "let it join first")):
+        before = len(broken.records)
+        with pytest.raises(UserError) as problem:
+            broken.group.expire_poll_interval(name)
+        assert says in refusal(problem) and len(broken.records) == before
+
+
+@pytest.mark.parametrize(
+    ("release", "consumer", "says"),
+    [
+        ("2.8", {"group.id": "g", "boo": "b"}, "group.instance.id"),
+        ("2.8", {"group.instance.id": "a"}, "group.id"),
+        ("2.8", {"group.id": "g", "group.instance.id": 7}, "must be text"),
+        ("0.9", {"group.id": "g", "group.instance.id": "a"}, "came in 2.3"),
+    ],
+)
+def test_settings_of_a_consumer_that_are_none(
+    opened: Callable[..., Lab], release: str, consumer: dict[str, object], says: str
+) -> None:
+    """Settings of a consumer that are unknown, missing or too early are refused in one sentence."""
+    with pytest.raises(UserError) as problem:
+        opened(release=release, consumers={"a": consumer})
+    assert says in refusal(problem)
