@@ -26,7 +26,7 @@ from kcontrol.core.controller_rules import EVENT_THREAD, LISTENERS, QUEUE, Rules
 from kcontrol.core.events import BrokerRequest, ControllerState, Event
 from kcontrol.core.group_rules import GroupRules
 from kcontrol.core.model import PartitionState, ReplicaState, TopicPartition
-from kcontrol.core.rule_rows import declared
+from kcontrol.core.rule_fields import declared
 from kcontrol.core.transitions import Changes, Transition, TransitionTable
 from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH
 from kcontrol.driver.driver import PERFORM

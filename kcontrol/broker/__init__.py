@@ -1,1 +1,1 @@
-"""Decides: responses of a broker to controllers, and changes of its logs after leadership. Pure."""
+"""Decides a broker's responses to controllers, and the changes of its logs. Pure."""

@@ -78,7 +78,7 @@ class BrokerContext(Context):
         """Return whether a leader may add this follower to the ISR: since 3.3 only a live follower.
 
         A follower that the controller has refused stays out until the broker receives new metadata;
-        Kafka's leader requests it again with each fetch, in vain. Source:
+        Kafka's leader sends the refused request again with each fetch. Source:
         Partition.isReplicaIsrEligible (3.9).
         """
         return not self.rules.isr_requires_live_broker or (
@@ -88,7 +88,7 @@ class BrokerContext(Context):
 
 
 def adopted(effect: ApplyRequest, request: Any) -> UpdateContext:
-    """Return the change of a broker's context that applies partitions of a request."""
+    """Return the update of a broker's context by which `effect` applies partitions of `request`."""
     chosen = request.partitions
     if effect.partitions is not None:
         chosen = {tp: chosen[tp] for tp in effect.partitions}

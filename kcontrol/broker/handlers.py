@@ -7,7 +7,7 @@ A request has errors on two levels. A request with an older broker epoch or cont
 refused as a whole. In an accepted request each partition has an error of its own, and the other
 partitions are applied.
 
-The leader owns the ISR of its partitions. It has one change in flight for each partition:
+The leader decides the ISR of its partitions. It has one change in flight for each partition:
 `pending_isr` is set until the response, or until a newer LeaderAndIsr. Up to 2.6 the leader writes
 the state znode (`_write_isr`); since 2.7 it sends AlterIsr, and the controller writes.
 
@@ -97,7 +97,7 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
 
 
 def _partition_error(ctx: BrokerContext, tp: TopicPartition, entry: Any) -> str | None:
-    """Return the error of a partition that is not applied, "" for no error; None if applied."""
+    """Return None if the partition is applied, else the error in the response, "" for none."""
     if tp in ctx.offline_partitions:
         return "KAFKA_STORAGE_ERROR"
     held = ctx.hosted.get(tp)

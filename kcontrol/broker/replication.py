@@ -1,6 +1,6 @@
 """Produce and Fetch requests of a broker, and the changes of its logs that follow from leadership.
 
-The logs follow in three ways. `apply_leadership_to_logs` runs after every handler: it compares the
+A log changes in three ways. `apply_leadership_to_logs` runs after every handler: it compares the
 role of each log with the hosted partition, and changes roles, high watermarks and delayed
 responses. `fetch_response` changes a follower's log. `produce` appends to the leader's.
 

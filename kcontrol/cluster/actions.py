@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """One kind of action: a predicate, the function that performs the action, the words after its kind, and its error text.
+    """One kind of action: its predicate, the function that performs the action, the names of its arguments, and its error text.
 
-    Words in brackets may be left out. `why_not` returns the reason why an action is not possible. It is called only for an
+    Arguments in brackets are optional. `why_not` returns the reason why an action is not possible. It is called only for an
     error, because a search calls `possible` very often.
     """
 

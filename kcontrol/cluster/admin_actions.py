@@ -139,12 +139,12 @@ def create(world: World, path: str, text: str) -> None:
 
 
 def is_step(world: World, number: Any, do: Any) -> bool:
-    """Return whether these are the number and the content of a scenario's step."""
+    """Return whether `number` is an int, and `do` a mapping, as in a scenario's step."""
     return isinstance(number, int) and isinstance(do, Mapping)
 
 
 def note_step(world: World, number: int, do: Any) -> None:
-    """Log the begin of a scenario's step; the record changes nothing in the cluster."""
+    """Log the beginning of a scenario's step; the record changes nothing in the cluster."""
     world.log("scenario", None, step=number, do=do)
 
 

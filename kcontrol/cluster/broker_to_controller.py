@@ -63,7 +63,8 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
     """Return whether a broker's request arrives before `receiver`, whose session has expired, renews its session.
 
-    A request to `receiver` itself arrives early only once: the write of its handler fails with the end of the session.
+    Of the requests that `receiver` handles itself, only the first arrives before: its handler fails with the first call to
+    ZooKeeper.
     """
     target = receiver_of(world, n, world.network.pending(n)[0])
     return n != receiver and (target != receiver or not world.processes[receiver].was_sent_request)

@@ -40,7 +40,7 @@ RESTART, POLL_TIMEOUT = "restart", "poll timeout"
 
 
 class Consumer(NamedTuple):
-    """What one consumer knows of its group. `asked` is the coordinator that has not responded yet, with its incarnation."""
+    """One consumer's view of its group. `asked` is the broker whose response the consumer waits for, with its incarnation."""
 
     group: str
     member_id: str = ""
@@ -85,7 +85,7 @@ def coordinator(world: World, group: str) -> int | None:
 
 
 def can_ask(world: World, name: str, request: str) -> bool:
-    """Return whether a consumer can do this now. Raises ValueError for an unknown request.
+    """Return whether a consumer can send this request now. Raises ValueError for an unknown request.
 
     A request needs a reachable coordinator, and no earlier request without a response. A process can be restarted at any time.
     """
@@ -111,7 +111,7 @@ def can_commit(world: World, name: str, partition: str, offset: int) -> bool:
 
 
 def send_request(world: World, name: str, request: str) -> None:
-    """Send one of REQUESTED for a consumer from its view of the group; with `sync` a group's leader sends the assignment.
+    """Send a request of REQUESTED with the values of the consumer's view; with `sync` a group's leader sends the assignment.
 
     A restarted process has lost its member id, and sends nothing before it joins again. After a poll timeout a consumer sends
     LeaveGroup, but a static member sends nothing; both lose their membership. Source: HeartbeatThread.run and maybeLeaveGroup

@@ -144,9 +144,8 @@ def _changes_something(world: World, n: int, fetch: Fetch) -> bool:
 def fetch(world: World, follower: int, partition: str) -> None:
     """Let a leader handle the fetch of a follower, and the follower the response.
 
-    If the follower's log diverges, the leader does not record the follower's offset: this offset is worth nothing before the
-    log has been cut.
-    Source: ReplicaManager.updateFollowerFetchState (2.8).
+    If the follower's log diverges, the leader does not record the follower's offset: this offset has no meaning before the log
+    has been cut. Source: ReplicaManager.updateFollowerFetchState (2.8).
     """
     found = _fetch(world, follower, TopicPartition.parse(partition))
     assert found is not None, "only a possible action is performed"

@@ -1,4 +1,4 @@
-"""Equal fingerprints mean equal futures: a fingerprint covers the state that can still matter, and nothing of the past.
+"""Fingerprints: worlds with equal fingerprints have equal futures. A fingerprint has only state that can still have an effect.
 
 Times, sequence numbers, correlation ids and the journal are left out. Zxids, and the broker epochs that are made of zxids,
 count by their rank alone.
@@ -45,7 +45,7 @@ EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 
 
 class Text(NamedTuple):
-    """The text of a part of the world, with the rank of each zxid within the part in its place, and these zxids in order."""
+    """The text of a part of the world, in which a rank replaces each zxid, and the replaced zxids in order."""
 
     words: str
     zxids: tuple[int, ...]
@@ -218,7 +218,7 @@ def _data(data: bytes) -> str:
 
 
 def canonical(value: Any) -> str:
-    """Return a text that is equal for values that no handler can tell apart."""
+    """Return a text that is equal for values between which no handler can distinguish."""
     kind = type(value)
     text_of = CANONICAL.get(kind)
     if text_of is None:

@@ -204,8 +204,8 @@ def exit_process(world: World, n: int) -> None:
 def renew_session(world: World, n: int) -> None:
     """Let the client library of a living broker find that the session has expired.
 
-    A design with `on_expiry` events queues them before all others. In a design without them ZkClient opens another session at
-    once and calls every listener.
+    A design with `on_expiry` events queues them before all others. In a design without `on_expiry` events ZkClient opens a new
+    session at once and calls every listener.
     """
     p = world.processes[n]
     p.session_loss_record = record = p.driver.log("renew", p.session_loss_record)
@@ -220,12 +220,12 @@ def renew_session(world: World, n: int) -> None:
 
 
 def reconnect(world: World, n: int) -> None:
-    """Open another session after the handler of Expire has begun; the registration under this session is queued behind it."""
+    """Open a new session after the handler of Expire has begun, and queue the registration under the new session."""
     _open_and_enqueue(world, n)
 
 
 def _open_and_enqueue(world: World, n: int) -> None:
-    """Open another session and queue the events that the broker's design has for a new session."""
+    """Open a new session and queue the events that the broker's design has for a new session."""
     p = world.processes[n]
     record = _open(world, n)
     design = p.driver.controller.design
@@ -236,7 +236,7 @@ def _open_and_enqueue(world: World, n: int) -> None:
 
 
 def _open(world: World, n: int) -> RecordId:
-    """Open another session for a living process and return its `open` record."""
+    """Open a new session for a living process and return its `open` record."""
     p = world.processes[n]
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
     world.owners = {**world.owners, client.session_id: n}

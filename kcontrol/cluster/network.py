@@ -183,7 +183,7 @@ class Network:
         return events.UpdateMetadataRequest(**header, partitions=requests.update_metadata, live_brokers=requests.live_brokers)
 
     def answered(self, correlation_id: str) -> tuple[tuple[int, int], QueuedRequest] | None:
-        """Take the request with this correlation id off its channel and return both, or None for an unknown id."""
+        """Remove the request with this correlation id from its channel; return channel and request, None for an unknown id."""
         pair = self.in_flight.pop(correlation_id, None)
         if pair is None:
             return None

@@ -10,7 +10,7 @@ from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.controller_rules import Rules, rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.group_rules import GroupRules, group_rules
-from kcontrol.core.rule_rows import declared
+from kcontrol.core.rule_fields import declared
 from kcontrol.core.transitions import NO_CHANGES, Changes
 
 PLAYABLE_RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9")

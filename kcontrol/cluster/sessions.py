@@ -6,10 +6,9 @@ states:
 * `open`: ZooKeeper has the session, and the broker's ephemeral znodes.
 * `expired`: ZooKeeper has ended the session and deleted the znodes. The broker does not know yet:
   its calls fail, and a controller in this state still believes that it is the controller.
-* `expiring`: the client library has reported the end, and the event Expire is first in the queue of
-  the controller's thread. No other session is opened before Expire has begun. Only designs with this
-  event (`Design.on_expiry`, since 1.1) have this state; before 1.1 ZkClient opened another session
-  at once, so that an expired session was followed by an open session.
+* `expiring`: the client library has reported the end, and the event Expire is first in the queue of the controller's thread. No
+  new session is opened before Expire has begun. Only designs with this event (`Design.on_expiry`, since 1.1) have this state;
+  before 1.1 ZkClient opened a new session at once, so that an expired session was followed by an open session.
 
 Rules: `lifecycle.py` asks for transitions, `move` runs the row; a pair without a row is an error in our code and raises
 ValueError. The action of a row changes the process; `lifecycle.py` writes the journal records and queues the events.

@@ -53,7 +53,7 @@ def without_collection() -> Iterator[None]:
 
 
 class World:
-    """A cluster whose next step is chosen from outside.
+    """A cluster whose caller chooses the next action.
 
     `actions()` lists the possible actions, `step(action)` performs one of them, `run()` performs routine actions until none is
     left. Without an argument `zookeeper` the world has an in-memory ZooKeeper. Then time is virtual, 1 ms a step, and the world
@@ -193,7 +193,7 @@ class World:
         return 1 + len(self.journal) // 2_000
 
     def fork(self, *, keep_replay_logs: bool = False) -> World:
-        """Return a second world with the same past.
+        """Return an independent copy of this world and its journal.
 
         If every suspended handler has a replay log, the fork is a plain copy. Otherwise the fork copies the last point without
         a suspended handler and performs the actions since then again. With `keep_replay_logs` the handlers of the fork keep

@@ -26,12 +26,12 @@ Brokers = tuple[int, ...]
 
 
 def broker_change(ctx: ControllerContext, event: events.BrokerChange) -> Handler:
-    """Handle brokers whose registration is new, then those that restarted, then those that died.
+    """Handle the new brokers, then the restarted brokers, then the dead brokers.
 
-    A broker has restarted where its broker epoch is higher than the known epoch. Before 2.2 there
-    are no broker epochs: a restart between two reads goes unnoticed, and the context gets all
-    registrations before any other step.
-    Source: KafkaController.processBrokerChange (2.1, 2.8).
+    A broker has restarted if its broker epoch is higher than the broker epoch in the context.
+    Before 2.2 there are no broker epochs: the controller does not notice a restart between two
+    reads, and puts all registrations into the context before any other step. Source:
+    KafkaController.processBrokerChange (2.1, 2.8).
     """
     registered, epochs = yield from failover_steps.read_brokers(ctx)
     known = ctx.live_broker_epochs
@@ -71,11 +71,11 @@ def _remove(brokers: Brokers) -> Handler:
 
 
 def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
-    """Send UpdateMetadata, bring the brokers' replicas Online, and resume what waits for them.
+    """Send UpdateMetadata, move replicas to Online, resume reassignments and deletions.
 
-    The other brokers receive the list of live brokers alone. The new brokers receive all
-    partitions, since 2.7 without those of topics that are being deleted.
-    Source: KafkaController.onBrokerStartup (2.6, 2.8).
+    The replicas are those on `brokers`. The other brokers receive only the list of live brokers.
+    `brokers` receive all partitions; since 2.7 the partitions of topics that are being deleted are
+    left out. Source: KafkaController.onBrokerStartup (2.6, 2.8).
     """
     if ctx.offline_dirs:
         yield UpdateContext("offline_dirs", remove=brokers)
@@ -118,9 +118,10 @@ def on_replicas_become_offline(
 
     The replicas of topics that are being deleted become ineligible for deletion instead.
 
-    At the end UpdateMetadata goes to all brokers, if no request of the steps before has sent them
-    the change; up to 3.0 the controller assumes this wherever a partition was leaderless.
-    Source: KafkaController.onReplicasBecomeOffline (2.8; 3.1, KAFKA-13225).
+    At the end the controller sends UpdateMetadata to all brokers, unless a request of an earlier
+    step has sent them the change. Up to 3.0 the controller assumes such a request whenever a
+    partition had no leader. Source: KafkaController.onReplicasBecomeOffline (2.8; 3.1,
+    KAFKA-13225).
     """
     replicas = tuple(replicas)
     waiting = ctx.design.machines.leaderless(ctx, dead)
@@ -141,7 +142,7 @@ def on_replicas_become_offline(
 
 
 def leaderless(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPartition, ...]:
-    """Return the partitions whose leader is not online, whichever broker has died.
+    """Return all partitions whose leader is not online, even if the leader is not in `dead`.
 
     Source: KafkaController.onReplicasBecomeOffline (1.1).
     """
@@ -166,7 +167,7 @@ def broker_modifications(ctx: ControllerContext, event: events.BrokerModificatio
 def update_metadata_response_received(
     ctx: ControllerContext, event: events.UpdateMetadataResponseReceived
 ) -> Handler:
-    """Do nothing: Kafka only logs an error.
+    """Do nothing; Kafka only logs the error of the response.
 
     Source: KafkaController.processUpdateMetadataResponseReceived (2.8).
     """

@@ -1,4 +1,4 @@
-"""The memory of one broker's controller: what it has read, computed and been sent.
+"""The memory of one broker's controller: the values that it has read, computed or received.
 
 Handlers read the context; only the driver writes it, through `apply_update` and
 `apply_state_change`. The fields are declared read-only, so that mypy refuses an assignment anywhere
@@ -36,7 +36,7 @@ Brokers = tuple[int, ...]
 
 
 class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
-    """The states of replicas, kept by broker: one dictionary entry for a replica."""
+    """The states of replicas, stored by broker, with one dictionary entry for each replica."""
 
     __slots__ = ("by_broker",)
 
@@ -62,7 +62,7 @@ class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
 
 @dataclass(frozen=True, slots=True)
 class ControllerContext(Context):
-    """One broker's controller memory; all below `changes` is empty until it is elected."""
+    """One broker's controller memory; fields below `changes` are empty until its election."""
 
     broker_id: int
     rules: Rules
@@ -125,7 +125,7 @@ class ControllerContext(Context):
     ) -> bool:
         """Return whether the broker is registered and has the partition's log directory.
 
-        A broker that shuts down is not online, unless `include_shutting_down`.
+        A broker in a controlled shutdown is not online, unless `include_shutting_down` is true.
 
         Source: ControllerContext.isReplicaOnline (2.8).
         """
@@ -153,7 +153,7 @@ class ControllerContext(Context):
         return found.replicas if found else ()
 
     def target_replicas(self, tp: TopicPartition) -> tuple[int, ...]:
-        """Return the replicas to which a partition moves, or its replicas if it does not."""
+        """Return the target replicas of a reassignment; without one, the assigned replicas."""
         return self.partitions_being_reassigned.get(tp) or self.assignments[tp].target
 
     def online_replicas(
@@ -170,7 +170,7 @@ class ControllerContext(Context):
         return tuple(tp for tp, state in self.partition_states.items() if state in states)
 
     def partitions_with_offline_leader(self) -> tuple[TopicPartition, ...]:
-        """Return the partitions without an online leader, but for topics being deleted.
+        """Return the partitions without an online leader whose topic is not being deleted.
 
         Source: ControllerContext.partitionsWithOfflineLeader (2.8).
         """
@@ -195,12 +195,12 @@ class ControllerContext(Context):
 
     @property
     def deletes_topics(self) -> bool:
-        """Return whether `delete.topic.enable` is true, by configuration or by default."""
+        """Return `delete.topic.enable`: the configured value, else the release's default."""
         configured = self.config.delete_topic_enable
         return self.rules.deletes_topics if configured is None else configured
 
     def is_deletion_in_progress(self, tp: TopicPartition, broker_id: int) -> bool:
-        """Return whether a StopReplica response about this replica is about a deleted topic.
+        """Return whether the StopReplica response for this replica belongs to a topic deletion.
 
         Before 2.1 the response to a reassignment's StopReplica, whose replica is no longer
         assigned, has no callback.
@@ -217,7 +217,8 @@ class ControllerContext(Context):
     def is_imbalanced(self, tp: TopicPartition) -> bool:
         """Return whether a replica other than the preferred replica leads the partition.
 
-        While the preferred replica is still being added: return whether it is in the ISR already.
+        While a reassignment still adds the preferred replica, return whether this replica is in the
+        ISR.
 
         Source: ControllerContext.hasPreferredLeader (2.8).
         """
@@ -236,7 +237,7 @@ class ControllerContext(Context):
 
 
 def apply_update(context: Any, update: UpdateContext) -> None:
-    """Change one field: clear it, remove keys, put values.
+    """Change one field of a context: clear the field, then remove keys, then put values.
 
     A context changes by this function and by `apply_state_change` alone.
     """
@@ -268,7 +269,7 @@ def _update_replica_states(held: ReplicaStates, update: UpdateContext) -> None:
 
 
 def apply_state_change(ctx: ControllerContext, change: StateChange) -> None:
-    """Apply one committed transition: the subject's state and, where it has one, the leadership."""
+    """Store the new state of a transition's subject, and the leadership if the change has one."""
     subject, _, state, value, _, _ = change
     states: Any
     tp: Any = subject
@@ -305,7 +306,7 @@ Counts = tuple[int, int]
 
 
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
-    """Return the partitions for which a change of this field can change one of the two counts."""
+    """Return the partitions that `_count` must count again after a change of this field."""
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))
     if update.field in OF_TOPICS:

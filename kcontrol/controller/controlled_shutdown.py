@@ -19,9 +19,9 @@ Partitions = tuple[TopicPartition, ...]
 
 
 def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Handler:
-    """Move the broker's partitions away; respond with the partitions that the broker still leads.
+    """Elect other leaders for the broker's partitions; respond with those that it still leads.
 
-    Without such partitions the broker may stop.
+    If the response names no partition, the broker may stop.
 
     Source: KafkaController.doControlledShutdown (2.8).
     """
@@ -52,9 +52,10 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
 
 
 def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:
-    """Return the error of a request that is refused, or None.
+    """Return the error of a refused request, None for an accepted request.
 
-    A broker that is not registered and names its epoch gets a lookup error, as in Kafka.
+    If the request names a broker epoch and the broker is not registered, the error is that of
+    Kafka's failed lookup.
 
     Source: KafkaController.doControlledShutdown (2.2, 2.8), which calls liveBrokerIdAndEpochs(id).
     """
@@ -67,7 +68,7 @@ def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:
 
 
 def _replicated_on(ctx: ControllerContext, broker_id: int) -> Partitions:
-    """Return the partitions with leadership that have a replica on the broker and elsewhere.
+    """Return the partitions with leadership and replicas on this and on another broker.
 
     Since 2.1 partitions of topics that are being deleted are left out.
 

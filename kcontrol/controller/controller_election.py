@@ -100,8 +100,8 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 def elect_with_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     """Create `/controller` with the next epoch in one transaction, then run the failover.
 
-    A lost race (ControllerMoved) ends in `maybe_resign`. Any other error of the failover gives
-    `/controller` up, and is raised again.
+    After ControllerMoved (another broker has won) run `maybe_resign`. After any other error of the
+    failover delete `/controller` and raise the error again.
 
     Source: KafkaController.elect (2.1, 2.8), KAFKA-6082.
     """
@@ -116,9 +116,9 @@ def elect_with_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def trigger_controller_move(ctx: ControllerContext) -> Handler:
-    """Delete `/controller`, so that all brokers compete again; resign first.
+    """Resign, then delete `/controller`, so that all brokers compete again.
 
-    Nothing happens where `/controller` already names another broker.
+    If `/controller` already names another broker, do nothing.
 
     Source: KafkaController.triggerControllerMove (2.8).
     """
@@ -140,7 +140,7 @@ def trigger_controller_move(ctx: ControllerContext) -> Handler:
 
 
 def update_active_controller(ctx: ControllerContext) -> Handler:
-    """Read `/controller` with a new watch; note the id that it names, -1 where it is missing."""
+    """Read `/controller` with a new watch; store the id in it, -1 without the znode."""
     (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
     yield effects.UpdateContext(
         "active_controller_id", zk.decode_controller(znode.data, or_bare_id=False) if znode else -1

@@ -91,8 +91,8 @@ class WatchRow(NamedTuple):
 class ReassignmentProtocol(NamedTuple):
     """The handlers of reassignments.
 
-    In this order: at failover before and after the machines start; a request in ZooKeeper; a
-    changed ISR; brokers that have started.
+    The fields, in this order: the step of a failover before the machines start, the step after it,
+    and the handlers of a request in ZooKeeper, of a changed ISR and of started brokers.
     """
 
     initialize: Step
@@ -172,7 +172,7 @@ def handlers_of(rows: Iterable[EventRow]) -> dict[type[Event], Row]:
 
 
 def events_by_state(groups: Mapping[ControllerState, list[EventGroup]]) -> tuple[EventRow, ...]:
-    """Return the rows of EVENTS, of which a page lists those of one state together."""
+    """Return the rows of EVENTS from `groups`, in which a page lists the rows of each state."""
     rows = [(state, *row) for state, group in groups.items() for row in group]
     return tuple((event, state, if_active, handler) for state, event, if_active, handler in rows)
 

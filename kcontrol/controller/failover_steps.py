@@ -39,7 +39,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 
 def nothing(ctx: ControllerContext) -> Handler:
-    """Do nothing, where a table needs a step."""
+    """Do nothing: the entry of a table for a release that has no such step."""
     yield from ()
 
 
@@ -63,7 +63,7 @@ def register_handlers(ctx: ControllerContext) -> Handler:
 
 
 def delete_notifications(ctx: ControllerContext) -> Handler:
-    """Delete unread notifications: the failover reads the state that they are about.
+    """Delete the notifications without a read, since the failover reads the whole state.
 
     Source: KafkaController.onControllerFailover (2.8).
     """
@@ -114,7 +114,7 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
 
 def update_cluster_state(ctx: ControllerContext, *, listens: bool) -> Handler:
-    """Read brokers and topics; with `listens` register the handler of each topic."""
+    """Read brokers and topics; if `listens`, register the handler of each topic znode."""
     yield from update_live_brokers(ctx)
     (names,) = yield effects.Children((zk.TOPICS,), watch=True)
     yield effects.UpdateContext("all_topics", names or (), clear=True)
@@ -132,7 +132,7 @@ def update_cluster_state(ctx: ControllerContext, *, listens: bool) -> Handler:
 
 
 def register_broker_modifications_handlers(brokers: Iterable[int]) -> Handler:
-    """Register the handler of each registration, which changes where a broker's endpoint changes.
+    """Register the handler of each broker's znode, whose data change with the broker's endpoint.
 
     Source: KafkaController.registerBrokerModificationsHandler (2.8).
     """
@@ -155,7 +155,7 @@ def read_brokers(ctx: ControllerContext) -> Handler:
 
 
 def read_registrations(ctx: ControllerContext, ids: Sequence[int]) -> Handler:
-    """Return the endpoints and the broker epochs of those brokers that are registered, by id.
+    """Return the endpoints and broker epochs of the registered brokers among `ids`, by id.
 
     A broker epoch is the czxid of the registration, -1 before 2.2.
 
@@ -175,7 +175,7 @@ def update_topics(
 ) -> Handler:
     """Read assignments and ids of these topics into the context, and return the partitions.
 
-    With `listens` register the handler of each topic.
+    If `listens`, register the handler of each topic znode.
     """
     topics = tuple(topics)
     for topic in topics if listens else ():
@@ -234,7 +234,7 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
 
 
 def initialize_replica_states(ctx: ControllerContext, dead: ReplicaState) -> Handler:
-    """Set the state of each replica without an action; return the online and the other replicas.
+    """Set each replica's state without an action; return the online and the offline replicas.
 
     Source: ReplicaStateMachine.initializeReplicaState (2.8).
     """

@@ -39,7 +39,7 @@ def design_of(rules: Rules) -> Design:
 
 
 def event_for_notification(notification: str, path: str, design: Design) -> e.Event | None:
-    """Return the event of a notification, None where Kafka's handler for that path ignores it."""
+    """Return the event of a notification, None if Kafka's handler of the path ignores it."""
     return design.event_for_notification(notification, path)
 
 

@@ -23,7 +23,7 @@ Responses = dict[TopicPartition, LeaderAndIsr | str]
 
 
 def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
-    """Write the ISRs that a leader asks for, send UpdateMetadata, and respond in any case.
+    """Write the requested ISRs, send UpdateMetadata, and respond, also after an error.
 
     Each write names the version of the state znode that the leader knows. Kafka responds with
     UNKNOWN_SERVER_ERROR to every exception. ControllerMoved ends here too, so a broker that is no
@@ -74,7 +74,8 @@ def _response_without_write(
 ) -> LeaderAndIsr | str | None:
     """Return the response for a partition that needs no write, or None.
 
-    No write is needed for an unknown partition, an old leader epoch, and an ISR that is in force.
+    No write is needed for an unknown partition, an old leader epoch, and an ISR that is stored
+    already.
 
     Source: KafkaController.processAlterIsr (2.8).
     """

@@ -80,7 +80,7 @@ class TransitionInput(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One call of `handle_state_changes`: its rows by source, its strategy, and what it fills."""
+    """One call of `handle_state_changes`: rows by source state, input, batch and result."""
 
     target: PartitionState
     rows: dict[PartitionState, Transition]
@@ -242,7 +242,7 @@ def _rows(ctx: ControllerContext, target: PartitionState) -> dict[PartitionState
 def _by_write(
     ctx: ControllerContext, call: Call, subjects: Partitions
 ) -> tuple[list[TopicPartition], dict[str | None, list[TopicPartition]]]:
-    """Return the subjects that no row moves, and the other subjects by the `write` of their row."""
+    """Return the subjects without a row, and the other subjects by the `write` of their row."""
     refused: list[TopicPartition] = []
     by_write: dict[str | None, list[TopicPartition]] = {}
     for tp in subjects:

@@ -108,7 +108,7 @@ def _write_assignment(
 def topic_with_assignment(
     ctx: ControllerContext, tp: TopicPartition, assignment: ReplicaAssignment
 ) -> bytes:
-    """Return the topic znode with another assignment of this partition."""
+    """Return the topic's data with `assignment` in place of this partition's assignment."""
     known = {
         other.partition: held for other, held in ctx.assignments.items() if other.topic == tp.topic
     }
@@ -172,7 +172,7 @@ def maybe_complete_reassignments(
 def maybe_resume_reassignments(
     ctx: ControllerContext, is_resumed: Callable[[TopicPartition], bool]
 ) -> Handler:
-    """Start the reassignments again that `is_resumed` picks.
+    """Start again each reassignment for which `is_resumed` is true.
 
     Source: KafkaController.maybeResumeReassignments (2.8).
     """
@@ -195,7 +195,7 @@ def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) ->
 
 
 def _stored(ctx: ControllerContext, tp: TopicPartition) -> Handler:
-    """Return the leadership in the state znode, or None; set the watch if it has a handler."""
+    """Return the stored leadership, None without a state znode; set a watch if it has a handler."""
     (znode,) = yield effects.Read((zk.state_path(tp),), watch=not ctx.rules.alter_isr)
     return zk.decode_state(znode.data, znode.stat.version) if znode else None
 
@@ -208,9 +208,9 @@ def update_leader_epoch_and_send_request(
 ) -> Handler:
     """Write a new leader epoch, and send LeaderAndIsr with it to the old and the added replicas.
 
-    A broker ignores LeaderAndIsr without a higher leader epoch. The old replicas are those of
-    `recipients`, or else the origin of the assignment. For the added replicas the request says that
-    they are new.
+    A broker ignores LeaderAndIsr without a higher leader epoch. The old replicas are `recipients`
+    or, if that is None, the replicas before the reassignment. In the request the added replicas are
+    marked as new.
 
     Raises NullPointerException on a broker that has resigned, before 1.1.
 
@@ -261,7 +261,7 @@ def move_reassigned_leader_if_required(
     done: ReplicaAssignment,
     recipients: Iterable[int] = (),
 ) -> Handler:
-    """Keep an online leader that is a target, with a new leader epoch; else elect a target.
+    """Give the leader a new leader epoch if it is an online target, else elect a target.
 
     Source: KafkaController.moveReassignedPartitionLeaderIfRequired (0.8.1, 2.8).
     """
@@ -302,7 +302,7 @@ def _replicas(tp: TopicPartition, brokers: Iterable[int]) -> tuple[PartitionRepl
 def _remove_from_reassigning_partitions(
     ctx: ControllerContext, tp: TopicPartition, done: ReplicaAssignment
 ) -> Handler:
-    """Forget the reassignment, and remove its request if the request names this result.
+    """Remove the reassignment from the context, and from the znode if it names these replicas.
 
     Source: KafkaController.removePartitionFromReassigningPartitions (2.8).
     """
@@ -318,7 +318,7 @@ def _remove_from_reassigning_partitions(
 
 
 def requested_reassignments(data: bytes) -> Targets:
-    """Return the targets that a request names; none for a znode that is not valid.
+    """Return the target replicas by partition in a request; {} if the data are not valid.
 
     Source: KafkaZkClient.getPartitionReassignment (2.8).
     """
@@ -331,7 +331,7 @@ def requested_reassignments(data: bytes) -> Targets:
 def maybe_remove_from_zk_reassignment(
     ctx: ControllerContext, is_over: Callable[[TopicPartition, tuple[int, ...]], bool]
 ) -> Handler:
-    """Remove the reassignments from the znode that `is_over` picks.
+    """Remove from the znode each reassignment for which `is_over` is true.
 
     An empty request is deleted; the controller then queues the event of a new request, as Kafka
     does.

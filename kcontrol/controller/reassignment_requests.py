@@ -24,7 +24,7 @@ Responses = dict[TopicPartition, str]
 
 
 def initialize_partition_reassignments(ctx: ControllerContext) -> Handler:
-    """Start, at failover, the reassignments of the znode, then the other ones in the topic znodes.
+    """Start, at failover, the reassignments in the znode, then those in the topic znodes.
 
     Source: KafkaController.initializePartitionReassignments (2.8).
     """
@@ -85,7 +85,8 @@ def api_partition_reassignment(
 ) -> Handler:
     """Start or cancel the reassignments that an admin client names.
 
-    A target of None cancels. The client's request replaces what the znode asks for a partition.
+    A target of None cancels. The client's request replaces a reassignment of the partition that the
+    znode requests.
 
     Source: KafkaController.processApiPartitionReassignment (2.8).
     """

@@ -11,12 +11,12 @@ Rules of the file:
 * The batch is sent once, after the last action. So a broker receives one request of each kind for
   all its replicas, and no LeaderAndIsr names a change that ZooKeeper has refused.
 
-Theory. A replica is one broker's copy of a partition. Its state is the controller's belief, kept in
-memory alone: no znode stores it. A replica's life has three parts. New and Online: the broker has
-been sent LeaderAndIsr. Online and Offline: the replica is in use, or its broker is down or has
-stopped it. ReplicaDeletionStarted, Successful and Ineligible: the topic is deleted, or a
-reassignment removes the replica. The third part starts from Offline only, so a replica always
-leaves the ISR before its log is deleted.
+Theory. A replica is one broker's copy of a partition. Its state is in the controller's memory
+alone: no znode stores the state. The states form three groups. New and Online: the broker has been
+sent LeaderAndIsr. Online and Offline: the replica is in use, or its broker is down or has stopped
+it. ReplicaDeletionStarted, Successful and Ineligible: the topic is deleted, or a reassignment
+removes the replica. The third group starts from Offline only, so a replica always leaves the ISR
+before its log is deleted.
 
 Why the table looks as it does. The rows to Offline are the only rows that write to ZooKeeper: the
 replica leaves the ISR in the state znode, and where it was the leader the znode names -1. Offline
@@ -190,7 +190,7 @@ def stop_and_leave_isr(
 def retire_unled(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move replicas of partitions without leadership; UpdateMetadata names the partitions.
+    """Move replicas of partitions without leadership, and add UpdateMetadata of the partitions.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, replicasWithoutLeadershipInfo (2.8).
     """
@@ -232,7 +232,7 @@ def unassign(
 def leave_isr(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Take replicas out of the ISR in which the context has them, and send the leader the ISR.
+    """Remove replicas from the ISR if the context has them in it; send the ISR to the leader.
 
     Refuse the replicas of a partition that has never had a leader. The broker receives no
     StopReplica.
@@ -409,7 +409,7 @@ def receivers_of_smaller_isr(
 
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
-    """Return whether a replica without a state znode is left as it is, without an error.
+    """Return whether a replica without a state znode keeps its state without an error.
 
     This holds for replicas of a topic that is being deleted.
 

@@ -27,7 +27,7 @@ def champ_order(
 ) -> list[Replicas]:
     """Return the replicas of each broker, the brokers in the order of `groupBy` in Scala 2.13.
 
-    The two other arguments play a part in earlier releases only.
+    `broker_order` and `set_size` have an effect only in the functions of earlier releases.
     """
     return [by_broker[broker_id] for broker_id in in_order_of_champ(sorted(by_broker))]
 

@@ -78,9 +78,9 @@ def _fields(entry: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The requests of one batch: for each broker its partitions. Brokers share the values.
+    """The requests of one batch, by broker; brokers share the values of a partition.
 
-    They are sent in the order LeaderAndIsr, UpdateMetadata, StopReplica.
+    The order of sending is LeaderAndIsr, UpdateMetadata, StopReplica.
     """
 
     controller_id: int
@@ -95,7 +95,7 @@ class Requests:
     def to_json(self) -> dict[str, Any]:
         """Return the requests as the `send` record has them; empty parts are left out.
 
-        Each partition's values of LeaderAndIsr stand there once; a broker has their positions.
+        LeaderAndIsr lists the values of each partition once; a broker has positions in this list.
         """
         places: dict[Any, int] = {}
         for partitions in self.leader_and_isr.values():
@@ -143,8 +143,8 @@ class Requests:
     ) -> Iterator[Requests]:
         """Yield the requests without StopReplica, then one StopReplica for each replica.
 
-        With `common_first` each broker first gets one more StopReplica. It is empty, unless
-        `grouped`: then it has all replicas that keep their log.
+        With `common_first` each broker first gets one more StopReplica: with all replicas that keep
+        their log if `grouped`, else without replicas.
 
         Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
         """

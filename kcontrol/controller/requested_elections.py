@@ -1,4 +1,4 @@
-"""Handles elections without a broker failure: requested ones, and the automatic rebalance.
+"""Handles elections without a broker failure: requested elections and the automatic rebalance.
 
 A request comes through `/admin/preferred_replica_election` or from an admin client. The automatic
 rebalance runs every five minutes by default (`leader.imbalance.check.interval.seconds`) and elects
@@ -35,8 +35,8 @@ def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderE
     """Elect the named partitions where an election is needed; respond, or delete the znode.
 
     Raises KeyError for a partition that has never had a leader: since 2.2 before any election, so
-    that no partition is elected and no client gets a response; in 1.1 to 2.1 after the others are
-    elected. The znode stays in both cases.
+    that no partition is elected and no client gets a response; in 1.1 to 2.1 after the elections of
+    the other partitions. The znode stays in both cases.
 
     Source: KafkaController.processReplicaLeaderElection (2.2 to 3.9).
     """
@@ -189,9 +189,10 @@ def _rebalance(ctx: ControllerContext) -> Handler:
 
 
 def imbalanced_by_broker(ctx: ControllerContext) -> dict[int, list[TopicPartition]]:
-    """Return the partitions that each broker should lead and does not.
+    """Return the partitions whose preferred replica does not lead, by the preferred broker.
 
-    A broker is left out where their share is at most `leader.imbalance.per.broker.percentage`.
+    A broker is left out if the share of these partitions is at most
+    `leader.imbalance.per.broker.percentage`.
 
     Source: KafkaController.checkAndTriggerAutoLeaderRebalance (2.8).
     """

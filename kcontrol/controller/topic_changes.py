@@ -1,4 +1,4 @@
-"""Handles topics that are created, that vanish, or that gain partitions.
+"""Handles topics that are created, that are deleted in ZooKeeper, or that get more partitions.
 
 Source: KafkaController.scala (2.8): processTopicChange, processPartitionModifications,
 onNewPartitionCreation.
@@ -20,9 +20,9 @@ from kcontrol.core.model import PartitionState, ReplicaState, TopicPartition
 
 
 def topic_change(ctx: ControllerContext, event: TopicChange) -> Handler:
-    """Create the partitions of new topics; forget topics whose znode is gone.
+    """Create the partitions of new topics; remove topics without a znode from the context.
 
-    The states of a forgotten topic's partitions and replicas stay in the context.
+    The states of a removed topic's partitions and replicas stay in the context.
 
     Source: KafkaController.processTopicChange (2.8).
     """
@@ -74,10 +74,10 @@ def on_new_partition_creation(
 
 
 def partition_modifications(ctx: ControllerContext, event: PartitionModifications) -> Handler:
-    """Create the partitions that the topic znode has gained.
+    """Create the partitions that the topic znode names and the context does not have.
 
-    The controller's own writes of the topic znode gain none. A topic that is being deleted gains no
-    partitions: since 2.0 the controller removes them from the topic znode again.
+    After the controller's own writes of the topic znode there are no such partitions. A topic that
+    is being deleted gets none: since 2.0 the controller removes them from the topic znode again.
 
     Source: KafkaController.processPartitionModifications (2.0, 2.8).
     """

@@ -1,11 +1,11 @@
-"""Deletes topics: first partitions end, then brokers delete replicas, then the znodes are deleted.
+"""Deletes topics: the states of partitions, then the replicas on brokers, then the znodes.
 
 The request is a znode below `/admin/delete_topics`, and it is deleted last. So a new controller
-finds every deletion that has not ended. A queued topic is tried again after each change that can
-help it, unless it is ineligible. A topic becomes ineligible when a replica is on a dead broker or
-while the topic is being reassigned; it becomes eligible when the broker starts or the reassignment
-ends. A design names the function that tries the queue (`resume_deletions`): here the event thread
-tries it at once.
+finds every deletion that has not ended. The deletion of a queued topic is tried again after each
+change that can let it continue, unless the topic is ineligible. A topic becomes ineligible when a
+replica is on a dead broker or while the topic is being reassigned; it becomes eligible when the
+broker starts or the reassignment ends. A design names the function that tries the queue
+(`resume_deletions`): here the event thread tries it at once.
 
 Source: TopicDeletionManager.scala, KafkaController.processTopicDeletion and
 fetchTopicDeletionsInProgress (2.8).
@@ -138,7 +138,7 @@ def try_topic_deletion(ctx: ControllerContext) -> Handler:
 
 
 def mark_topics_ineligible_for_deletion(ctx: ControllerContext, topics: Collection[str]) -> Handler:
-    """Mark the queued ones of these topics as ineligible, until they are resumed.
+    """Mark those of these topics that are queued as ineligible, until `resume_deletion_for_topics`.
 
     Source: TopicDeletionManager.markTopicIneligibleForDeletion (2.8).
     """
@@ -267,7 +267,7 @@ def partitions_of(ctx: ControllerContext, topics: Collection[str]) -> tuple[Topi
 
 
 def on_topic_deletion(ctx: ControllerContext, topics: Collection[str]) -> Handler:
-    """End the partitions once, send UpdateMetadata of these topics, then delete their replicas.
+    """Move partitions to NonExistent once, send UpdateMetadata, then delete the replicas.
 
     Source: TopicDeletionManager.onTopicDeletion (2.8).
     """

@@ -143,8 +143,8 @@ class BrokerConfig:
     def with_setting(self, key: str, value: Any, release: str = "2.8") -> BrokerConfig:
         """Return a copy with one setting changed, parsed as in `release`; `key` may contain dots.
 
-        Raises ValueError with the legal values for an unknown key, and for a value of another type
-        or out of range.
+        Raises ValueError with the legal values for an unknown key, and for a value that does not
+        have the setting's type or range.
         """
         dotted = str(key).replace("_", ".")
         if dotted in CONFIGS and not CONFIGS[dotted].is_used:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from kcontrol.core.broker_configs import CONFIGS
 from kcontrol.core.releases import sort_key
-from kcontrol.core.rule_rows import FIRST_RELEASE, LAST_RELEASE, column, since, since_protocol
+from kcontrol.core.rule_fields import FIRST_RELEASE, LAST_RELEASE, column, since, since_protocol
 
 Design = Literal["listeners and one lock", "listeners and one event thread", "one event thread"]
 LISTENERS: Final = "listeners and one lock"
@@ -51,7 +51,7 @@ ANSWERED_2_7 = (*ANSWERED_2_2, "ApiPartitionReassignment", "ListPartitionReassig
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One column: the release, the inter-broker protocol, and the value of each rule for both."""
+    """One column: a release, an inter-broker protocol, and the value of each rule under both."""
 
     release: str
     inter_broker_protocol: str
@@ -350,7 +350,7 @@ class Rules:
         doc="Whether a starting broker takes a block of producer ids (KIP-730).")
 
     def with_changes(self, **changes: Any) -> Rules:
-        """Return this column with other values for some rules. Raises TypeError for other names."""
+        """Return this column with these values in it. Raises TypeError for an unknown rule."""
         return replace(self, **changes)
 # fmt: on
 

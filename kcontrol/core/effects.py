@@ -92,7 +92,10 @@ class SessionExpired(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """Result: a tuple of `Stat | None`. `watch` sets a watch for the next change or creation."""
+    """Check znodes; the result is a tuple of `Stat | None`.
+
+    `watch` sets a watch for the next change or creation.
+    """
 
     paths: tuple[str, ...]
     watch: bool = False
@@ -100,7 +103,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Result: a tuple of `Znode | None`.
+    """Read znodes; the result is a tuple of `Znode | None`.
 
     `watch` sets a watch for the next change of an existing znode.
     """
@@ -111,7 +114,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """Result: a tuple of sorted tuples of names, None where the parent is missing.
+    """Read child names; the result is a tuple of sorted tuples, None where the parent is missing.
 
     `watch` sets a watch for the next creation or deletion of a child.
     """
@@ -223,7 +226,10 @@ class LogBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadLog:
-    """Result: a tuple of `LogBatch` from `offset` on, () at the log's end, None without a log."""
+    """Read a log; the result is a tuple of `LogBatch` from `offset` on.
+
+    At the end of the log the tuple is empty; without a log the result is None.
+    """
 
     partition: TopicPartition
     offset: int
@@ -294,10 +300,10 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """Apply the request that the handler works on: all its partitions, or the named partitions.
+    """Apply the request of the handler's event: `partitions`, or all partitions if that is None.
 
-    `hosted` takes leadership and replicas, `metadata` the entries as they are. The record points to
-    the request instead of repeating its values.
+    With `field` "hosted" the broker stores leadership and replicas, with "metadata" the entries as
+    they are. The record points to the request instead of repeating its values.
     """
 
     field: Literal["hosted", "metadata"]
@@ -306,7 +312,7 @@ class ApplyRequest:
 
 @dataclass(frozen=True, slots=True)
 class UpdateLog:
-    """Change this broker's log of a partition; `change` is a change out of `broker/log.py`."""
+    """Change this broker's log of a partition; `change` is a change of `broker/log.py`."""
 
     partition: TopicPartition
     change: Any
@@ -396,7 +402,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class LogError:
-    """An error that Kafka logs before the handler goes on."""
+    """Record an error that Kafka only logs; the handler continues."""
 
     error: Exception
 
@@ -415,7 +421,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class AwaitInFlightRequests:
-    """Wait until no request of this broker is in flight to a frozen broker out of `brokers`."""
+    """Wait until no request of this broker is in flight to a frozen broker of `brokers`."""
 
     brokers: tuple[int, ...]
 

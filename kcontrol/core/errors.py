@@ -5,7 +5,7 @@ from typing import Any
 
 
 def listed(names: Iterable[Any], most: int = 4) -> str:
-    """Return `a, b, c and d`; of more than `most` names, the first ones and the count of others."""
+    """Return names as `a, b, c and d`; after the first `most` names only the count of the rest."""
     shown = [str(name) for name in names]
     if len(shown) > most:
         shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]

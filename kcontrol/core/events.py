@@ -1,4 +1,4 @@
-"""Everything that can happen to a broker, one frozen value each.
+"""The events of a broker and of its controller: one frozen dataclass for each event.
 
 An event carries ids, times and responses as they were when the event was queued, and no callbacks,
 so that JSON can hold it. Controller events have the names of Kafka 2.8's `ControllerEvent`s.
@@ -23,7 +23,7 @@ IF_NOT_DEFAULT = {"journal": "if not default"}
 
 
 class ControllerState(Enum):
-    """The work of the controller's event thread. Source: ControllerState.scala (2.8)."""
+    """The kinds of events of the controller, in metrics. Source: ControllerState.scala (2.8)."""
 
     IDLE = "Idle"
     CONTROLLER_CHANGE = "ControllerChange"

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Literal
 
 from kcontrol.core.releases import sort_key
-from kcontrol.core.rule_rows import LAST_RELEASE, column, since, since_protocol
+from kcontrol.core.rule_fields import LAST_RELEASE, column, since, since_protocol
 
 AppendErrors = Literal["few", "all"]
 

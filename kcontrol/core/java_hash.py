@@ -1,4 +1,4 @@
-"""The hash of a string in Java, which decides the order of many of Kafka's collections.
+"""The hash of a string in Java, which decides the order of many collections in Kafka.
 
 Source: String.hashCode.
 """

@@ -38,7 +38,8 @@ class Fields(NamedTuple):
     def get(self, name: str, kind: Any, default: Any = ...) -> Any:
         """Return a field as `kind`, a type that msgspec can check.
 
-        Raises MalformedZnode for another type, and for a missing field without a default.
+        Raises MalformedZnode if the field has not this type, and for a missing field without a
+        default.
         """
         if not isinstance(self.value, dict):
             raise MalformedZnode(f"{self.description} is no JSON object")
@@ -48,7 +49,7 @@ class Fields(NamedTuple):
         return Fields(found, f"{name!r} in {self.description}").all(kind)
 
     def all(self, kind: Any) -> Any:
-        """Return the whole value as `kind`. Raises MalformedZnode for another type."""
+        """Return the whole value as `kind`. Raises MalformedZnode for a value of no such type."""
         try:
             return msgspec.convert(self.value, kind)
         except msgspec.ValidationError as error:

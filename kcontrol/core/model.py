@@ -104,7 +104,7 @@ class LeaderAndIsr(NamedTuple):
     leader_recovery_state: int = RECOVERED
 
     def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-        """Return the controller's next decision, with the next leader epoch and this zk version."""
+        """Return new leadership with the next leader epoch, to be written over this zk version."""
         return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
 
     def to_json(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 from kcontrol.core.releases import is_since, sort_key
-from kcontrol.core.rule_rows import FIRST_RELEASE
+from kcontrol.core.rule_fields import FIRST_RELEASE
 
 Pair = tuple[Enum, Enum]
 Action = Callable[..., Any]

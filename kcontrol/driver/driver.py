@@ -118,7 +118,7 @@ class Timer:
     def is_routine(self) -> bool:
         """Return whether `run` fires the timer when nothing else is left to do.
 
-        True for neither a periodic timer nor a timer of a group coordinator, which would remove members.
+        Return False for a periodic timer, and for a timer of a group coordinator, which would remove members.
         """
         return not self.periodic and self.thread != REQUESTS
 
@@ -200,7 +200,7 @@ class Driver:
     def can_advance(self, thread: Thread) -> bool:
         """Return whether a suspended handler can perform its round trip.
 
-        False while its thread sleeps, waits for a new session, or waits for the lock.
+        Return False while the thread sleeps, waits for a new session, or waits for the lock.
         """
         if (
             thread.handler is None

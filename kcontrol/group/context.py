@@ -97,7 +97,8 @@ class GroupContext(Context):
     def incarnation_of(self, group_id: str) -> int:
         """Return the number of the group that has this name now, or of the next group of this name.
 
-        A write of an earlier group of the name has another number, so the later group ignores it.
+        A write of an earlier group of this name has a lower number, so the later group ignores this
+        write.
         """
         return self.ended.get(group_id, 0)
 

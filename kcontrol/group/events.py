@@ -229,7 +229,7 @@ class Appended(TimedEvent):
 
     `error` is the error of the append, "NONE" after a success; `base_offset` is the offset of the
     batch. `incarnation` is the number of the group that wrote the batch; a later group with the
-    name of this group has another number.
+    name of this group has a higher number.
     """
 
     group_id: str
@@ -342,7 +342,7 @@ class LeaveResult(NamedTuple):
 
 
 class ErrorsResult(NamedTuple):
-    """The response to commits and deletions: an error of the request, and one for each part."""
+    """The response to commits and deletions: an error of the request, and of each part."""
 
     errors: dict[TopicPartition, str] | dict[str, str]
     error: str = "NONE"

@@ -270,8 +270,8 @@ Entries = Mapping[TopicPartition, CommitRecordMetadataAndOffset]
 class Offsets:
     """The offsets of one group.
 
-    `committed` are the visible ones, `pending` those without an acknowledgement of the log, and
-    `by_producer` those of open transactions, by producer id.
+    `committed` are the visible offsets, `pending` the offsets whose record the log has not
+    acknowledged, and `by_producer` the offsets of open transactions, by producer id.
     """
 
     committed: Entries = field(default_factory=dict)
@@ -296,11 +296,11 @@ class Offsets:
         return replace(self, committed={**old, **newer})
 
     def without_committed(self, gone: Collection[TopicPartition]) -> Offsets:
-        """Return all offsets without some visible ones. Source: removeExpiredOffsets (2.8)."""
+        """Return the offsets, in `committed` without `gone`. Source: removeExpiredOffsets (2.8)."""
         return replace(self, committed=_without(self.committed, gone))
 
     def without(self, gone: Collection[TopicPartition]) -> Offsets:
-        """Return all offsets without those of some partitions.
+        """Return all offsets without the offsets of the partitions in `gone`.
 
         A producer without any offset left keeps its entry. Source: removeOffsets of
         GroupMetadata.scala (2.8).
@@ -312,7 +312,7 @@ class Offsets:
         )
 
     def for_producer(self, producer: int, entries: Entries) -> Offsets:
-        """Return all offsets, with these in the transaction of one producer."""
+        """Return all offsets, with `entries` as the transaction of one producer."""
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:
@@ -335,7 +335,7 @@ def _without(entries: Mapping[K, V], gone: Collection[K]) -> dict[K, V]:
 def _is_newer(
     new: CommitRecordMetadataAndOffset, old: CommitRecordMetadataAndOffset | None
 ) -> bool:
-    """Return whether an offset's batch is later in the log, or one of the two places is unknown."""
+    """Return whether `new` is later in the log than `old`, or one of the two places is unknown."""
     if old is None or old.base_offset is None or new.base_offset is None:
         return True
     return new.base_offset > old.base_offset

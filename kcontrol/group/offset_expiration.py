@@ -91,12 +91,12 @@ def _is_unsubscribed(ctx: GroupContext, group: Group, tp: TopicPartition) -> boo
 def remove_offsets(
     ctx: GroupContext, group_id: str, gone: Collection[TopicPartition], after: Offsets, now_ms: int
 ) -> Handler:
-    """Delete offsets, so that those of `after` are left, and write a tombstone for each of `gone`.
+    """Replace the group's offsets by `after`, and write a tombstone for each partition in `gone`.
 
     An Empty group without offsets is removed too. Offsets of an open transaction keep the group,
-    also if the transaction has lost the last of them. A group of generation 0 has no record in the
-    log, hence no tombstone. Source: cleanupGroupMetadata of GroupMetadataManager.scala, hasOffsets
-    of GroupMetadata.scala (2.8).
+    also if the transaction has no offset left. A group of generation 0 has no record in the log,
+    hence no tombstone. Source: cleanupGroupMetadata of GroupMetadataManager.scala, hasOffsets of
+    GroupMetadata.scala (2.8).
     """
     held, group = ctx.offsets_of(group_id), ctx.groups.get(group_id)
     tombstones = [offset_key(group_id, tp) for tp in gone if tp in held.committed]

@@ -156,7 +156,7 @@ def _after_append(held: Offsets, event: e.OffsetsStored) -> Offsets:
 
 
 def _after_transactional_append(held: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
-    """Return the offsets after a write in a transaction: written ones are kept, or dropped.
+    """Return the offsets after a write in a transaction; after an error its offsets are dropped.
 
     A write that fails also drops the offset of a later write to the same partition. Source:
     onTxnOffsetCommitAppend, failPendingTxnOffsetCommit of GroupMetadata.scala (2.8).

@@ -150,8 +150,8 @@ def sorted_subscription(fields: Mapping[str, Any]) -> dict[str, Any]:
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
     """Return the version and the known fields of a record.
 
-    A later version of an open-ended record is read as the newest known one. Raises ValueError for
-    other versions, or where the data end too early.
+    A later version of an open-ended record is read as the newest known version. Raises ValueError
+    for an unknown version of any other record, and if the data end too early.
     """
     version, start = _number(">h", data, 0)
     newest = max(LAYOUTS[record])
@@ -160,7 +160,7 @@ def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def _layout(record: str, version: int) -> Layout:
-    """Return the layout of a record. Raises ValueError with the legal versions for another one."""
+    """Return the layout of a record. Raises ValueError, which lists the versions, if unknown."""
     if version not in LAYOUTS[record]:
         known = ", ".join(map(str, LAYOUTS[record]))
         raise ValueError(f"there is no version {version} of {record}; there are {known}")

@@ -1,4 +1,4 @@
-"""The rebalance: all members join again, the leader assigns partitions, each member gets its own.
+"""The rebalance: all members join again, the leader assigns partitions, members receive them.
 
 The join phase (PreparingRebalance) begins with `prepare_rebalance` and ends with
 `on_complete_join`, when all members have a parked JoinGroup or the timeout is over; members without
@@ -8,7 +8,7 @@ SyncGroups and makes the group Stable.
 
 Kafka's purgatories are here the group's state, its parked requests, and a timer each for the join
 phase, the sync phase and every session. Each function takes the context, the group's id and the
-time, and is a handler that others yield from.
+time, and is a handler that other handlers yield from.
 
 Which request begins a rebalance is decided in `request_reactions.py` and `joining.py`: read these
 next.
@@ -258,7 +258,7 @@ def on_complete_join(ctx: GroupContext, group_id: str, now_ms: int, rule: str) -
 
 
 def _end_without_members(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
-    """Make a group without members Empty, or Dead before 0.10.1, and write a record of that."""
+    """Make a group without members Empty (before 0.10.1: Dead), and write the group's record."""
     if not ctx.rules.keeps_empty_groups:
         yield from transition_to(ctx, group, DEAD, now_ms, rule, leaves=True)
         yield Append(ctx.topic_partition(group.group_id), ((group_key(group.group_id), None),))

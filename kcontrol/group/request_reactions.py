@@ -142,7 +142,7 @@ def offers_nothing(asked: ReactionInput) -> bool:
 
 
 def offers_other_protocols(asked: ReactionInput) -> bool:
-    """Check that the protocol type is another, or no protocol is one that all members offer."""
+    """Check that the protocol type is not the group's, or no protocol is offered by all members."""
     names = [protocol.name for protocol in asked.event.protocols]
     return not asked.group.supports(asked.event.protocol_type, names)
 
@@ -160,7 +160,7 @@ def is_unknown(asked: ReactionInput) -> bool:
 
 
 def is_named_and_unknown(asked: ReactionInput) -> bool:
-    """Check that the request has a member id and the group has no member with it."""
+    """Check that the request has a member id that no member of the group has."""
     return asked.member_id != NO_MEMBER_ID and asked.member is None
 
 
@@ -399,7 +399,7 @@ def request_of(event: Any) -> Request:
 
 
 def row_of(asked: ReactionInput, state: State, release: str) -> Reaction:
-    """Return the first row of a release that names the state and the request, and holds.
+    """Return the first row of a release for the state and the request whose condition holds.
 
     Raises LookupError if the release has no such request.
     """

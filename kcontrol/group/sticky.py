@@ -38,8 +38,8 @@ UNKNOWN = -1
 class Claims(NamedTuple):
     """The partitions that the members of the newest generation own.
 
-    `contested` are partitions that several of them claim. `asked` are the members visited so far,
-    and `are_equal` says whether all members subscribe to the same topics.
+    `contested` are partitions that several members name as owned. `asked` are the member ids
+    visited so far, and `are_equal` says whether all members subscribe to the same topics.
     """
 
     owned: Assignment
@@ -49,7 +49,7 @@ class Claims(NamedTuple):
 
 
 def claims(partitions: Partitions, members: Members) -> Claims:
-    """Collect the partitions that members own, up to the first member with other topics.
+    """Collect the owned partitions, up to the first member whose topics differ from the first's.
 
     Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
     """
@@ -195,7 +195,7 @@ class GeneralAssignment:
         return self.held | fixed
 
     def ranked(self) -> list[str]:
-        """Return the member ids, the one with the fewest partitions first."""
+        """Return the member ids, the member with the fewest partitions first."""
         return sorted(self.held, key=lambda name: (len(self.held[name]), code_units(name)))
 
     def best_candidate(self, tp: TopicPartition) -> str:
@@ -203,7 +203,7 @@ class GeneralAssignment:
         return next(id for id in self.ranked() if tp in self.wanted[id])
 
     def can_participate(self, id: str) -> bool:
-        """Return whether a member can get more partitions, or has one that another could take."""
+        """Return whether a member can get more partitions, or give one to another member."""
         held = self.held[id]
         return len(held) < len(self.wanted[id]) or any(len(self.takers[tp]) > 1 for tp in held)
 
@@ -224,14 +224,14 @@ class GeneralAssignment:
         )
 
     def reassign(self, movable: list[TopicPartition]) -> bool:
-        """Repeat passes over the partitions until a pass moves none; return whether any moved."""
+        """Repeat passes over the partitions until a pass moves none; return whether one did."""
         has_moved = False
         while self.reassign_once(movable):
             has_moved = True
         return has_moved
 
     def reassign_once(self, movable: list[TopicPartition]) -> bool:
-        """Move each partition that a member with fewer may take; return whether any was moved.
+        """Move each partition that a member with fewer may take; return whether a partition moved.
 
         A partition goes back to its previous owner if that owner has fewer. Source:
         performReassignments of AbstractStickyAssignor.java (2.8).
@@ -253,7 +253,7 @@ class GeneralAssignment:
         return has_moved
 
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
-        """Move a partition, or undo an earlier move of the same topic in the other direction.
+        """Move a partition, or undo an earlier move of its topic in the opposite direction.
 
         Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
         (2.8).
@@ -279,15 +279,15 @@ class GeneralAssignment:
             self.most_moved[key] = max(count, self.most_moved.get(key, 0))
 
     def moved_along(self, topic: str, way: tuple[str, str]) -> list[TopicPartition]:
-        """Return the partitions of a topic that moved this way, in the order of their moves."""
+        """Return the partitions of a topic that moved from `way[0]` to `way[1]`, in order."""
         return [tp for tp, taken in self.moved.items() if taken == way and tp.topic == topic]
 
 
 def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
-    """Return the claimants of each partition, the newest generation first.
+    """Return the members that name each partition as owned, the newest generation first.
 
-    Of two claimants of one known generation the first visited counts. Partitions are in the order
-    of a hash map. Source: prepopulateCurrentAssignments (2.8).
+    If two members of one known generation own a partition, the member visited first counts.
+    Partitions are in the order of a hash map. Source: prepopulateCurrentAssignments (2.8).
     """
     found: dict[TopicPartition, dict[int, str]] = {}
     for id, member in members.items():

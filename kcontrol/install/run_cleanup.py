@@ -1,4 +1,4 @@
-"""The folder of runs without a file name, and the deletion of the oldest: a ledger lists the files that may be deleted."""
+"""The folder of runs without a file name, and the deletion of the oldest runs: an index lists the files that may be deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kcontrol.install import progress
 from kcontrol.install.workspace import PROJECT
 
 NAME = "runs"
-LEDGER = ".automatic"
+INDEX = ".automatic"
 LINE = re.compile(r"(\d+) (\d{8}-\d{6}-[A-Za-z0-9-]*\.jsonl)")
 MOST_RUNS, MOST_MB = 200, 50
 """Above one of these limits the oldest runs are deleted until both are at half of the limit."""
@@ -39,7 +39,7 @@ def folder() -> Path:
 
 
 def begin(path: Path) -> None:
-    """List the file of a new run in the ledger of automatic runs.
+    """Add the file of a new run to the index of runs that may be deleted.
 
     In a script the first run of a folder also deletes the oldest runs above the limits (`clear`); in a notebook the next start
     of the workbook deletes them. Raises OSError if the folder cannot be written.
@@ -48,31 +48,31 @@ def begin(path: Path) -> None:
         _cleared.add(path.parent)
         if message := clear(path.parent):
             print(f"kcontrol: {message}", file=sys.stderr)
-    with _ledger(path.parent) as ledger:
-        ledger.write(f"{os.getpid()} {path.name}\n")
+    with _index(path.parent) as index:
+        index.write(f"{os.getpid()} {path.name}\n")
 
 
 def keep(path: Path) -> None:
-    """Remove a file from the ledger after it was saved by name, so that it is never deleted."""
-    if (path.parent / LEDGER).is_file():
-        with _ledger(path.parent) as ledger:
-            _rewrite(ledger, (entry for entry in _entries(ledger, path.parent) if entry.path.name != path.name))
+    """Remove a file from the index after it was saved by name, so that it is never deleted."""
+    if (path.parent / INDEX).is_file():
+        with _index(path.parent) as index:
+            _rewrite(index, (entry for entry in _entries(index, path.parent) if entry.path.name != path.name))
 
 
 def clear(place: Path) -> str:
     """Delete the oldest runs in a folder above the limits and return a sentence about that; "" if nothing was deleted.
 
-    Only files in the ledger are deleted, and no file of a running process. Raises OSError if a deletion fails.
+    Only files in the index are deleted, and no file of a running process. Raises OSError if a deletion fails.
     """
-    if not (place / LEDGER).is_file():
+    if not (place / INDEX).is_file():
         return ""
-    with _ledger(place) as ledger:
-        entries = sorted((entry for entry in _entries(ledger, place) if _is_file(entry.path)), key=lambda entry: entry.path.name)
+    with _index(place) as index:
+        entries = sorted((entry for entry in _entries(index, place) if _is_file(entry.path)), key=lambda entry: entry.path.name)
         oldest = list(_too_many(entries))
         for entry in oldest:
             entry.path.unlink(missing_ok=True)
         if oldest:
-            _rewrite(ledger, (entry for entry in entries if entry not in oldest))
+            _rewrite(index, (entry for entry in entries if entry not in oldest))
     if not oldest:
         return ""
     return (
@@ -110,20 +110,20 @@ def _is_running(pid: int) -> bool:
 
 
 @contextmanager
-def _ledger(place: Path) -> Iterator[IO[str]]:
-    """Open the ledger and lock it for this process."""
-    with (place / LEDGER).open("a+", encoding="utf-8") as ledger:
-        fcntl.flock(ledger, fcntl.LOCK_EX)
-        yield ledger
+def _index(place: Path) -> Iterator[IO[str]]:
+    """Open the index and lock it for this process."""
+    with (place / INDEX).open("a+", encoding="utf-8") as index:
+        fcntl.flock(index, fcntl.LOCK_EX)
+        yield index
 
 
-def _entries(ledger: IO[str], place: Path) -> list[Entry]:
-    ledger.seek(0)
-    return [Entry(int(match[1]), place / match[2]) for match in filter(None, map(LINE.fullmatch, ledger.read().splitlines()))]
+def _entries(index: IO[str], place: Path) -> list[Entry]:
+    index.seek(0)
+    return [Entry(int(match[1]), place / match[2]) for match in filter(None, map(LINE.fullmatch, index.read().splitlines()))]
 
 
-def _rewrite(ledger: IO[str], entries: Iterable[Entry]) -> None:
+def _rewrite(index: IO[str], entries: Iterable[Entry]) -> None:
     text = "".join(f"{entry.pid} {entry.path.name}\n" for entry in entries)
-    ledger.seek(0)
-    ledger.truncate()
-    ledger.write(text)
+    index.seek(0)
+    index.truncate()
+    index.write(text)

@@ -4,7 +4,7 @@ A test checks that the fold equals `World.snapshot()` after every step. All valu
 `t-0`, replicas as `t-0@1`, states under Kafka's names.
 
 CHANGES is the table: one function for each kind of record that changes the state. Other kinds, such as `read`, are
-skipped. The function makes its changes through `state_changes.py`, which also notes them for the viewer.
+skipped. The function makes its changes through `state_changes.py`, which also lists the changes for the viewer.
 
 Read next: `state_changes.py` (the operations), `state_history.py` (the state at an earlier record), `record_fields.py`
 (the fields of each kind).

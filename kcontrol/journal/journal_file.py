@@ -89,7 +89,7 @@ def load(path: str | Path) -> JournalFile:
 
 
 def check(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield each record with JSON's types, checked. Raises one of `WRONG` for the first wrong record."""
+    """Yield each record with JSON's types, checked. Raises an exception of `WRONG` at the first wrong record."""
     checks = _Checks()
     for record in records:
         yield checks.take(record.to_json())
@@ -178,7 +178,7 @@ class _Checks:
         self._fold = Fold()
 
     def take(self, record: Record) -> Record:
-        """Return a record that fits the earlier records; its fields have JSON's types. Raises one of `WRONG`."""
+        """Return a record, in JSON's types, that fits the earlier records. Raises an exception of `WRONG` if not."""
         node, incarnation, seq = record.id
         expected = self._last.get((node, incarnation), 0) + 1
         if seq != expected:

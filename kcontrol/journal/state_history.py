@@ -28,7 +28,7 @@ def _copy(value: Any, deep: int) -> Any:
 
 
 def _entries(value: Any, deep: int) -> int:
-    """Return the number of entries that a copy has."""
+    """Return the number of entries of the objects and lists in a value, down to the level `deep`."""
     if deep == 0 or not isinstance(value, dict | list):
         return 0
     return len(value) + sum(_entries(item, deep - 1) for item in (value.values() if isinstance(value, dict) else ()))
@@ -81,7 +81,7 @@ class History:
 
     @staticmethod
     def _twin(fold: Fold) -> Fold:
-        """Return an independent copy of a fold. Both share `_sent`, since the id of a request never changes."""
+        """Return an independent copy of a fold, which shares `_sent`: no entry of `_sent` ever changes."""
         twin = Fold()
         twin.state = {name: _copy(part, DEEP[name]) for name, part in fold.state.items()}
         twin._sent = fold._sent

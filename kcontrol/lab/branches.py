@@ -46,9 +46,9 @@ def is_at_rest(world: World) -> bool:
 def play_without(original: World, at: int) -> Without:
     """Play the run again in the simulated world, without the action that made record number `at`.
 
-    Later actions that are not possible without this action are left out too. Wherever the run came to rest, the second run
-    comes to rest before its next action. Raises UserError if the record was made by a routine action, or if the run cannot be
-    played again.
+    Later actions that are not possible without this action are left out too. Where the run had no routine action left, the
+    second run does its routine actions before the next action. Raises UserError if the record was made by a routine action, or
+    if the run cannot be played again.
     """
     whole, shortened = World(original.settings), World(original.settings)
     left_out: Action | None = None
@@ -76,7 +76,7 @@ def play_without(original: World, at: int) -> Without:
 
 
 def _has_happened(world: World, action: Action, routine: bool) -> bool:
-    """Do an action if it is possible, and a routine action only if it is routine again; return whether it was done."""
+    """Do an action if it is possible and, for a routine action of the run, routine again; return whether it was done."""
     if routine and action not in actions.routine_actions(world):
         return False
     try:

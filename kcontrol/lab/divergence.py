@@ -96,7 +96,7 @@ class Divergence(NamedTuple):
 
     @property
     def decided(self) -> pd.DataFrame:
-        """Return one row per run: its first decision that differs, the rule behind it, and the last act before it."""
+        """Return one row per run: its first decision that differs, the decision's rule, and the last outside action before it."""
         found = self.decision
         if found is None:
             return journal_tables.table((), DECIDED, "run")

@@ -17,7 +17,7 @@ from kcontrol.views.decisions import NO_LEADER, about_partitions
 
 
 class Decision(NamedTuple):
-    """A decision: its outcome as values and in words, its record, and the number and the last of the outside acts before it."""
+    """A decision: its outcome as values and in words, its record, and the number and the last of outside actions before it."""
 
     outcome: tuple[Any, ...]
     words: str

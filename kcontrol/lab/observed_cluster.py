@@ -173,7 +173,7 @@ def observe(where: str) -> Observed:
 def report(where: str, *, anybodys: bool) -> Iterator[str]:
     """Yield the summary and the znodes of a cluster, line by line, with control characters in outside text escaped.
 
-    Without `anybodys` only a lab's cluster is read. Raises UserError if there is no cluster, or if it is not a lab's.
+    If `anybodys` is False, only a lab's cluster is read. Raises UserError if there is no cluster, or if it is not a lab's.
     """
     from kcontrol.zookeeper.kazoo import observe, root_protection
 

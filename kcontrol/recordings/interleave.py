@@ -98,7 +98,7 @@ def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], see
 
 
 def _decides(move: dict[str, Any], decision: Decision) -> bool:
-    """Return whether a value may have been written for this transition."""
+    """Return whether the value that was written can be the result of this transition."""
     value = decision.value
     if move["by"] != decision.by or move.get("failed") or move["epoch"] != value.get("controller_epoch", move["epoch"]):
         return False

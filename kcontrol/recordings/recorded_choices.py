@@ -23,10 +23,10 @@ PATIENCE = 20
 
 
 class RecordedChoices:
-    """The choices of one step that are still to be made.
+    """The recorded choices of one step that the player has not repeated yet.
 
-    If more than one broker creates `/controller` in the step, `claims` has the creations of `/controller` and of registrations,
-    in order.
+    If more than one broker creates `/controller` in the step, `claims` has the step's writes that create `/controller` or a
+    broker's registration, in order.
     """
 
     def __init__(self, step: RecordedStep, world: World) -> None:

@@ -110,7 +110,7 @@ class _Recording(msgspec.Struct):
 
 
 def is_recording(path: str | Path) -> bool:
-    """Return whether a file looks like a recording, even an invalid one; False for a file that cannot be read."""
+    """Return whether a file begins like a recording, valid or not; False for a file that cannot be read."""
     try:
         with opened(path) as file:
             first = file.readline(LONGEST_BYTES)

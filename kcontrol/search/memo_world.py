@@ -68,7 +68,7 @@ class MemoWorld(World):
         return memoized
 
     def fork(self, *, keep_replay_logs: bool = True) -> MemoWorld:
-        """Return a second world with the same past."""
+        """Return an independent copy of this world, which shares all immutable values with it."""
         forked = MemoWorld.__new__(MemoWorld)
         forked.__dict__.update(self.__dict__)
         forked.journal, forked.network, forked.done = self.journal.copy(), self.network.copy(), self.done.copy()

@@ -11,7 +11,7 @@ from typing import Any
 
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
-from kcontrol.core.rule_rows import LAST_RELEASE
+from kcontrol.core.rule_fields import LAST_RELEASE
 from kcontrol.core.transitions import TransitionTable
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.journal.journal import Record

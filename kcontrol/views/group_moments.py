@@ -1,11 +1,11 @@
-"""What happened to one consumer group, from the journal alone: its moments, and for each member the bars of its lane.
+"""The history of one consumer group, from the journal alone: its moments, and for each member the bars of its lane.
 
 * A **moment** is a record that changes the group's state, generation, members or assignments at its coordinator, or that fires
   a deadline of the group. Moments come in the order of the journal. A timer that is set again makes no moment.
 * A **bar** is a stretch of moments in which one member is in the same condition: in a generation, waiting for the response to
   its JoinGroup or SyncGroup (the coordinator has parked the request), or in a group that no coordinator has loaded.
 
-Moments hold what the coordinator has in its cache. They do not hold what consumers believe, nor the log of the offsets topic.
+A moment has the group in the coordinator's cache. It has neither the views of consumers nor the log of the offsets topic.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Deadline(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The group after the record of an index: the broker that coordinates it and its cache, None where no broker has it."""
+    """The group after the record `index`: its coordinator and the group in its cache, both None if no broker has the group."""
 
     record: int
     at_ms: int
@@ -52,7 +52,7 @@ def groups(state: Mapping[str, Any]) -> list[str]:
 
 
 def moments(records: Iterable[Record], group_id: str) -> list[Moment]:
-    """Return a moment for each record after which the group looks different, in the order of the journal."""
+    """Return a moment for each record that changes the picture of the group, in the order of the journal."""
     fold, found = Fold(), list[Moment]()
     for index, record in enumerate(records):
         before = dict(fold.state["nodes"].get(str(record.id.node), {}).get("timers", {})) if record.kind == FIRED else {}
@@ -72,7 +72,7 @@ def moments(records: Iterable[Record], group_id: str) -> list[Moment]:
 
 
 def _visible(moment: Moment) -> Any:
-    """Return what a column shows of a moment: a timer that is set again changes the flags of the column alone."""
+    """Return the values by which two columns differ; timers are left out, since a timer that is set again only moves a flag."""
     if moment.group is None:
         return moment.coordinator
     members = {id: (kind(member), member["assignment"]) for id, member in moment.members.items()}
@@ -126,7 +126,7 @@ class Lane(NamedTuple):
 
 
 def lanes(found: Sequence[Moment]) -> tuple[Lane, ...]:
-    """A lane for each member id, in the order in which they come up; a client's second member id has a number."""
+    """Return a lane for each member id, in the order of first moments; a client's second member id has a number in its name."""
     clients: dict[str, str] = {}
     for moment in found:
         for id, member in moment.members.items():

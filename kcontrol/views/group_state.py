@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kcontrol.core.group_rules import group_rules
-from kcontrol.core.rule_rows import LAST_RELEASE
+from kcontrol.core.rule_fields import LAST_RELEASE
 from kcontrol.core.transitions import TransitionTable
 from kcontrol.group.offsets_topic_records import decode
 
@@ -50,7 +50,7 @@ class Group(NamedTuple):
 
 
 def state_name(state: str, release: str) -> str:
-    """Return the name of a state in a release; without a release, or without coordinators in the release, our own name."""
+    """Return the name of a state in a release; for a release without coordinators, kcontrol's own name."""
     if state != group_rules(LAST_RELEASE).completing_rebalance_name:
         return state
     try:
@@ -60,13 +60,13 @@ def state_name(state: str, release: str) -> str:
 
 
 def state_names(table: TransitionTable, release: str) -> dict[str, str]:
-    """Return the names of the states that a release has, by our names: those that a row of its table leads to or from."""
+    """Return the release's names, by kcontrol's names, of the states that rows of the release's table lead to or from."""
     found = {str(state) for row in table for state in row[:2]}
     return {str(state): state_name(str(state), release) for state in table.states if str(state) in found}
 
 
 def cached(state: State, field: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Yield each broker and each group of which the broker has something in a field, with what it has, in order."""
+    """Yield the entries of a field in the coordinators' contexts, by broker and group: broker, group id and value."""
     for broker, node in sorted(state["nodes"].items(), key=lambda item: int(item[0])):
         for group, held in sorted(node.get("group", {}).get(field, {}).items()):
             yield int(broker), group, held

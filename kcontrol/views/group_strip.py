@@ -43,7 +43,7 @@ STRIP_STYLE = """
 
 
 class GroupStrip:
-    """What happened to one group of a journal, as a picture (SVG) and as text; a notebook gets both."""
+    """The history of one group of a journal, as a picture (SVG) and as text; a notebook gets both."""
 
     def __init__(self, records: Sequence[Record], group_id: str) -> None:
         self.group_id = group_id
@@ -59,7 +59,7 @@ class GroupStrip:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the viewer shows: the group's id, the SVG, its text, and where each moment ends in the picture."""
+        """Return the values for the viewer: the group's id, the SVG, its text, and the end of each moment's column."""
         return {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}
 
     def marks(self) -> list[tuple[int, float]]:
@@ -78,7 +78,7 @@ class GroupStrip:
         return f"Group {text.clean(self.group_id)}: {state}, generation {generation}, coordinator broker {now.coordinator}."
 
     def lines(self) -> list[str]:
-        """Return the title and a line for each lane: where the member is, its partitions and its deadline."""
+        """Return the title and a line for each lane: the member's condition, its partitions and its deadline."""
         return [self.title, *(f"  {lane.letter} {text.clean(lane.name)}: {self._condition(lane)}" for lane in self.lanes)]
 
     def _condition(self, lane: Lane) -> str:
@@ -239,12 +239,12 @@ def _by_number(partition: str) -> tuple[str, int]:
 
 
 def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what the viewer shows of each group of a journal, whose last state is given, in the order of group ids."""
+    """Return the values for the viewer of each group of a journal, by group id; `state` is the journal's last state."""
     return [GroupStrip(records, group_id).to_json() for group_id in group_moments.groups(state)]
 
 
 def strips_of(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return what the viewer shows of each group of a journal, which may be damaged."""
+    """Return the values for the viewer of each group of a journal; wrong records of a damaged journal are skipped."""
     followed = Fold()
     for record in records:
         with suppress(*WRONG):

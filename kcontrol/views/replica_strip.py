@@ -1,4 +1,4 @@
-"""The picture of one partition's replicas in the order of the assignment, each with its verdict as a candidate for leader."""
+"""The picture of one partition's replicas in the order of the assignment, each with the reason why it may lead or not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MARGIN, TOP, SQUARE, STEP = 16, 44, 44, 118
 
 
 class Candidate(NamedTuple):
-    """A replica: whether its broker is registered, whether it is in the ISR, and the verdict in a few words."""
+    """A replica: whether its broker is registered, whether it is in the ISR, and the reason why it may lead or not."""
 
     broker: int
     alive: bool

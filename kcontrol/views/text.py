@@ -23,7 +23,7 @@ UNSEEN = INSIDE | {"controller_response", "set_timer", "cancel_timer", "park", "
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
-    """Return one line of printable text of at most `longest` characters; others become replacement characters."""
+    """Return one line of printable text of at most `longest` characters; other characters are replaced."""
     shown = text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
@@ -421,7 +421,7 @@ LABELS: dict[str, str] = {
 
 
 def action_label(action: Sequence[Any], state: dict[str, Any] | None = None) -> str:
-    """Return an action in a few words; with the state before it, its subject too."""
+    """Return an action in a few words; if `state`, the state before the action, is given, its subject too."""
     words = [to_json(word) for word in action]
     pattern = LABELS.get(words[0]) if words else None
     try:

@@ -84,7 +84,7 @@ MISSPELT = [
 
 def test_mypy_refuses_a_misspelt_value_of_a_rule(tmp_path: Path) -> None:
     """A value that the type of a rule does not name is an error of mypy's, in a comparison, in a row and as an argument."""
-    imports = "from typing import Literal; from kcontrol.core.rule_rows import since; "
+    imports = "from typing import Literal; from kcontrol.core.rule_fields import since; "
     imports += "from kcontrol.controller.leader_election import ElectionInput; "
     said = typed(tmp_path, {f"rule_{number}": imports + line for number, line in enumerate((*MISSPELT, RIGHT))})
     assert [bool(error) for error in said.values()] == [True] * len(MISSPELT) + [False]

@@ -9,7 +9,7 @@ import re
 
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.releases import sort_key
-from kcontrol.core.rule_rows import declared
+from kcontrol.core.rule_fields import declared
 from tests.parts import ROOT
 from tests.test_tidy import code_lines
 

@@ -69,7 +69,7 @@ def _register(
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` and run the failover, or note which broker is controller.
+    """Create `/controller` and run the failover; if it exists, store the id in it.
 
     After an error the broker deletes `/controller` and does not resign: listeners, machines and
     channels stay. In 0.8.0 the znode stays too.
@@ -122,7 +122,7 @@ def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler:
-    """Note the id in a changed `/controller`, or compete for a deleted one.
+    """Store the id in a changed `/controller`; after a deletion run the election.
 
     Since 0.9 a controller resigns where the znode names another broker; before, it goes on.
 

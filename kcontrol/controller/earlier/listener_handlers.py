@@ -144,7 +144,7 @@ def _replicas_on(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
 
 
 def topic_change(ctx: ControllerContext, event: events.TopicChange) -> Handler:
-    """Create the partitions of new topics; forget the assignments of topics whose znode is gone.
+    """Create the partitions of new topics; remove the assignments of topics without a znode.
 
     Source: PartitionStateMachine.TopicChangeListener (0.8.1).
     """
@@ -154,9 +154,9 @@ def topic_change(ctx: ControllerContext, event: events.TopicChange) -> Handler:
 
 
 def on_topic_list_change(ctx: ControllerContext, now: tuple[str, ...]) -> Handler:
-    """Create the partitions of new topics; forget the assignments of topics whose znode is gone.
+    """Create the partitions of new topics; remove the assignments of topics without a znode.
 
-    The leadership and the states of a forgotten topic stay in the context.
+    The leadership and the states of a removed topic stay in the context.
 
     Source: PartitionStateMachine.TopicChangeListener (0.8.1), KafkaController.TopicChange and
     onNewTopicCreation (0.11, 1.0).
@@ -177,7 +177,7 @@ def on_topic_list_change(ctx: ControllerContext, now: tuple[str, ...]) -> Handle
 def partition_modifications(
     ctx: ControllerContext, event: events.PartitionModifications
 ) -> Handler:
-    """Create the partitions that the topic znode has gained.
+    """Create the partitions that the topic znode names and the context does not have.
 
     Before 0.9 the assignment enters the context when the partitions become New.
 
@@ -218,7 +218,7 @@ def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotif
 
 
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
-    """Move or stop the broker's replicas one by one; respond with the partitions it still leads.
+    """Elect other leaders or stop followers, one by one; respond with the partitions still led.
 
     Each partition takes the lock again, so other threads may act in between.
 

@@ -1,6 +1,6 @@
 """Preferred elections where listeners share one lock: requested by znode, or by the rebalance.
 
-The context remembers the partitions of an election, because a topic in an election is not deleted.
+The context has the partitions of an election, because a topic in an election is not deleted.
 
 Source: PreferredReplicaElectionListener, KafkaController.initializePreferredReplicaElection,
 onPreferredReplicaElection, removePartitionsFromPreferredReplicaElection and
@@ -23,7 +23,7 @@ from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_li
 
 
 def initialize_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Note, before the machines start, requested partitions not led by their preferred replica.
+    """Store, before the machines start, the requested partitions without their preferred leader.
 
     Raises KeyError for a partition that has never had a leader: the failover fails, at every broker
     that tries it.
@@ -42,7 +42,7 @@ def initialize_preferred_elections(ctx: ControllerContext) -> Handler:
 
 
 def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Elect the noted partitions, and delete the request, even where there was none.
+    """Elect the stored partitions, and delete the request, even where there was none.
 
     Source: KafkaController.maybeTriggerPreferredReplicaElection (0.8.1).
     """

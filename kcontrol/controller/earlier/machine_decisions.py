@@ -63,7 +63,7 @@ def is_led_as_preferred(
 def allowed_always(
     ctx: ControllerContext, topics: Iterable[str]
 ) -> Generator[Effect, Any, dict[str, bool]]:
-    """Return for each topic whether it allows unclean elections: always before 0.8.2.
+    """Return for each topic whether it allows unclean elections; before 0.8.2 every topic does.
 
     Source: OfflinePartitionLeaderSelector.selectLeader (0.8.1, 0.8.2).
     """
@@ -124,7 +124,7 @@ def may_lose_isr(
 ) -> Generator[Effect, Any, Collection[str]]:
     """Return the topics whose last ISR member may leave the ISR.
 
-    Before 0.8.2 these are all topics, then the topics that allow unclean elections.
+    Before 0.8.2 these are all topics, from 0.8.2 on the topics that allow unclean elections.
 
     Source: KafkaController.removeReplicaFromIsr (0.8.2).
     """
@@ -144,9 +144,10 @@ def may_lose_isr(
 def receivers_of_smaller_isr(
     ctx: ControllerContext, replica: PartitionReplica, value: LeaderAndIsr
 ) -> tuple[int, ...] | None:
-    """Return the brokers that receive LeaderAndIsr after this replica has left the ISR, or None.
+    """Return the brokers that receive LeaderAndIsr after this replica has left the ISR.
 
-    Before 0.8.2 the leader alone receives it, then the other replicas.
+    Before 0.8.2 only the leader receives LeaderAndIsr, from 0.8.2 on all other replicas. Return
+    None, for no request, if the release sends none for a topic that is being deleted.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.8.2).
     """

@@ -30,7 +30,7 @@ def startup(ctx: ControllerContext, event: Startup) -> Handler:
 
 
 def controller_change(ctx: ControllerContext, event: ControllerChange) -> Handler:
-    """Note the id that the listener has read; resign if it is another broker's and this one led.
+    """Store the id that the listener has read; resign if it replaces this broker's id.
 
     Source: KafkaController.ControllerChange (0.11, 1.0).
     """

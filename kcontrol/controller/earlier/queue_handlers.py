@@ -59,7 +59,7 @@ def log_dir_event_notification(
 
 
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
-    """Move or stop the broker's replicas one by one; respond with the partitions it still leads.
+    """Elect other leaders or stop followers, one by one; respond with the partitions still led.
 
     Source: KafkaController.ControlledShutdown (0.11, 1.0).
     """

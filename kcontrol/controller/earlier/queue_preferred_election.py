@@ -1,6 +1,6 @@
 """Preferred elections on an event thread that listeners feed.
 
-The context does not remember the partitions of an election, and an election delays no deletion.
+The context does not have the partitions of an election, and an election delays no deletion.
 
 Source: KafkaController.scala (0.11, 1.0): PreferredReplicaLeaderElection,
 fetchPendingPreferredReplicaElections, onPreferredReplicaElection,

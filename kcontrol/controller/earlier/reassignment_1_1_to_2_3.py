@@ -23,7 +23,7 @@ from kcontrol.core.znodes import REASSIGN_PARTITIONS, state_path
 
 
 def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
-    """Note all reassignments that the znode names, and start them.
+    """Store all reassignments that the znode names, and start them.
 
     Source: KafkaController.PartitionReassignment (1.1).
     """
@@ -34,7 +34,7 @@ def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassign
 
 
 def initialize_reassignments(ctx: ControllerContext) -> Handler:
-    """Note the reassignments that the znode names, and return the partitions.
+    """Store the reassignments that the znode names, and return the partitions.
 
     Source: KafkaController.initializePartitionReassignment (1.1).
     """

@@ -108,7 +108,7 @@ def fetch_pending_reassignments(ctx: ControllerContext) -> Handler:
 
 
 def trigger_pending_reassignments(ctx: ControllerContext) -> Handler:
-    """Start, once the machines run, the noted reassignments.
+    """Start, once the machines run, the reassignments in the context.
 
     Reassignments that are in the context since an earlier term of this broker are started too.
 

@@ -2,8 +2,8 @@
 
 The thread waits until it is signalled, and then tries the queue once, however many signals it got
 meanwhile. DELETION_THREAD_TRANSITIONS has its states: `""` while it does not run, `waiting`, and
-`signalled`. A row's action is a handler: it notes the new state, and where the thread is signalled
-it queues DeletionsResumed, which the thread handles. What the thread does then is not in the table;
+`signalled`. A row's action is a handler: it stores the new state and, if the thread is signalled,
+queues DeletionsResumed, which the thread handles. What the thread does then is not in the table;
 read `deletions_resumed` for it.
 
 Source: TopicDeletionManager.scala with its DeleteTopicsThread,
@@ -39,12 +39,12 @@ STOPPED, WAITING, SIGNALLED = ThreadState
 
 
 def note(state: ThreadState) -> Handler:
-    """Note the state of the thread in the context."""
+    """Store the state of the thread in the context."""
     yield UpdateContext("topic_deletion_thread", state.value)
 
 
 def wake(state: ThreadState) -> Handler:
-    """Note the state of the thread, and queue the event that the thread handles."""
+    """Store the state of the thread, and queue the event that the thread handles."""
     yield from note(state)
     yield Enqueue(DeletionsResumed())
 

@@ -260,7 +260,7 @@ def _difference(yours: Any, right: Any, like: Any) -> str:
 
 
 def reach(entry: Entry) -> Checker:
-    """Prepare a check that does a list of at most `at_most` acts; then the expression `of` of each goal has to equal `is`.
+    """Prepare a check that does the learner's acts, at most `at_most`; then the expression `of` of each goal has to equal `is`.
 
     "run" does not count as an act. The cluster comes to rest after each act, unless `rest` is false. Only the kinds of acts in
     `allowed` may be used.

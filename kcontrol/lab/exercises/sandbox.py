@@ -93,7 +93,7 @@ def _sources(text: AnswerText | None) -> dict[str, list[str]]:
 
 
 def _run(letter: IO[bytes]) -> ProcessEnd | None:
-    """Return the supervisor's report, None without one. All processes that the answer has started are ended."""
+    """Return the supervisor's report, None if there is no report. All processes that the answer has started are ended."""
     mark = secrets.token_hex(16)
     command = [sys.executable, "-P", "-m", "kcontrol.lab.exercises.supervisor"]
     env = os.environ | {MARK: mark, "OPENBLAS_NUM_THREADS": "1"}  # threads of numpy use address space, which is limited

@@ -44,7 +44,7 @@ def limit(seconds: int) -> None:
 
 
 def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[str, Any]:
-    """Return the report on an answer: a `problem` sentence, `open` for an empty answer, or `cases`, `passed` and `remark`."""
+    """Return the report: `problem` if the answer cannot be checked, `open` if it is empty, else `cases`, `passed`, `remark`."""
     if answer is None or answer is ... or (isinstance(answer, list | tuple | dict | str) and not answer):
         return {"open": True}
     kind = kind_of(entry)
@@ -66,7 +66,7 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
-    """Return the number of the first listed wrong answer whose `when` is true or whose cases are equal; None if none is."""
+    """Return the number of the first listed wrong answer whose `when` is true or whose cases equal these; None without one."""
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):
         if "when" in listed:

@@ -1,7 +1,7 @@
-"""Which record has made a group as it is: its generation, its leader, the owner of a partition, a committed offset.
+"""The record that last changed a fact of a group: its generation, its leader, the owner of a partition, a committed offset.
 
-The memory of a group's coordinator counts. So the record is the one at the broker that coordinates the group last: after a
-move to another broker, the record by which this broker has loaded the group.
+The facts are those in the memory of the group's coordinator. If another broker has become coordinator, its loading of the group
+changes the facts in its memory, so the record is that of the loading.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Fact = Callable[[Held], Any]
 
 
 def owner(partition: str) -> Fact:
-    """Return the question which member has a partition in its assignment."""
+    """Return a function that finds the member whose assignment has this partition, None without such a member."""
 
     def fact(held: Held) -> Any:
         members = held["members"].items()
@@ -29,7 +29,7 @@ def owner(partition: str) -> Fact:
 
 
 def committed(partition: str) -> Fact:
-    """Return the question which commit of a partition's offset is in memory: the offset and the place of its record."""
+    """Return a function that finds a partition's committed offset and the place of its batch in the log, None without one."""
 
     def fact(held: Held) -> Any:
         stored = held["committed"].get(partition)
@@ -48,14 +48,14 @@ QUESTIONS: tuple[tuple[str, str, Callable[[dict[str, str]], Fact]], ...] = (
 
 
 def is_question(what: str) -> bool:
-    """Return whether text has a form of these questions."""
+    """Return whether a text has one of the forms in QUESTIONS."""
     return any(re.fullmatch(form, what) for form, _, _ in QUESTIONS)
 
 
 def last_change(records: Iterable[Record], what: str) -> Record | None:
-    """Return the record that made the answer what it is, None where the group or the answer never was.
+    """Return the record that last changed the fact in `what`; None if no record ever set the fact.
 
-    Where no coordinator has the group or the offset any more, the record is the one that removed it.
+    If no coordinator has the group or the offset any more, return the record that removed it.
     """
     said, field, fact = next((m.groupdict(), field, ask(m.groupdict())) for m, field, ask in _matches(what))
     held: dict[int, Any] = {}
@@ -77,7 +77,7 @@ def _matches(what: str) -> Iterator[tuple[re.Match[str], str, Callable[[dict[str
 
 
 def _values(records: Iterable[Record], field: str, group: str) -> Iterator[tuple[Record, Held | None]]:
-    """Yield each record that changes what a coordinator holds of a group, with what it holds then; None is nothing."""
+    """Yield each record that changes a coordinator's group or offsets, with the value after it; None after a removal."""
     for record in records:
         f = record.fields
         if record.kind == "group" and field == "groups" and f["group_id"] == group:

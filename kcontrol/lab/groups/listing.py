@@ -20,9 +20,9 @@ DESCRIBED = {"partition": "string", "current_offset": "Int64", "log_end_offset":
 
 
 def assignment(state: State, release: str) -> pd.DataFrame:
-    """Return a row per member, by group, client and member id, and a column per partition: whether the member has it.
+    """Return a row per member, by group, client and member id, and a column per partition: whether the partition is the member's.
 
-    The columns are the partitions of all topics that there are and of all assignments.
+    The columns are the partitions of all existing topics and of all assignments.
     """
     members = [(group, member) for group in group_state.groups(state, release) for member in group.members]
     known = (p for p in folded_state.partitions(dict(state)) if p.topic != OFFSETS_TOPIC)
@@ -40,8 +40,8 @@ def assignment(state: State, release: str) -> pd.DataFrame:
 def described(state: State, release: str, group: str | None = None) -> pd.DataFrame:
     """Return what `kafka-consumer-groups --describe` prints, by group, with the state of the group.
 
-    The tool knows assignments of a Stable group alone; other committed offsets have no member. The end of the log is the high
-    watermark of the leader, and is missing where no logs are kept. Source: collectGroupsOffsets of ConsumerGroupCommand.scala
+    The tool shows assignments only of a Stable group; other committed offsets have no member. The end of the log is the high
+    watermark of the leader, and is missing if brokers keep no logs. Source: collectGroupsOffsets of ConsumerGroupCommand.scala
     (2.8). Raises UserError, listing the groups, for a group that no coordinator has.
     """
     offsets = {name: held["committed"] for _, name, held in group_state.cached(state, "offsets")}
@@ -75,7 +75,7 @@ def _offset(name: str, shown: str, tp: str, committed: Mapping[str, Any], state:
 
 
 def _log_end(state: State, partition: str) -> int | None:
-    """Return the high watermark of a living leader, which ListOffsets answers to a consumer; None where it is not known."""
+    """Return the high watermark of a living leader, which ListOffsets gives to a consumer; None without such a leader."""
     found = next((p for p in folded_state.partitions(dict(state)) if p.name == partition), None)
     leader = str(found.leader) if found else ""
     log = state.get("logs", {}).get(leader, {}).get(partition) if leader in state["nodes"] else None

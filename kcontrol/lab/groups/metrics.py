@@ -1,8 +1,8 @@
 """Kafka's metrics of the group coordinator, from the journal.
 
-NumOffsets and NumGroups are there since 0.9, the numbers of groups in each state since 1.1, the two counts since 2.4. Source:
-GroupMetadataManager.scala and GroupCoordinator.scala (0.9.0.1, 1.1.0, 2.4.0, 2.8.2); the package, and so the domain of the MBean,
-is kafka.coordinator.group since 0.11.
+NumOffsets and NumGroups exist since 0.9, the numbers of groups in each state since 1.1, the counts of commits and rebalances
+since 2.4. Source: GroupMetadataManager.scala and GroupCoordinator.scala (0.9.0.1, 1.1.0, 2.4.0, 2.8.2); the package, and so the
+domain of the MBean, is kafka.coordinator.group since 0.11.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _of_broker(broker: int, held: Mapping[str, Any], counts: Counter[tuple[int, 
 
 
 def _counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
-    """Return what each running process has counted, by broker and metric.
+    """Return the counts of each running process, by broker and metric.
 
     A commit counts with its records when the log has them, a rebalance when the leader's assignment goes to the log.
     """

@@ -26,9 +26,9 @@ NO_GROUP = "no group"
 
 
 def rebalances(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per rebalance, by its group: from PreparingRebalance to the next state that is no part of a rebalance.
+    """Return one row per rebalance, by its group: from PreparingRebalance to the next state outside a rebalance.
 
-    A rebalance that begins anew before its assignment is stored ends there, and another row begins.
+    If a group returns to PreparingRebalance before its assignment is stored, one row ends and the next row begins.
     """
     rows = list(_rebalances(records))
     return journal_tables.table(rows, journal_tables.timed(REBALANCES, records), "group")
@@ -66,8 +66,8 @@ def _begun(r: Record, value: Mapping[str, Any]) -> dict[str, Any]:
 def reactions(release: str, request: str | None = None) -> pd.DataFrame:
     """Return a release's reactions as rows, for each state and request, in the order in which the coordinator checks conditions.
 
-    With `request` the rows of that request alone. Raises UserError, listing the requests, for a request that the release lacks,
-    and for a release without a group coordinator.
+    With `request` return only the rows of this request. Raises UserError, listing the requests, for a request that the release
+    lacks, and for a release without a group coordinator.
     """
     _require_coordinator(release)
     asked = {found.title: found for found in Request if reactions_of(release, "any", found)}
@@ -93,7 +93,7 @@ def _reactions(release: str, request: Request) -> Iterator[dict[str, Any]]:
 
 
 def _reachable(rows: Iterable[Reaction]) -> Iterator[Reaction]:
-    """Yield the rows up to the first one without a condition: those below it are never reached."""
+    """Yield the rows up to the first row without a condition; the coordinator never reads the rows below this row."""
     for row in rows:
         yield row
         if row.condition is always:

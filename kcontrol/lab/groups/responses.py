@@ -28,7 +28,7 @@ def responses(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def _rows(record: Record) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a record; none for a record that is no such response."""
+    """Yield the rows of a record; none if the record is not a response to an administrator."""
     if record.kind != "respond" or not str(record.fields["correlation_id"]).startswith(PREFIX):
         return
     fields = record.to_json().fields
@@ -39,7 +39,7 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
 
 
 def _answers(request: str, group: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield what a response is about, its error, and the rest of it in words."""
+    """Yield each group or partition of a response, with its error and its other values in words."""
     if request == "ListGroups":
         found = [f"{name} ({kind or 'no protocol type'}, {state})" for name, kind, state in body["groups"]]
         yield group, body["error"], ", ".join(found) or "no group"
@@ -67,7 +67,10 @@ def refusals(record: Record) -> Iterator[str]:
 
 
 def states(release: str, asked: Sequence[Any]) -> tuple[str, ...]:
-    """Return states to list groups by. Raises UserError, listing the states, for another one, and before 2.6 (KIP-518)."""
+    """Return the states that ListGroups names.
+
+    Raises UserError, listing the states, for an unknown state, and for any state before 2.6 (KIP-518).
+    """
     if asked and not is_since("2.6", release):
         raise UserError(f"Kafka {release} lists the groups of all states: ListGroups takes states since 2.6 (KIP-518).")
     names = list(group_state.state_names(GROUP_TRANSITIONS.for_(release), release).values()) if asked else []

@@ -1,4 +1,4 @@
-"""Kafka's settings of the group coordinator: those by which coordinators work here, and those that do nothing here.
+"""Kafka's settings of the group coordinator: the settings with an effect in a lab, and the settings without an effect.
 
 The defaults of the settings in use are those of `group.context.CONFIGS`; this module adds what each setting means. Source:
 KafkaConfig.scala (0.9, 2.8).
@@ -24,7 +24,7 @@ FIRST = "0.9.0"
 
 
 class Used(NamedTuple):
-    """A setting by which coordinators work here: its least value, and its unit in units of the field of GroupConfig."""
+    """A setting with an effect in a lab: its least value, and the factor from its unit to that of its field in GroupConfig."""
 
     meaning: str
     here: str = "yes"
@@ -114,7 +114,7 @@ def _rows(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def _defaults(field: str) -> list[tuple[str, int | None]]:
-    """Return the defaults of a setting, each with its first release; before the setting comes, None."""
+    """Return the defaults of a setting, each with its first release; the default is None in releases without the setting."""
     defaults, since = CONFIGS[field][1], USED[field].since
     if since == FIRST:
         return list(defaults)

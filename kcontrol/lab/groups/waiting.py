@@ -1,4 +1,4 @@
-"""What a run waits for: timers that are armed, and requests that a coordinator has parked."""
+"""Tables of the timers that brokers have set, and of the requests that a coordinator has parked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "append": "OffsetCommit"}
 
 
 def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per armed timer, the next one to fire first, with the member that it is about."""
+    """Return one row per timer that is set, the timer that fires next first, with its member."""
     now_ms, armed = records[-1].at_ms, []
     for broker, node in state["nodes"].items():
         for name, timer in node["timers"].items():
@@ -34,7 +34,7 @@ def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
 
 
 def _client(state: State, group: str | None, member: str | None) -> str | None:
-    """Return the client id of a member; of a member id that no member uses yet, the text before the UUID."""
+    """Return the client id of a member; for a pending member id, the text before the UUID."""
     for _, name, held in group_state.cached(state, "groups"):
         if name == group and member in held["members"]:
             return str(held["members"][member]["client_id"])
@@ -42,7 +42,7 @@ def _client(state: State, group: str | None, member: str | None) -> str | None:
 
 
 def parked(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per request to a coordinator that has no answer yet, the oldest first."""
+    """Return one row per request that a coordinator has parked without a response, the oldest first."""
     rows = [row for record in _unanswered(records, state) for row in _row(record, state)]
     now_ms = records[-1].at_ms
     timed = ({**row, "waited_ms": now_ms - row["since_ms"]} for row in rows)

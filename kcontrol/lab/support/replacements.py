@@ -18,7 +18,7 @@ from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
 from kcontrol.core.controller_rules import Rules, rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.group_rules import GroupRules, group_rules
-from kcontrol.core.rule_rows import LAST_RELEASE, declared
+from kcontrol.core.rule_fields import LAST_RELEASE, declared
 from kcontrol.core.transitions import NO_CHANGES, Changes, Pair, Transition, TransitionTable
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.lab.support import arguments
@@ -123,7 +123,7 @@ def rule_changes(given: Any) -> dict[str, Any]:
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with every error turned into RuleFailed, which tells a learner's errors from those of kcontrol."""
+    """Return the function with every error turned into RuleFailed, to distinguish a learner's errors from those of kcontrol."""
 
     @wraps(function)
     def guarded(*arguments: Any) -> Any:

@@ -49,7 +49,7 @@ GROUP_ID, INSTANCE_ID = "group.id", "group.instance.id"
 
 
 def _consumers(release: str, consumers: Any) -> dict[str, dict[str, str]]:
-    """Return the consumers with their settings, under Kafka's names. Raises UserError for others, listing these."""
+    """Return the consumers with their settings, under Kafka's names. Raises UserError, listing the settings, for unknown ones."""
     found = {}
     for name, said in arguments.mapping(consumers, "Consumers", '{"a": "g"}').items():
         arguments.words(name, "A consumer's name", "a")
@@ -63,7 +63,7 @@ def _consumers(release: str, consumers: Any) -> dict[str, dict[str, str]]:
 
 
 def topic_settings(release: str, config: Any) -> dict[str, str]:
-    """Return the settings of a topic as Kafka's tool stores them. Raises UserError, which lists the legal ones, for others."""
+    """Return the settings of a topic as Kafka's tool stores them. Raises UserError, listing the legal values, for others."""
     try:
         return admin_actions.topic_settings(release, _named(config or {}))
     except ValueError as problem:
@@ -110,7 +110,7 @@ def settings(
 
 
 def played(scenario: Mapping[str, Any], release: str | None, seed: int, changed: Changed) -> Settings:
-    """Return the settings of a run that plays a scenario. Raises UserError, which lists the legal values, for illegal ones."""
+    """Return the settings of a run that plays a scenario. Raises UserError, listing the legal values, for illegal values."""
     line = player.line_of(release) if release else player.release_of(scenario)
     try:
         config = player.config_of(scenario, line)

@@ -12,7 +12,7 @@ import pandas as pd
 from kcontrol.controller.leader_election import STRATEGIES, ElectionInput, offline
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.errors import UserError
-from kcontrol.core.rule_rows import declared
+from kcontrol.core.rule_fields import declared
 from kcontrol.core.znodes import broker_path, topic_config_path
 from kcontrol.lab.support.table_display import Wide
 from kcontrol.lab.tables import journal_tables

@@ -90,10 +90,10 @@ def refusals(record: Record) -> Iterator[str]:
 
 
 def unanswered(release: str, state: folded_state.State, targets: Mapping[str, list[int] | None]) -> Iterator[str]:
-    """Yield one sentence for each reassignment in `/admin/reassign_partitions` that has brokers that are not alive.
+    """Yield one sentence for each reassignment in `/admin/reassign_partitions` with target brokers that are not alive.
 
-    Releases up to 0.10.0 refuse such a reassignment, which is a record of kind `handler_error`; for them nothing is yielded.
-    Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.0 to 0.10.0), onPartitionReassignment (0.10.1 on).
+    Releases up to 0.10.0 refuse such a reassignment with a record of kind `handler_error`; then nothing is yielded. Source:
+    KafkaController.initiateReassignReplicasForTopicPartition (0.8.0 to 0.10.0), onPartitionReassignment (0.10.1 on).
     """
     for name, target in targets.items() if not rules(release).refuses_dead_targets else ():
         if dead := [str(b) for b in target or () if broker_path(b) not in state["znodes"]]:

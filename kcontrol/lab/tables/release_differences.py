@@ -10,7 +10,7 @@ import pandas as pd
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.errors import UserError
 from kcontrol.core.releases import sort_key
-from kcontrol.core.rule_rows import declared
+from kcontrol.core.rule_fields import declared
 from kcontrol.lab.support.table_display import Wide
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import text

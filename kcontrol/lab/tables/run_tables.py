@@ -39,17 +39,17 @@ class Tables:
 
     State now
       replicas()                    each replica: the controller's state, its broker's role
-      reassignments()  deletions()  what is being moved and deleted
-      znodes()  watches()           ZooKeeper's tree, and who watches what
+      reassignments()  deletions()  reassignments and deletions in progress
+      znodes()  watches()           ZooKeeper's tree, and the watches of each broker
       controller_memory(broker)     the fields of a controller, with Kafka's names
-      leadership_views(partition)   who leads, by ZooKeeper and by each broker's caches
-      election_candidates(p)        who would lead next, and why the others would not
+      leadership_views(partition)   the leader in ZooKeeper and in each broker's caches
+      election_candidates(p)        the next leader, and the reason against each other replica
 
     Consumer groups
       members()  offsets()          members and committed offsets
       assignment()                  members x partitions
       consumer_groups(group)        offsets and lag, as kafka-consumer-groups --describe
-      timers()  parked()            what fires next, and which requests wait
+      timers()  parked()            timers that are set, and requests that wait
       rebalances()                  each rebalance: begin, end, reason, generations, members
       reactions(request)            the response to each request in each state
       group_responses()             responses to ListGroups, DescribeGroups and others
@@ -57,20 +57,20 @@ class Tables:
     History
       controllers()                 each controller, its epoch, and how its term ended
       requests()                    each request of a controller to a broker
-      watch_events(broker)          each event that a controller got, and what became of it
+      watch_events(broker)          each event in a controller's queue, and its result
       handler_steps(event, broker)  each read, write, transition and request of a handler
       partition_history(partition)  each write about a partition
       outages()                     each time without a leader
-      diff(before, after)           what differs between two records
+      diff(before, after)           the differences between the states after two records
       metrics()  prometheus()       Kafka's own metrics
 
     Records, in a lab with data=True
       replica_log(partition)        each replica's log
-      consumer_records(partition)   what a consumer can read
+      consumer_records(partition)   the records that a consumer can read
 
     Rules
       event_handlers()              each znode, its event and its handler
-      legal_transitions(machine)    which state may follow which
+      legal_transitions(machine)    the legal target states of each state
     """
 
     def __init__(self, run: Run) -> None:
@@ -139,16 +139,17 @@ class Tables:
     def consumer_groups(self, group: str | None = None) -> pd.DataFrame:
         """Return what `kafka-consumer-groups --describe` prints of a group, or of all groups: offsets, lag, members and state.
 
-        The end of a log is known where brokers keep logs (`data=True`). Raises UserError, listing the groups, for another group.
+        The end of a log is known where brokers keep logs (`data=True`). Raises UserError, listing the groups, for an unknown
+        group.
         """
         return listing.described(self._run.state, self._run._played, group)
 
     def timers(self) -> pd.DataFrame:
-        """Return one row per timer of a broker, the next one to fire first: when it fires, its event and its member."""
+        """Return one row per timer of a broker, the timer that fires next first: its time, its event and its member."""
         return waiting.timers(self._run.records, self._run.state)
 
     def parked(self) -> pd.DataFrame:
-        """Return one row per request that waits for its answer at a coordinator: since when, and what completes it."""
+        """Return one row per request that a coordinator has parked: its time, and the event that will complete it."""
         return waiting.parked(self._run.records, self._run.state)
 
     def group_responses(self) -> pd.DataFrame:
@@ -160,7 +161,7 @@ class Tables:
         return rebalances.rebalances(self._run.records)
 
     def reactions(self, request: str | None = None) -> pd.DataFrame:
-        """Return the coordinator's table of reactions: state, request, condition, response; the first row that holds counts.
+        """Return the coordinator's table of reactions. For a state and a request the first row whose condition holds decides.
 
         Raises UserError, listing the requests, for a request that the release does not have.
         """
