@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kcontrol.cluster import admin_actions, consumer_clients, data_plane, delivery
+from kcontrol.cluster.consumer_state import FROZEN
 from kcontrol.cluster.sessions import OPEN
 from kcontrol.core.errors import listed
 from kcontrol.core.model import TopicPartition
@@ -104,17 +105,51 @@ def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
 
 
 def ask(world: World, name: str, *request: object) -> str:
-    """Return the first condition that fails: the consumer, its poll timeout, the pending request, its coordinator."""
-    me = world.consumers.get(name)
-    if me is None:
-        return f"There is no consumer {name!r}; the consumers of this run: {_names(world.consumers)}"
-    if consumer_clients.POLL_TIMEOUT in request and not consumer_clients.has_poll_timeout(world):
+    """Return the first condition that fails: the consumer, its poll timeout, the freeze, the pending request, the coordinator."""
+    if missing := _consumer(world, name):
+        return missing
+    me = world.consumers[name]
+    if consumer_clients.POLL_TIMEOUT in request and not consumer_clients.has_poll_timeout(world, name):
         return f"Consumers of Kafka {world.settings.release} have no max.poll.interval.ms, which came in 0.10.1: play a later one"
     if consumer_clients.POLL_TIMEOUT in request and not me.member_id:
         return f"Consumer {name} is not a member of group {me.group}, so no poll can time out: let it join first"
+    if me.condition == FROZEN:
+        return f"Consumer {name} is frozen and sends nothing: perform ('resume_consumer', {name!r}) first"
     if me.asked is not None:
         return f"Consumer {name} waits for the response to its last request: run the cluster first"
+    if isinstance(request[-1], int) and len(request) == 2 and request[0] in consumer_clients.REQUESTED:
+        return reach(world, request[-1])
     return f"Group {me.group} has no reachable coordinator: start or thaw a broker, then run the cluster"
+
+
+def _consumer(world: World, name: str) -> str:
+    """Return that there is no consumer of this name; else an empty text."""
+    if name in world.consumers:
+        return ""
+    there = f"the consumers of this run: {_names(world.consumers)}" if world.consumers else "this run has none"
+    return f"There is no consumer {name!r}; {there}"
+
+
+def find_coordinator(world: World, name: str, broker: int) -> str:
+    return _consumer(world, name) or reach(world, broker) or ask(world, name, "join")
+
+
+def freeze_consumer(world: World, name: str, *ms: object) -> str:
+    return _consumer(world, name) or f"Consumer {name} is frozen already: perform ('resume_consumer', {name!r}) to let it go on"
+
+
+def resume_consumer(world: World, name: str) -> str:
+    return _consumer(world, name) or f"Consumer {name} runs and polls, so there is nothing to resume: freeze it first"
+
+
+def stop_polling(world: World, name: str) -> str:
+    """Return that the consumer does not poll now: its process is frozen, closed, or stuck already."""
+    missing = _consumer(world, name)
+    return missing or f"Consumer {name} does not poll now ({world.consumers[name].condition}): resume it first"
+
+
+def wait(world: World, ms: object) -> str:
+    return "Time passes by itself in a world with a real ZooKeeper: only in the simulated world can it pass by an action"
 
 
 def delete_topic(world: World, topic: str) -> str:

@@ -16,6 +16,8 @@ from kcontrol.cluster import (
     broker_to_controller,
     channel_closing,
     consumer_clients,
+    consumer_life,
+    consumer_process,
     data_plane,
     delayed_responses,
     delivery,
@@ -181,8 +183,21 @@ ACTIONS: dict[str, Kind] = {
     "lose":         Kind(_can_break,           delivery.drop_request,     "sender, receiver", action_preconditions.break_channel),
     "duplicate": Kind(_can_break, delivery.duplicate_request, "sender, receiver", action_preconditions.break_channel),
     "produce": Kind(data_plane.can_produce, data_plane.produce, "leader, partition, value, acks", action_preconditions.produce),
-    "consumer": Kind(consumer_clients.can_ask, consumer_clients.send_request, "consumer, request", action_preconditions.ask),
-    "commit": Kind(consumer_clients.can_commit, consumer_clients.commit, "consumer, partition, offset", action_preconditions.ask),
+    "consumer": Kind(
+        consumer_clients.can_ask, consumer_clients.send_request,
+        "consumer, join | sync | heartbeat | leave | restart | poll timeout[, broker]", action_preconditions.ask),
+    "commit": Kind(
+        consumer_clients.can_commit, consumer_clients.commit, "consumer, partition, offset[, metadata]",
+        action_preconditions.ask),
+    "find_coordinator": Kind(
+        consumer_clients.can_find, consumer_clients.find_coordinator, "consumer, broker", action_preconditions.find_coordinator),
+    "freeze_consumer": Kind(
+        consumer_process.can_freeze, consumer_process.freeze, "consumer[, ms]", action_preconditions.freeze_consumer),
+    "resume_consumer": Kind(
+        consumer_process.can_resume, consumer_process.resume, "consumer", action_preconditions.resume_consumer),
+    "stop_polling": Kind(
+        consumer_process.can_stop_polling, consumer_process.stop_polling, "consumer", action_preconditions.stop_polling),
+    "wait":         Kind(consumer_life.can_wait,       consumer_life.wait,        "ms", action_preconditions.wait),
     "group_request": Kind(group_admin.can_ask, group_admin.ask, "broker, request, about", group_admin.why_not),
     "lose_tail": Kind(data_plane.has_tail, data_plane.lose_tail, "broker, partition, offset", action_preconditions.lose_tail),
     "fail_log_dir": Kind(lifecycle.has_replica, lifecycle.fail_log_dir, "broker, partition", action_preconditions.fail_log_dir),

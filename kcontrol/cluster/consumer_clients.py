@@ -1,9 +1,12 @@
 """Consumers and their group coordinators, where the settings name consumers.
 
-A group's coordinator is the broker that leads the group's partition of `__consumer_offsets`, a topic like any other. The log of
-such a partition exists once, as if all replicas had each record at once. A broker cannot append any more after a broker with a
-later leader epoch has become coordinator. The acknowledgement of an append is an event, so other events may be handled before
-it.
+A group's coordinator is the broker that leads the group's partition of `__consumer_offsets`, a topic like any other. A consumer
+looks for its coordinator in the brokers' metadata, and sends all requests there until the connection breaks or a response says
+that the coordinator has moved. `consumer_state.py` has what a consumer knows, `consumer_protocol.py` the bytes that it sends.
+
+The log of a partition of the offsets topic exists once, as if all replicas had each record at once. A broker cannot append any
+more after a broker with a later leader epoch has become coordinator. The acknowledgement of an append is an event, so other
+events may be handled before it.
 """
 
 from __future__ import annotations
@@ -12,51 +15,39 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kcontrol.cluster import consumer_protocol
+from kcontrol.cluster.consumer_configs import INSTANCE_ID, SESSION_MS, ConsumerConfig
+from kcontrol.cluster.consumer_state import CLOSED, FROZEN, POLLING, Consumer, after_response
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.core.effects import Append, LogBatch
 from kcontrol.core.model import TopicPartition
+from kcontrol.core.releases import is_since
 from kcontrol.driver.driver import Driver
 from kcontrol.group import events as e
-from kcontrol.group.assignors import Subscription
 from kcontrol.group.context import GroupConfig, GroupContext
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
 from kcontrol.group.handlers import REQUESTS
-from kcontrol.group.model import GroupProtocol
-from kcontrol.group.offsets_topic_records import encode, topics_of
 from kcontrol.group.request_reactions import has_reaction
-from kcontrol.group.sticky import ASSIGNORS
 from kcontrol.journal.journal import RecordId, to_json
 
 if TYPE_CHECKING:
     from kcontrol.cluster.world import World
 
-SESSION_MS, REBALANCE_MS = 10_000, 60_000
-PROTOCOLS = ("range", "roundrobin")
 REQUESTED = ("join", "sync", "heartbeat", "leave")
 """The requests of a consumer to its coordinator; `fault_actions` lists them."""
 RESTART, POLL_TIMEOUT = "restart", "poll timeout"
 """The actions on a consumer's own process."""
 
 
-class Consumer(NamedTuple):
-    """One consumer's view of its group. `asked` is the broker whose response the consumer waits for, with its incarnation."""
+NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
 
-    group: str
-    member_id: str = ""
-    generation: int = -1
-    leader: str = ""
-    protocol: str = ""
-    members: tuple[tuple[str, bytes], ...] = ()
-    assignment: bytes = b""
-    error: str = ""
-    requests: int = 0
-    asked: tuple[int, int] | None = None
-    instance_id: str | None = None
 
-    def without_membership(self) -> Consumer:
-        """Return the consumer without its member id, as if it had never joined."""
-        return Consumer(self.group, requests=self.requests, instance_id=self.instance_id)
+class FindCoordinatorResult(NamedTuple):
+    """The response to FindCoordinator: the broker that coordinates the group, -1 after an error."""
+
+    error: str
+    broker: int
 
 
 def config(settings: Settings) -> GroupConfig:
@@ -69,48 +60,100 @@ def context(settings: Settings) -> GroupContext | None:
     return GroupContext(settings.group_rules(), config(settings), changes=settings.changes) if settings.consumers else None
 
 
+def consumer_config(settings: Settings, name: str) -> ConsumerConfig:
+    """Return the settings of one consumer."""
+    return ConsumerConfig(settings.release, settings.consumer_configs.get(name, {}))
+
+
 def consumers(settings: Settings) -> dict[str, Consumer]:
     """Return the consumers of a run before their first request."""
-    return {name: Consumer(group, instance_id=settings.instance_ids.get(name)) for name, group in settings.consumers.items()}
+    configs = settings.consumer_configs
+    return {
+        name: Consumer(group, instance_id=configs.get(name, {}).get(INSTANCE_ID)) for name, group in settings.consumers.items()
+    }
+
+
+# ---------------------------------------------------------------- the coordinator of a consumer
+
+
+def coordinator(world: World, group: str) -> int | None:
+    """Return the coordinator of a group as the brokers' metadata name it, None if there is none or it is not reachable."""
+    known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
+    return next((leader for leader in known if is_reachable(world, leader)), None)
+
+
+def named_by(world: World, broker: int, group: str) -> int | None:
+    """Return the leader of the group's partition in the metadata of one broker, None if they do not have the partition."""
+    tp = TopicPartition(OFFSETS_TOPIC, partition_for(group, config(world.settings).partitions))
+    metadata = world.processes[broker].driver.broker.metadata
+    return metadata[tp].leader if tp in metadata else None
+
+
+def receiver(world: World, me: Consumer) -> int | None:
+    """Return the broker that gets the consumer's next request: the coordinator that it knows, else the one of the metadata."""
+    if me.coordinator is not None and is_connected(world, me.coordinator):
+        return me.coordinator[0]
+    return coordinator(world, me.group)
+
+
+def is_connected(world: World, process: tuple[int, int]) -> bool:
+    """Return whether this incarnation of a broker runs and is not frozen."""
+    return is_reachable(world, process[0]) and world.processes[process[0]].driver.incarnation == process[1]
 
 
 # ---------------------------------------------------------------- requests of consumers
 
 
-def coordinator(world: World, group: str) -> int | None:
-    """Return the coordinator of a group as the brokers' metadata name it, None if there is none or it is not reachable."""
-    tp = TopicPartition(OFFSETS_TOPIC, partition_for(group, config(world.settings).partitions))
-    known = [p.driver.broker.metadata[tp].leader for _, p in sorted(world.processes.items()) if tp in p.driver.broker.metadata]
-    return next((leader for leader in known if is_reachable(world, leader)), None)
+def can_ask(world: World, name: object, request: object, broker: object = None) -> bool:
+    """Return whether a consumer can send this request now. Raises ValueError for another request or broker.
 
-
-def can_ask(world: World, name: str, request: str) -> bool:
-    """Return whether a consumer can send this request now. Raises ValueError for an unknown request.
-
-    A request needs a reachable coordinator, and no earlier request without a response. A process can be restarted at any time.
+    A request needs a process that is not frozen, a reachable coordinator, and no earlier request without a response. With
+    `broker` the request goes to this broker. A process can be restarted at any time.
     """
     if request not in (*REQUESTED, RESTART, POLL_TIMEOUT) or not isinstance(name, str):
+        raise ValueError
+    if broker is not None and (request not in REQUESTED or not is_number(broker)):
         raise ValueError
     me = world.consumers.get(name)
     if me is None or request == RESTART:
         return me is not None
-    if request == POLL_TIMEOUT and not (me.member_id and has_poll_timeout(world)):
+    if request == POLL_TIMEOUT and not (me.member_id and has_poll_timeout(world, name)):
         return False
-    return me.asked is None and coordinator(world, me.group) is not None
+    return can_send(world, me, broker)
 
 
-def has_poll_timeout(world: World) -> bool:
-    """Return whether consumers of the release have max.poll.interval.ms (0.10.1, KIP-62)."""
-    return world.settings.group_rules().rebalance_timeouts
+def is_number(value: object, least: int = 0) -> bool:
+    """Return whether a word of an action is a whole number, not below `least`."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def can_commit(world: World, name: str, partition: str, offset: int) -> bool:
+def can_send(world: World, me: Consumer, broker: Any = None) -> bool:
+    """Return whether a consumer can send a request now, to its coordinator or to `broker`."""
+    reachable = receiver(world, me) is not None if broker is None else is_reachable(world, broker)
+    return me.asked is None and me.condition != FROZEN and reachable
+
+
+def has_poll_timeout(world: World, name: str) -> bool:
+    """Return whether the consumer's client has max.poll.interval.ms (0.10.1, KIP-62)."""
+    return is_since("0.10.1", consumer_config(world.settings, name).release)
+
+
+def is_consumer(world: World, name: object) -> bool:
+    """Return whether there is a consumer of this name. Raises ValueError for a name of another type."""
+    if not isinstance(name, str):
+        raise ValueError
+    return name in world.consumers
+
+
+def can_commit(world: World, name: str, partition: str, offset: int, metadata: str = "") -> bool:
     """Check the form of a commit and return `can_ask`. Raises ValueError if the form is wrong."""
     TopicPartition.parse(partition)
+    if not isinstance(metadata, str):
+        raise ValueError
     return can_ask(world, name, "join") and isinstance(offset, int)
 
 
-def send_request(world: World, name: str, request: str) -> None:
+def send_request(world: World, name: str, request: str, broker: int | None = None) -> None:
     """Send a request of REQUESTED with the values of the consumer's view; with `sync` a group's leader sends the assignment.
 
     A restarted process has lost its member id, and sends nothing before it joins again. After a poll timeout a consumer sends
@@ -119,48 +162,44 @@ def send_request(world: World, name: str, request: str) -> None:
     """
     me = world.consumers[name]
     if request == RESTART or (request == POLL_TIMEOUT and me.instance_id is not None):
-        _note(world, name, me.without_membership(), world.log("act", None, action=["consumer", name, request]))
+        now = me.without_membership() if request == RESTART else me.after_loss(me.error)
+        note(world, name, now, world.log("act", None, action=["consumer", name, request]))
         return
+    own, id = consumer_config(world.settings, name), f"consumer {name} {me.requests + 1}"
     match request:
         case "join":
-            known = has_reaction(world.settings.release, "MEMBER_ID_REQUIRED")
-            topics = encode("subscription", 0, {"topics": sorted(_topics(world)), "user_data": None})
-            protocols = tuple(GroupProtocol(protocol, topics) for protocol in PROTOCOLS)
-            member_suffix = random.Random(f"{world.settings.seed}/{name}/{me.requests}").getrandbits(128)
-            ids = (me.instance_id, name, "/127.0.0.1", f"{member_suffix:032x}", known)
-            id = _next(name, me)
-            _send(world, name, e.JoinGroup(id, me.group, me.member_id, SESSION_MS, REBALANCE_MS, "consumer", protocols, *ids))
+            me = me._replace(condition=POLLING if me.condition == CLOSED else me.condition)
+            me = me if own.is_cooperative else me._replace(assignment=b"")
+            event: Any = _join(world, name, me, own, id)
         case "sync":
-            assigned = _assign(world, me) if me.member_id == me.leader else {}
-            _send(world, name, e.SyncGroup(_next(name, me), me.group, me.member_id, me.generation, assigned, me.instance_id))
+            instances = {other.member_id: other.instance_id for other in world.consumers.values()}
+            leads = me.member_id == me.leader and bool(me.members)
+            assigned = consumer_protocol.assign(me, own, _topics(world), instances) if leads else {}
+            event = e.SyncGroup(id, me.group, me.member_id, me.generation, assigned, me.instance_id)
         case "heartbeat":
-            _send(world, name, e.Heartbeat(_next(name, me), me.group, me.member_id, me.generation, me.instance_id))
+            event = e.Heartbeat(id, me.group, me.member_id, me.generation, me.instance_id)
         case _:
             leaving = e.MemberIdentity(me.member_id, me.instance_id)
-            _send(world, name, e.LeaveGroup(_next(name, me), me.group, (leaving,)))
+            event = e.LeaveGroup(id, me.group, (leaving,))
+    _send(world, name, me, event, broker)
 
 
-def commit(world: World, name: str, partition: str, offset: int) -> None:
+def _join(world: World, name: str, me: Consumer, own: ConsumerConfig, correlation_id: str) -> e.JoinGroup:
+    """Return the JoinGroup of a consumer; its version, and so some of its fields, follow from the client's release."""
+    member_suffix = random.Random(f"{world.settings.seed}/{name}/{me.requests}").getrandbits(128)
+    requires_known_id = has_reaction(own.release, "MEMBER_ID_REQUIRED")
+    ids: tuple[Any, ...] = (me.instance_id, name, "/127.0.0.1", f"{member_suffix:032x}", requires_known_id)
+    offered = consumer_protocol.protocols(me, own, _topics(world))
+    timeouts = own[SESSION_MS], own.rebalance_timeout_ms
+    return e.JoinGroup(correlation_id, me.group, me.member_id, *timeouts, "consumer", offered, *ids)
+
+
+def commit(world: World, name: str, partition: str, offset: int, metadata: str = "") -> None:
     """Send the commit of one offset for a consumer."""
     me = world.consumers[name]
-    offsets = {TopicPartition.parse(partition): e.CommittedOffset(offset)}
-    _send(world, name, e.OffsetCommit(_next(name, me), me.group, me.member_id, me.generation, offsets, me.instance_id))
-
-
-def _next(name: str, me: Consumer) -> str:
-    return f"consumer {name} {me.requests + 1}"
-
-
-def _assign(world: World, me: Consumer) -> dict[str, bytes]:
-    """Return the assignment that a group's leader makes with the group's protocol: the partitions of each member by member id."""
-    members = {id: Subscription(tuple(sorted(topics_of(metadata) or ()))) for id, metadata in me.members}
-    assigned = ASSIGNORS[me.protocol](_topics(world), members) if me.members else {}
-    return {
-        id: encode(
-            "assignment", 0, {"partitions": [{"topic": tp.topic, "partitions": [tp.partition]} for tp in tps], "user_data": None}
-        )
-        for id, tps in assigned.items()
-    }
+    offsets = {TopicPartition.parse(partition): e.CommittedOffset(offset, metadata)}
+    id = f"consumer {name} {me.requests + 1}"
+    _send(world, name, me, e.OffsetCommit(id, me.group, me.member_id, me.generation, offsets, me.instance_id))
 
 
 def _topics(world: World) -> dict[str, int]:
@@ -169,23 +208,24 @@ def _topics(world: World) -> dict[str, int]:
     return {topic: sum(tp.topic == topic for tp in known) for topic in {tp.topic for tp in known}}
 
 
-def _send(world: World, name: str, event: Any) -> None:
-    me = world.consumers[name]
-    chosen = coordinator(world, me.group)
+def _send(world: World, name: str, me: Consumer, event: Any, broker: int | None = None) -> None:
+    """Send a request to the consumer's coordinator, or to `broker`, which does not become its coordinator."""
+    chosen = receiver(world, me) if broker is None else broker
     assert chosen is not None
     driver = world.processes[chosen].driver
+    process = chosen, driver.incarnation
     cause = world.log("act", None, action=["consumer", name, event.name])
-    _note(world, name, me._replace(requests=me.requests + 1, asked=(chosen, driver.incarnation)), cause)
+    known = process if broker is None else me.coordinator
+    now = me._replace(requests=me.requests + 1, asked=process, coordinator=known, active_at_ms=world.clock())
+    note(world, name, now, cause)
     driver.enqueue(event, cause)
     begin_if_idle(world, chosen, REQUESTS)
 
 
-def _note(world: World, name: str, now: Consumer, cause: RecordId | None) -> None:
+def note(world: World, name: str, now: Consumer, cause: RecordId | None) -> None:
+    """Store the new state of a consumer, with a record."""
     world.consumers = {**world.consumers, name: now}
     world.log("consumer", cause, name=name, now=now)
-
-
-# ---------------------------------------------------------------- responses to consumers
 
 
 def record_response(world: World, correlation_id: str, body: Any, record: RecordId) -> bool:
@@ -195,28 +235,43 @@ def record_response(world: World, correlation_id: str, body: Any, record: Record
     name, number = correlation_id.removeprefix("consumer ").rsplit(" ", 1)
     me = world.consumers[name]
     if me.asked is not None and int(number) == me.requests:  # otherwise the process that sent the request has ended
-        _note(world, name, after_response(me, body), record)
+        is_cooperative = consumer_config(world.settings, name).is_cooperative
+        lost = is_cooperative and isinstance(body, e.SyncResult) and _revokes(me, body)
+        note(world, name, after_response(me, body, lost)._replace(active_at_ms=world.clock()), record)
     return True
 
 
-def after_response(me: Consumer, body: Any) -> Consumer:
-    """Return a consumer after a response: an unknown member loses its id, a member with an old generation its generation."""
-    error = body.error
-    if isinstance(body, e.ErrorsResult):
-        error = next(iter(body.errors.values()))
-    if isinstance(body, e.LeaveResult) and body.members:
-        error = body.members[0]
-    me = me._replace(error=error, asked=None)
-    if error in ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID") or (isinstance(body, e.LeaveResult) and error == "NONE"):
-        return me.without_membership()._replace(error=error, protocol=me.protocol)
-    if error == "ILLEGAL_GENERATION":
-        return me._replace(generation=-1)
-    if isinstance(body, e.JoinResult) and error in ("NONE", "MEMBER_ID_REQUIRED"):
-        me = me._replace(member_id=body.member_id, generation=body.generation, leader=body.leader)
-        return me._replace(protocol=body.protocol, members=body.members, assignment=b"")
-    if isinstance(body, e.SyncResult) and error == "NONE":
-        return me._replace(assignment=body.assignment)
-    return me
+def _revokes(me: Consumer, body: e.SyncResult) -> bool:
+    """Return whether an assignment lacks partitions that the consumer owns."""
+    return bool(set(consumer_protocol.partitions(me.assignment)) - set(consumer_protocol.partitions(body.assignment)))
+
+
+# ---------------------------------------------------------------- a consumer looks for its coordinator
+
+
+def can_find(world: World, name: str, broker: object) -> bool:
+    """Return whether a consumer can send FindCoordinator to a broker now. Raises ValueError for words of another type."""
+    if not is_number(broker):
+        raise ValueError
+    return is_consumer(world, name) and can_send(world, world.consumers[name], broker)
+
+
+def find_coordinator(world: World, name: str, broker: int) -> None:
+    """Send FindCoordinator to a broker, which answers from its own metadata; the consumer then uses the coordinator named there.
+
+    The error is COORDINATOR_NOT_AVAILABLE if the metadata name no leader, or a leader that does not run. Source:
+    handleFindCoordinatorRequest of KafkaApis.scala (2.8), handleGroupCoordinatorRequest (0.9).
+    """
+    me, driver = world.consumers[name], world.processes[broker].driver
+    cause = world.log("act", None, action=["find_coordinator", name, broker])
+    leader = named_by(world, broker, me.group)
+    is_up = leader is not None and leader in world.processes
+    body = FindCoordinatorResult("NONE", leader) if is_up and leader is not None else FindCoordinatorResult(NOT_AVAILABLE, -1)
+    number = me.requests + 1
+    answer = driver.log("respond", cause, correlation_id=f"consumer {name} {number}", body=body)
+    found = None if body.error == NOT_AVAILABLE else (body.broker, world.processes[body.broker].driver.incarnation)
+    now = me._replace(coordinator=found, requests=number, error=body.error)
+    note(world, name, now._replace(active_at_ms=world.clock()), answer)
 
 
 # ---------------------------------------------------------------- the coordinators' log
@@ -267,7 +322,7 @@ def update_coordinators(world: World) -> None:
         p.coordinated_partitions = frozenset(leads)
     for name, me in world.consumers.items():
         if me.asked and (me.asked[0] not in world.processes or world.processes[me.asked[0]].driver.incarnation != me.asked[1]):
-            _note(world, name, me._replace(asked=None, error="disconnected"), None)
+            note(world, name, me._replace(asked=None, coordinator=None, error="disconnected"), None)
 
 
 def snapshot(world: World) -> dict[str, Any]:

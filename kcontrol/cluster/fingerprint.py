@@ -66,7 +66,9 @@ def fingerprint(world: World) -> str:
     for n, p in sorted(world.processes.items()):
         parts += [text(driver(p.driver)), Text(process_state(n, p), ())]
     parts += map(text, _logs(world) if world.settings.data else ())
-    parts += [text(canonical((world.consumers, world.offsets_logs)))] if world.settings.consumers else []
+    if world.settings.consumers:
+        consumers = {name: me.without_times() for name, me in world.consumers.items()}
+        parts += [text(canonical((consumers, world.offsets_logs)))]
     return digest([*parts, *orphans_and_network(world.orphaned_sessions, world.network)])
 
 

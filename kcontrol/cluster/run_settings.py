@@ -30,8 +30,9 @@ class Settings:
     `faults` are the kinds that `actions()` lists; `step` performs every fault in any run. `instant_requests` delivers requests
     in the step in which they are sent; without `followers` no replica catches up. With `data` every replica has a log:
     producers can send records, and the ISR follows from the offsets of fetches. `consumers` maps names to groups; brokers have
-    coordinators, with `group_config`, only if there are consumers. Consumers in `instance_ids` are static members
-    (group.instance.id). `rule_changes` are rules that differ from the release's, `changes` a learner's own functions.
+    coordinators, with `group_config`, only if there are consumers. `consumer_configs` has further settings of a consumer under
+    Kafka's names (`consumer_configs.CONSUMER_SETTINGS`). `rule_changes` are rules that differ from the release's, `changes` a
+    learner's own functions.
     """
 
     release: str = "2.8"
@@ -44,7 +45,7 @@ class Settings:
     followers: bool = True
     data: bool = False
     consumers: Mapping[str, str] = field(default_factory=dict)
-    instance_ids: Mapping[str, str] = field(default_factory=dict)
+    consumer_configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     group_config: Mapping[str, int] = field(default_factory=dict)
     rule_changes: Mapping[str, Any] = field(default_factory=dict)
     changes: Changes = NO_CHANGES

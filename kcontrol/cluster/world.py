@@ -13,6 +13,7 @@ from kcontrol.cluster import (
     actions,
     broker_to_controller,
     consumer_clients,
+    consumer_state,
     data_plane,
     delayed_responses,
     delivery,
@@ -78,7 +79,7 @@ class World:
         self.incarnations: Mapping[int, int] = {}
         self.disks: dict[int, dict[TopicPartition, ReplicaLog]] = {}  # the logs of brokers that do not run
         self.acknowledged: dict[TopicPartition, tuple[data_plane.Acknowledged, ...]] = {}  # records that producers rely on
-        self.consumers: Mapping[str, consumer_clients.Consumer] = consumer_clients.consumers(self.settings)
+        self.consumers: Mapping[str, consumer_state.Consumer] = consumer_clients.consumers(self.settings)
         self.offsets_logs: Mapping[TopicPartition, tuple[LogBatch, ...]] = {}  # the batches that coordinators have appended
         self.offsets_epochs: Mapping[TopicPartition, int] = {}  # partition -> the latest leader epoch of a coordinator
         self.done: list[Action] = []

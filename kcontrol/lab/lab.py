@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
-from kcontrol.cluster import actions
+from kcontrol.cluster import actions, consumer_life
 from kcontrol.cluster.actions import PossibleAction
 from kcontrol.cluster.world import Action, World
 from kcontrol.core.errors import UserError
@@ -50,7 +50,7 @@ class Lab(Operations):
 
     Each command below returns the lab and lets no time go on; run() does.
 
-    Time      run(until)  step(action)  actions()  run_event(broker)
+    Time      run(until, alive)  step(action)  actions()  run_event(broker)
     Brokers   start  kill  terminate  freeze  resume  expire_session
     Topics    create_topic  alter_topic  delete_topic  reassign  elect_preferred
     Clients   produce  commit
@@ -91,7 +91,7 @@ class Lab(Operations):
     topics     topics to create at the start: {"t": [[1, 2, 3]]}
     data       whether the brokers keep logs, so that produce works
     consumers  names of consumers with their groups, or with settings: {"a":
-               {"group.id": "g", "group.instance.id": "a"}}, a static member
+               {"group.id": "g", "session.timeout.ms": 6000}}
     start      whether the brokers start at once
     runs       the folder that keeps the journal, None for no folder
 
@@ -180,20 +180,27 @@ class Lab(Operations):
             raise UserError(f'{chosen!r} is not an action: use an action of lab.actions(), such as ("kill", 1).')
         return self._act(*chosen)
 
-    def run(self, until: str | Callable[[Self], object] = run_until.QUIET) -> Self:
+    def run(self, until: str | Callable[[Self], object] = run_until.QUIET, *, alive: bool = False) -> Self:
         """Do routine actions until none is left, or until the condition `until` is true.
 
         `until` is "quiet", "a controller is elected", a sentence such as "t-0 has a leader" (`run_until.SENTENCES` has all
-        sentences), an event that a broker begins to handle, such as "BrokerChange", or a function of the lab. Raises UserError
-        if no routine action is left before the condition is true.
+        sentences), an event that a broker begins to handle, such as "BrokerChange", or a function of the lab.
+
+        With `alive` the consumers join, send heartbeats and poll by themselves in virtual time, and deadlines fire; then "quiet"
+        is the state in which only heartbeats are left, and `until` can be a duration such as "12 s" or "500 ms". Raises UserError
+        if no action is left before the condition is true.
         """
         self._require_open()
-        reached, step, failed = run_until.goal(until), list[Record](), failures.FailureWatch()
+        ends_ms = run_until.end_ms(self._world, until, alive)
+        reached = run_until.goal(until if ends_ms is None else run_until.QUIET)
+        step, failed = list[Record](), failures.FailureWatch()
         try:
             while not reached(self, step):
                 following = self._next(failed.repeating)
+                if following is None and alive:
+                    following = consumer_life.next_action(self._world, ends_ms)
                 if following is None:
-                    return self._at_rest(until)
+                    return self._at_rest(until if ends_ms is None else run_until.QUIET)
                 self._step(following)
                 step = self._world.last_step
                 failed.watch(step)

@@ -145,7 +145,13 @@ class Group(Namespace[LabT]):
       lab.group.heartbeat(consumer)  Heartbeat: keep the session alive
       lab.group.leave(consumer)      LeaveGroup: leave the group at once
 
+      Each of the four takes a broker as second argument, instead of the coordinator.
+      lab.group.find_coordinator(consumer, broker)  FindCoordinator: which broker coordinates the group?
+
     Faults of a consumer's process
+      lab.group.freeze(consumer, for_ms)        the process stops and sends nothing, also no heartbeat
+      lab.group.stop_polling(consumer)          heartbeats go on, but the consumer joins no more
+      lab.group.resume(consumer)                the process goes on, with the member id that it had
       lab.group.restart(consumer)               the process ends without LeaveGroup, and starts again
       lab.group.expire_poll_interval(consumer)  the consumer polls later than max.poll.interval.ms
 
@@ -159,21 +165,49 @@ class Group(Namespace[LabT]):
     others; lab.tables.group_responses() has the responses to an administrator.
     """
 
-    def join(self, consumer: str) -> LabT:
-        """Let a consumer send JoinGroup."""
-        return self._lab._act("consumer", consumer, "join")
+    def join(self, consumer: str, broker: int | None = None) -> LabT:
+        """Let a consumer send JoinGroup to its coordinator, or to `broker`."""
+        return self._request(consumer, "join", broker)
 
-    def sync(self, consumer: str) -> LabT:
-        """Let a consumer send SyncGroup."""
-        return self._lab._act("consumer", consumer, "sync")
+    def sync(self, consumer: str, broker: int | None = None) -> LabT:
+        """Let a consumer send SyncGroup to its coordinator, or to `broker`."""
+        return self._request(consumer, "sync", broker)
 
-    def heartbeat(self, consumer: str) -> LabT:
-        """Let a consumer send Heartbeat."""
-        return self._lab._act("consumer", consumer, "heartbeat")
+    def heartbeat(self, consumer: str, broker: int | None = None) -> LabT:
+        """Let a consumer send Heartbeat to its coordinator, or to `broker`."""
+        return self._request(consumer, "heartbeat", broker)
 
-    def leave(self, consumer: str) -> LabT:
-        """Let a consumer send LeaveGroup."""
-        return self._lab._act("consumer", consumer, "leave")
+    def leave(self, consumer: str, broker: int | None = None) -> LabT:
+        """Let a consumer send LeaveGroup to its coordinator, or to `broker`."""
+        return self._request(consumer, "leave", broker)
+
+    def _request(self, consumer: str, request: str, broker: int | None) -> LabT:
+        return self._lab._act("consumer", consumer, request, *(() if broker is None else (broker,)))
+
+    def find_coordinator(self, consumer: str, broker: int) -> LabT:
+        """Let a consumer send FindCoordinator to a broker, which answers from its own metadata.
+
+        The consumer sends its next requests to the broker that the response names.
+        """
+        return self._lab._act("find_coordinator", consumer, broker)
+
+    def freeze(self, consumer: str, for_ms: int | None = None) -> LabT:
+        """Stop the process of a consumer, as SIGSTOP does: it sends nothing, also no heartbeat, until `resume`.
+
+        With `for_ms`, `lab.run(alive=True)` resumes the process after this time in ms of virtual time.
+        """
+        return self._lab._act("freeze_consumer", consumer, *(() if for_ms is None else (for_ms,)))
+
+    def resume(self, consumer: str) -> LabT:
+        """Let a consumer go on that is frozen, closed or does not poll: it keeps the member id and the generation that it had."""
+        return self._lab._act("resume_consumer", consumer)
+
+    def stop_polling(self, consumer: str) -> LabT:
+        """Let a consumer send heartbeats but take part in no rebalance, as if its application processed one batch for ever.
+
+        After max.poll.interval.ms `lab.run(alive=True)` lets the consumer leave the group (since 0.10.1).
+        """
+        return self._lab._act("stop_polling", consumer)
 
     def restart(self, consumer: str) -> LabT:
         """End the process of a consumer, as SIGKILL does, and start it again: it has no member id then.

@@ -81,9 +81,9 @@ class Operations(Run):
 
     # ---------------------------------------------------------------- consumers
 
-    def commit(self, name: str, partition: str, offset: int) -> Self:
-        """Let a consumer commit the offset up to which it has read a partition."""
-        return self._act("commit", name, partition, offset)
+    def commit(self, name: str, partition: str, offset: int, metadata: str = "") -> Self:
+        """Let a consumer commit the offset up to which it has read a partition, with a text."""
+        return self._act("commit", name, partition, offset, *((metadata,) if metadata else ()))
 
     # ---------------------------------------------------------------- commands of an operator
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kcontrol.core.errors import listed as listed
 from kcontrol.journal.journal import Record, to_json
-from kcontrol.views import folded_state
+from kcontrol.views import folded_state, group_sentences
 
 LONGEST = 180
 Fields = dict[str, Any]
@@ -215,28 +215,6 @@ def _records(records: Iterable[Fields]) -> str:
     return listed(f"{record['value']!r} at offset {record['offset']}" for record in records)
 
 
-def _group_records(f: Fields) -> str:
-    """Return the content of a coordinator's records, from the event that follows the write; without an event, their number."""
-    completion, values = f["completion_event"], [value for _, value in f["records"]]
-    if completion is None:
-        removed = all(value is None for value in values)
-        return _counted(len(values), "tombstone") if removed else _counted(len(values), "record") + " of a group without members"
-    if completion["event"] == "OffsetsStored":
-        offsets = listed(f"{tp} {value['offset']}" for tp, value in completion["offsets"].items())
-        return (
-            f"the offsets {offsets} of group {completion['group_id']}"
-            if offsets
-            else f"no offset of group {completion['group_id']}"
-        )
-    if completion["event"] == "StaticMemberStored":
-        return f"the new id of a static member of group {completion['group_id']}"
-    return f"the assignment of group {completion['group_id']} in generation {completion['generation']}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def _log_role(who: str, f: Fields) -> str:
     if f["leads"]:
         return f"{who} leads {f['partition']}."
@@ -256,16 +234,10 @@ def _record_lost(who: str, f: Fields) -> str:
     return f"Record {f['offset']} of {f['partition']}, {f['value']!r}, is on no replica any more: {said}."
 
 
-PROCESSES = {
-    "restart": "ends without LeaveGroup and starts again",
-    "poll timeout": "has polled later than max.poll.interval.ms allows",
-}
-
-
 def _act(who: str, f: Fields) -> str:
     kind, *subject = f["action"]
-    if kind == "consumer":
-        return f"Consumer {subject[0]} {PROCESSES.get(subject[1], f'sends {subject[1]}')}."
+    if said := group_sentences.consumer_act(kind, subject):
+        return said
     if kind == "term":
         return f"Broker {subject[0]} receives SIGTERM."
     said = action_label(f["action"])
@@ -286,13 +258,6 @@ def _argument(argument: Any) -> str:
         case list():
             return listed(argument)
     return str(argument)
-
-
-def _consumer(f: Fields) -> str:
-    me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
-    if me["asked"]:
-        return f"Consumer {f['name']} asks broker {me['asked'][0]}."
-    return f"Consumer {f['name']} hears {me['error']}: it is in generation {me['generation']} of group {me['group']}."
 
 
 SENTENCES: dict[str, Callable[[str, Fields], str]] = {
@@ -353,9 +318,9 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "connection_loss": lambda who, f: f"{who} loses its connection and asks again.",
     "exception": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",
     "handler_error": lambda who, f: f"{f['event']} fails on {who.lower()}: {f['error']}: {f['message']}.",
-    "consumer": lambda who, f: _consumer(f),
+    "consumer": lambda who, f: group_sentences.consumer(f),
     "offsets_append": lambda who, f: f"The log of {f['partition']} has the records of {who.lower()}.",
-    "append": lambda who, f: f"{who} appends {_group_records(f)} to {f['partition']}.",
+    "append": lambda who, f: f"{who} appends {group_sentences.appended(f)} to {f['partition']}.",
     "read_log": lambda who, f: f"{who} reads {f['partition']} from offset {f['offset']} on.",
     "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
     "log_truncate": _cut,
@@ -405,6 +370,11 @@ LABELS: dict[str, str] = {
     "produce": "produce {2} to {1} at broker {0}, acks={3}",
     "consumer": "consumer {0}: {1}",
     "commit": "consumer {0} commits offset {2} of {1}",
+    "find_coordinator": "consumer {0}: FindCoordinator to broker {1}",
+    "freeze_consumer": "freeze consumer {0}",
+    "resume_consumer": "resume consumer {0}",
+    "stop_polling": "consumer {0} stops polling",
+    "wait": "{0} ms pass",
     "group_request": "ask broker {0} by {1} about {2}",
     "lose_tail": "the disk of broker {0} loses {1} from offset {2} on",
     "fail_log_dir": "the directory with {1} on broker {0} fails",

@@ -18,7 +18,7 @@ from tests.lab.test_public_names import NAMESPACES
 
 BY_ITSELF = {
     "advance", "begin", "deliver", "renew", "reconnect", "request", "give", "ask", "exit", "fetch", "checkpoint",
-    "outage", "time_out",
+    "outage", "time_out", "wait",
 }  # fmt: skip
 
 
@@ -26,7 +26,8 @@ COMMANDS = {
     "term": "terminate", "thaw": "resume", "expire": "expire_session", "shrink": "shrink_isr", "fire": "timers.fire",
     "lose": "network.drop", "duplicate": "network.duplicate", "fetch_timeout": "network.fetch_timeout",
     "lose_tail": "disks.lose_tail", "fail_log_dir": "disks.fail_log_dir", "consumer": "group.join",
-    "group_request": "group.describe",
+    "group_request": "group.describe", "find_coordinator": "group.find_coordinator", "freeze_consumer": "group.freeze",
+    "resume_consumer": "group.resume", "stop_polling": "group.stop_polling",
     "create": "zk.create", "set": "zk.set", "delete": "zk.delete",
 }  # fmt: skip
 
@@ -34,6 +35,7 @@ COMMANDS = {
 def test_every_fault_and_act_has_a_method() -> None:
     """Each action that does not go on by itself has a command, on the lab or in a namespace.
 
+    `run(alive=True)` lets time pass (`wait`).
     A scenario's step does nothing, and a lab opens the session of the tools again by itself (`reopen`). An admin client's
     list of reassignments is asked for by `step`. `elect_preferred` is a command for one kind of `create`.
     """

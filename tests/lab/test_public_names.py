@@ -25,6 +25,7 @@ NAMESPACES = {
 # The chapters of the group coordinator, 12 to 16, are not written yet.
 GROUPS = {
     "commit", "group", "group_strip", "group.join", "group.sync", "group.heartbeat", "group.leave", "group.restart",
+    "group.find_coordinator", "group.freeze", "group.resume", "group.stop_polling",
     "group.expire_poll_interval", "group.list", "group.describe", "group.delete", "group.delete_offsets", "tables.members",
     "tables.offsets", "tables.assignment", "tables.consumer_groups", "tables.timers", "tables.parked", "tables.rebalances",
     "tables.reactions", "tables.group_responses",

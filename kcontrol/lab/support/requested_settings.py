@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from kcontrol.cluster import admin_actions
+from kcontrol.cluster import admin_actions, consumer_configs
+from kcontrol.cluster.consumer_configs import GROUP_ID, INSTANCE_ID
 from kcontrol.cluster.run_settings import FAULTS, Settings
 from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.errors import UserError
@@ -45,20 +46,17 @@ def _named(config: Any) -> Mapping[str, Any]:
     return config
 
 
-GROUP_ID, INSTANCE_ID = "group.id", "group.instance.id"
-
-
-def _consumers(release: str, consumers: Any) -> dict[str, dict[str, str]]:
-    """Return the consumers with their settings, under Kafka's names. Raises UserError, listing the settings, for unknown ones."""
+def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
+    """Return the consumers with their settings, under Kafka's names. Raises UserError, with the legal settings, for others."""
     found = {}
     for name, said in arguments.mapping(consumers, "Consumers", '{"a": "g"}').items():
         arguments.words(name, "A consumer's name", "a")
         settings = said if isinstance(said, Mapping) else {GROUP_ID: said}
-        if not {GROUP_ID} <= settings.keys() <= {GROUP_ID, INSTANCE_ID}:
-            raise UserError(f"Consumer {name} has the settings {GROUP_ID} and, where it is a static member, {INSTANCE_ID}.")
-        found[name] = {key: arguments.words(value, f"The {key} of consumer {name}", "g") for key, value in settings.items()}
+        arguments.words(settings.get(GROUP_ID), f"The {GROUP_ID} of consumer {name}", "g")
+        arguments.storable(settings)
         if INSTANCE_ID in settings and not is_since("2.3", release):
             raise UserError(f"Kafka {release} has no static members: {INSTANCE_ID} came in 2.3 (KIP-345).")
+        found[name] = consumer_configs.checked(release, name, settings)
     return found
 
 
@@ -88,7 +86,6 @@ def settings(
     arguments.whole(seed, "The seed")
     named = _consumers(release, consumers)
     groups = {name: said[GROUP_ID] for name, said in named.items()}
-    static = {name: said[INSTANCE_ID] for name, said in named.items() if INSTANCE_ID in said}
     try:
         chosen = BrokerConfig.of(release)
         of_groups = {key: value for key, value in _named(config).items() if group_settings.is_setting(key)}
@@ -97,7 +94,15 @@ def settings(
         faults = (*FAULTS, "consumer") if groups else FAULTS
         ids, coordinators = _ids(brokers), group_settings.group_config(release, of_groups)
         found = Settings(
-            release, ids, seed, chosen, faults=faults, data=data, consumers=groups, instance_ids=static, group_config=coordinators
+            release,
+            ids,
+            seed,
+            chosen,
+            faults=faults,
+            data=data,
+            consumers=groups,
+            consumer_configs=named,
+            group_config=coordinators,
         )
         found.rules()
         rule_changes, own = (

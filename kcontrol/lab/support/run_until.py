@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kcontrol.cluster.world import World
 from kcontrol.core import events
 from kcontrol.core.errors import UserError
 from kcontrol.core.znodes import CONTROLLER, broker_path, topic_path
@@ -81,6 +82,24 @@ def _is_in_sync(state: folded_state.State, name: str) -> bool:
 def _controller(state: folded_state.State) -> int | None:
     ruler = folded_state.controller(state)
     return ruler[0] if ruler and str(ruler[0]) in state["nodes"] else None
+
+
+DURATION = re.compile(r"(\d+) ?(ms|s)")
+
+
+def end_ms(world: World, until: object, alive: bool) -> int | None:
+    """Return the end of a duration such as "12 s" in virtual time, None if `until` is no duration.
+
+    Raises UserError for a run in which consumers cannot run by themselves, and for a duration without `alive`.
+    """
+    said = DURATION.fullmatch(until) if isinstance(until, str) else None
+    if alive and not (world.settings.consumers and world.is_simulated):
+        raise UserError(
+            "Consumers run by themselves only in a simulated world with consumers, as in Lab(consumers={'anna': 'g'})."
+        )
+    if said and not alive:
+        raise UserError(f"A lab runs for a duration only with its consumers: use lab.run({until!r}, alive=True).")
+    return world.now_ms + int(said[1]) * (1000 if said[2] == "s" else 1) if said else None
 
 
 def goal(until: str | Callable[[Any], object]) -> Goal:

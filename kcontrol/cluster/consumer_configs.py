@@ -1,0 +1,148 @@
+"""CONSUMER_SETTINGS: the settings of a consumer under Kafka's names, with defaults by release and legal values.
+
+Four keys are no settings of Kafka. A client subscribes to `topics` in a call. `user.data` is the text that an assignor of the
+user's own adds to the subscription. `protocol.metadata` replaces the bytes of the whole subscription. `client.release` is the
+release of the client library, which decides the versions of its requests and of the consumer protocol; a later library than the
+brokers uses the brokers' versions.
+
+The table does not check the limits of the session timeout: the coordinator does, with INVALID_SESSION_TIMEOUT. Read next:
+`consumer_protocol.py`, which writes the subscription from these settings.
+
+Source: ConsumerConfig.java (0.9.0, 0.10.1, 2.8, 3.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kcontrol.core.broker_configs import LARGEST_INT
+from kcontrol.core.errors import UserError, listed
+from kcontrol.core.releases import is_since, sort_key, value_in_force
+
+GROUP_ID, INSTANCE_ID = "group.id", "group.instance.id"
+SESSION_MS, HEARTBEAT_MS, POLL_MS = "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"
+STRATEGY, TOPICS, CLIENT = "partition.assignment.strategy", "topics", "client.release"
+USER_DATA, METADATA = "user.data", "protocol.metadata"
+
+STRATEGIES = {"range": "0.9", "roundrobin": "0.9", "sticky": "0.11.0", "cooperative-sticky": "2.4"}
+"""The assignors, each with its first release. Source: KIP-54 (sticky), KIP-429 (cooperative-sticky)."""
+
+CLASSES = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+    "org.apache.kafka.clients.consumer.StickyAssignor": "sticky",
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
+}
+
+
+class ConsumerSetting(NamedTuple):
+    """One setting: its defaults by release, and the form of its values. It exists since its first default."""
+
+    defaults: tuple[tuple[str, Any], ...]
+    form: str
+
+
+# fmt: off
+CONSUMER_SETTINGS: dict[str, ConsumerSetting] = {
+    GROUP_ID:     ConsumerSetting((("0.9", ""),), "text"),
+    INSTANCE_ID:  ConsumerSetting((("2.3", None),), "text"),
+    STRATEGY:     ConsumerSetting((("0.9", ("range",)), ("3.0", ("range", "cooperative-sticky"))), "strategies"),
+    TOPICS:       ConsumerSetting((("0.9", None),), "topics"),
+    SESSION_MS:   ConsumerSetting((("0.9", 30_000), ("0.10.1", 10_000), ("3.0", 45_000)), "ms"),
+    HEARTBEAT_MS: ConsumerSetting((("0.9", 3_000),), "ms"),
+    POLL_MS:      ConsumerSetting((("0.10.1", 300_000),), "ms"),
+    USER_DATA:    ConsumerSetting((("0.9", None),), "bytes"),
+    METADATA:     ConsumerSetting((("0.9", None),), "bytes"),
+    CLIENT:       ConsumerSetting((("0.9", None),), "release"),
+}
+# fmt: on
+
+
+def known(release: str) -> list[str]:
+    """Return the names of the settings that a consumer of a release has."""
+    return [name for name, row in CONSUMER_SETTINGS.items() if is_since(row.defaults[0][0], release)]
+
+
+class ConsumerConfig:
+    """The settings of one consumer; each key without a given value has the default of the client's release."""
+
+    __slots__ = ("given", "release")
+
+    def __init__(self, release: str, given: Mapping[str, Any]) -> None:
+        asked = given.get(CLIENT) or release
+        self.given, self.release = given, min(asked, release, key=sort_key)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the value of a setting, None where the client's release does not have the setting."""
+        if name in self.given:
+            return self.given[name]
+        row = CONSUMER_SETTINGS[name].defaults
+        return value_in_force(row, self.release) if is_since(row[0][0], self.release) else None
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """Return the rebalance timeout of JoinGroup: max.poll.interval.ms, or before 0.10.1 the session timeout (KIP-62)."""
+        return int(self[SESSION_MS] if self[POLL_MS] is None else self[POLL_MS])
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Return whether every assignor of the consumer supports the protocol COOPERATIVE (KIP-429).
+
+        Source: ConsumerCoordinator.java, constructor (2.4, 2.8).
+        """
+        return all(name == "cooperative-sticky" for name in self[STRATEGY])
+
+
+def checked(release: str, name: str, given: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the settings of a consumer in the forms of the table.
+
+    Raises UserError, with the legal names or values, for an unknown setting and for an illegal value.
+    """
+    client = given.get(CLIENT, release)
+    if not isinstance(client, str) or not _is_client_release(client):
+        raise UserError(f"Consumer {name} cannot have {CLIENT} {client!r}: use a release of Kafka from 0.9 on, such as '0.9'.")
+    legal = known(min(client, release, key=sort_key))
+    if unknown := [key for key in given if key not in legal]:
+        others = f"a consumer of Kafka {min(client, release, key=sort_key)} has {', '.join(legal)}"
+        raise UserError(f"Consumer {name} has no setting {unknown[0]!r}; {others}.")
+    found = {key: _value(name, key, value) for key, value in given.items() if value is not None}
+    config = ConsumerConfig(release, found)
+    for strategy in config[STRATEGY]:
+        if not is_since(STRATEGIES[strategy], config.release):
+            raise UserError(f"Kafka {config.release} has no assignor {strategy}, which came in {STRATEGIES[strategy]}.")
+    if config[HEARTBEAT_MS] >= config[SESSION_MS]:
+        wrong = f"{HEARTBEAT_MS} {config[HEARTBEAT_MS]} is not below its {SESSION_MS} {config[SESSION_MS]}"
+        raise UserError(f"Consumer {name} cannot start, because its {wrong}: set both, the first of them lower.")
+    return found
+
+
+def _is_client_release(value: str) -> bool:
+    try:
+        return is_since("0.9", value)
+    except ValueError:
+        return False
+
+
+def _value(name: str, key: str, value: Any) -> Any:
+    match CONSUMER_SETTINGS[key].form:
+        case "ms" if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_INT:
+            legal = f"a whole number of milliseconds from 0 to {LARGEST_INT}"
+        case "bytes" if not isinstance(value, bytes | str):
+            legal = "bytes or text"
+        case "bytes":
+            return value.encode() if isinstance(value, str) else value
+        case "strategies" | "topics" as form:
+            words = [word.strip() for word in value.split(",")] if isinstance(value, str) else value
+            if isinstance(words, list | tuple) and words and all(isinstance(word, str) and word for word in words):
+                names = tuple(dict.fromkeys(CLASSES.get(word, word) if form == "strategies" else word for word in words))
+                if form == "topics" or set(names) <= set(STRATEGIES):
+                    return names
+            legal = (
+                "names of topics" if form == "topics" else f"one or more of {listed(STRATEGIES, 9)}, in the order of preference"
+            )
+        case "text" if not isinstance(value, str):
+            legal = "text"
+        case _:
+            return value
+    raise UserError(f"The {key} of consumer {name} must be {legal}, not {value!r:.80}.")

@@ -1,0 +1,123 @@
+"""Consumers that run by themselves in virtual time: the next action when no routine action is left.
+
+A consumer sends what its state asks for: JoinGroup, then SyncGroup, then a heartbeat each `heartbeat.interval.ms`. After an
+error it waits for `retry.backoff.ms`. A consumer that does not poll sends heartbeats, and leaves the group after
+`max.poll.interval.ms`.
+Between two requests virtual time passes (`wait`), and deadlines of coordinators fire on the way, in the order of their times.
+
+Groups are at rest when only heartbeats are left to send and every pending deadline belongs to a member that sends them. Timers of
+other threads, such as the check of preferred leaders, do not fire here.
+
+Source: AbstractCoordinator.java: HeartbeatThread.run, ensureActiveGroup, Heartbeat.java (0.10.1, 2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kcontrol.cluster.consumer_clients import POLL_TIMEOUT, can_send, consumer_config, has_poll_timeout, is_number
+from kcontrol.cluster.consumer_configs import HEARTBEAT_MS, POLL_MS
+from kcontrol.cluster.consumer_state import CLOSED, COMPLETING, FROZEN, STABLE, STUCK, Consumer
+from kcontrol.group import events as e
+from kcontrol.group.handlers import REQUESTS
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import Action, World
+
+BACKOFF_MS = 100
+"""retry.backoff.ms, which is 100 in all releases."""
+FATAL = (
+    "INVALID_GROUP_ID",
+    "INCONSISTENT_GROUP_PROTOCOL",
+    "INVALID_SESSION_TIMEOUT",
+    "GROUP_MAX_SIZE_REACHED",
+    "FENCED_INSTANCE_ID",
+)
+"""The errors that poll throws to the application: the consumer sends nothing more."""
+AT_ONCE = ("", "NONE", "MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "disconnected")
+"""The errors after which a consumer sends its next request without a wait."""
+
+
+class Due(NamedTuple):
+    """Something that happens at a time; `keeps` says that it only keeps the group as it is."""
+
+    at_ms: int
+    action: Action
+    keeps: bool = False
+
+
+def can_wait(world: World, ms: object) -> bool:
+    """Return whether virtual time can pass. Raises ValueError for a duration that is not a number from 1 on."""
+    if not is_number(ms, 1):
+        raise ValueError
+    return world.is_simulated
+
+
+def wait(world: World, ms: int) -> None:
+    """Let virtual time pass; the step itself takes 1 ms of it."""
+    world.log("act", None, action=["wait", ms])
+    world.now_ms += ms - 1
+
+
+def next_action(world: World, end_ms: int | None = None) -> Action | None:
+    """Return the next action of the consumers, a deadline that fires, or the wait for one of these.
+
+    Return None at `end_ms`, or without `end_ms` if all groups are at rest.
+    """
+    due = sorted((*_requests(world), *_deadlines(world)), key=lambda one: one.at_ms)
+    if end_ms is None and all(one.keeps for one in due):
+        return None
+    now_ms = world.now_ms
+    first = due[0] if due else None
+    if first is None or (end_ms is not None and max(first.at_ms, now_ms) >= end_ms):
+        return ("wait", end_ms - now_ms) if end_ms is not None and end_ms > now_ms else None
+    if first.at_ms > now_ms and first.action[0] != "fire":
+        return ("wait", first.at_ms - now_ms)
+    return first.action
+
+
+def _requests(world: World) -> Iterator[Due]:
+    for name, me in world.consumers.items():
+        if me.condition == FROZEN and me.resumes_at_ms is not None:
+            yield Due(me.resumes_at_ms, ("resume_consumer", name))
+        elif me.condition not in (FROZEN, CLOSED) and me.error not in FATAL and can_send(world, me):
+            yield from _of_stuck(world, name, me) if me.condition == STUCK else (_of_polling(world, name, me),)
+
+
+def _of_polling(world: World, name: str, me: Consumer) -> Due:
+    at_ms = me.active_at_ms + (0 if me.error in AT_ONCE else BACKOFF_MS)
+    if me.state == COMPLETING and not me.rejoin_needed:
+        return Due(at_ms, ("consumer", name, "sync"))
+    if me.state != STABLE or me.rejoin_needed:
+        return Due(at_ms, ("consumer", name, "join"))
+    return _heartbeat(world, name, me)
+
+
+def _heartbeat(world: World, name: str, me: Consumer) -> Due:
+    at_ms = me.active_at_ms + consumer_config(world.settings, name)[HEARTBEAT_MS]
+    return Due(at_ms, ("consumer", name, "heartbeat"), keeps=not me.error or me.error == "NONE" or me.condition == STUCK)
+
+
+def _of_stuck(world: World, name: str, me: Consumer) -> Iterator[Due]:
+    if not me.member_id:
+        return
+    yield _heartbeat(world, name, me)
+    if has_poll_timeout(world, name):
+        ends_ms = me.polled_at_ms + consumer_config(world.settings, name)[POLL_MS]
+        yield Due(ends_ms, ("consumer", name, POLL_TIMEOUT))
+
+
+def _deadlines(world: World) -> Iterator[Due]:
+    for n, p in sorted(world.processes.items()):
+        for name, timer in sorted(p.driver.timers.items()) if not p.frozen else ():
+            if timer.thread == REQUESTS and not timer.periodic:
+                yield Due(timer.at_ms, ("fire", n, name), keeps=_is_renewed(world, timer.event))
+
+
+def _is_renewed(world: World, event: Any) -> bool:
+    """Return whether a deadline is the session of a member whose consumer sends heartbeats."""
+    if not isinstance(event, e.SessionTimedOut):
+        return False
+    holders = (me for me in world.consumers.values() if (me.group, me.member_id) == (event.group_id, event.member_id))
+    return any(me.condition not in (FROZEN, CLOSED) and me.error not in FATAL and can_send(world, me) for me in holders)

@@ -1,0 +1,59 @@
+"""Faults of a consumer's process: it is frozen, resumes with the member id that it had, or does not poll any more.
+
+A frozen process sends nothing. A response that arrives meanwhile is in the consumer's state at once, and the process acts on it
+after `resume`. Virtual time passes by `consumer_life.py`, which also ends a freeze of a given length.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kcontrol.cluster.consumer_clients import is_consumer, is_number, note
+from kcontrol.cluster.consumer_state import FROZEN, POLLING, STUCK
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+
+def can_freeze(world: World, name: str, for_ms: object = None) -> bool:
+    """Return whether a consumer's process can be frozen. Raises ValueError for a duration that is not a number from 1 on."""
+    if for_ms is not None and not is_number(for_ms, 1):
+        raise ValueError
+    return is_consumer(world, name) and world.consumers[name].condition != FROZEN
+
+
+def freeze(world: World, name: str, for_ms: int | None = None) -> None:
+    """Stop a consumer's process, as SIGSTOP does: it sends nothing, also no heartbeat, until `resume`.
+
+    With `for_ms` the process resumes by itself after this time, if the consumers run by themselves (`consumer_life.py`).
+    """
+    ends = None if for_ms is None else world.clock() + for_ms
+    words = [] if for_ms is None else [for_ms]
+    cause = world.log("act", None, action=["freeze_consumer", name, *words])
+    note(world, name, world.consumers[name]._replace(condition=FROZEN, resumes_at_ms=ends), cause)
+
+
+def can_resume(world: World, name: str) -> bool:
+    """Return whether a consumer's process is frozen, closed, or does not poll."""
+    return is_consumer(world, name) and world.consumers[name].condition != POLLING
+
+
+def resume(world: World, name: str) -> None:
+    """Let a consumer poll and send heartbeats again, with the member id and the generation that it had."""
+    cause = world.log("act", None, action=["resume_consumer", name])
+    note(world, name, world.consumers[name]._replace(condition=POLLING, resumes_at_ms=None), cause)
+
+
+def can_stop_polling(world: World, name: str) -> bool:
+    """Return whether a consumer polls now."""
+    return is_consumer(world, name) and world.consumers[name].condition == POLLING
+
+
+def stop_polling(world: World, name: str) -> None:
+    """Let a consumer stop calling poll: its heartbeats go on, and it takes part in no rebalance.
+
+    Since 0.10.1 heartbeats have a thread of their own (KIP-62). Before, poll sends them, so a real
+    consumer of 0.9 cannot do this; another client can.
+    """
+    cause = world.log("act", None, action=["stop_polling", name])
+    note(world, name, world.consumers[name]._replace(condition=STUCK, polled_at_ms=world.clock()), cause)

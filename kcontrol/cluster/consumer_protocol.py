@@ -1,0 +1,123 @@
+"""The consumer protocol as clients use it: the subscription in JoinGroup, and the assignment that a group's leader makes.
+
+A subscription names topics, the partitions that the member owns (COOPERATIVE alone), and user data of the assignor. The sticky
+assignor writes the member's last assignment and its generation into the user data, the cooperative one the generation alone. The
+leader reads the subscriptions of all members, runs the assignor that the coordinator's vote has chosen, and sends the result in
+SyncGroup. The coordinator reads none of these bytes before 2.1, and later the topics alone.
+
+Source: ConsumerProtocol.java (0.9, 2.4, 2.8), ConsumerCoordinator.java: metadata, performAssignment, StickyAssignor.java and
+CooperativeStickyAssignor.java: subscriptionUserData (2.8.2).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kcontrol.cluster.consumer_configs import METADATA, STRATEGY, TOPICS, USER_DATA, ConsumerConfig
+from kcontrol.cluster.consumer_state import Consumer
+from kcontrol.core.errors import UserError
+from kcontrol.core.java_hash import java_hash
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.releases import is_since
+from kcontrol.group.assignors import Subscription, read_sticky_user_data, sticky_user_data
+from kcontrol.group.model import GroupProtocol
+from kcontrol.group.offsets_topic_records import decode, encode
+from kcontrol.group.sticky import ASSIGNORS, UNKNOWN
+
+BUCKETS, LOAD = 16, 0.75
+
+
+def protocols(me: Consumer, config: ConsumerConfig, topics: Iterable[str]) -> tuple[GroupProtocol, ...]:
+    """Return the protocols of a JoinGroup in the order of preference, each with the member's subscription.
+
+    `topics` are all topics of the cluster, to which a consumer without the setting `topics` subscribes.
+    """
+    wanted = sorted(topics) if config[TOPICS] is None else list(config[TOPICS])
+    return tuple(GroupProtocol(name, config[METADATA] or _subscription(me, config, name, wanted)) for name in config[STRATEGY])
+
+
+def _subscription(me: Consumer, config: ConsumerConfig, strategy: str, topics: list[str]) -> bytes:
+    version = int(is_since("2.4", config.release))
+    owned = by_topic(partitions(me.assignment)) if version and config.is_cooperative else []
+    data = config[USER_DATA]
+    if strategy == "sticky" and me.last_assignment:
+        generation = me.last_generation if is_since("2.3", config.release) else None
+        data = sticky_user_data(by_topic(partitions(me.last_assignment)), generation)
+    elif strategy == "cooperative-sticky" and is_since("2.8", config.release):
+        data = struct.pack(">i", me.last_generation)
+    return encode("subscription", version, {"topics": topics, "user_data": data, "owned": owned})
+
+
+def partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
+    """Return the partitions of an assignment in their order; zero bytes have none. Raises ValueError for other bytes."""
+    entries = decode("assignment", assignment)[1]["partitions"] if assignment else []
+    return tuple(TopicPartition(entry["topic"], number) for entry in entries for number in entry["partitions"])
+
+
+def by_topic(found: Iterable[TopicPartition]) -> list[dict[str, Any]]:
+    """Return partitions as the protocol groups them: the topics in the order of a Java hash map, numbers in their order."""
+    topics: dict[str, list[int]] = {}
+    for tp in found:
+        topics.setdefault(tp.topic, []).append(tp.partition)
+    return [{"topic": topic, "partitions": topics[topic]} for topic in in_hash_order(topics)]
+
+
+def in_hash_order(names: Iterable[str]) -> list[str]:
+    """Return texts in the order in which a Java hash map with these keys returns them. Source: java.util.HashMap."""
+    found, buckets = list(dict.fromkeys(names)), BUCKETS
+    while len(found) > LOAD * buckets:
+        buckets *= 2
+    return sorted(found, key=lambda name: _spread(java_hash(name) & 0xFFFF_FFFF) & (buckets - 1))
+
+
+def _spread(value: int) -> int:
+    return value ^ value >> 16
+
+
+def read_subscription(data: bytes, strategy: str, instance_id: str | None = None) -> Subscription:
+    """Return a subscription as the assignor of this name reads it. Raises ValueError for bytes that are no subscription.
+
+    Unreadable user data count as no partitions of an unknown generation. Source: StickyAssignor.memberData,
+    CooperativeStickyAssignor.memberData (2.8.2).
+    """
+    fields = decode("subscription", data)[1]
+    topics, said = tuple(fields["topics"]), fields["user_data"]
+    owned, generation = [], None
+    try:
+        if strategy == "sticky" and said:
+            memory: Mapping[str, Any] = read_sticky_user_data(said)
+            owned, generation = list(_listed(memory["previous_assignment"])), memory.get("generation", None)
+        elif strategy == "cooperative-sticky":
+            owned = list(_listed(fields.get("owned", [])))
+            generation = None if said is None else int(struct.unpack(">i", said[:4])[0])
+    except (ValueError, struct.error):
+        owned, generation = [], UNKNOWN
+    return Subscription(topics, tuple(owned), generation, instance_id)
+
+
+def _listed(entries: Iterable[Mapping[str, Any]]) -> Iterable[TopicPartition]:
+    return (TopicPartition(entry["topic"], number) for entry in entries for number in entry["partitions"])
+
+
+def assign(
+    me: Consumer, config: ConsumerConfig, topics: Mapping[str, int], instances: Mapping[str, str | None]
+) -> dict[str, bytes]:
+    """Return the assignment of a group's leader: the encoded partitions of each member, by member id.
+
+    The assignor visits the members in the order of Java's hash map. Raises UserError for a subscription that cannot be read; the
+    leader of Kafka throws a SchemaException then.
+    """
+    members = dict(me.members)
+    try:
+        asked = {id: read_subscription(members[id], me.protocol, instances.get(id)) for id in in_hash_order(members)}
+    except ValueError as problem:
+        raise UserError(
+            f"The leader cannot read the subscription of a member ({problem}), so it sends no SyncGroup: "
+            f"let the consumer with the setting {METADATA} leave the group."
+        ) from None
+    subscribed = {topic for member in asked.values() for topic in member.topics}
+    found = ASSIGNORS[me.protocol]({t: number for t, number in topics.items() if t in subscribed}, asked) if asked else {}
+    version = int(is_since("2.4", config.release))
+    return {id: encode("assignment", version, {"partitions": by_topic(tps), "user_data": None}) for id, tps in found.items()}

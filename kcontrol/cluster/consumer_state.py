@@ -1,0 +1,108 @@
+"""The state of one consumer: what its client library knows of the group, and how a response changes this.
+
+A consumer is in one of the three states of Kafka's AbstractCoordinator. UNJOINED: the consumer sends JoinGroup next.
+COMPLETING_REBALANCE: the response to JoinGroup has arrived, and the consumer sends SyncGroup next. STABLE: the consumer has its
+assignment and sends heartbeats; if `rejoin_needed` is set, the consumer sends JoinGroup next.
+
+A consumer of the protocol EAGER revokes all partitions before it joins. A consumer of the protocol COOPERATIVE (KIP-429) keeps
+its partitions while it joins. If the new assignment lacks a partition that the consumer owns, the consumer revokes this partition
+and joins once more: this is the second round, in which another member gets the partition.
+
+Source: AbstractCoordinator.java, ConsumerCoordinator.java: onJoinPrepare, onJoinComplete (0.9, 2.4, 2.8). Read next:
+`consumer_clients.py`, which sends the requests.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kcontrol.group import events as e
+
+UNJOINED, COMPLETING, STABLE = "UNJOINED", "COMPLETING_REBALANCE", "STABLE"
+POLLING, STUCK, FROZEN, CLOSED = "polling", "not polling", "frozen", "closed"
+"""The conditions of a consumer's process: polling, sending heartbeats without polls, stopped by SIGSTOP, closed by LeaveGroup."""
+
+LOST = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
+MOVED = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "disconnected")
+"""The errors after which a consumer looks for its coordinator again. Source: markCoordinatorUnknown (0.9, 2.8)."""
+
+
+class Consumer(NamedTuple):
+    """What one consumer knows of its group.
+
+    `asked` is the coordinator that has not responded yet, `coordinator` the coordinator that the consumer sends to, each with its
+    incarnation. `assignment` are the partitions that the consumer owns. `last_assignment` and `last_generation` are those of the
+    last SyncGroup, which a sticky assignor remembers. `active_at_ms` is the time of the last request or response,
+    `resumes_at_ms` the end of a freeze, `polled_at_ms` the last poll of a consumer that polls no more.
+    """
+
+    group: str
+    member_id: str = ""
+    generation: int = -1
+    leader: str = ""
+    protocol: str = ""
+    members: tuple[tuple[str, bytes], ...] = ()
+    assignment: bytes = b""
+    error: str = ""
+    requests: int = 0
+    asked: tuple[int, int] | None = None
+    instance_id: str | None = None
+    state: str = UNJOINED
+    rejoin_needed: bool = False
+    coordinator: tuple[int, int] | None = None
+    last_assignment: bytes = b""
+    last_generation: int = -1
+    condition: str = POLLING
+    active_at_ms: int = 0
+    polled_at_ms: int = 0
+    resumes_at_ms: int | None = None
+
+    def without_membership(self) -> Consumer:
+        """Return the consumer without its member id, as if it had never joined."""
+        return Consumer(self.group, requests=self.requests, instance_id=self.instance_id)
+
+    def after_loss(self, error: str) -> Consumer:
+        """Return the consumer without its member id and its partitions; its process and its assignor's memory stay."""
+        return self._replace(
+            member_id="", generation=-1, leader="", members=(), assignment=b"", state=UNJOINED, rejoin_needed=False, error=error
+        )
+
+    def without_times(self) -> Consumer:
+        """Return the consumer with all times 0, for a fingerprint."""
+        resumes = None if self.resumes_at_ms is None else 0
+        return self._replace(active_at_ms=0, polled_at_ms=0, resumes_at_ms=resumes)
+
+
+def after_response(me: Consumer, body: Any, lost: bool) -> Consumer:
+    """Return a consumer after a response. `lost` says whether the assignment lacks partitions that the consumer owns."""
+    error = error_of(body)
+    me = me._replace(error=error, asked=None, coordinator=None if error in MOVED else me.coordinator)
+    if error in LOST:
+        return me.after_loss(error)
+    if isinstance(body, e.LeaveResult) and error == "NONE":
+        return me.after_loss(error)._replace(condition=CLOSED)
+    if error == "ILLEGAL_GENERATION":
+        return me._replace(generation=-1, state=UNJOINED)
+    if isinstance(body, e.JoinResult):
+        return _after_join(me, body)
+    if isinstance(body, e.SyncResult) and error == "NONE":
+        me = me._replace(assignment=body.assignment, last_assignment=body.assignment, last_generation=me.generation)
+        return me._replace(state=STABLE, rejoin_needed=lost)
+    return me._replace(rejoin_needed=me.rejoin_needed or error == "REBALANCE_IN_PROGRESS" or isinstance(body, e.SyncResult))
+
+
+def error_of(body: Any) -> str:
+    """Return the error of a response: of its first part, if the response has an error for each part."""
+    if isinstance(body, e.ErrorsResult):
+        return next(iter(body.errors.values()))
+    if isinstance(body, e.LeaveResult) and body.members:
+        return body.members[0]
+    return str(body.error)
+
+
+def _after_join(me: Consumer, body: e.JoinResult) -> Consumer:
+    if body.error not in ("NONE", "MEMBER_ID_REQUIRED"):
+        return me._replace(state=UNJOINED)
+    me = me._replace(member_id=body.member_id, generation=body.generation, leader=body.leader, protocol=body.protocol)
+    has_joined = body.error == "NONE"
+    return me._replace(members=body.members, state=COMPLETING if has_joined else UNJOINED, rejoin_needed=False)

@@ -1,0 +1,68 @@
+"""Records of consumers and of their coordinators as sentences, for `text.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kcontrol.core.errors import listed
+
+Fields = dict[str, Any]
+POLLING = "polling"
+
+PROCESSES = {
+    "restart": "ends without LeaveGroup and starts again",
+    "poll timeout": "has polled later than max.poll.interval.ms allows",
+}
+
+
+CONSUMER_ACTS = {
+    "freeze_consumer": "The process of consumer {0} is frozen",
+    "resume_consumer": "The process of consumer {0} runs and polls again",
+    "stop_polling": "Consumer {0} stops polling; its heartbeats go on",
+    "find_coordinator": "Consumer {0} sends FindCoordinator to broker {1}",
+    "wait": "{0} ms pass",
+}
+
+
+def consumer_act(kind: str, subject: Sequence[Any]) -> str:
+    """Return an action on a consumer or on the virtual clock as a sentence; for other actions an empty text."""
+    if kind in CONSUMER_ACTS:
+        duration = f" for {subject[1]} ms" if len(subject) > 1 and kind == "freeze_consumer" else ""
+        return f"{CONSUMER_ACTS[kind].format(*subject)}{duration}."
+    if kind == "consumer":
+        return f"Consumer {subject[0]} {PROCESSES.get(subject[1], f'sends {subject[1]}')}."
+    return ""
+
+
+def consumer(f: Fields) -> str:
+    """Return the state of a consumer in words: its pending request, or its generation with its last response."""
+    me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
+    if me["asked"]:
+        return f"Consumer {f['name']} asks broker {me['asked'][0]}."
+    said = f"Consumer {f['name']} is in generation {me['generation']} of group {me['group']}"
+    if me.get("condition", POLLING) != POLLING:
+        return f"{said}; its process is {me['condition']}."
+    return f"{said}; its last response is {me['error'] or 'still to come'}."
+
+
+def appended(f: Fields) -> str:
+    """Return the content of a coordinator's records, from the event that follows the write; without an event, their number."""
+    completion, values = f["completion_event"], [value for _, value in f["records"]]
+    if completion is None:
+        removed = all(value is None for value in values)
+        return _counted(len(values), "tombstone") if removed else _counted(len(values), "record") + " of a group without members"
+    if completion["event"] == "OffsetsStored":
+        offsets = listed(f"{tp} {value['offset']}" for tp, value in completion["offsets"].items())
+        return (
+            f"the offsets {offsets} of group {completion['group_id']}"
+            if offsets
+            else f"no offset of group {completion['group_id']}"
+        )
+    if completion["event"] == "StaticMemberStored":
+        return f"the new id of a static member of group {completion['group_id']}"
+    return f"the assignment of group {completion['group_id']} in generation {completion['generation']}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

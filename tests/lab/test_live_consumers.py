@@ -1,0 +1,325 @@
+"""Consumers with settings of their own, faults of their processes, and runs in which they send requests by themselves."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from kcontrol.cluster.snapshot import without_defaults
+from kcontrol.core.errors import UserError
+from kcontrol.group.offsets_topic_records import decode
+from kcontrol.journal.fold import fold
+from kcontrol.lab.lab import Lab
+from tests.lab.support import refusal
+
+Opened = Callable[..., Lab]
+RELEASES = ("0.9", "1.0", "2.4", "2.8", "3.9")
+THREE = dict.fromkeys(("anna", "bert", "cleo"), "billing")
+TOPICS = {"t": [[1, 2]] * 6, "__consumer_offsets": [[1, 2, 3]]}
+
+
+def group_of(lab: Lab) -> dict[str, list[str]]:
+    """Return the partitions of each client in the memory of the coordinator."""
+    found = lab.tables.members()
+    return dict(zip(found.client, found.partitions, strict=True))
+
+
+def last_join(lab: Lab) -> Any:
+    """Return the last JoinGroup that a coordinator has got."""
+    return next(r.fields["event"] for r in reversed(lab.records) if r.kind == "enqueue" and r.fields["event"].name == "JoinGroup")
+
+
+def agrees(lab: Lab) -> None:
+    assert without_defaults(fold(lab.records)) == without_defaults(lab._world.snapshot())
+
+
+# ---------------------------------------------------------------- consumers run by themselves
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_living_consumers_form_a_group(opened: Opened, release: str) -> None:
+    """Three consumers get two partitions each, and only heartbeats are left; journal, fold, and a second play agree."""
+    lab = opened(release=release, consumers=THREE, topics=TOPICS).run(alive=True)
+    assert group_of(lab) == {"anna": ["t-0", "t-1"], "bert": ["t-2", "t-3"], "cleo": ["t-4", "t-5"]}
+    before = len(lab.records)
+    assert len(lab.run(alive=True).records) == before
+    agrees(lab)
+    again = lab.branch(at=lab.records[-1].id)
+    assert [r.to_json() for r in again.records] == [r.to_json() for r in lab.records]
+
+
+def test_a_silent_member_is_removed_within_one_call(opened: Opened) -> None:
+    """12 s after bert's process has stopped, its session of 10 s has ended; exactly 12 s have passed, and the others go on."""
+    lab = opened(consumers=THREE, topics=TOPICS).run(alive=True)
+    begun_ms = lab._world.now_ms
+    lab.group.freeze("bert").run("12 s", alive=True)
+    assert lab._world.now_ms == begun_ms + 12_000 + 1  # the freeze is a step of 1 ms
+    assert list(group_of(lab)) == ["anna", "cleo"]
+    assert group_of(lab.run(alive=True)) == {"anna": ["t-0", "t-1", "t-2"], "cleo": ["t-3", "t-4", "t-5"]}
+    agrees(lab)
+
+
+def test_a_consumer_that_resumes_has_its_old_id(opened: Opened) -> None:
+    """Bert is removed while frozen; its next heartbeat has the old member id and gets UNKNOWN_MEMBER_ID, then it rejoins."""
+    lab = opened(consumers=THREE, topics=TOPICS).run(alive=True)
+    old = lab.state["consumers"]["bert"]["member_id"]
+    lab.group.freeze("bert").run(alive=True).group.resume("bert")
+    assert lab.state["consumers"]["bert"]["member_id"] == old
+    assert lab.group.heartbeat("bert").run().state["consumers"]["bert"]["error"] == "UNKNOWN_MEMBER_ID"
+    lab.run(alive=True)
+    assert set(group_of(lab)) == set(THREE) and lab.state["consumers"]["bert"]["member_id"] not in ("", old)
+
+
+def test_a_pause_that_is_too_long(opened: Opened) -> None:
+    """A pause of 6 s keeps a member with a session of 10 s and a heartbeat at the end of the pause; a pause of 14 s does not."""
+    for pause_ms, generation in ((6_000, 1), (14_000, 3)):
+        lab = opened(consumers=THREE, topics=TOPICS).run(alive=True).group.freeze("bert", pause_ms).run("30 s", alive=True)
+        assert set(lab.tables.members().generation) == {generation} and set(group_of(lab)) == set(THREE)
+
+
+def test_heartbeats_without_join_in_0_9(opened: Opened) -> None:
+    """In PreparingRebalance of 0.9 a heartbeat gets 27 and does not restart the session, so the member is removed.
+
+    Source: reference of handleHeartbeat of GroupCoordinator.scala (0.9): the row of GROUP_REACTIONS until 0.10.1.
+    """
+    lab = opened(release="0.9", consumers=THREE, topics=TOPICS).group.freeze("bert").run(alive=True)
+    lab.group.stop_polling("cleo").group.resume("bert").run("45 s", alive=True)
+    assert set(group_of(lab)) == {"anna", "bert"}
+    assert "poll timeout" not in [r.fields["action"][-1] for r in lab.records if r.kind == "act"]
+
+
+def test_a_consumer_that_does_not_poll_leaves(opened: Opened) -> None:
+    """In 2.8 a consumer that sends heartbeats only stays for max.poll.interval.ms, then it leaves (KIP-62)."""
+    polling = {"group.id": "billing", "max.poll.interval.ms": 20_000}
+    lab = opened(consumers=THREE | {"cleo": polling}, topics=TOPICS).run(alive=True)
+    lab.group.stop_polling("cleo").run("19 s", alive=True)
+    assert "cleo" in group_of(lab)
+    assert "cleo" not in group_of(lab.run(alive=True))
+    assert lab.journal("act").action.tolist()[-1] != ["consumer", "cleo", "heartbeat"]
+
+
+def test_a_group_follows_its_coordinator(opened: Opened) -> None:
+    """After the coordinator has stopped, living consumers find the next one and stay in their generation."""
+    lab = opened(consumers=THREE, topics=TOPICS).run(alive=True).terminate(1).run(alive=True)
+    assert set(lab.tables.members().coordinator) == {2} and set(lab.tables.members().generation) == {1}
+    assert {me["coordinator"][0] for me in lab.run("5 s", alive=True).state["consumers"].values()} == {2}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_random_lives_are_in_the_journal(opened: Opened, release: str, seed: int) -> None:
+    """Under random faults the fold equals the snapshot, a fork has the same fingerprint, and no handler raises."""
+    chance = random.Random(seed)
+    strategies = ["range", "roundrobin"] if release == "0.9" else ["cooperative-sticky"]
+    consumers = {name: {"group.id": "billing", "partition.assignment.strategy": strategies} for name in THREE}
+    lab = opened(release=release, consumers=consumers, topics=TOPICS)
+    kinds = ("freeze_consumer", "resume_consumer", "stop_polling", "restart", "leave", "wait")
+    for _ in range(25):
+        kind, name = chance.choice(kinds), chance.choice(sorted(THREE))
+        action = ("consumer", name, kind) if kind in ("restart", "leave") else (kind, name)
+        try:
+            lab.step(action if kind != "wait" else ("wait", 500))
+        except UserError:
+            continue
+        lab.run(f"{chance.randint(1, 9)} s", alive=True)
+        agrees(lab)
+    assert [r.fields for r in lab.records if r.kind == "handler_error"] == []
+    assert lab._world.fork().fingerprint() == lab._world.fingerprint()
+
+
+def test_times_of_consumers_are_no_state(opened: Opened) -> None:
+    """Two worlds that differ in the time of a heartbeat alone have one fingerprint."""
+    lab = opened(consumers=THREE, topics=TOPICS).run(alive=True)
+    later = lab.branch().step(("wait", 777))
+    for one in (lab, later):
+        one.group.heartbeat("anna").run()
+    assert later._world.fingerprint() == lab._world.fingerprint()
+
+
+# ---------------------------------------------------------------- settings
+
+
+def test_settings_are_in_the_requests(opened: Opened) -> None:
+    """JoinGroup has the strategies in their order, both timeouts, the topics and the user data of the consumer's settings."""
+    mine = {
+        "group.id": "billing", "partition.assignment.strategy": ["roundrobin", "range"], "topics": ["t"], "user.data": "rack 1",
+        "session.timeout.ms": 7_000, "max.poll.interval.ms": 9_000, "group.instance.id": "A",
+    }  # fmt: skip
+    asked = last_join(opened(consumers={"anna": mine}, topics=TOPICS | {"u": [[1]]}).group.join("anna").run())
+    assert [protocol.name for protocol in asked.protocols] == ["roundrobin", "range"]
+    assert (asked.session_timeout_ms, asked.rebalance_timeout_ms, asked.instance_id) == (7_000, 9_000, "A")
+    said = {"topics": ["t"], "user_data": b"rack 1", "owned": []}
+    assert [decode("subscription", protocol.metadata) for protocol in asked.protocols] == [(1, said)] * 2
+
+
+@pytest.mark.parametrize(
+    ("release", "session_ms", "rebalance_ms", "names", "knows_79"),
+    [
+        ("0.9", 30_000, 30_000, ["range"], False), ("1.0", 10_000, 300_000, ["range"], False),
+        ("2.8", 10_000, 300_000, ["range"], True), ("3.9", 45_000, 300_000, ["range", "cooperative-sticky"], True),
+    ],
+)  # fmt: skip
+def test_defaults_and_versions_follow_the_release(
+    opened: Opened, release: str, session_ms: int, rebalance_ms: int, names: list[str], knows_79: bool
+) -> None:
+    """A client has the defaults and request versions of its release, on brokers of its release and on those of 3.9.
+
+    Source: ConsumerConfig.java of each release; JoinGroupRequest.json, versions 0 (0.9), 1 (0.10.1) and 4 (2.2).
+    """
+    for brokers in {release, "3.9"}:
+        lab = opened(release=brokers, consumers={"anna": {"group.id": "billing", "client.release": release}}, topics=TOPICS)
+        asked = last_join(lab.group.join("anna").run())
+        assert (asked.session_timeout_ms, asked.rebalance_timeout_ms, asked.requires_known_id) == (
+            session_ms,
+            rebalance_ms,
+            knows_79,
+        )
+        assert [protocol.name for protocol in asked.protocols] == names
+
+
+def test_a_class_name_and_a_list_as_text(opened: Opened) -> None:
+    """The strategy can be given as in a properties file: names of classes, separated by commas."""
+    text = "org.apache.kafka.clients.consumer.StickyAssignor, org.apache.kafka.clients.consumer.RangeAssignor"
+    lab = opened(consumers={"a": {"group.id": "g", "partition.assignment.strategy": text}}, topics=TOPICS)
+    assert [protocol.name for protocol in last_join(lab.group.join("a").run()).protocols] == ["sticky", "range"]
+
+
+WRONG: list[tuple[str, Mapping[str, Any], str]] = [
+    ("2.8", {"boo": 1}, "session.timeout.ms"),
+    ("0.9", {"max.poll.interval.ms": 9}, "a consumer of Kafka 0.9 has"),
+    ("2.8", {"partition.assignment.strategy": "stickie"}, "range, roundrobin, sticky and cooperative-sticky"),
+    ("2.8", {"partition.assignment.strategy": []}, "one or more of"),
+    ("0.9", {"partition.assignment.strategy": "sticky"}, "came in 0.11.0"),
+    ("2.8", {"partition.assignment.strategy": "sticky", "client.release": "0.10.2"}, "came in 0.11.0"),
+    ("2.8", {"session.timeout.ms": "10s"}, "whole number of milliseconds"),
+    ("2.8", {"session.timeout.ms": 2_000}, "heartbeat.interval.ms 3000"),
+    ("2.8", {"topics": [5]}, "names of topics"),
+    ("2.8", {"user.data": 5}, "bytes or text"),
+    ("2.8", {"client.release": "0.8.2"}, "from 0.9 on"),
+    ("2.8", {"client.release": "boo"}, "from 0.9 on"),
+]
+
+
+@pytest.mark.parametrize(("release", "given", "says"), WRONG)
+def test_wrong_settings_are_refused(opened: Opened, release: str, given: Mapping[str, Any], says: str) -> None:
+    """A setting that the consumer does not have, or an illegal value, is refused in one sentence with the legal ones."""
+    with pytest.raises(UserError) as problem:
+        opened(release=release, consumers={"anna": {"group.id": "billing"} | dict(given)})
+    assert says in refusal(problem)
+
+
+# ---------------------------------------------------------------- input that Kafka refuses, or that is none
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"session.timeout.ms": 1_800_001}, "INVALID_SESSION_TIMEOUT"),
+        ({"session.timeout.ms": 5_999}, "INVALID_SESSION_TIMEOUT"),
+        ({"group.id": ""}, "INVALID_GROUP_ID"),
+    ],
+)
+def test_kafkas_code_for_a_refused_join(opened: Opened, given: Mapping[str, Any], error: str) -> None:
+    """A session timeout out of the coordinator's bounds and an empty group id get Kafka's error, and no group comes to be."""
+    lab = opened(consumers={"anna": {"group.id": "billing"} | dict(given)}, topics=TOPICS).run(alive=True)
+    assert lab.state["consumers"]["anna"]["error"] == error and lab.tables.members().empty
+
+
+def test_kafkas_code_for_an_oversized_text(opened: Opened) -> None:
+    """A commit whose metadata text is longer than offset.metadata.max.bytes gets OFFSET_METADATA_TOO_LARGE; nothing is stored."""
+    lab = opened(consumers=THREE, topics=TOPICS).run(alive=True)
+    lab.commit("anna", "t-0", 5, "x" * 4_097).run()
+    assert lab.state["consumers"]["anna"]["error"] == "OFFSET_METADATA_TOO_LARGE" and lab.tables.offsets().empty
+    assert lab.commit("anna", "t-0", 5, "x" * 4_096).run().tables.offsets()["offset"].tolist() == [5]
+
+
+def test_a_subscription_that_cannot_be_read(opened: Opened) -> None:
+    """The leader cannot read bytes that are no subscription: it sends no SyncGroup, and one sentence says why."""
+    broken = {"group.id": "billing", "protocol.metadata": b"\x00\x01\x00\x00"}
+    lab = opened(consumers={"anna": "billing", "bert": broken}, topics=TOPICS)
+    lab.group.freeze("bert").run(alive=True).group.resume("bert")
+    for name in ("bert", "bert", "anna"):
+        lab.group.join(name).run()
+    before = len(lab.records)
+    with pytest.raises(UserError) as problem:
+        lab.group.sync("anna")
+    assert "protocol.metadata" in refusal(problem) and len(lab.records) == before
+
+
+NOT_POSSIBLE: list[tuple[tuple[Any, ...], str]] = [
+    (("consumer", "anna", "dance"), "join | sync | heartbeat | leave"),
+    (("consumer", "dora", "join"), "anna, bert and cleo"),
+    (("consumer", "anna", "join", "one"), "does not have the form"),
+    (("consumer", "anna", "join", 9), "running brokers: 1, 2 and 3"),
+    (("commit", "anna", "t", 5), "does not have the form"),
+    (("commit", "anna", "t-0", 5, 7), "does not have the form"),
+    (("find_coordinator", "anna", 9), "running brokers: 1, 2 and 3"),
+    (("find_coordinator", "dora", 1), "anna, bert and cleo"),
+    (("freeze_consumer", "dora"), "anna, bert and cleo"),
+    (("freeze_consumer", "anna", 0), "does not have the form"),
+    (("resume_consumer", "anna"), "freeze it first"),
+    (("wait", -1), "does not have the form"),
+]
+
+
+@pytest.mark.parametrize(("action", "says"), NOT_POSSIBLE)
+def test_what_a_consumer_cannot_do(opened: Opened, action: tuple[Any, ...], says: str) -> None:
+    """An action that no consumer can do now is refused in one sentence, and nothing changes."""
+    lab = opened(consumers=THREE, topics=TOPICS)
+    before = len(lab.records)
+    with pytest.raises(UserError) as problem:
+        lab.step(action)
+    assert says in refusal(problem) and len(lab.records) == before
+
+
+def test_a_frozen_consumer_sends_nothing(opened: Opened) -> None:
+    """A frozen consumer can neither send a request nor be frozen again nor stop polling; the sentence says to resume it."""
+    lab = opened(consumers=THREE, topics=TOPICS).group.freeze("anna")
+    before = len(lab.records)
+    for command in (lab.group.join, lab.group.freeze, lab.group.stop_polling):
+        with pytest.raises(UserError) as problem:
+            command("anna")
+        assert "resume" in refusal(problem) and len(lab.records) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "says"),
+    [
+        ({}, {"alive": True}, "simulated world with consumers"),
+        ({"consumers": THREE}, {"until": "12 s"}, "alive=True"),
+        ({"consumers": THREE}, {"until": "12 hours", "alive": True}, "12 hours"),
+    ],
+)
+def test_runs_that_are_none(opened: Opened, settings: Mapping[str, Any], arguments: Mapping[str, Any], says: str) -> None:
+    """Without consumers nobody is alive, and a duration needs living consumers; one sentence says so."""
+    lab = opened(1, **settings)
+    with pytest.raises(UserError) as problem:
+        lab.run(**arguments)
+    assert says in refusal(problem)
+
+
+# ---------------------------------------------------------------- coordinators
+
+
+def test_an_old_coordinator_refuses(opened: Opened) -> None:
+    """A request to a broker that is not the coordinator gets NOT_COORDINATOR, then the consumer finds its coordinator again."""
+    lab = opened(consumers=THREE, topics=TOPICS).run(alive=True)
+    lab.group.heartbeat("anna", broker=2).run()
+    me = lab.state["consumers"]["anna"]
+    assert (me["error"], me["coordinator"], me["generation"]) == ("NOT_COORDINATOR", None, 1)
+    assert lab.group.heartbeat("anna").run().state["consumers"]["anna"]["coordinator"][0] == 1
+
+
+def test_a_consumer_finds_its_coordinator(opened: Opened) -> None:
+    """FindCoordinator names the leader of the group's partition; a broker without the offsets topic has none to name.
+
+    Source: handleFindCoordinatorRequest of KafkaApis.scala (2.8).
+    """
+    lab = opened(consumers=THREE, topics=TOPICS).group.find_coordinator("anna", 3)
+    assert (lab.state["consumers"]["anna"]["error"], lab.state["consumers"]["anna"]["coordinator"][0]) == ("NONE", 1)
+    early = opened(consumers=THREE).group.find_coordinator("anna", 3)
+    assert early.state["consumers"]["anna"]["error"] == "COORDINATOR_NOT_AVAILABLE"
+    agrees(lab)
