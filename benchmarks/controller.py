@@ -19,10 +19,10 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from benchmarks.sketch.sim.world import World as Sketch
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.controller_rules import Rules
 
 LEADERS_ONLY = ("begin", "advance", "deliver", "expire", "renew", "reconnect")

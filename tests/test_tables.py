@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from kcontrol.broker import events as broker_events
 from kcontrol.broker import handlers as replica
+from kcontrol.broker.events import BrokerRequest
 from kcontrol.cluster.actions import ACTIONS
 from kcontrol.cluster.run_settings import FAULTS, Settings
 from kcontrol.cluster.world import World
@@ -23,14 +25,14 @@ from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
 from kcontrol.core import effects, events
 from kcontrol.core.controller_rules import EVENT_THREAD, LISTENERS, QUEUE, Rules, rules
-from kcontrol.core.events import BrokerRequest, ControllerState, Event
-from kcontrol.core.group_rules import GroupRules
+from kcontrol.core.events import ControllerState, Event
 from kcontrol.core.model import PartitionState, ReplicaState, TopicPartition
 from kcontrol.core.rule_fields import declared
 from kcontrol.core.transitions import Changes, Transition, TransitionTable
 from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH
 from kcontrol.driver.driver import PERFORM
 from kcontrol.driver.round_trips import ROUND_TRIPS
+from kcontrol.group.group_rules import GroupRules
 from kcontrol.journal.fold import CHANGES
 from tests.core.logs import lost_by_unclean_election
 from tests.core.support import ALL_FAULTS, TOPICS, cluster, walk
@@ -198,7 +200,9 @@ def test_each_strategy_of_election_has_its_row() -> None:
 
 # ---------------------------------------------------------------- events
 
-EVENTS = {name: cls for name, cls in vars(events).items() if inspect.isclass(cls) and issubclass(cls, Event)}
+EVENTS = {
+    name: cls for name, cls in (vars(broker_events) | vars(events)).items() if inspect.isclass(cls) and issubclass(cls, Event)
+}
 CONCRETE = {name for name, cls in EVENTS.items() if cls not in (Event, BrokerRequest)}
 DESIGNS = {LISTENERS: design_of(rules("0.10.2")), QUEUE: design_of(rules("1.0")), EVENT_THREAD: design_of(rules("2.8"))}
 HANDLERS = event_thread.DESIGN.handlers

@@ -10,8 +10,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.broker.log import ReplicaLog
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.effects import ApplyRequest, Context, UpdateContext
 from kcontrol.core.model import LeaderAndIsr, TopicPartition

@@ -22,13 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kcontrol.broker import replication
+from kcontrol.broker import events, replication
 from kcontrol.broker.context import BrokerContext, HostedPartition
 from kcontrol.broker.isr_change_notifications import propagate_isr_changes, record_isr_change
 from kcontrol.broker.log_dir_failure import log_dir_failure
 from kcontrol.broker.shutdown import controlled_shutdown_response, shut_down
 from kcontrol.broker.startup import startup
-from kcontrol.core import events
 from kcontrol.core.effects import (
     ApplyRequest,
     Handler,
@@ -39,6 +38,7 @@ from kcontrol.core.effects import (
     TransactionResult,
     UpdateContext,
 )
+from kcontrol.core.events import Event
 from kcontrol.core.model import (
     EPOCH_DURING_DELETE,
     LEADER_DURING_DELETE,
@@ -270,7 +270,7 @@ def _after_response(
 
 
 # fmt: off
-HANDLERS: dict[type[events.Event], Callable[[BrokerContext, Any], Handler]] = {
+HANDLERS: dict[type[Event], Callable[[BrokerContext, Any], Handler]] = {
     # event                        handler
     events.BrokerStartup:          startup,
     events.LeaderAndIsrRequest:    leader_and_isr,
@@ -291,7 +291,7 @@ HANDLERS: dict[type[events.Event], Callable[[BrokerContext, Any], Handler]] = {
 # fmt: on
 
 
-def handle(ctx: BrokerContext, event: events.Event) -> Handler:
+def handle(ctx: BrokerContext, event: Event) -> Handler:
     """Run the handler of an event, and then bring the logs in line with the leadership."""
     yield from HANDLERS[type(event)](ctx, event)
     if ctx.keeps_logs:

@@ -7,8 +7,8 @@ KafkaZkClient.propagateIsrChanges (2.4; since 0.9.0).
 from __future__ import annotations
 
 from kcontrol.broker.context import BrokerContext
+from kcontrol.broker.events import PropagateIsrChanges
 from kcontrol.core.effects import Handler, Op, SetTimer, Transaction, UpdateContext
-from kcontrol.core.events import PropagateIsrChanges
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.znodes import ISR_CHANGE_NOTIFICATION, encode_partition_list
 

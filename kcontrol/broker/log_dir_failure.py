@@ -8,8 +8,8 @@ KIP-112).
 from __future__ import annotations
 
 from kcontrol.broker.context import BrokerContext
+from kcontrol.broker.events import LogDirFailure
 from kcontrol.core.effects import Handler, Op, Transaction, UpdateContext
-from kcontrol.core.events import LogDirFailure
 from kcontrol.core.znodes import LOG_DIR_EVENT_NOTIFICATION, encode_log_dir_event
 
 

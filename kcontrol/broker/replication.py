@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kcontrol.broker.context import BrokerContext, HostedPartition
+from kcontrol.broker.events import FetchResponse, FollowerFetch, Produce, TopicConfigChange
 from kcontrol.broker.log import (
     DIVERGENCE_CHECKS,
     AppendRecords,
@@ -31,7 +32,6 @@ from kcontrol.broker.log import (
     truncation_offset,
 )
 from kcontrol.core.effects import Handler, Read, Respond, SessionExpired, UpdateLog, Znode
-from kcontrol.core.events import FetchResponse, FollowerFetch, Produce, TopicConfigChange
 from kcontrol.core.model import NO_EPOCH, NO_LEADER, LogRecord, TopicPartition
 from kcontrol.core.znodes import MalformedZnode, decode_topic_config, topic_config_path
 

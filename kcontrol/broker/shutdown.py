@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kcontrol.broker.context import BrokerContext
+from kcontrol.broker.events import ControlledShutdownResponse, Shutdown
 from kcontrol.core.effects import (
     Exit,
     Handler,
@@ -19,7 +20,6 @@ from kcontrol.core.effects import (
     UpdateContext,
     Znode,
 )
-from kcontrol.core.events import ControlledShutdownResponse, Shutdown
 from kcontrol.core.kafka_json import NotJson
 from kcontrol.core.znodes import CONTROLLER, MalformedZnode, broker_path, decode_controller
 

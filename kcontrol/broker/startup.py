@@ -8,6 +8,7 @@ KafkaZkClient.createTopLevelPaths (2.8), ZkUtils.setupCommonPaths and KafkaHealt
 from __future__ import annotations
 
 from kcontrol.broker.context import BrokerContext
+from kcontrol.broker.events import BrokerStartup
 from kcontrol.broker.registration import (
     create_broker_znode,
     get_or_generate_cluster_id,
@@ -15,7 +16,7 @@ from kcontrol.broker.registration import (
     make_sure_path_exists_after_read,
 )
 from kcontrol.core.effects import Enqueue, Handler, Op, Read, Transaction, TransactionResult
-from kcontrol.core.events import BrokerStartup, Startup
+from kcontrol.core.events import Startup
 from kcontrol.core.znodes import (
     PRODUCER_ID_BLOCK,
     BrokerEndpoint,

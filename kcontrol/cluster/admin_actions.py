@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from kcontrol.broker import config_values
+from kcontrol.broker.events import TopicConfigChange
 from kcontrol.cluster import delivery, topic_ids
-from kcontrol.core import config_values, znodes
+from kcontrol.core import znodes
 from kcontrol.core.effects import Op
-from kcontrol.core.events import (
-    ApiPartitionReassignment,
-    ListPartitionReassignments,
-    TopicConfigChange,
-)
+from kcontrol.core.events import ApiPartitionReassignment, ListPartitionReassignments
 from kcontrol.core.model import ReplicaAssignment, TopicPartition
 
 if TYPE_CHECKING:

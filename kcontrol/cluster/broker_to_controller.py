@@ -10,17 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kcontrol.broker.events import AlterIsrResponse, ControlledShutdownResponse
 from kcontrol.broker.shutdown import DISCONNECTED
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
 from kcontrol.cluster.network import BrokerToControllerRequest
 from kcontrol.cluster.sessions import SessionState
-from kcontrol.core.events import (
-    AlterIsrReceived,
-    AlterIsrResponse,
-    ControlledShutdown,
-    ControlledShutdownResponse,
-    Event,
-)
+from kcontrol.core.events import AlterIsrReceived, ControlledShutdown, Event
 from kcontrol.driver.driver import Driver
 from kcontrol.journal.journal import RecordId
 

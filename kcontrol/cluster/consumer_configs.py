@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kcontrol.core.broker_configs import LARGEST_INT
+from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.core.errors import UserError, listed
 from kcontrol.core.releases import is_since, sort_key, value_in_force
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kcontrol.broker import log as changes
 from kcontrol.broker import replication as replica
 from kcontrol.broker.context import BrokerContext
+from kcontrol.broker.events import FetchResponse, FollowerFetch, Produce
 from kcontrol.broker.log import ReplicaLog
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
 from kcontrol.controller.context import apply_update
 from kcontrol.core.effects import UpdateContext
-from kcontrol.core.events import FetchResponse, FollowerFetch, Produce
 from kcontrol.core.model import TopicPartition
 from kcontrol.driver import log_changes
 from kcontrol.driver.driver import Driver

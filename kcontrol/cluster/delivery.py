@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kcontrol.broker.events import LeaderAndIsrRequest, ReplicaCaughtUp, ReplicaLags
 from kcontrol.cluster import delayed_responses
 from kcontrol.controller.handlers import event_for_notification, has_handler
-from kcontrol.core.events import LeaderAndIsrRequest, ReplicaCaughtUp, ReplicaLags
 from kcontrol.core.model import TopicPartition
 
 if TYPE_CHECKING:

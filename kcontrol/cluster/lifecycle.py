@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kcontrol.broker.events import BrokerStartup, LogDirFailure, Shutdown
 from kcontrol.cluster import (
     broker_to_controller,
     channel_closing,
@@ -19,7 +20,7 @@ from kcontrol.cluster.delivery import begin_if_idle
 from kcontrol.cluster.sessions import EXPIRED, EXPIRING, OPEN
 from kcontrol.controller.handlers import every_event
 from kcontrol.core.effects import SessionExpired
-from kcontrol.core.events import BrokerStartup, Expire, LogDirFailure, Shutdown
+from kcontrol.core.events import Expire
 from kcontrol.core.model import TopicPartition
 from kcontrol.driver import log_changes
 from kcontrol.driver.driver import Driver

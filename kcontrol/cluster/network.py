@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kcontrol.broker.events import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from kcontrol.controller.context import ControllerContext
 from kcontrol.core import events
 from kcontrol.journal.journal import RecordId
@@ -177,10 +178,10 @@ class Network:
         }
         match queued.api:
             case "LeaderAndIsr":
-                return events.LeaderAndIsrRequest(**header, partitions=requests.leader_and_isr[receiver])
+                return LeaderAndIsrRequest(**header, partitions=requests.leader_and_isr[receiver])
             case "StopReplica":
-                return events.StopReplicaRequest(**header, partitions=requests.stop_replica[receiver])
-        return events.UpdateMetadataRequest(**header, partitions=requests.update_metadata, live_brokers=requests.live_brokers)
+                return StopReplicaRequest(**header, partitions=requests.stop_replica[receiver])
+        return UpdateMetadataRequest(**header, partitions=requests.update_metadata, live_brokers=requests.live_brokers)
 
     def answered(self, correlation_id: str) -> tuple[tuple[int, int], QueuedRequest] | None:
         """Remove the request with this correlation id from its channel; return channel and request, None for an unknown id."""

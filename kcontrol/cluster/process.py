@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kcontrol.broker.context import BrokerContext
+from kcontrol.broker.events import BrokerStartup
 from kcontrol.broker.handlers import HANDLERS as BROKER_HANDLERS
 from kcontrol.broker.handlers import handle as handle_broker_event
+from kcontrol.cluster.handler_replay import replay_handler
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.sessions import SessionState
 from kcontrol.controller.context import ControllerContext
@@ -20,7 +22,6 @@ from kcontrol.core.controller_rules import Rules
 from kcontrol.core.effects import WatchEvent
 from kcontrol.core.model import TopicPartition
 from kcontrol.driver.driver import Driver, Handle, Outbox, Thread
-from kcontrol.driver.handler_replay import replay_handler
 from kcontrol.group.context import GroupContext
 from kcontrol.group.handlers import REQUESTS, SCHEDULER
 from kcontrol.group.handlers import THREADS as GROUP_THREADS
@@ -43,7 +44,7 @@ def threads(
 def route(rules: Rules) -> Callable[[events.Event], str]:
     """Return a function that names the thread whose queue takes an event."""
     design = design_of(rules)
-    of_broker = {**GROUP_THREADS, **dict.fromkeys(BROKER_HANDLERS, "requests"), events.BrokerStartup: "main"}
+    of_broker = {**GROUP_THREADS, **dict.fromkeys(BROKER_HANDLERS, "requests"), BrokerStartup: "main"}
     return lambda event: design.routes.get(type(event)) or of_broker.get(type(event)) or design.default_thread
 
 

@@ -29,23 +29,16 @@ def broker_change(ctx: ControllerContext, event: events.BrokerChange) -> Handler
     """Handle the new brokers, then the restarted brokers, then the dead brokers.
 
     A broker has restarted if its broker epoch is higher than the broker epoch in the context.
-    Before 2.2 there are no broker epochs: the controller does not notice a restart between two
-    reads, and puts all registrations into the context before any other step. Source:
-    KafkaController.processBrokerChange (2.1, 2.8).
+
+    Source: KafkaController.processBrokerChange (2.8).
     """
     registered, epochs = yield from failover_steps.read_brokers(ctx)
     known = ctx.live_broker_epochs
     new = tuple(b for b in epochs if b not in known)
     bounced = tuple(b for b in epochs if b in known and epochs[b] > known[b])
     dead = tuple(b for b in sorted(known) if b not in epochs)
-    at_once = not ctx.rules.broker_epochs
-    if at_once and (new or dead or registered != ctx.live_brokers):
-        yield UpdateContext("live_brokers", registered, clear=True)
-        yield from failover_steps.await_requests(ctx, dead)
-        yield UpdateContext("live_broker_epochs", epochs, clear=True)
     if new:
-        if not at_once:
-            yield from _add(registered, epochs, new)
+        yield from _add(registered, epochs, new)
         yield from on_broker_startup(ctx, new)
     if bounced:
         yield from _remove(bounced)
@@ -53,8 +46,7 @@ def broker_change(ctx: ControllerContext, event: events.BrokerChange) -> Handler
         yield from _add(registered, epochs, bounced)
         yield from on_broker_startup(ctx, bounced)
     if dead:
-        if not at_once:
-            yield from _remove(dead)
+        yield from _remove(dead)
         yield from on_broker_failure(ctx, dead)
 
 
@@ -132,12 +124,8 @@ def on_replicas_become_offline(
         ctx, staying, ReplicaState.OFFLINE, set_size=len(replicas)
     )
     yield from deletion.fail_replica_deletion(ctx, replicas)
-    is_sent = (
-        waiting
-        if ctx.rules.metadata_on_broker_failure == "nothing was leaderless"
-        else staying or elected
-    )
-    if not is_sent:
+    by_leaders = ctx.rules.metadata_on_broker_failure == "nothing was leaderless"
+    if not (waiting if by_leaders else staying or elected):
         yield from send_update_metadata_request(ctx, ctx.live_or_shutting_down_broker_ids)
 
 

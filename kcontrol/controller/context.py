@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.effects import Context, StateChange, UpdateContext
 from kcontrol.core.model import (
@@ -104,11 +104,9 @@ class ControllerContext(Context):
 
     @property
     def is_active(self) -> bool:
-        return (
-            self.has_channels
-            if self.design.active_by_channels
-            else self.active_controller_id == self.broker_id
-        )
+        if self.design.active_by_channels:
+            return self.has_channels
+        return self.active_controller_id == self.broker_id
 
     @property
     def live_broker_ids(self) -> tuple[int, ...]:
@@ -141,12 +139,8 @@ class ControllerContext(Context):
         return self.partition_states.get(tp, PartitionState.NON_EXISTENT)
 
     def replica_state(self, replica: PartitionReplica) -> ReplicaState:
-        states = self.replica_states.by_broker.get(replica[1])
-        return (
-            states.get(replica[0], ReplicaState.NON_EXISTENT)
-            if states
-            else ReplicaState.NON_EXISTENT
-        )
+        states = self.replica_states.by_broker.get(replica[1], {})
+        return states.get(replica[0], ReplicaState.NON_EXISTENT)
 
     def replicas(self, tp: TopicPartition) -> tuple[int, ...]:
         found = self.assignments.get(tp)
@@ -223,17 +217,13 @@ class ControllerContext(Context):
         Source: ControllerContext.hasPreferredLeader (2.8).
         """
         assignment, value = self.assignments.get(tp), self.leadership.get(tp)
-        if (
-            assignment is None
-            or value is None
-            or not assignment.replicas
-            or tp.topic in self.topics_to_be_deleted
-        ):
+        if not (assignment and value and assignment.replicas):
+            return False
+        if tp.topic in self.topics_to_be_deleted:
             return False
         preferred = assignment.replicas[0]
-        return (
-            preferred in value.isr if preferred in assignment.adding else value.leader != preferred
-        )
+        is_added = preferred in assignment.adding
+        return preferred in value.isr if is_added else value.leader != preferred
 
 
 def apply_update(context: Any, update: UpdateContext) -> None:
@@ -332,8 +322,7 @@ def _count(ctx: ControllerContext, partitions: Collection[TopicPartition]) -> Co
 
 def _adjust(ctx: ControllerContext, before: Counts, after: Counts) -> None:
     if before != after:
-        object.__setattr__(
-            ctx, "offline_partition_count", ctx.offline_partition_count + after[0] - before[0]
-        )
+        offline = ctx.offline_partition_count + after[0] - before[0]
+        object.__setattr__(ctx, "offline_partition_count", offline)
         imbalance = ctx.preferred_replica_imbalance_count + after[1] - before[1]
         object.__setattr__(ctx, "preferred_replica_imbalance_count", imbalance)

@@ -19,13 +19,11 @@ than one design asks, are fields of `core/controller_rules.py`. A rule that diff
 releases before 1.1 is asked in `earlier/`, with these exceptions:
 
 * `design` (`handlers.py`) picks the page.
-* `pipelined` (both machines): one round trip for all subjects, or one for each, is the shape of
-  their loops.
+* `pipelined` (`partition_machine.py`): one round trip for all subjects, or one for each, is the
+  shape of its loop.
 * `offline_order`, `shutdown_order` (`partition_machine.py`): a learner's strategy reads them too,
   as `ElectionInput.order`.
 * `unclean_default`, `deletes_topics`: the default of a setting in the release.
-* `plain_stop_replica_batched`, `sends_empty_metadata` (`request_batch.py`): a batch is folded with
-  rules of 2.x in the same lines.
 
 Read next: `event_thread.py`, the page that fills every field.
 """
@@ -51,9 +49,11 @@ from kcontrol.core.znodes import parse_state_path
 
 if TYPE_CHECKING:
     from kcontrol.controller.context import ControllerContext
+    from kcontrol.controller.request_batch import Requests
 
 Step = Callable[["ControllerContext"], Handler]
 Replicas = list[PartitionReplica]
+InGroups = Callable[[Mapping[int, Replicas], Iterable[int], int], Sequence[Replicas]]
 
 
 class ThreadRow(NamedTuple):
@@ -158,7 +158,12 @@ class Design:
     resume_deletions: Step
     require_channels: Step
     machines: MachineDecisions
-    in_groups: Callable[[Mapping[int, Replicas], Iterable[int], int], Sequence[Replicas]]
+    in_groups: InGroups
+    # The partitions of an UpdateMetadata, and the requests into which a batch is divided.
+    metadata_partitions: Callable[
+        [ControllerContext, Iterable[TopicPartition]], Iterable[TopicPartition]
+    ]
+    requests_to_send: Callable[[ControllerContext, Requests], Iterable[Requests]]
 
 
 # ---------------------------------------------------------------- the tables of a page
@@ -186,10 +191,8 @@ def column(
     step.
     """
     place = value_in_force([(since, at) for at, since in enumerate(releases, 1)], release)
-    return tuple(
-        row[0]
-        for row in sorted((row for row in table if row[place]), key=lambda row: int(row[place]))
-    )
+    rows = sorted((row for row in table if row[place]), key=lambda row: int(row[place]))
+    return tuple(row[0] for row in rows)
 
 
 # How a group of a pattern becomes a field of an event; a group that is not here stays a string.

@@ -52,7 +52,7 @@ from functools import partial
 from kcontrol.controller import broker_changes as brokers
 from kcontrol.controller import controlled_shutdown as shutdown
 from kcontrol.controller import controller_election as election
-from kcontrol.controller import design
+from kcontrol.controller import design, request_batch
 from kcontrol.controller import failover_steps as f
 from kcontrol.controller import isr_changes as isr
 from kcontrol.controller import log_dir_failures as log_dirs
@@ -201,7 +201,6 @@ RESIGNATION: tuple[Step, ...] = (
     f.unregister_topic_handlers,
     f.unregister_handler(zk.DELETE_TOPICS, children=True),
     f.unregister_handler(zk.BROKER_IDS, children=True),
-    f.await_all_requests,
     f.clear_fields(*f.CLEARED_AT_RESIGNATION),
     f.reset_epochs,
 )
@@ -227,5 +226,7 @@ DESIGN = Design(
     ON_EXPIRY, ON_NEW_SESSION, has_listeners=False, elect=election.elect_with_epoch,
     active_by_channels=False, starts_machines=False, resume_deletions=deletion.resume_deletions,
     require_channels=f.nothing, machines=MACHINES, in_groups=champ_order,
+    metadata_partitions=request_batch.named_partitions,
+    requests_to_send=request_batch.in_one_message,
 )
 # fmt: on

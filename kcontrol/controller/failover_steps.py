@@ -85,7 +85,7 @@ def delete_children(path: str) -> Handler:
 
 def delete_all(paths: tuple[str, ...]) -> Handler:
     """Delete these znodes, each by a write of its own."""
-    yield effects.FencedTransactions(tuple((effects.Op("delete", path),) for path in paths))
+    yield effects.fenced(*(effects.Op("delete", path) for path in paths))
 
 
 def enable_feature_versioning(ctx: ControllerContext) -> Handler:
@@ -267,9 +267,8 @@ def _first_state(ctx: ControllerContext, tp: TopicPartition) -> PartitionState:
     value = ctx.leadership.get(tp)
     if value is None:
         return PartitionState.NEW
-    return (
-        PartitionState.ONLINE if ctx.is_replica_online(value.leader, tp) else PartitionState.OFFLINE
-    )
+    is_led = ctx.is_replica_online(value.leader, tp)
+    return PartitionState.ONLINE if is_led else PartitionState.OFFLINE
 
 
 def trigger_online_partition_state_change(
@@ -330,23 +329,6 @@ def unregister_reassignment_handlers(ctx: ControllerContext) -> Handler:
 
 def stop_rebalancing(ctx: ControllerContext) -> Handler:
     yield effects.CancelTimer("auto-leader-rebalance")
-
-
-def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
-    """Wait for the responses of these brokers, before their channels are closed.
-
-    From 0.10.2 to 2.1.0 the thread of a channel ends only after the response to its last request.
-
-    Source: ControllerChannelManager.removeExistingBroker (0.10.2.2, 2.1.1).
-    """
-    known = tuple(broker for broker in brokers if broker in ctx.live_broker_epochs)
-    if ctx.rules.awaits_in_flight_requests and known:
-        yield effects.AwaitInFlightRequests(known)
-
-
-def await_all_requests(ctx: ControllerContext) -> Handler:
-    """Wait for the responses on all channels."""
-    yield from await_requests(ctx, sorted(ctx.live_broker_epochs))
 
 
 def clear_fields(*names: str) -> Step:

@@ -121,27 +121,23 @@ def _write(
         tp: v._replace(leader=leader, controller_epoch=ctx.controller_epoch)
         for tp, v in changes.items()
     }
-    transactions = tuple(
-        (effects.Op("set", zk.state_path(tp), zk.encode_state(v), v.zk_version),)
+    ops = [
+        effects.Op("set", zk.state_path(tp), zk.encode_state(v), v.zk_version)
         for tp, v in values.items()
-    )
+    ]
+    results: tuple[effects.TransactionResult, ...]
     try:
-        results: tuple[effects.TransactionResult, ...] = yield effects.FencedTransactions(
-            transactions
-        )
+        results = yield effects.fenced(*ops)
     except effects.SessionExpired:
         # Each write fails alone. Source: KafkaZkClient.updateLeaderAndIsr (2.8).
         responses.update(dict.fromkeys(values, "UNKNOWN_SERVER_ERROR"))
         return
-    written = {
-        tp: value._replace(zk_version=result.versions[0] or 0)
-        for (tp, value), result in zip(values.items(), results, strict=True)
-        if result.is_ok
-    }
-    for tp, result in zip(values, results, strict=True):
-        responses[tp] = written.get(tp) or (
-            "INVALID_UPDATE_VERSION" if result.code == "BadVersion" else "UNKNOWN_SERVER_ERROR"
-        )
+    written = {}
+    for (tp, value), result in zip(values.items(), results, strict=True):
+        is_stale = result.code == "BadVersion"
+        responses[tp] = "INVALID_UPDATE_VERSION" if is_stale else "UNKNOWN_SERVER_ERROR"
+        if result.is_ok:
+            responses[tp] = written[tp] = value._replace(zk_version=result.versions[0] or 0)
     if written:
         yield effects.UpdateContext("leadership", written)
 

@@ -143,15 +143,12 @@ def _choose(
 ) -> Elected | None:
     rule = ctx.changes.strategies.get(question.strategy, STRATEGIES[question.strategy].rule)
     assignment = ctx.assignments[tp]
+    known = dict.fromkeys((*assignment.replicas, *stored.isr))
     chosen: Elected | None = rule(
         ElectionInput(
             assignment.replicas,
             stored.isr,
-            live_replicas=tuple(
-                b
-                for b in dict.fromkeys((*assignment.replicas, *stored.isr))
-                if ctx.is_replica_online(b, tp)
-            ),
+            live_replicas=tuple(b for b in known if ctx.is_replica_online(b, tp)),
             shutting_down_brokers=tuple(sorted(ctx.shutting_down_broker_ids)),
             target_replicas=ctx.target_replicas(tp),
             unclean_allowed=question.unclean,
@@ -286,13 +283,13 @@ def _create(ctx: ControllerContext, call: Call, new: list[TopicPartition]) -> Ha
         topics = [zk.partitions_path(topic) for topic in dict.fromkeys(tp.topic for tp in ready)]
         partitions = [zk.partition_path(tp) for tp in ready if isinstance(tp, TopicPartition)]
         for paths in (topics, partitions):
-            yield effects.FencedTransactions(tuple((Op("create", path),) for path in paths))
+            yield effects.fenced(*(Op("create", path) for path in paths))
     answer: effects.CommitResult = yield Commit(tuple(plan))
     for change in answer.finished:
         tp, value = change.subject, change.leadership
         assert isinstance(tp, TopicPartition) and value is not None
         call.moved.elected[tp] = value
-        call.batch.add_leader_and_isr(ctx, value.isr, tp, value, ctx.assignments[tp], is_new=True)
+        call.batch.add_leader_and_isr(ctx, value.isr, tp, value, is_new=True)
 
 
 def _elect(ctx: ControllerContext, call: Call, todo: Partitions) -> Handler:
@@ -323,7 +320,7 @@ def _apply_and_notify(ctx: ControllerContext, call: Call, change: StateChange) -
         return
     call.moved.elected[tp] = value
     brokers = recipients(ctx, tp, call.question.strategy)
-    call.batch.add_leader_and_isr(ctx, brokers, tp, value, ctx.assignments[tp], is_new=False)
+    call.batch.add_leader_and_isr(ctx, brokers, tp, value)
 
 
 def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tuple[int, ...]:

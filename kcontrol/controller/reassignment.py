@@ -98,9 +98,8 @@ def _update_current_reassignment(
 def _write_assignment(
     ctx: ControllerContext, tp: TopicPartition, assignment: ReplicaAssignment
 ) -> Handler:
-    (result,) = yield effects.FencedTransactions(
-        ((effects.Op("set", zk.topic_path(tp.topic), topic_with_assignment(ctx, tp, assignment)),),)
-    )
+    data = topic_with_assignment(ctx, tp, assignment)
+    (result,) = yield effects.fenced(effects.Op("set", zk.topic_path(tp.topic), data))
     if not result.is_ok:
         raise IllegalStateException(f"the assignment of {tp} was not written: {result.code}")
 
@@ -221,12 +220,9 @@ def update_leader_epoch_and_send_request(
         yield effects.UpdateContext("leadership", {tp: value})
     yield from ctx.design.require_channels(ctx)
     batch = RequestBatch()
-    batch.add_leader_and_isr(
-        ctx, recipients or assignment.origin, tp, value, assignment, is_new=False
-    )
-    batch.add_leader_and_isr(
-        ctx, assignment.adding, tp, value, assignment, is_new=ctx.rules.added_replica_is_new
-    )
+    batch.add_leader_and_isr(ctx, recipients or assignment.origin, tp, value, assignment)
+    is_new = ctx.rules.added_replica_is_new
+    batch.add_leader_and_isr(ctx, assignment.adding, tp, value, assignment, is_new=is_new)
     yield from batch.send_requests_to_brokers(ctx)
 
 
@@ -247,10 +243,9 @@ def _update_leader_epoch(ctx: ControllerContext, tp: TopicPartition) -> Handler:
         value = stored.new_leader_and_isr(stored.leader, stored.isr)._replace(
             controller_epoch=ctx.controller_epoch
         )
+        op = effects.Op("set", zk.state_path(tp), zk.encode_state(value), value.zk_version)
         result: effects.TransactionResult
-        (result,) = yield effects.FencedTransactions(
-            ((effects.Op("set", zk.state_path(tp), zk.encode_state(value), value.zk_version),),)
-        )
+        (result,) = yield effects.fenced(op)
         if result.is_ok:
             return value._replace(zk_version=result.versions[0] or 0)
 
@@ -348,7 +343,7 @@ def maybe_remove_from_zk_reassignment(
         if not is_over(tp, replicas)
     }
     if not left:
-        yield effects.FencedTransactions(((effects.Op("delete", zk.REASSIGN_PARTITIONS),),))
+        yield effects.fenced(effects.Op("delete", zk.REASSIGN_PARTITIONS))
         yield effects.Enqueue(ZkPartitionReassignment())
         return
     yield from set_or_create(zk.REASSIGN_PARTITIONS, zk.encode_reassignment(left))
@@ -360,6 +355,6 @@ def set_or_create(path: str, data: bytes) -> Handler:
     Source: KafkaZkClient.setOrCreatePartitionReassignment (2.8), ZkUtils.updatePersistentPath
     (0.8.1).
     """
-    (result,) = yield effects.FencedTransactions(((effects.Op("set", path, data),),))
+    (result,) = yield effects.fenced(effects.Op("set", path, data))
     if result.code == "NoNode":
-        yield effects.FencedTransactions(((effects.Op("create", path, data),),))
+        yield effects.fenced(effects.Op("create", path, data))

@@ -74,12 +74,18 @@ Replicas = list[PartitionReplica]
 
 
 def _commit(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) -> effects.Commit:
+    pairs = zip(replicas, _sources(ctx, replicas), strict=True)
+    return effects.Commit(tuple([effects.StateChange(r, source, target) for r, source in pairs]))
+
+
+def refuse(
+    ctx: ControllerContext, replicas: Replicas, target: ReplicaState, reason: str, *, illegal: bool
+) -> effects.Commit:
+    """Return the effect that records why these replicas stay in their states."""
     return effects.Commit(
         tuple(
-            [
-                effects.StateChange(r, source, target)
-                for r, source in zip(replicas, _sources(ctx, replicas), strict=True)
-            ]
+            effects.FailedStateChange(r, ctx.replica_state(r), target, reason, illegal)
+            for r in replicas
         )
     )
 
@@ -112,16 +118,11 @@ def start_new_replica(
         tp, source = replica.topic_partition, ctx.replica_state(replica)
         value = known.get(tp)
         if value and value.leader == replica.broker_id:
-            plan.append(
-                effects.FailedStateChange(
-                    replica, source, target, "it is the leader of the partition already"
-                )
-            )
+            reason = "it is the leader of the partition already"
+            plan.append(effects.FailedStateChange(replica, source, target, reason))
             continue
         if value:
-            batch.add_leader_and_isr(
-                ctx, (replica.broker_id,), tp, value, ctx.assignments[tp], is_new=True
-            )
+            batch.add_leader_and_isr(ctx, (replica.broker_id,), tp, value, is_new=True)
         plan.append(effects.StateChange(replica, source, target))
     yield effects.Commit(tuple(plan))
 
@@ -159,9 +160,7 @@ def send_leader_and_isr(
     for replica in replicas:
         tp = replica.topic_partition
         if value := ctx.leadership.get(tp):
-            batch.add_leader_and_isr(
-                ctx, (replica.broker_id,), tp, value, ctx.assignments[tp], is_new=False
-            )
+            batch.add_leader_and_isr(ctx, (replica.broker_id,), tp, value)
     rules = {r: "" if r.topic_partition in ctx.leadership else NO_LEADERSHIP for r in replicas}
     yield effects.Commit(
         tuple(
@@ -241,14 +240,7 @@ def leave_isr(
     """
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
     if unled:
-        yield effects.Commit(
-            tuple(
-                effects.FailedStateChange(
-                    r, ctx.replica_state(r), target, "nobody has led its partition yet"
-                )
-                for r in unled
-            )
-        )
+        yield refuse(ctx, unled, target, "nobody has led its partition yet", illegal=False)
     led = [r for r in replicas if r not in unled]
     members = [r for r in led if r.broker_id in ctx.leadership[r.topic_partition].isr]
     yield from _remove_replicas_from_isr(ctx, batch, members, target)
@@ -328,22 +320,12 @@ def handle_state_changes(
     if ctx.design.starts_machines and not ctx.machines_started:
         return
     batch = RequestBatch()
-    groups = ctx.design.in_groups(by_broker, broker_order, set_size)
-    for together in (
-        groups if ctx.rules.pipelined else [[r] for replicas in groups for r in replicas]
-    ):
+    for together in ctx.design.in_groups(by_broker, broker_order, set_size):
         for action, group in _by_action(ctx, together, target).items():
             if action is not None:
                 yield from action(ctx, batch, group, target)
             else:
-                yield effects.Commit(
-                    tuple(
-                        effects.FailedStateChange(
-                            r, ctx.replica_state(r), target, "no such transition", True
-                        )
-                        for r in group
-                    )
-                )
+                yield refuse(ctx, group, target, "no such transition", illegal=True)
     yield from batch.send_requests_to_brokers(ctx)
 
 
@@ -388,9 +370,7 @@ def _remove_replicas_from_isr(
             tp = replica.topic_partition
             receivers = ctx.design.machines.receivers_of_smaller_isr(ctx, replica, value)
             if receivers is not None:
-                batch.add_leader_and_isr(
-                    ctx, receivers, tp, value, ctx.assignments[tp], is_new=False
-                )
+                batch.add_leader_and_isr(ctx, receivers, tp, value)
         todo = [r for r in answer.to_retry if isinstance(r, PartitionReplica)]
 
 
@@ -449,17 +429,12 @@ def _isr_without(
     if znode is None:
         if ctx.design.machines.is_passed_over(ctx, replica):
             return None
-        return effects.FailedStateChange(
-            replica, source, target, "the partition has no state znode"
-        )
+        reason = "the partition has no state znode"
+        return effects.FailedStateChange(replica, source, target, reason)
     stored = decode_state(znode.data, znode.stat.version)
     if stored.controller_epoch > ctx.controller_epoch:
-        return effects.FailedStateChange(
-            replica,
-            source,
-            target,
-            f"controller epoch {stored.controller_epoch} has written the state znode",
-        )
+        reason = f"controller epoch {stored.controller_epoch} has written the state znode"
+        return effects.FailedStateChange(replica, source, target, reason)
     value: LeaderAndIsr = stored._replace(controller_epoch=ctx.controller_epoch)
     if replica.broker_id not in stored.isr:
         return effects.StateChange(replica, source, target, value, None, "not in the ISR")

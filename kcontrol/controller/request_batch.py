@@ -12,8 +12,8 @@ Source: ControllerBrokerRequestBatch in ControllerChannelManager.scala (2.8).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kcontrol.controller.context import ControllerContext
@@ -121,41 +121,6 @@ class Requests:
                 plain["stop_replica"]["to"][str(broker)] = entries
         return plain
 
-    def split_stop_replica_by_delete(self) -> Iterator[Requests]:
-        """Yield the requests with the replicas to delete, then StopReplica for the other replicas.
-
-        Protocols before 2.6 have one flag for deletion in each request (KIP-570).
-        """
-        kinds: list[StopReplicas] = [{}, {}]  # those that delete, those that only stop
-        for broker, stopped in self.stop_replica.items():
-            for tp, entry in stopped.items():
-                kinds[not entry.delete].setdefault(broker, {})[tp] = entry
-        first, *others = [kind for kind in kinds if kind] or [{}]
-        yield replace(self, stop_replica=first)
-        yield from map(self._stop_replica_alone, others)
-
-    def _stop_replica_alone(self, stop_replica: StopReplicas) -> Requests:
-        nothing: dict[str, Any] = {"leader_and_isr": {}, "update_metadata": {}}
-        return replace(self, **nothing, update_metadata_to=(), stop_replica=stop_replica)
-
-    def split_stop_replica_by_replica(
-        self, *, common_first: bool, grouped: bool
-    ) -> Iterator[Requests]:
-        """Yield the requests without StopReplica, then one StopReplica for each replica.
-
-        With `common_first` each broker first gets one more StopReplica: with all replicas that keep
-        their log if `grouped`, else without replicas.
-
-        Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
-        """
-        yield replace(self, stop_replica={})
-        for broker, stopped in self.stop_replica.items():
-            common = {tp: entry for tp, entry in stopped.items() if grouped and not entry.delete}
-            if common_first:
-                yield self._stop_replica_alone({broker: common})
-            for tp in [tp for tp in stopped if tp not in common]:
-                yield self._stop_replica_alone({broker: {tp: stopped[tp]}})
-
     def in_send_order(self) -> list[tuple[str, int]]:
         """Return each request as (api, broker), in the order of sending."""
         return [
@@ -180,17 +145,19 @@ class RequestBatch:
         brokers: Iterable[int],
         tp: TopicPartition,
         value: LeaderAndIsr,
-        assignment: ReplicaAssignment,
+        assignment: ReplicaAssignment | None = None,
         *,
-        is_new: bool,
+        is_new: bool = False,
     ) -> None:
         """Add LeaderAndIsr for `brokers`, and UpdateMetadata for all brokers.
 
-        A partition that is new in an earlier entry of the batch stays new.
+        The assignment is that of the context, unless `assignment` is given. A partition that is new
+        in an earlier entry of the batch stays new.
 
         Source: ControllerBrokerRequestBatch.addLeaderAndIsrRequestForBrokers (2.8).
         """
-        entry = LeaderAndIsrPartition(*_leadership_fields(value), *assignment, is_new)
+        lists = assignment or ctx.assignments[tp]
+        entry = LeaderAndIsrPartition(*_leadership_fields(value), *lists, is_new)
         for broker in brokers:
             if broker >= 0:
                 entries = self.leader_and_isr.setdefault(broker, {})
@@ -203,26 +170,17 @@ class RequestBatch:
     ) -> None:
         """Add the partitions with leadership to the UpdateMetadata of `brokers`.
 
-        All brokers of a batch share the partitions. An empty `partitions` means no partition,
-        before 2.2 every partition with leadership. A topic that is being deleted has the leader -2;
-        before 2.0 every UpdateMetadata contains such topics.
+        All brokers of a batch share the partitions. A topic that is being deleted has the leader
+        -2. A topic whose znode an operator has deleted has leadership and no replicas.
 
-        Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.8).
+        Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (2.8).
         """
         self.update_metadata_to.update(b for b in brokers if b >= 0)
-        named = tuple(partitions)
-        if not named and ctx.rules.empty_metadata == "everything":
-            named = tuple(ctx.leadership)
-        if ctx.rules.deleting_topic_metadata == "every time" and ctx.topics_to_be_deleted:
-            named += tuple(tp for tp in ctx.leadership if tp.topic in ctx.topics_to_be_deleted)
-        for tp in named:
+        for tp in ctx.design.metadata_partitions(ctx, partitions):
             value = ctx.leadership.get(tp)
             if value is None:
                 continue
-            # A topic whose znode an operator has deleted has leadership and no replicas. Before 1.1
-            # an UpdateMetadata about such a topic raises KeyError here, as it does in Kafka.
-            is_before_1_1 = ctx.design.has_listeners
-            replicas = ctx.assignments[tp].replicas if is_before_1_1 else ctx.replicas(tp)
+            replicas = ctx.replicas(tp)
             offline = tuple(b for b in replicas if not ctx.is_replica_online(b, tp))
             if tp.topic in ctx.topics_to_be_deleted:
                 value = LeaderAndIsr(LEADER_DURING_DELETE, value.isr, 0, 0, value.controller_epoch)
@@ -250,14 +208,12 @@ class RequestBatch:
         """Return the requests of this batch, for registered brokers alone."""
         epochs = ctx.live_broker_epochs
         known = ctx.live_or_shutting_down_broker_ids
-        is_sent = self.update_metadata or ctx.rules.sends_empty_metadata
-        receivers = sorted(self.update_metadata_to) if is_sent else ()
         return Requests(
             ctx.broker_id,
             ctx.controller_epoch,
             {b: epochs[b] for b in known},
             {b: self.leader_and_isr[b] for b in sorted(self.leader_and_isr) if b in epochs},
-            tuple(b for b in receivers if b in epochs),
+            tuple(b for b in sorted(self.update_metadata_to) if b in epochs),
             self.update_metadata,
             known,
             {b: self.stop_replica[b] for b in sorted(self.stop_replica) if b in epochs},
@@ -271,17 +227,21 @@ class RequestBatch:
         requests = self.fold(ctx)
         self.leader_and_isr, self.stop_replica = {}, {}
         self.update_metadata_to, self.update_metadata = set(), {}
-        rules = ctx.rules
-        messages: Iterable[Requests] = (requests,)
-        if not rules.stop_replica_batched:
-            messages = requests.split_stop_replica_by_replica(
-                common_first=rules.empty_stop_replica, grouped=rules.plain_stop_replica_batched
-            )
-        elif not rules.stop_replica_by_partition:
-            messages = requests.split_stop_replica_by_delete()
-        for message in messages:
+        for message in ctx.design.requests_to_send(ctx, requests):
             if message.in_send_order():
                 yield Send(message)
+
+
+def named_partitions(
+    ctx: ControllerContext, partitions: Iterable[TopicPartition]
+) -> Iterable[TopicPartition]:
+    """Return the partitions that UpdateMetadata contains: those that the controller names."""
+    return partitions
+
+
+def in_one_message(ctx: ControllerContext, requests: Requests) -> Iterable[Requests]:
+    """Return the requests of a batch as they are sent: together."""
+    return (requests,)
 
 
 def send_update_metadata_request(

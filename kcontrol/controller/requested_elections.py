@@ -100,9 +100,8 @@ def on_replica_election(
     elected = partition_machine.handle_state_changes(
         ctx, partitions, PartitionState.ONLINE, strategy, allow_unclean=unclean
     )
-    return (
-        yield from try_finally(elected, _remove_partitions_from_election(ctx, partitions, trigger))
-    )
+    ending = _remove_partitions_from_election(ctx, partitions, trigger)
+    return (yield from try_finally(elected, ending))
 
 
 def _remove_partitions_from_election(
@@ -118,7 +117,7 @@ def _remove_partitions_from_election(
         _ = ctx.leadership[tp]
     if trigger != "ZkTriggered":
         return
-    yield effects.FencedTransactions(((effects.Op("delete", PREFERRED_REPLICA_ELECTION),),))
+    yield effects.fenced(effects.Op("delete", PREFERRED_REPLICA_ELECTION))
     yield effects.Enqueue(events.ReplicaLeaderElection())
 
 
@@ -161,12 +160,8 @@ def schedule_auto_leader_rebalance(ctx: ControllerContext, delay_ms: int) -> Han
     Source: KafkaController.scheduleAutoLeaderRebalanceTask (2.8).
     """
     if ctx.config.auto_leader_rebalance_enable:
-        yield effects.SetTimer(
-            "auto-leader-rebalance",
-            delay_ms,
-            events.AutoPreferredReplicaLeaderElection(),
-            periodic=True,
-        )
+        event = events.AutoPreferredReplicaLeaderElection()
+        yield effects.SetTimer("auto-leader-rebalance", delay_ms, event, periodic=True)
 
 
 def auto_preferred_replica_leader_election(
@@ -176,10 +171,8 @@ def auto_preferred_replica_leader_election(
 
     Source: KafkaController.processAutoPreferredReplicaLeaderElection (2.8).
     """
-    again = schedule_auto_leader_rebalance(
-        ctx, ctx.config.leader_imbalance_check_interval_seconds * 1_000
-    )
-    yield from try_finally(_rebalance(ctx), again)
+    interval_ms = ctx.config.leader_imbalance_check_interval_seconds * 1_000
+    yield from try_finally(_rebalance(ctx), schedule_auto_leader_rebalance(ctx, interval_ms))
 
 
 def _rebalance(ctx: ControllerContext) -> Handler:
@@ -196,17 +189,11 @@ def imbalanced_by_broker(ctx: ControllerContext) -> dict[int, list[TopicPartitio
 
     Source: KafkaController.checkAndTriggerAutoLeaderRebalance (2.8).
     """
-    found = {}
+    found, led = {}, ctx.leadership
+    allowed_share = ctx.config.leader_imbalance_per_broker_percentage / 100
     for broker_id, preferred in sorted(_by_preferred_leader(ctx).items()):
-        misplaced = [
-            tp
-            for tp in preferred
-            if tp in ctx.leadership and ctx.leadership[tp].leader != broker_id
-        ]
-        if (
-            len(misplaced) / len(preferred)
-            > ctx.config.leader_imbalance_per_broker_percentage / 100
-        ):
+        misplaced = [tp for tp in preferred if tp in led and led[tp].leader != broker_id]
+        if len(misplaced) / len(preferred) > allowed_share:
             found[broker_id] = misplaced
     return found
 

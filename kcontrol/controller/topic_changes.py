@@ -113,8 +113,6 @@ def _restore_partition_replica_assignment(
         tp.partition: ctx.assignments[tp] for tp in named if str(tp.partition) in (numbers or ())
     }
     data = zk.encode_topic(zk.TopicZnode(kept, ctx.topic_ids.get(topic)), ctx.rules.topic_znode)
-    (result,) = yield effects.FencedTransactions(
-        ((effects.Op("set", zk.topic_path(topic), data),),)
-    )
+    (result,) = yield effects.fenced(effects.Op("set", zk.topic_path(topic), data))
     if not result.is_ok:
         raise WriteFailed(f"rewriting {zk.topic_path(topic)} failed with {result.code}")

@@ -131,7 +131,7 @@ def try_topic_deletion(ctx: ControllerContext) -> Handler:
     Source: TopicDeletionManager.tryTopicDeletion (2.8).
     """
     if ctx.deletes_topics:
-        yield from resume_deletions(ctx)
+        yield from ctx.design.resume_deletions(ctx)
 
 
 # ---------------------------------------------------------------- halt, resume, fail, succeed
@@ -208,20 +208,14 @@ def stop_replica_response_received(
 
 
 def resume_deletions(ctx: ControllerContext) -> Handler:
-    """Try every queued topic, all together or, before 2.5, one after the other.
+    """Try every queued topic, all together.
 
-    Source: TopicDeletionManager.resumeDeletions (2.4, 2.5).
+    Source: TopicDeletionManager.resumeDeletions (2.8).
     """
-    queued = replicas_by_topic(ctx, ctx.topics_to_be_deleted)
-    for some in (
-        (queued,)
-        if ctx.rules.deletes_topics_together
-        else ({topic: replicas} for topic, replicas in queued.items())
-    ):
-        yield from _resume_topics(ctx, some)
+    yield from resume_topics(ctx, replicas_by_topic(ctx, ctx.topics_to_be_deleted))
 
 
-def _resume_topics(ctx: ControllerContext, queued: dict[str, Replicas]) -> Handler:
+def resume_topics(ctx: ControllerContext, queued: dict[str, Replicas]) -> Handler:
     """Complete, retry or start the deletion of each topic, by the states of its replicas.
 
     Complete: every replica is deleted. Retry: no replica is being deleted, and some are Ineligible.
@@ -298,12 +292,10 @@ def start_replica_deletion(ctx: ControllerContext, topics: Collection[str]) -> H
     live = ctx.live_broker_ids
     yield from replica_machine.handle_state_changes(ctx, dead, INELIGIBLE)
     all_live = len(ctx.replicas_on(live))
-    yield from replica_machine.handle_state_changes(
-        ctx, todo, OFFLINE, broker_order=live, set_size=all_live
-    )
-    yield from replica_machine.handle_state_changes(
-        ctx, todo, STARTED, broker_order=live, set_size=all_live
-    )
+    for state in (OFFLINE, STARTED):
+        yield from replica_machine.handle_state_changes(
+            ctx, todo, state, broker_order=live, set_size=all_live
+        )
     yield from mark_topics_ineligible_for_deletion(ctx, {r.topic for r in dead})
 
 
@@ -340,8 +332,6 @@ def delete_recursively(path: str) -> Handler:
         return
     for name in names:
         yield from delete_recursively(f"{path}/{name}")
-    results: tuple[effects.TransactionResult, ...] = yield effects.FencedTransactions(
-        ((effects.Op("delete", path),),)
-    )
-    if results[0].code not in ("OK", "NoNode"):
-        raise WriteFailed(f"deleting {path} failed with {results[0].code}")
+    (result,) = yield effects.fenced(effects.Op("delete", path))
+    if result.code not in ("OK", "NoNode"):
+        raise WriteFailed(f"deleting {path} failed with {result.code}")

@@ -1,1 +1,1 @@
-"""The values that every room shares: events, effects, rules, tables, znodes, settings. Pure."""
+"""The values that every room shares: events, effects, rules, tables, znodes. Pure."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Literal
 
-from kcontrol.core.broker_configs import CONFIGS
 from kcontrol.core.releases import sort_key
 from kcontrol.core.rule_fields import FIRST_RELEASE, LAST_RELEASE, column, since, since_protocol
 
@@ -160,7 +159,7 @@ class Rules:
     unclean: Literal["always", "configured"] = since(("0.8.0", "always"), ("0.8.2", "configured"),
         doc="Whether unclean elections are always allowed or depend on "
             "`unclean.leader.election.enable`.")
-    unclean_default: bool = since(*CONFIGS["unclean.leader.election.enable"].defaults,
+    unclean_default: bool = since(("0.8.0", True), ("0.11.0", False),
         doc="The default of `unclean.leader.election.enable`.")
     last_isr_member: Literal["leaves", "stays if clean", "stays"] = since(
         ("0.8.0", "leaves"), ("0.8.2", "stays if clean"), ("1.1.0", "stays"),
@@ -255,7 +254,7 @@ class Rules:
         doc="Whether topics have settings of their own, in ZooKeeper.")
     config_change: Literal[0, 1, 2] = since(("0.8.0", 0), ("0.9.0", 1), ("0.10.1", 2),
         doc="The version of the format of a notification of changed settings.")
-    deletes_topics: bool = since(*CONFIGS["delete.topic.enable"].defaults,
+    deletes_topics: bool = since(("0.8.0", False), ("1.0", True),
         doc="The default of `delete.topic.enable`.")
     forbidden_deletion: Literal["is not heard", "is cleared"] = since(
         ("0.8.0", "is not heard"), ("0.10.2", "is cleared"),

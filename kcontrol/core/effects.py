@@ -159,6 +159,11 @@ class FencedTransactions:
     expected_epoch_zk_version: int | None = None
 
 
+def fenced(*ops: Op) -> FencedTransactions:
+    """Return the effect that performs each operation in a fenced transaction of its own."""
+    return FencedTransactions(tuple([(op,) for op in ops]))
+
+
 State = PartitionState | ReplicaState
 Subject = TopicPartition | PartitionReplica
 

@@ -1,19 +1,19 @@
-"""The events of a broker and of its controller: one frozen dataclass for each event.
+"""The events of the controller: one frozen dataclass for each event.
 
 An event carries ids, times and responses as they were when the event was queued, and no callbacks,
-so that JSON can hold it. Controller events have the names of Kafka 2.8's `ControllerEvent`s.
+so that JSON can hold it. They have the names of Kafka 2.8's `ControllerEvent`s. The events of a
+broker are in `broker/events.py`.
 
 Source: KafkaController.scala (2.8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
-from kcontrol.core.model import EpochEnd, LeaderAndIsr, LogRecord, TopicPartition
+from kcontrol.core.model import LeaderAndIsr, TopicPartition
 
 IN_REQUEST_RECORD = {"journal": False}
 """Marks a field that the journal leaves out, because the record of the request has its value."""
@@ -289,11 +289,6 @@ class IsrChangeNotification(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class PropagateIsrChanges(Event):
-    """The timer that batches ISR changes has fired: the leader notifies the controller."""
-
-
-@dataclass(frozen=True, slots=True)
 class LogDirEventNotification(Event):
     """The children of `/log_dir_event_notification` changed.
 
@@ -333,134 +328,3 @@ class AlterIsrReceived(Event):
     broker_id: int
     broker_epoch: int
     partitions: tuple[tuple[TopicPartition, LeaderAndIsr], ...]
-
-
-# ---------------------------------------------------------------- the rest of the broker
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerStartup(Event):
-    """The process has started; `cluster_id` is a random id, used if the cluster has no id yet."""
-
-    host: str
-    port: int
-    timestamp_ms: int
-    cluster_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerRequest(Event):
-    """The header of a controller's request, and the id of the `send` record in the journal."""
-
-    correlation_id: str
-    request: tuple[int, int, int]
-    controller_id: int
-    controller_epoch: int
-    broker_epoch: int
-    partitions: Mapping[TopicPartition, Any] = field(metadata=IN_REQUEST_RECORD)
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderAndIsrRequest(BrokerRequest):
-    """A LeaderAndIsr request: the partitions that this broker leads or follows."""
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateMetadataRequest(BrokerRequest):
-    """An UpdateMetadata request: the live brokers and the leadership of partitions."""
-
-    live_brokers: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StopReplicaRequest(BrokerRequest):
-    """A StopReplica request: replicas of this broker to stop or to delete."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaCaughtUp(Event):
-    """A fetch shows that a follower has all records of its leader."""
-
-    partition: TopicPartition
-    replica_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaLags(Event):
-    """A follower has not caught up for longer than `replica.lag.time.max.ms`."""
-
-    partition: TopicPartition
-    replica_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Shutdown(Event):
-    """The process begins or retries its controlled shutdown."""
-
-
-@dataclass(frozen=True, slots=True)
-class ControlledShutdownResponse(Event):
-    """The response to ControlledShutdown: the partitions that this broker still leads."""
-
-    error: str
-    remaining: tuple[TopicPartition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AlterIsrResponse(Event):
-    """The response to AlterIsr: for each partition an error, or the current leadership."""
-
-    error: str
-    partitions: tuple[tuple[TopicPartition, Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LogDirFailure(Event):
-    """Writes to the log directory of these partitions fail."""
-
-    partitions: tuple[TopicPartition, ...]
-
-
-# ---------------------------------------------------------------- records, in a world with logs
-
-
-@dataclass(frozen=True, slots=True)
-class Produce(Event):
-    """A client sends one record; `acks` is "1" (leader) or "all" (whole ISR)."""
-
-    correlation_id: str
-    partition: TopicPartition
-    value: str
-    acks: str
-
-
-@dataclass(frozen=True, slots=True)
-class TopicConfigChange(Event):
-    """The settings of a topic have changed in ZooKeeper."""
-
-    topic: str
-
-
-@dataclass(frozen=True, slots=True)
-class FollowerFetch(Event):
-    """A follower fetches from `offset` on, so its log ends there."""
-
-    partition: TopicPartition
-    replica_id: int
-    leader_epoch: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class FetchResponse(Event):
-    """The response to a fetch, with the leader's high watermark at the read.
-
-    `records` follow the fetch offset. If the logs diverge, `diverging` is where the common epoch
-    ends, and there are no records.
-    """
-
-    partition: TopicPartition
-    leader_epoch: int
-    high_watermark: int
-    diverging: EpochEnd | None = None
-    records: tuple[LogRecord, ...] = field(default=(), metadata=IN_REQUEST_RECORD)

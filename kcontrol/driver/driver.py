@@ -29,8 +29,8 @@ What the table does not say: which effects are round trips and how these are spl
 batch of transitions is written (`state_change_commits.py`), what the fence checks (`fenced_writes.py`), and what
 becomes of a request, a response or an append after the outbox has taken it (`cluster/`).
 
-Read next: `round_trips.py`, `state_change_commits.py`, `fenced_writes.py`, then `handler_replay.py` (how a suspended
-handler is copied) and `cluster/world.py` (which step comes next).
+Read next: `round_trips.py`, `state_change_commits.py`, `fenced_writes.py`, then `cluster/handler_replay.py` (how a
+suspended handler is copied) and `cluster/world.py` (which step comes next).
 
 Source: ControllerEventManager.scala (1.1 to 3.9) for the loop over events; KafkaZkClient.scala for retries.
 """
@@ -306,15 +306,8 @@ class Driver:
         apply_update(context, effect)
         held = getattr(context, effect.field)
         kind = "set" if isinstance(held, set) else "value" if not hasattr(held, "__len__") or isinstance(held, str) else "map"
-        fields = {
-            "context": effect.context,
-            "field": effect.field,
-            "container": kind,
-            "clear": effect.clear,
-            "remove": effect.remove,
-            "put": effect.put,
-        }
-        self.log("update", thread.begin_record, **fields)
+        change = {"clear": effect.clear, "remove": effect.remove, "put": effect.put}
+        self.log("update", thread.begin_record, context=effect.context, field=effect.field, container=kind, **change)
         if effect.field == "hosted":
             self._track_under_replicated({**dict.fromkeys(effect.remove), **(effect.put or {})})
         gone = tuple(b for b, epoch in before.items() if self.controller.live_broker_epochs.get(b) != epoch)

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from kcontrol.core.broker_configs import LARGEST_INT
+from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.core.effects import Context, TransitionGroup, UpdateContext
-from kcontrol.core.group_rules import GroupRules
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.releases import value_in_force
 from kcontrol.core.transitions import NO_CHANGES, Changes
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
+from kcontrol.group.group_rules import GroupRules
 from kcontrol.group.model import Group, GroupState, Offsets
 
 MINUTE_MS = 60_000

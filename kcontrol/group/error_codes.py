@@ -6,7 +6,7 @@ Source: Errors.java (0.9, 2.8); storeGroup and storeOffsets of GroupMetadataMana
 
 from __future__ import annotations
 
-from kcontrol.core.group_rules import AppendErrors
+from kcontrol.group.group_rules import AppendErrors
 
 # Source: Errors.java (2.8). In 0.9: 14 GROUP_LOAD_IN_PROGRESS,
 # 15 GROUP_COORDINATOR_NOT_AVAILABLE, 16 NOT_COORDINATOR_FOR_GROUP.

@@ -41,9 +41,9 @@ Source: validPreviousStates and initNextGeneration of GroupMetadata.scala (0.9, 
 from __future__ import annotations
 
 from kcontrol.core.effects import Handler, TransitionGroup, UpdateContext
-from kcontrol.core.group_rules import GroupRules
 from kcontrol.core.transitions import Transition, TransitionTable
 from kcontrol.group.context import GroupContext
+from kcontrol.group.group_rules import GroupRules
 from kcontrol.group.model import CONSUMER, Group, GroupState
 from kcontrol.group.offsets_topic_records import topics_of
 

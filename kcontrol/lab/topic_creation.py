@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from kcontrol.core import topic_tool
+from kcontrol.cluster import topic_tool
 from kcontrol.core.errors import UserError
 from kcontrol.core.znodes import (
     BROKER_IDS,

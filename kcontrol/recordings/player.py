@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kcontrol.broker import config_values
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.sessions import SessionState
 from kcontrol.cluster.world import World
-from kcontrol.core import config_values
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.errors import UserError
 from kcontrol.core.model import ReplicaAssignment, TopicPartition
 from kcontrol.core.znodes import (

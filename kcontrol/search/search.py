@@ -27,7 +27,7 @@ class SearchResult:
     def scenario(self) -> str:
         """Return the run as Python code that repeats it."""
         lines = [
-            "from kcontrol.core.broker_configs import BrokerConfig",
+            "from kcontrol.broker.broker_configs import BrokerConfig",
             "from kcontrol.cluster.run_settings import Settings",
             "from kcontrol.cluster.world import World",
             "from kcontrol.core.transitions import Changes",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kcontrol.core.group_rules import group_rules
 from kcontrol.core.rule_fields import LAST_RELEASE
 from kcontrol.core.transitions import TransitionTable
+from kcontrol.group.group_rules import group_rules
 from kcontrol.group.offsets_topic_records import decode
 
 State = Mapping[str, Any]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.broker.context import BrokerContext
 from kcontrol.broker.handlers import handle as handle_broker_event
 from kcontrol.controller.context import ControllerContext, ReplicaStates
 from kcontrol.controller.handlers import design_of
 from kcontrol.core import effects as fx
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.effects import Op
 from kcontrol.core.events import Event

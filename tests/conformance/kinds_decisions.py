@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kcontrol.cluster.topic_tool import assign_replicas
 from kcontrol.controller import partition_machine, replica_machine
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
@@ -16,7 +17,6 @@ from kcontrol.core.model import (
     ReplicaState,
     TopicPartition,
 )
-from kcontrol.core.topic_tool import assign_replicas
 from kcontrol.core.znodes import decode_state, encode_state, state_path
 from kcontrol.journal.journal import Record
 from tests.conformance.bench import Bench

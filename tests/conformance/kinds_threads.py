@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kcontrol.broker.context import HostedPartition
+from kcontrol.broker.events import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from kcontrol.controller.event_thread import DESIGN
 from kcontrol.controller.request_batch import LeaderAndIsrPartition, StopReplicaPartition
 from kcontrol.core import events
@@ -171,9 +172,9 @@ def _request(asked: Case, replicas: tuple[int, ...]) -> Any:
         "broker_epoch": asked["broker_epoch"],
     }
     make = {
-        "LeaderAndIsr": lambda: events.LeaderAndIsrRequest(**header, partitions={TP: leader}),
-        "UpdateMetadata": lambda: events.UpdateMetadataRequest(**header, partitions={}, live_brokers=replicas),
-        "StopReplica": lambda: events.StopReplicaRequest(**header, partitions={TP: StopReplicaPartition(epoch, False)}),
+        "LeaderAndIsr": lambda: LeaderAndIsrRequest(**header, partitions={TP: leader}),
+        "UpdateMetadata": lambda: UpdateMetadataRequest(**header, partitions={}, live_brokers=replicas),
+        "StopReplica": lambda: StopReplicaRequest(**header, partitions={TP: StopReplicaPartition(epoch, False)}),
     }
     return look_up(make, "api", asked["api"])()
 

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kcontrol.broker.broker_configs import BrokerConfig
+from kcontrol.broker.events import BrokerStartup
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.controller.handlers import design_of
 from kcontrol.core import effects as fx
 from kcontrol.core import znodes
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.controller_rules import LISTENERS
 from kcontrol.core.effects import Op, Znode
-from kcontrol.core.events import BrokerStartup, RegisterBrokerAndReelect
+from kcontrol.core.events import RegisterBrokerAndReelect
 from kcontrol.core.model import PartitionReplica, TopicPartition
 from kcontrol.core.znodes import BrokerEndpoint
 from kcontrol.driver.driver import Driver, Thread

@@ -6,10 +6,10 @@ import random
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.broker.log import ReplicaLog
 from kcontrol.cluster import actions, data_plane
 from kcontrol.cluster.world import Action, World
-from kcontrol.core.broker_configs import BrokerConfig
 from tests.core.support import T0, cluster, stored
 
 UNCLEAN = BrokerConfig(unclean_leader_election_enable=True)

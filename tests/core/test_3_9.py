@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from kcontrol.broker.events import AlterIsrResponse, ReplicaCaughtUp
 from kcontrol.cluster import actions
 from kcontrol.cluster.world import World
-from kcontrol.core.events import AlterIsrReceived, AlterIsrResponse, ReplicaCaughtUp
+from kcontrol.core.events import AlterIsrReceived
 from kcontrol.core.model import RECOVERED, RECOVERING, LeaderAndIsr, TopicPartition
 from tests.core.support import T0, cluster, of_kind, states, until
 from tests.core.test_broker import Broker

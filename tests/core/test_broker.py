@@ -7,6 +7,15 @@ from typing import Any
 import pytest
 
 from kcontrol.broker.context import HostedPartition
+from kcontrol.broker.events import (
+    AlterIsrResponse,
+    LeaderAndIsrRequest,
+    LogDirFailure,
+    ReplicaCaughtUp,
+    ReplicaLags,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
 from kcontrol.broker.handlers import handle
 from kcontrol.controller.context import apply_update
 from kcontrol.controller.request_batch import (
@@ -15,16 +24,7 @@ from kcontrol.controller.request_batch import (
     UpdateMetadataPartition,
 )
 from kcontrol.core.effects import Op, UpdateContext
-from kcontrol.core.events import (
-    AlterIsrResponse,
-    Event,
-    LeaderAndIsrRequest,
-    LogDirFailure,
-    ReplicaCaughtUp,
-    ReplicaLags,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from kcontrol.core.events import Event
 from kcontrol.core.model import LeaderAndIsr, TopicPartition
 from kcontrol.journal.journal import RecordId
 from kcontrol.lab.exercises import answers, exercises

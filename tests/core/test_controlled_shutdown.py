@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.broker.shutdown import DISCONNECTED, RETRY_TIMER
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.model import PartitionReplica, ReplicaState
 from kcontrol.core.znodes import CONTROLLER, broker_path
 from tests.core.support import T0, alone, cluster, of_kind, until

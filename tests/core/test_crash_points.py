@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
 from kcontrol.cluster.world import Action, World
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.znodes import (
     DELETE_TOPICS,

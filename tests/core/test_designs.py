@@ -17,8 +17,7 @@ ROOM = ROOT / "kcontrol" / "controller"
 MODULES = sorted(ROOM.glob("*.py"))
 # Each has its reason at the head of `controller/design.py`.
 LISTED = {
-    "design", "pipelined", "offline_order", "shutdown_order", "unclean_default", "deletes_topics", "plain_stop_replica_batched",
-    "sends_empty_metadata",
+    "design", "pipelined", "offline_order", "shutdown_order", "unclean_default", "deletes_topics",
 }  # fmt: skip
 
 

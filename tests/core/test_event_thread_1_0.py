@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster.world import World
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.effects import Transaction
 from kcontrol.core.znodes import (
     CONTROLLER,

@@ -9,7 +9,7 @@ import pytest
 
 from kcontrol.cluster.world import World
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.failover_steps import await_requests
+from kcontrol.controller.earlier.failover_steps import await_requests
 from kcontrol.controller.handlers import design_of
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.effects import AwaitInFlightRequests

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster.world import World
 from kcontrol.controller import partition_machine
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.handlers import design_of
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.effects import Commit, FailedStateChange
 from kcontrol.core.model import PartitionReplica, PartitionState, ReplicaState

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
 from kcontrol.controller.context import apply_update
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.effects import UpdateContext
 from kcontrol.core.events import ControlledShutdown
 from kcontrol.core.znodes import (

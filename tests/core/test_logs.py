@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kcontrol.broker.context import BrokerContext, HostedPartition
+from kcontrol.broker.events import FetchResponse, FollowerFetch
 from kcontrol.broker.log import (
     DIVERGENCE_CHECKS,
     AppendRecords,
@@ -30,7 +31,6 @@ from kcontrol.broker.replication import (
 )
 from kcontrol.core.controller_rules import KAFKA_2_8
 from kcontrol.core.effects import UpdateLog
-from kcontrol.core.events import FetchResponse, FollowerFetch
 from kcontrol.core.model import EpochEnd, LeaderAndIsr, LogRecord
 from tests.core.support import T0
 

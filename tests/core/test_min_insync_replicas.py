@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import data_plane
 from kcontrol.cluster.world import World
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.znodes import topic_config_path
 from kcontrol.search.durability import DURABLE
 from kcontrol.search.invariants import violation

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
 from kcontrol.cluster.snapshot import without_defaults
 from kcontrol.cluster.world import World
 from kcontrol.controller.earlier.scala_hash_order import in_set_order
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.effects import FencedTransactions
 from kcontrol.core.model import PartitionReplica, ReplicaAssignment, TopicPartition
 from kcontrol.core.znodes import (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kcontrol.core.controller_rules import Rules, rules
-from kcontrol.core.group_rules import GroupRules, group_rules
 from kcontrol.core.rule_fields import declared
+from kcontrol.group.group_rules import GroupRules, group_rules
 
 LINES = "0.8.0 0.8.1 0.8.2 0.9.0 0.10.0 0.10.1 0.10.2 0.11.0 1.0 1.1"
 RELEASES = (*LINES.split(), *(f"2.{minor}" for minor in range(9)), *(f"3.{minor}" for minor in range(10)))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kcontrol import Lab
-from kcontrol.core import config_values
-from kcontrol.core.broker_configs import BrokerConfig
+from kcontrol.broker import config_values
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.core.errors import UserError
 from kcontrol.recordings.player import line_of, settings_of
 

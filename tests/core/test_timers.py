@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.broker.isr_change_notifications import PROPAGATION_TIMER
 from kcontrol.cluster.world import World
-from kcontrol.core.broker_configs import BrokerConfig
 from tests.core.support import cluster, of_kind, until
 
 TIMER = "auto-leader-rebalance"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
 from kcontrol.cluster.network import QueuedRequest, response_event
 from kcontrol.cluster.run_settings import PLAYABLE_RELEASES
@@ -27,7 +28,6 @@ from kcontrol.controller.topic_deletion import (
     resume_deletion_for_topics,
     stop_replica_response_received,
 )
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.controller_rules import KAFKA_0_8_1, KAFKA_2_8, rules
 from kcontrol.core.effects import Commit, FailedStateChange, FencedTransactions, UpdateContext
 from kcontrol.core.events import (

@@ -8,10 +8,10 @@ from dataclasses import fields
 import pytest
 
 from kcontrol.core.events import Event
-from kcontrol.core.group_rules import group_rules
 from kcontrol.group import events, handlers
 from kcontrol.group.context import CONFIGS, GroupConfig, GroupContext
 from kcontrol.group.group_machine import GROUP_TRANSITIONS, can_rebalance, first_state
+from kcontrol.group.group_rules import group_rules
 from kcontrol.group.model import Group, GroupState
 
 # Kafka's validPreviousStates, target by target. Source: GroupMetadata.scala (2.8).

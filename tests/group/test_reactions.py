@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kcontrol.core.group_rules import group_rules
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.releases import is_since
 from kcontrol.group import events as e
@@ -20,6 +19,7 @@ from kcontrol.group import joining, membership, request_reactions
 from kcontrol.group.context import GroupConfig, GroupContext
 from kcontrol.group.error_codes import ERRORS
 from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, IllegalStateError
+from kcontrol.group.group_rules import group_rules
 from kcontrol.group.model import Group, GroupProtocol, GroupState, Member
 from kcontrol.group.request_reactions import (
     ABSENT,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kcontrol import Lab
-from kcontrol.core import topic_tool
+from kcontrol.cluster import topic_tool
 from kcontrol.core.errors import UserError
 from tests.lab.support import refusal
 

@@ -14,8 +14,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kcontrol import Lab
+from kcontrol.broker.broker_configs import CONFIGS, BrokerConfig
 from kcontrol.cluster.run_settings import Settings
-from kcontrol.core.broker_configs import CONFIGS, BrokerConfig
 from kcontrol.core.errors import UserError
 from kcontrol.core.events import ControllerState
 from kcontrol.journal.journal import OUTSIDE, Record, RecordId

@@ -186,7 +186,7 @@ def test_the_controller_s_own_text(four: Lab) -> None:
 
 def test_a_function_that_a_module_keeps_to_itself() -> None:
     """Its text is shown to whoever asks for it by name; it is not listed where a name means nothing."""
-    assert rules.source("topic_deletion._resume_topics").startswith("def _resume_topics(")
+    assert rules.source("requested_elections._can_lead").startswith("def _can_lead(")
     with pytest.raises(UserError) as problem:
-        rules.source("topic_deletion.nothing")
-    assert "resume_deletions" in str(problem.value) and "_resume_topics," not in str(problem.value)
+        rules.source("requested_elections.nothing")
+    assert "imbalanced_by_broker" in str(problem.value) and "_can_lead," not in str(problem.value)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import PLAYABLE_RELEASES, Settings
 from kcontrol.cluster.world import World
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import AT_REST, violation
 from tests.core.support import ALL_FAULTS, TOPICS

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import actions
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.effects import Handler
 from kcontrol.core.events import ReplicaLeaderElection
 from kcontrol.core.model import TopicPartition

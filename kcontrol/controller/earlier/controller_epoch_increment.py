@@ -45,7 +45,7 @@ def create_controller_znode_and_increment_epoch(
     except Exception:
         yield from on_controller_resignation(ctx)
         yield effects.UpdateContext("active_controller_id", -1)
-        yield effects.FencedTransactions(((effects.Op("delete", zk.CONTROLLER),),))
+        yield effects.fenced(effects.Op("delete", zk.CONTROLLER))
         raise
 
 

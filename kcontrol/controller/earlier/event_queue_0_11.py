@@ -32,6 +32,7 @@ from kcontrol.controller import log_dir_failures as log_dirs
 from kcontrol.controller import requested_elections as elections
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.design import Design, ReassignmentProtocol, ThreadRow
+from kcontrol.controller.earlier import broker_changes_to_2_1 as brokers
 from kcontrol.controller.earlier import failover_steps as s
 from kcontrol.controller.earlier import queue_election as election
 from kcontrol.controller.earlier import queue_handlers as changes
@@ -43,7 +44,9 @@ from kcontrol.controller.earlier.controller_epoch_increment import increment_con
 from kcontrol.controller.earlier.listener_handlers import require_channels
 from kcontrol.controller.earlier.listeners_to_0_10 import CALLED, new_session, register
 from kcontrol.controller.earlier.machine_decisions import DECISIONS
+from kcontrol.controller.earlier.request_batch_to_2_5 import metadata_partitions, requests_to_send
 from kcontrol.controller.earlier.scala_hash_order import order_of_the_caller
+from kcontrol.controller.earlier.topic_deletion_to_2_4 import resume_deletions_one_by_one
 from kcontrol.core import events as e
 from kcontrol.core import znodes as zk
 from kcontrol.core.controller_rules import QUEUE, Rules
@@ -71,6 +74,8 @@ EVENTS = d.events_by_state({
         (e.Startup,                            False, election.startup),
         (e.ControllerChange,                   False, election.controller_change),
         (e.Reelect,                            False, election.reelect)],
+    S.BROKER_CHANGE: [
+        (e.BrokerChange,                       True,  brokers.broker_change)],
     S.TOPIC_CHANGE: [
         (e.TopicChange,                        True,  changes.topic_change)],
     S.TOPIC_DELETION: [
@@ -92,9 +97,7 @@ EVENTS = d.events_by_state({
         (e.ZkPartitionReassignment,            True,  moves.partition_reassignment),
         (e.PartitionReassignmentIsrChange,     True,  steps.partition_reassignment_isr_change)],
 })
-AS_SINCE_1_1 = (
-    e.BrokerChange, e.PartitionModifications, e.TopicDeletionStopReplicaResponseReceived,
-)
+AS_SINCE_1_1 = (e.PartitionModifications, e.TopicDeletionStopReplicaResponseReceived)
 
 RELEASES =                                         ("0.11.0", "1.0.0")
 FAILOVER = (
@@ -137,7 +140,7 @@ RESIGNATION = (
     (f.unregister_handler(zk.DELETE_TOPICS, children=True),           11,      11),
     (f.clear_fields("replica_states"),                             12,      12),
     (f.unregister_handler(zk.BROKER_IDS, children=True),              13,      13),
-    (f.await_all_requests,                                         14,      14),
+    (s.await_all_requests,                                         14,      14),
     (f.clear_fields(*s.CLEARED_AT_RESIGNATION),                    15,      15),
     (f.reset_epochs,                                               16,      16),
 )
@@ -176,8 +179,10 @@ def design(rules: Rules) -> Design:
         elect=election.elect,
         active_by_channels=False,
         starts_machines=False,
-        resume_deletions=deletion.resume_deletions,
+        resume_deletions=resume_deletions_one_by_one,
         require_channels=require_channels,
         machines=DECISIONS,
         in_groups=order_of_the_caller,
+        metadata_partitions=metadata_partitions,
+        requests_to_send=requests_to_send,
     )

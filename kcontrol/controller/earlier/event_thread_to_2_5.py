@@ -3,8 +3,11 @@
 | up to | |
 |---|---|
 | 2.0 | `/controller` alone decides an election; the epoch is incremented afterwards (KAFKA-6082) |
+| 2.1 | there are no broker epochs; a resignation waits for responses up to 2.1.0 (KAFKA-7576) |
+| 2.1 | UpdateMetadata without a named partition contains all partitions |
 | 2.3 | a partition moves in twelve steps, and the context alone has the reassignments (KIP-455) |
-| 2.5 | Scala 2.12 orders the brokers of a batch |
+| 2.4 | topics are deleted one after the other |
+| 2.5 | Scala 2.12 orders the brokers of a batch; StopReplica has one flag for deletion (KIP-570) |
 
 What this file does not say: differences inside a handler. Those are rules of `controller_rules.py`.
 
@@ -13,16 +16,22 @@ Source: KafkaController.scala (1.1, 2.0, 2.3); gradle.properties (2.5).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kcontrol.controller.design import Design, ReassignmentProtocol
+from kcontrol.controller.design import Design, InGroups, ReassignmentProtocol, Replicas
 from kcontrol.controller.earlier import reassignment_1_1_to_2_3 as steps
+from kcontrol.controller.earlier.broker_changes_to_2_1 import broker_change
 from kcontrol.controller.earlier.controller_epoch_increment import (
     create_controller_znode_and_increment_epoch,
 )
+from kcontrol.controller.earlier.failover_steps import await_all_requests
+from kcontrol.controller.earlier.request_batch_to_2_5 import metadata_partitions, requests_to_send
 from kcontrol.controller.earlier.scala_hash_order import order_of_hashes
+from kcontrol.controller.earlier.topic_deletion_to_2_4 import resume_deletions_one_by_one
 from kcontrol.core.controller_rules import Rules
+from kcontrol.core.events import BrokerChange
 
 TWELVE_STEPS = ReassignmentProtocol(
     initialize=steps.initialize_reassignments,
@@ -35,11 +44,42 @@ TWELVE_STEPS = ReassignmentProtocol(
 
 def changed(design: Design, rules: Rules) -> Design:
     """Return the design of the event thread with the changes of a release."""
+    changes: dict[str, Any] = {}
     if not rules.elects_with_epoch:
-        design = replace(design, elect=create_controller_znode_and_increment_epoch)
+        changes["elect"] = create_controller_znode_and_increment_epoch
+    if rules.awaits_in_flight_requests:
+        *steps, clear_fields, reset_epochs = design.resignation
+        changes["resignation"] = (*steps, await_all_requests, clear_fields, reset_epochs)
+    if not rules.broker_epochs:
+        row = design.handlers[BrokerChange]._replace(handler=broker_change)
+        changes["handlers"] = {**design.handlers, BrokerChange: row}
+    if rules.empty_metadata == "everything" or rules.deleting_topic_metadata == "every time":
+        changes["metadata_partitions"] = metadata_partitions
+    if not (
+        rules.stop_replica_batched
+        and rules.stop_replica_by_partition
+        and rules.sends_empty_metadata
+    ):
+        changes["requests_to_send"] = requests_to_send
+    if not rules.deletes_topics_together:
+        changes["resume_deletions"] = resume_deletions_one_by_one
     if rules.broker_order == "hashed":
-        design = replace(design, in_groups=order_of_hashes)
+        changes["in_groups"] = order_of_hashes
+    if not rules.pipelined:  # only as a learner's rule: these releases have a pipelined client
+        changes["in_groups"] = _each_alone(changes.get("in_groups", design.in_groups))
+    design = replace(design, **changes)
     return _moving_by(design, TWELVE_STEPS) if rules.reassignment == "twelve steps" else design
+
+
+def _each_alone(in_groups: InGroups) -> InGroups:
+    """Return the function that divides the groups of `in_groups` into single replicas."""
+
+    def alone(
+        by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
+    ) -> list[Replicas]:
+        return [[r] for group in in_groups(by_broker, broker_order, set_size) for r in group]
+
+    return alone
 
 
 def _moving_by(design: Design, protocol: ReassignmentProtocol) -> Design:

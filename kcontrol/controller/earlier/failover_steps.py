@@ -1,6 +1,7 @@
-"""The steps of failover and resignation that only the designs with ZkClient's listeners have.
+"""The steps of failover and resignation that only earlier releases have.
 
-Their order is FAILOVER and RESIGNATION of `listeners_to_0_10.py` and `event_queue_0_11.py`.
+Their order is FAILOVER and RESIGNATION of `listeners_to_0_10.py` and `event_queue_0_11.py`; of
+`await_all_requests` from 1.1 to 2.1.0, `event_thread_to_2_5.py`.
 
 Source: KafkaController.onControllerFailover and onControllerResignation (0.8.0 to 1.0).
 """
@@ -15,14 +16,20 @@ from kcontrol.controller.design import Step
 from kcontrol.controller.earlier.controller_epoch_increment import read_controller_epoch
 from kcontrol.controller.failover_steps import CLEARED_AT_RESIGNATION as FORGOTTEN_SINCE_1_1
 from kcontrol.controller.failover_steps import (
-    await_all_requests,
     clear_fields,
     delete_children,
     initialize_replica_states,
     update_cluster_state,
     update_leader_and_isr_cache,
 )
-from kcontrol.core.effects import Children, Exists, Handler, RegisterZNodeHandler, UpdateContext
+from kcontrol.core.effects import (
+    AwaitInFlightRequests,
+    Children,
+    Exists,
+    Handler,
+    RegisterZNodeHandler,
+    UpdateContext,
+)
 from kcontrol.core.model import ReplicaState
 from kcontrol.core.znodes import DELETE_TOPICS, LOG_DIR_EVENT_NOTIFICATION, topic_path
 
@@ -131,6 +138,23 @@ def stop_machines(ctx: ControllerContext) -> Handler:
     if ctx.machines_started:
         yield UpdateContext("machines_started", False)
     yield from clear_fields("partition_states", "replica_states")(ctx)
+
+
+def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
+    """Wait for the responses of these brokers, before their channels are closed.
+
+    From 0.10.2 to 2.1.0 the thread of a channel ends only after the response to its last request.
+
+    Source: ControllerChannelManager.removeExistingBroker (0.10.2.2, 2.1.1).
+    """
+    known = tuple(broker for broker in brokers if broker in ctx.live_broker_epochs)
+    if ctx.rules.awaits_in_flight_requests and known:
+        yield AwaitInFlightRequests(known)
+
+
+def await_all_requests(ctx: ControllerContext) -> Handler:
+    """Wait for the responses on all channels."""
+    yield from await_requests(ctx, sorted(ctx.live_broker_epochs))
 
 
 def await_in_flight_requests_on_open_channels(ctx: ControllerContext) -> Handler:

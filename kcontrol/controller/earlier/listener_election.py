@@ -11,6 +11,7 @@ KafkaServer.scala (0.8.1 to 0.10.2).
 from __future__ import annotations
 
 from kcontrol.broker import registration
+from kcontrol.broker.events import BrokerStartup
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.design import on_controller_failover, on_controller_resignation
 from kcontrol.controller.earlier.controller_epoch_increment import read_controller_epoch
@@ -21,7 +22,7 @@ from kcontrol.core.effects import Handler
 NO_CONTROLLER = -1
 
 
-def broker_startup(ctx: ControllerContext, event: events.BrokerStartup) -> Handler:
+def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
     """Create the root paths, run the election and a failover if the broker wins, then register.
 
     0.8.0 registers the broker first.

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from kcontrol.controller import failover_steps, partition_machine, replica_machine
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
-from kcontrol.controller.earlier.failover_steps import subscribe_topic_changes
+from kcontrol.controller.earlier.failover_steps import await_requests, subscribe_topic_changes
 from kcontrol.controller.earlier.reassignment_to_2_3 import resume_reassignments_on
 from kcontrol.controller.isr_changes import process_isr_changes
 from kcontrol.controller.request_batch import RequestBatch, send_update_metadata_request
@@ -62,7 +62,7 @@ def broker_change(ctx: ControllerContext, event: events.BrokerChange) -> Handler
     yield from failover_steps.read_registrations(ctx, new)
     brokers, epochs = yield from failover_steps.read_registrations(ctx, ids)
     yield effects.UpdateContext("live_brokers", brokers, clear=True)
-    yield from failover_steps.await_requests(ctx, dead)
+    yield from await_requests(ctx, dead)
     yield effects.UpdateContext("live_broker_epochs", epochs, clear=True)
     if new:
         yield from on_broker_startup(ctx, new)

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from kcontrol.broker.events import BrokerStartup
 from kcontrol.controller import design as d
 from kcontrol.controller import failover_steps as f
 from kcontrol.controller import topic_deletion as deletion
@@ -49,6 +50,7 @@ from kcontrol.controller.earlier import reassignment_to_2_3 as moves
 from kcontrol.controller.earlier import topic_deletion_thread as deleting
 from kcontrol.controller.earlier.controller_epoch_increment import increment_controller_epoch
 from kcontrol.controller.earlier.machine_decisions import DECISIONS
+from kcontrol.controller.earlier.request_batch_to_2_5 import metadata_partitions, requests_to_send
 from kcontrol.controller.earlier.scala_hash_order import order_of_the_caller
 from kcontrol.core import events as e
 from kcontrol.core import znodes as zk
@@ -81,7 +83,7 @@ EVENTS = d.events_by_state({
     # state
     #    event                                active? handler
     S.CONTROLLER_CHANGE: [
-        (e.BrokerStartup,                      False, election.broker_startup),
+        (BrokerStartup,                        False, election.broker_startup),
         (e.LeaderChange,                       False, election.leader_change),
         (e.ControllerEpochChange,              False, election.controller_epoch_change),
         (e.NewSession,                         False, election.new_session)],
@@ -234,6 +236,8 @@ def design(rules: Rules) -> Design:
         require_channels=changes.require_channels,
         machines=DECISIONS,
         in_groups=order_of_the_caller,
+        metadata_partitions=metadata_partitions,
+        requests_to_send=requests_to_send,
     )
 
 

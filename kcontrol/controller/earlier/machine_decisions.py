@@ -11,8 +11,9 @@ from typing import Any
 
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.design import MachineDecisions
+from kcontrol.controller.replica_machine import refuse
 from kcontrol.controller.unclean_elections import unclean_allowed
-from kcontrol.core.effects import Commit, Effect, FailedStateChange, Read, UpdateContext, Znode
+from kcontrol.core.effects import Effect, Read, UpdateContext, Znode
 from kcontrol.core.model import (
     LeaderAndIsr,
     PartitionReplica,
@@ -99,14 +100,7 @@ def refuse_unled(
     """
     refused = [r for r in replicas if not is_passed_over(ctx, r)]
     if refused:
-        yield Commit(
-            tuple(
-                FailedStateChange(
-                    r, ctx.replica_state(r), target, "nobody has led its partition yet"
-                )
-                for r in refused
-            )
-        )
+        yield refuse(ctx, refused, target, "nobody has led its partition yet", illegal=False)
 
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:

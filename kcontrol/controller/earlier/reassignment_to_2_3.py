@@ -331,7 +331,7 @@ def remove_from_reassigning_partitions(ctx: ControllerContext, tp: TopicPartitio
     if left:
         yield from reassignment.set_or_create(zk.REASSIGN_PARTITIONS, zk.encode_reassignment(left))
     else:
-        yield effects.FencedTransactions(((effects.Op("delete", zk.REASSIGN_PARTITIONS),),))
+        yield effects.fenced(effects.Op("delete", zk.REASSIGN_PARTITIONS))
         if not reads:
             yield effects.Enqueue(ZkPartitionReassignment())
     if tp in ctx.partitions_being_reassigned:

@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from kcontrol.controller import replica_machine
 from kcontrol.controller import topic_deletion as deletion
 from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.earlier.listener_handlers import children_of
 from kcontrol.controller.failover_steps import delete_all
 from kcontrol.core.effects import Children, Enqueue, Handler, UpdateContext
 from kcontrol.core.events import DeletionsResumed, TopicDeletion
-from kcontrol.core.model import ReplicaState
 from kcontrol.core.transitions import Transition, TransitionTable
 from kcontrol.core.znodes import DELETE_TOPICS, delete_topic_path
 
@@ -170,23 +168,7 @@ def deletions_resumed(ctx: ControllerContext, event: DeletionsResumed) -> Handle
     yield from move_thread(ctx, WAITING)
     try:
         for topic in deletion.in_deletion_order(ctx, ctx.topics_to_be_deleted):
-            yield from _resume_topic(ctx, topic)
+            yield from deletion.resume_topics(ctx, deletion.replicas_by_topic(ctx, (topic,)))
     except Exception:
         yield from move_thread(ctx, STOPPED)
         raise
-
-
-def _resume_topic(ctx: ControllerContext, topic: str) -> Handler:
-    """Complete, retry or start the deletion of one topic, by the states of its replicas.
-
-    Source: DeleteTopicsThread.doWork (0.8.1).
-    """
-    replicas = deletion.replicas_by_topic(ctx, (topic,))[topic]
-    states = {ctx.replica_state(r) for r in replicas}
-    if states <= {ReplicaState.DELETION_SUCCESSFUL}:
-        yield from deletion.complete_delete_topic(ctx, topic, replicas)
-    elif ReplicaState.DELETION_STARTED not in states:
-        failed = [r for r in replicas if ctx.replica_state(r) is ReplicaState.DELETION_INELIGIBLE]
-        yield from replica_machine.handle_state_changes(ctx, failed, ReplicaState.OFFLINE)
-        if topic not in ctx.topics_ineligible_for_deletion:
-            yield from deletion.on_topic_deletion(ctx, (topic,))

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from kcontrol.core.errors import UserError
-from kcontrol.core.group_rules import group_rules
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
+from kcontrol.group.group_rules import group_rules
 from kcontrol.group.request_reactions import Reaction, Request, always, reactions_of
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support import arguments

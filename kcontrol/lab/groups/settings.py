@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from kcontrol.broker.broker_configs import LARGEST_INT, Config
 from kcontrol.cluster import consumer_clients
 from kcontrol.cluster.run_settings import Settings
-from kcontrol.core.broker_configs import LARGEST_INT, Config
 from kcontrol.core.errors import UserError
 from kcontrol.core.releases import is_since, value_in_force
 from kcontrol.group.context import CONFIGS, MINUTE_MS, GroupConfig

@@ -44,7 +44,7 @@ def ring(records: Sequence[Record], state: State) -> Diagram:
 STRUCTURE: tuple[tuple[str, str, str], ...] = (
     # part of KafkaController.scala   what it holds                           where it is here
     ("election triggers",             "who asks for an election of leaders",  "controller/requested_elections.py"),
-    ("object KafkaController",        "constants, types of callbacks",        "core/broker_configs.py, core/events.py"),
+    ("object KafkaController",        "constants, types of callbacks",        "broker/broker_configs.py, core/events.py"),
     ("class KafkaController",         "its context and all its handlers",      "controller/"),
     ("ZooKeeper handlers",            "{watched} kinds of news, {paths} paths", "controller/event_thread.py: WATCHES"),
     ("ControllerEvent", "{events} events", "core/events.py, controller/event_thread.py: EVENTS"),

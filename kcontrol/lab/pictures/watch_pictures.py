@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kcontrol.broker.events import BrokerStartup
 from kcontrol.controller.handlers import design_of
 from kcontrol.core import events
 from kcontrol.core.controller_rules import Rules, rules
@@ -87,7 +88,7 @@ def threads(records: Sequence[Record], state: State) -> Diagram:
 
 def _thread(chosen: Rules, kind: type[events.Event]) -> str:
     design = design_of(chosen)
-    return "main" if kind is events.BrokerStartup else design.routes.get(kind, design.default_thread)
+    return "main" if kind is BrokerStartup else design.routes.get(kind, design.default_thread)
 
 
 def _box(name: str, node: State) -> Box:

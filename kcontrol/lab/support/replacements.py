@@ -17,10 +17,10 @@ from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
 from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
 from kcontrol.core.controller_rules import Rules, rules
 from kcontrol.core.errors import UserError
-from kcontrol.core.group_rules import GroupRules, group_rules
 from kcontrol.core.rule_fields import LAST_RELEASE, declared
 from kcontrol.core.transitions import NO_CHANGES, Changes, Pair, Transition, TransitionTable
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
+from kcontrol.group.group_rules import GroupRules, group_rules
 from kcontrol.lab.support import arguments
 
 NextLeader = Callable[[list[int], list[int], list[int]], int | None]

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
+from kcontrol.broker.broker_configs import BrokerConfig
 from kcontrol.cluster import admin_actions, consumer_configs
 from kcontrol.cluster.consumer_configs import GROUP_ID, INSTANCE_ID
 from kcontrol.cluster.run_settings import FAULTS, Settings
-from kcontrol.core.broker_configs import BrokerConfig
 from kcontrol.core.errors import UserError
 from kcontrol.core.releases import is_since
 from kcontrol.lab.groups import settings as group_settings

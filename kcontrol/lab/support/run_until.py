@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kcontrol.broker import events as broker_events
 from kcontrol.cluster.world import World
 from kcontrol.core import events
 from kcontrol.core.errors import UserError
@@ -16,13 +17,9 @@ from kcontrol.views import folded_state, text
 
 QUIET = "quiet"
 ELECTED = "a controller is elected"
-EVENTS = tuple(
-    sorted(
-        name
-        for name, value in (vars(events) | {event.__name__: event for event in THREADS}).items()
-        if isinstance(value, type) and issubclass(value, events.Event) and not value.__subclasses__()
-    )
-)
+_NAMED = vars(broker_events) | vars(events) | {event.__name__: event for event in THREADS}
+_CLASSES = {name: value for name, value in _NAMED.items() if isinstance(value, type) and issubclass(value, events.Event)}
+EVENTS = tuple(sorted(name for name, event in _CLASSES.items() if not event.__subclasses__()))
 
 Goal = Callable[[Any, Sequence[Record]], bool]
 """A function of the lab and of the records of its last step."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from kcontrol.core.broker_configs import CONFIGS, Config
+from kcontrol.broker.broker_configs import CONFIGS, Config
 from kcontrol.core.znodes import broker_path
 from kcontrol.journal.journal import Record
 from kcontrol.lab.support.table_display import Frame

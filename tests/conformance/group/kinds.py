@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kcontrol.core.broker_configs import LARGEST_INT
-from kcontrol.core.group_rules import group_rules
+from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.core.java_hash import java_hash
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.assignors import Subscription, partitions_of, read_sticky_user_data, sticky_user_data
 from kcontrol.group.context import GroupConfig, GroupContext
 from kcontrol.group.coordinator_partition import partition_for
 from kcontrol.group.group_machine import first_state, transitions
+from kcontrol.group.group_rules import group_rules
 from kcontrol.group.model import Group, GroupProtocol, GroupState, Member
 from kcontrol.group.offsets_topic_records import decode, encode
 from kcontrol.group.purgatory import Operation, Purgatory

@@ -12,11 +12,11 @@ from kcontrol.controller.handlers import design_of
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.effects import Append, LogBatch
 from kcontrol.core.events import Event
-from kcontrol.core.group_rules import group_rules
 from kcontrol.core.model import TopicPartition
 from kcontrol.driver.driver import Driver, Thread
 from kcontrol.group import handlers
 from kcontrol.group.context import GroupConfig, GroupContext
+from kcontrol.group.group_rules import group_rules
 from kcontrol.group.offsets_topic_records import decode, group_key
 from kcontrol.journal.journal import Journal, RecordId
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from kcontrol.core.broker_configs import LARGEST_INT
+from kcontrol.broker.broker_configs import LARGEST_INT
 from kcontrol.group.model import Group
 from tests.group.differential import foreign, ids
 from tests.group.differential.clients import Client, offer

@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from kcontrol.core import config_values
+from kcontrol.broker import config_values
+from kcontrol.core.controller_rules import Rules
 from kcontrol.core.releases import value_in_force
+from kcontrol.core.rule_fields import declared
 
 
 class Config(NamedTuple):
@@ -56,7 +58,7 @@ CONFIGS = {row.name: row for row in (
            "yes"),
     Config("leader.imbalance.check.interval.seconds", (("0.8.0", 300),),
            "how often the controller computes this share", True, "yes, as a timer"),
-    Config("unclean.leader.election.enable", (("0.8.0", True), ("0.11.0", False)),
+    Config("unclean.leader.election.enable", declared(Rules)["unclean_default"].rows,
            "whether a replica outside the ISR may lead if no ISR member is alive; "
            "a topic's own setting takes precedence", True,
            "yes, by offline elections; 0.8.0 and 0.8.1 have no such setting and always allow it"),
@@ -64,7 +66,7 @@ CONFIGS = {row.name: row for row in (
            "how large the ISR must be for a leader to accept acks=all; "
            "a topic's own setting takes precedence", True,
            "yes, where replicas hold records; 0.8.0 and 0.8.1 have no such setting"),
-    Config("delete.topic.enable", (("0.8.0", False), ("1.0", True)),
+    Config("delete.topic.enable", declared(Rules)["deletes_topics"].rows,
            "whether topics may be deleted", True, "yes, by the controller"),
     Config("zookeeper.session.timeout.ms", (("0.8.0", 6_000), ("2.5", 18_000)),
            "after how much silence of a broker ZooKeeper expires its session", True,

@@ -70,9 +70,7 @@ def assign_replicas(
     return tuple(found)
 
 
-def check_counts(
-    partitions: object, replication_factor: object, brokers: int, release: str
-) -> tuple[int, int]:
+def check_counts(partitions: object, replication_factor: object, brokers: int, release: str) -> tuple[int, int]:
     """Return both counts if `brokers` brokers can hold the topic. Raises TopicRefused.
 
     Source: AdminUtils (0.8.0 to 3.9).
@@ -85,9 +83,7 @@ def check_counts(
         raise TopicRefused(f"the replication factor {legal} {replication_factor!r}{kafka}")
     if replication_factor > brokers:  # type: ignore[operator]
         larger = "is larger than the number of registered brokers"
-        raise TopicRefused(
-            f"the replication factor {replication_factor} {larger}, {brokers}{kafka}"
-        )
+        raise TopicRefused(f"the replication factor {replication_factor} {larger}, {brokers}{kafka}")
     return partitions, replication_factor  # type: ignore[return-value]
 
 

@@ -1,0 +1,97 @@
+"""The partitions of UpdateMetadata, and the division of a batch into requests, up to 2.5.
+
+Source: ControllerBrokerRequestBatch in ControllerChannelManager.scala (0.8.0 to 2.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from kcontrol.controller.context import ControllerContext
+from kcontrol.controller.request_batch import Requests, StopReplicas
+from kcontrol.core.model import TopicPartition
+
+
+def metadata_partitions(
+    ctx: ControllerContext, partitions: Iterable[TopicPartition]
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions of an UpdateMetadata for which the controller names `partitions`.
+
+    Without a named partition these are, before 2.2, all partitions with leadership. Before 2.0
+    every UpdateMetadata also contains the topics that are being deleted.
+
+    Raises KeyError, before 1.1, for a partition with leadership that has no assignment.
+
+    Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
+    """
+    named = tuple(partitions)
+    if not named and ctx.rules.empty_metadata == "everything":
+        named = tuple(ctx.leadership)
+    if ctx.rules.deleting_topic_metadata == "every time" and ctx.topics_to_be_deleted:
+        named += tuple(tp for tp in ctx.leadership if tp.topic in ctx.topics_to_be_deleted)
+    for tp in named if ctx.design.has_listeners else ():
+        if tp in ctx.leadership:
+            _ = ctx.assignments[tp]
+    return named
+
+
+def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Requests]:
+    """Return the requests of a batch in the order of sending, divided as the release does.
+
+    Before 0.9 an UpdateMetadata without a partition is not sent.
+
+    Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.0 to 2.5).
+    """
+    rules = ctx.rules
+    if not (requests.update_metadata or rules.sends_empty_metadata):
+        requests = replace(requests, update_metadata_to=())
+    if not rules.stop_replica_batched:
+        return split_stop_replica_by_replica(
+            requests,
+            common_first=rules.empty_stop_replica,
+            grouped=rules.plain_stop_replica_batched,
+        )
+    return (
+        (requests,) if rules.stop_replica_by_partition else split_stop_replica_by_delete(requests)
+    )
+
+
+def split_stop_replica_by_delete(requests: Requests) -> Iterator[Requests]:
+    """Yield the requests with the replicas to delete, then StopReplica for the other replicas.
+
+    Protocols before 2.6 have one flag for deletion in each request (KIP-570).
+    """
+    kinds: list[StopReplicas] = [{}, {}]  # those that delete, those that only stop
+    for broker, stopped in requests.stop_replica.items():
+        for tp, entry in stopped.items():
+            kinds[not entry.delete].setdefault(broker, {})[tp] = entry
+    first, *others = [kind for kind in kinds if kind] or [{}]
+    yield replace(requests, stop_replica=first)
+    for kind in others:
+        yield _stop_replica_alone(requests, kind)
+
+
+def _stop_replica_alone(requests: Requests, stop_replica: StopReplicas) -> Requests:
+    nothing: dict[str, Any] = {"leader_and_isr": {}, "update_metadata": {}}
+    return replace(requests, **nothing, update_metadata_to=(), stop_replica=stop_replica)
+
+
+def split_stop_replica_by_replica(
+    requests: Requests, *, common_first: bool, grouped: bool
+) -> Iterator[Requests]:
+    """Yield the requests without StopReplica, then one StopReplica for each replica.
+
+    With `common_first` each broker first gets one more StopReplica: with all replicas that keep
+    their log if `grouped`, else without replicas.
+
+    Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
+    """
+    yield replace(requests, stop_replica={})
+    for broker, stopped in requests.stop_replica.items():
+        common = {tp: entry for tp, entry in stopped.items() if grouped and not entry.delete}
+        if common_first:
+            yield _stop_replica_alone(requests, {broker: common})
+        for tp in [tp for tp in stopped if tp not in common]:
+            yield _stop_replica_alone(requests, {broker: {tp: stopped[tp]}})
