@@ -44,7 +44,7 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """A learner's functions: actions by pair of states, elections by the name of their strategy.
+    """A learner's functions: actions by pair of states, elections and rules of groups by name.
 
     `deletion_order` sorts the topics that are deleted together; Kafka uses the order of a hash set.
     """

@@ -192,14 +192,6 @@ class Group:
         """Return the members without a parked JoinGroup. Source: notYetRejoinedMembers (2.8)."""
         return tuple(member for member in self.members.values() if member.awaiting_join is None)
 
-    @property
-    def has_all_joined(self) -> bool:
-        """Return whether every member has a parked JoinGroup, and no id is pending.
-
-        Source: hasAllMembersJoined of GroupMetadata.scala (2.8).
-        """
-        return not self.not_yet_rejoined and not self.pending_members
-
     def rebalance_timeout_ms(self, *, is_session: bool) -> int:
         """Return the longest rebalance timeout of the members; 0 without members.
 

@@ -36,6 +36,7 @@ from kcontrol.group.group_machine import (
     can_rebalance,
     transition_to,
 )
+from kcontrol.group.group_strategies import may_complete_join
 from kcontrol.group.model import NO_MEMBER_ID, Group, Member
 from kcontrol.group.offsets_topic_records import group_key, group_value
 
@@ -167,7 +168,7 @@ def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) 
         left_ms = max(timeout_ms - delay_ms, 0)
         event = e.InitialJoinTimedOut(group_id, group.generation, delay_ms, left_ms)
         yield SetTimer(join_timer(group_id), delay_ms, event)
-    elif group.has_all_joined:
+    elif may_complete_join(ctx, group):
         yield from on_complete_join(ctx, group_id, now_ms, "all have joined")
     else:
         yield SetTimer(join_timer(group_id), timeout_ms, e.JoinTimedOut(group_id, group.generation))
@@ -198,7 +199,9 @@ def try_complete_join(ctx: GroupContext, group_id: str, now_ms: int) -> Handler:
     Source: tryCompleteJoin (0.9, 2.8).
     """
     group = ctx.groups[group_id]
-    if group.state is PREPARING and group.has_all_joined and not group.is_delayed:
+    if group.state is not PREPARING or group.is_delayed:
+        return
+    if may_complete_join(ctx, group):
         yield from on_complete_join(ctx, group_id, now_ms, "all have joined")
 
 

@@ -19,7 +19,7 @@ from kcontrol.journal import journal
 from kcontrol.journal.journal import Record
 from kcontrol.lab import branches, catalogue, divergence, open_world, record_lookup
 from kcontrol.lab.exercises import predictions
-from kcontrol.lab.groups import responses
+from kcontrol.lab.groups import plays, responses
 from kcontrol.lab.namespaces import Disks, Group, Network, Timers, Zk
 from kcontrol.lab.operations import Operations
 from kcontrol.lab.run import Run, open_journal
@@ -85,7 +85,8 @@ class Lab(Operations):
     rows       actions of transition tables to replace, in this lab only:
                {"partition.(OfflinePartition, OnlinePartition)": mine}, or
                {(PartitionState.OFFLINE, PartitionState.ONLINE): mine}
-    strategies elections to replace, in this lab only: {"offline": mine}
+    strategies elections, and rules of groups, to replace, in this lab only:
+               {"offline": mine}, {"group.try_complete_join": mine}
     rules      values of rules, in this lab only: {"fenced_writes": False}
     config     settings of the brokers under Kafka's names
     topics     topics to create at the start: {"t": [[1, 2, 3]]}
@@ -407,15 +408,22 @@ class Lab(Operations):
         rows: Mapping[Any, Callable[..., Any]] | None = None,
         strategies: Mapping[str, Callable[..., Any]] | None = None,
         rules: Mapping[str, Any] | None = None,
+        until: str | None = None,
         runs: str | Path | None = "runs",
     ) -> Self:
         """Return a lab in whose simulated world a scenario was played: that of a recording, or a dict with brokers and steps.
 
         The release is that of the recording if no other release is given. The winners of elections are those of the recording.
-        Raises UserError for a value that is not a scenario, for a step that is not possible, and for an unknown release.
+        The runs of the chapters about groups have names and named steps: Lab.play("billing", until="dora joins") plays all steps
+        to this one. Raises UserError for a value that is not a scenario, for a step that is not possible or not there, and for
+        an unknown release.
         """
-        played, name = recording_diff.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
         replacements.refuse_old_argument(replace)
+        if found := plays.find(scenario, until):
+            chosen_release, given = release or found.release, found.arguments
+            begun = cls(release=chosen_release, seed=seed, rows=rows, strategies=strategies, rules=rules, runs=runs, **given)
+            return plays.perform(begun, found, until)
+        played, name = recording_diff.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
         chosen = requested_settings.played(played, release, seed, requested_settings.Changed(rows, strategies, rules))
         lab = object.__new__(cls)
         lab._take(Player(played, chosen).play(), name, ExitStack(), runs)

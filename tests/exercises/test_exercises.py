@@ -22,7 +22,8 @@ ENTRIES = [entry for folder in (FOLDER, SAMPLES) for entry in registry(folder).v
 KEYS = {"title", "chapter", "verb", "text", "check", "minutes", "size", "stub", "solution", "open", "solved", "source", "hints"}
 KEYS_OF_CHECKS = {
     "rule": {"replaces", "scenario"}, "row": {"replaces", "scenario"}, "function": {"case"}, "query": {"scenario"},
-    "invariant": {"scenario"}, "value": {"scenario", "right"}, "reach": {"scenario", "goal", "allowed", "at_most", "par"},
+    "group_rule": {"replaces", "schedules"}, "invariant": {"scenario"},
+    "value": {"scenario", "right"}, "reach": {"scenario", "goal", "allowed", "at_most", "par"},
 }  # fmt: skip
 MAY = {"id", "folder", "wrong", "any_of", "rest", "seconds"}.union(*KEYS_OF_CHECKS.values())
 REFUSED_AT_LEAST = 5
@@ -54,6 +55,7 @@ ALSO_RIGHT = {
     ],
     "what-a-crash-leaves": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
     "resume-or-wait": [r"if all.* in reversed.*  # the order of replicas is nothing to `all`"],
+    "try-complete-join": [r"return all.* in reversed.*  # the order of members is nothing to `all`"],
     "bounded-end": [r"for .* in (reversed|sorted)\(list\(replicas.items\(\)\)\):  # with whom one begins is free"],
     "state-an-invariant": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
 }

@@ -22,13 +22,11 @@ NAMESPACES = {
     "tables": run_tables.LabTables, "zk": namespaces.Zk, "network": namespaces.Network, "disks": namespaces.Disks,
     "timers": namespaces.Timers, "group": namespaces.Group,
 }  # fmt: skip
-# The chapters of the group coordinator, 12 to 16, are not written yet.
+# The chapters 13 to 16 of the group coordinator are not written yet.
 GROUPS = {
-    "commit", "group", "group_strip", "group.join", "group.sync", "group.heartbeat", "group.leave", "group.restart",
+    "commit", "group.restart", "group.expire_poll_interval", "group.list", "group.describe", "group.delete",
     "group.find_coordinator", "group.freeze", "group.resume", "group.stop_polling",
-    "group.expire_poll_interval", "group.list", "group.describe", "group.delete", "group.delete_offsets", "tables.members",
-    "tables.offsets", "tables.assignment", "tables.consumer_groups", "tables.timers", "tables.parked", "tables.rebalances",
-    "tables.reactions", "tables.group_responses",
+    "group.delete_offsets", "tables.offsets", "tables.assignment", "tables.consumer_groups", "tables.group_responses",
 }  # fmt: skip
 
 
@@ -51,7 +49,7 @@ def chapters() -> str:
 
 
 def test_every_public_name_stands_in_a_chapter() -> None:
-    """Code or text of a chapter shows each public name, but for those of groups, whose chapters are to come."""
+    """Code or text of a chapter shows each public name, but for those of groups, some of whose chapters are to come."""
     text = chapters()
     assert set(names()) >= GROUPS
     assert {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from kcontrol.core.errors import ActionNotPossible, UserError
-from kcontrol.lab.exercises import answers
+from kcontrol.lab.exercises import answers, group_checks
 from kcontrol.lab.exercises.checks import (
     Case,
     CheckedAnswer,
@@ -335,6 +335,7 @@ A_FUNCTION = "a function: pass its name, without a call"
 CHECKS = {
     "rule":      CheckKind(rule, A_FUNCTION,                                                  callable),
     "row":       CheckKind(row,  A_FUNCTION,                                                  callable),
+    "group_rule": CheckKind(group_checks.group_rule, A_FUNCTION,                              callable),
     "function":  CheckKind(function, A_FUNCTION,                                                  callable),
     "query":     CheckKind(query, A_FUNCTION,                                                  callable),
     "invariant": CheckKind(invariant, A_FUNCTION,                                             callable),

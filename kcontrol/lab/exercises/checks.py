@@ -10,6 +10,7 @@ import json
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.lab.exercises import printed_output
@@ -81,14 +82,17 @@ def play(
 ) -> Lab:
     """Return a lab after the `acts` of a scenario; keys other than `title`, `acts` and `holds` are arguments of Lab.
 
+    With `play` the acts follow a chapter's run of this name, and the other keys are arguments of Lab.play.
     An act is an action of the world, or ["run"], ["run", until], ["run_event", broker], ["reassign", {"t-0": [2, 3]}]. If
     `place` is given, its entry `when` is always the last act in words.
     """
     from kcontrol.lab.lab import Lab
 
     arguments = {key: value for key, value in scenario.items() if key not in ("title", "acts", "holds")}
-    lab = Lab(**{"seed": 7, "runs": None} | arguments, rows=rows, strategies=strategies)
-    for act in scenario["acts"]:
+    arguments |= {"rows": rows, "strategies": strategies}
+    begin = partial(Lab.play, arguments.pop("play")) if "play" in arguments else Lab
+    lab = begin(**{"seed": 7, "runs": None} | arguments)
+    for act in scenario.get("acts", ()):
         do(lab, act)
         if act[0] not in CALLS_OF_LAB and place is not None:
             place["when"] = in_words(act)

@@ -21,6 +21,7 @@ from kcontrol.core.rule_fields import LAST_RELEASE, declared
 from kcontrol.core.transitions import NO_CHANGES, Changes, Pair, Transition, TransitionTable
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.group.group_rules import GroupRules, group_rules
+from kcontrol.group.group_strategies import GROUP_STRATEGIES
 from kcontrol.lab.support import arguments
 
 NextLeader = Callable[[list[int], list[int], list[int]], int | None]
@@ -70,7 +71,9 @@ def named_rows(release: str) -> dict[str, Transition]:
 
 
 def own_function(name: str) -> Callable[..., Any]:
-    """Return kcontrol's function with this name: of an election strategy, or else of a row in the transition tables of 2.8."""
+    """Return kcontrol's function with this name: an election, a rule of groups, or else the action of a row of 2.8."""
+    if name in GROUP_STRATEGIES:
+        return GROUP_STRATEGIES[name]
     return STRATEGIES[name].rule if name in STRATEGIES else named_rows("2.8")[name].action
 
 
@@ -90,12 +93,16 @@ def changes(release: str, rows: Any = None, strategies: Any = None) -> Changes:
             raise UserError(f"Kafka {release} has no row {_key_text(key)}; its rows are {', '.join(by_name)}.")
         found[by_name[name][:2]] = _guarded(name, _function(name, function))
     for name in strategies:
-        if name not in STRATEGIES:
-            raise UserError(f"There is no strategy {name!r}; the strategies are {', '.join(STRATEGIES)}.")
-    elections = {
-        name: _guarded(f"the election {name}", _as_rule(_function(name, function))) for name, function in strategies.items()
-    }
-    return Changes(found, elections)
+        if name not in (*STRATEGIES, *GROUP_STRATEGIES):
+            raise UserError(f"There is no strategy {name!r}; the strategies are {', '.join((*STRATEGIES, *GROUP_STRATEGIES))}.")
+    return Changes(found, {name: _strategy(name, function) for name, function in strategies.items()})
+
+
+def _strategy(name: str, function: Any) -> Callable[..., Any]:
+    """Return a learner's function as the machines call it; a rule of groups gets plain values already."""
+    if name in GROUP_STRATEGIES:
+        return _guarded(f"the rule {name}", _function(name, function))
+    return _guarded(f"the election {name}", _as_rule(_function(name, function)))
 
 
 def _key_text(key: Any) -> str:

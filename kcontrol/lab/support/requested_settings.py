@@ -12,6 +12,7 @@ from kcontrol.cluster.consumer_configs import GROUP_ID, INSTANCE_ID
 from kcontrol.cluster.run_settings import FAULTS, Settings
 from kcontrol.core.errors import UserError
 from kcontrol.core.releases import is_since
+from kcontrol.group.group_strategies import GROUP_STRATEGIES
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.support import arguments, replacements
 from kcontrol.recordings import player
@@ -133,7 +134,7 @@ def changed(settings: Settings) -> dict[str, str]:
         if getattr(settings.config, f.name) != getattr(usual, f.name)
     }
     found |= {name: f"{name}={_property_text(value)}" for name, value in settings.rule_changes.items()}
-    found |= {name: f"own election {name}" for name in settings.changes.strategies}
+    found |= {name: f"own {'rule' if name in GROUP_STRATEGIES else 'election'} {name}" for name in settings.changes.strategies}
     return found | {f"{source} {target}": f"own row ({source}, {target})" for source, target in settings.changes.rows}
 
 

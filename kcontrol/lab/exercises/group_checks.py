@@ -1,0 +1,109 @@
+"""The check of a rule of groups: a learner's function runs in the coordinator while consumers send requests in a random order.
+
+The order of requests and timers depends on the number of the schedule alone, and Kafka's result is used after each call. So every
+answer is asked in equal situations.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kcontrol.cluster import consumer_clients
+from kcontrol.cluster.world import World
+from kcontrol.lab.exercises.checks import (
+    Case,
+    CheckedAnswer,
+    Checker,
+    Entry,
+    UnusableAnswer,
+    another_type,
+    ask,
+    comparable,
+    short,
+)
+from kcontrol.lab.groups import plays
+from kcontrol.lab.support import replacements, requested_settings
+
+GROUP, CONSUMERS, TOPICS = "billing", ("anna", "bert", "cleo", "dora"), {"t": 3, "__consumer_offsets": 1}
+REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "heartbeat": "Heartbeat", "leave": "LeaveGroup"}
+OTHER_REQUESTS, TIMERS = 0.25, 0.1
+"""How often an action is any possible request, or a timer of the group, and not the next request of a consumer's client."""
+
+
+def group_rule(entry: Entry) -> Checker:
+    """Prepare a check of a rule of groups in the random schedules of the entry.
+
+    Each table `schedules` has a `release`, the `count` of its schedules and the number of `actions` in each.
+    """
+
+    def mark(function: Any) -> CheckedAnswer:
+        cases = dict[str, Case]()
+        for schedule in entry["schedules"]:
+            for number in range(schedule["count"]):
+                _compare(entry, schedule, number, function, cases)
+        return CheckedAnswer(list(cases.values()))
+
+    return mark
+
+
+def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: Any, cases: dict[str, Case]) -> None:
+    """Play one schedule; add a case for each call with new arguments. Raises UnusableAnswer for the first call that raised."""
+    ours, problems, place = replacements.own_function(entry["replaces"]), list[UnusableAnswer](), {"when": "the group is new"}
+
+    def compare_and_return_ours(*question: Any) -> Any:
+        right, key = ours(*question), repr(question)
+        if key not in cases and not problems:
+            where = f"Kafka {schedule['release']}, schedule {number}: {place['when']}. The arguments are {_shown(question)}"
+            try:
+                yours = comparable(ask(function, *question, about=f", when called as follows. {where}"))
+            except UnusableAnswer as problem:
+                problems.append(problem)
+            else:
+                said = f"Your function returns {short(yours)}; Kafka's rule returns {short(right)}."
+                cases[key] = Case(f"{where}. {said}{another_type(yours, right)}", yours, comparable(right))
+        return right
+
+    world = _opened(schedule["release"], {entry["replaces"]: compare_and_return_ours})
+    _run(world, random.Random(number), schedule["actions"], place)
+    if problems:
+        raise problems[0]
+
+
+def _shown(question: tuple[Any, ...]) -> str:
+    """Return the arguments of a call as text; of a member id the first four characters of its UUID."""
+    return re.sub(r"(?<=-[0-9a-f]{4})[0-9a-f]{28}\b", "", ", ".join(map(repr, question)))
+
+
+def _opened(release: str, strategies: Mapping[str, Any]) -> World:
+    """Return a world of one broker that coordinates the group and has a topic of three partitions."""
+    settings = requested_settings.settings(
+        1, release, 7, {}, requested_settings.Changed(strategies=strategies), consumers=dict.fromkeys(CONSUMERS, GROUP)
+    )
+    world = World(settings)
+    world.step(("start", 1))
+    world.run()
+    for topic, partitions in TOPICS.items():
+        world.step(("create_topic", topic, ((1,),) * partitions))
+        world.run()
+    return world
+
+
+def _run(world: World, chance: random.Random, actions: int, place: dict[str, str]) -> None:
+    """Perform random actions of consumers, and ends of timers of the group."""
+    for _ in range(actions):
+        timers = sorted(name for name in world.processes[1].driver.timers if f" {GROUP}" in name)
+        name, drawn = chance.choice(CONSUMERS), chance.random()
+        me = world.consumers[name]
+        if timers and (me.asked or drawn < TIMERS):
+            timer = chance.choice(timers)
+            place["when"] = f"the timer {_shown((timer,))} fires"
+            world.step(("fire", 1, timer))
+        elif not me.asked:
+            usual = plays.next_request(me._asdict())
+            request = chance.choice(consumer_clients.REQUESTED) if drawn > 1 - OTHER_REQUESTS else usual
+            place["when"] = f"{name} sends {REQUESTS[request]}"
+            world.step(("consumer", name, request))
+        world.run()

@@ -1,0 +1,180 @@
+"""The runs of the chapters about groups, by name: `Lab.play("billing", until="dora joins")`.
+
+A play has the arguments of its lab and a table of steps with a name each; a step has acts. An act is a word of WORDS with its
+arguments. The words are those of a consumer's client library: a consumer that gets MEMBER_ID_REQUIRED joins again (KIP-394), and
+`settle` lets consumers send the requests by which a rebalance ends. So one play runs under every release.
+
+What consumers do by themselves in a lab is in `cluster/consumer_clients.py`: a consumer sends a request only as an action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from kcontrol.core.errors import UserError
+from kcontrol.lab.support import arguments
+from kcontrol.views import text
+
+if TYPE_CHECKING:
+    from kcontrol.lab.lab import Lab
+
+LabT = TypeVar("LabT", bound="Lab")
+Act = tuple[str, ...]
+NAMES = ("anna", "bert", "cleo", "dora")
+SESSION = {"session.timeout.ms": 10_000}
+STATIC = {"consumers": {name: {"group.id": "billing", "group.instance.id": name} for name in NAMES}}
+TOPICS = {
+    "__consumer_offsets": [[2, 3, 1]],
+    "t": [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]],
+}
+
+
+class Play(NamedTuple):
+    """A play: the release that it is about, arguments of `Lab`, and the acts of each step by the name of the step."""
+
+    release: str
+    arguments: Mapping[str, Any]
+    steps: Mapping[str, tuple[Act, ...]]
+
+
+def _billing(*others: str, **settings: Any) -> dict[str, Any]:
+    """Return the arguments of a lab with group billing, broker 2 as its coordinator, and other consumers of group audit."""
+    consumers = {name: {"group.id": "billing"} | settings for name in NAMES}
+    return {"consumers": consumers | {name: {"group.id": "audit"} for name in others}, "topics": TOPICS}
+
+
+PLAYS: Mapping[str, Play] = {
+    # One incident in group billing, which chapters 12 to 16 continue.
+    # The consumers run by themselves; dora's process stands still until it is started, and cleo does not poll for a minute.
+    "billing": Play("2.8", _billing(), {
+        "three members": (("freeze", "dora"), ("alive",)),
+        "dora joins": (("stop polling", "cleo"), ("resume", "dora"), ("alive", "1 s")),
+        "cleo is late": (("alive", "60 s"),),
+        "four members": (("resume", "cleo"), ("alive",)),
+    }),
+    # The leader of the group dies between its JoinGroup and its SyncGroup.
+    "leader dies": Play("0.9", _billing(**SESSION), {
+        "one member": (("join", "anna"), ("sync", "anna")),
+        "bert joins": (("join", "bert"), ("heartbeat", "anna"), ("join", "anna")),
+        "bert waits": (("sync", "bert"),),
+        "anna is removed": (("fire", "session billing anna"),),
+        "one member again": (("join", "bert"), ("sync", "bert")),
+    }),
+    # A member joins while the assignment is being written: the write of another group's commit delays the leader's SyncGroup.
+    "late store": Play("0.9", _billing("zoe", **SESSION), {
+        "two members": (("join", "anna"), ("sync", "anna"), ("join", "bert"), ("heartbeat", "anna"), ("join", "anna")),
+        "the assignment is written": (("sync", "bert"), ("commit", "zoe"), ("ask", "sync", "anna"), ("ask", "join", "dora")),
+        "dora joins": (("step",),),
+        "the write is acknowledged": (("run",),),
+        "three members": (("settle", "anna", "bert", "dora"),),
+    }),
+    # The generation grows and grows: a consumer that polls too late, and the leader, whose JoinGroup always begins a rebalance.
+    "running generation": Play("2.8", _billing(), {
+        "generation 1": (("settle", "anna", "bert", "cleo"),),
+        "generation 2": (("poll late", "cleo"), ("settle", "anna", "bert")),
+        "generation 3": (("settle", "anna", "bert", "cleo"),),
+        "generation 4": (("join", "bert"), ("join", "anna"), ("settle", "anna", "bert", "cleo")),
+        "generation 5": (("poll late", "cleo"), ("settle", "anna", "bert")),
+    }),
+    # A static member restarts within its session timeout: same generation, another member id.
+    "static restart": Play("2.8", _billing() | STATIC, {
+        "two members": (("settle", "anna", "bert"),),
+        "bert restarts": (("restart", "bert"), ("join", "bert"), ("sync", "bert")),
+    }),
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------- the words of acts
+
+
+def _send(lab: Lab, request: str, *names: str) -> None:
+    """Let consumers send a request, one after the other, and join again after MEMBER_ID_REQUIRED."""
+    for name in names:
+        getattr(lab.group, request)(name).run()
+        if _consumer(lab, name)["error"] == "MEMBER_ID_REQUIRED":
+            getattr(lab.group, request)(name).run()
+
+
+def _fire(lab: Lab, timer: str) -> None:
+    """Let the first timer fire whose name begins with these words."""
+    _, broker, name = next(a for a in lab.actions() if a[0] == "fire" and a[2].startswith(timer))
+    lab.timers.fire(broker, name).run()
+
+
+def _settle(lab: Lab, *names: str) -> None:
+    """Let consumers send requests until their group is Stable with all of them."""
+    while not set(names) <= _assigned(lab):
+        asking = [name for name in names if _consumer(lab, name)["asked"] is None]
+        for name in asking:
+            _send(lab, next_request(_consumer(lab, name)), name)
+        if not asking:
+            _fire(lab, f"join {_consumer(lab, names[0])['group']}")
+
+
+def _consumer(lab: Lab, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = lab.state["consumers"][name]
+    return found
+
+
+def _assigned(lab: Lab) -> set[str]:
+    """Return the clients that are members of a Stable group."""
+    members = lab.tables.members()
+    return set(members["client"][members["state"] == "Stable"])
+
+
+def next_request(me: Mapping[str, Any]) -> str:
+    """Return the request that a consumer's client sends next: JoinGroup until it has a generation, SyncGroup, then heartbeats.
+
+    `me` has the fields of the consumer. Source: joinGroupIfNeeded and the response handlers of AbstractCoordinator.java (2.8).
+    """
+    if me["generation"] < 0 or me["error"] in ("REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED"):
+        return "join"
+    return "heartbeat" if me["assignment"] else "sync"
+
+
+WORDS: Mapping[str, Callable[..., Any]] = {
+    "join": lambda lab, *names: _send(lab, "join", *names),
+    "sync": lambda lab, *names: _send(lab, "sync", *names),
+    "heartbeat": lambda lab, *names: _send(lab, "heartbeat", *names),
+    "leave": lambda lab, *names: _send(lab, "leave", *names),
+    "freeze": lambda lab, name: lab.group.freeze(name),
+    "resume": lambda lab, name: lab.group.resume(name),
+    "stop polling": lambda lab, name: lab.group.stop_polling(name),
+    "alive": lambda lab, *until: lab.run(*until, alive=True),
+    "poll late": lambda lab, name: lab.group.expire_poll_interval(name).run(),
+    "restart": lambda lab, name: lab.group.restart(name).run(),
+    "settle": _settle,
+    "fire": _fire,
+    "commit": lambda lab, name: lab.commit(name, "t-0", 7),
+    "ask": lambda lab, request, name: getattr(lab.group, request)(name),
+    "step": lambda lab: lab.step(),
+    "run": lambda lab: lab.run(),
+}
+
+
+# ---------------------------------------------------------------- playing
+
+
+def find(scenario: object, until: object) -> Play | None:
+    """Return the play of this name, None for another scenario.
+
+    Raises UserError if `until` is no step of the play, listing the steps, or if the scenario is no play, listing the plays.
+    """
+    found = PLAYS.get(scenario) if isinstance(scenario, str) else None
+    if until is None or (found and until in found.steps):
+        return found
+    if found is None:
+        raise UserError(f"Only a chapter's run has named steps; these runs are {text.listed(map(repr, PLAYS), 30)}.")
+    steps = text.listed(map(repr, found.steps), 30)
+    raise UserError(f"The run {scenario!r} has no step {arguments.shown(until)}; its steps are {steps}.")
+
+
+def perform(lab: LabT, play: Play, until: str | None) -> LabT:
+    """Perform the steps of a play in a lab, up to the step `until`; without `until` all steps. Return the lab."""
+    for step, acts in play.steps.items():
+        for word, *said in acts:
+            WORDS[word](lab, *said)
+        if step == until:
+            break
+    return lab
