@@ -23,25 +23,26 @@ FUNCTION_LINES, MODULE_LINES = 46, 338
 DECIDING = ("core", "broker", "controller", "controller/earlier", "group")
 ROOM_LINES = {
     "broker": 1_040,
-    "cluster": 2_676,
+    "cluster": 2_773,
     "controller": 2_560,
     "controller/earlier": 1_700,
     "core": 1_005,
     "driver": 640,
     "group": 2_363,
     "install": 766,
-    "journal": 921,
+    "journal": 923,
     "kcontrol": 243,
-    "lab": 1_645,
+    "lab": 1_654,
     "lab/exercises": 1_165,
     "lab/groups": 551,
     "lab/pictures": 226,
     "lab/support": 487,
     "lab/tables": 1605,
-    "recordings": 1_630,
+    "recordings": 1_632,
+    "recordings/groups": 823,
     "search": 825,
     "spark": 232,
-    "views": 2385,
+    "views": 2_404,
     "zookeeper": 410,
     "zookeeper/kazoo": 998,
     "zookeeper/server": 305,
@@ -81,6 +82,7 @@ WORDS = {
     "as ever": 0,
 }
 LANGUAGE = ("kcontrol/", "exercises/", "docs/", "notebooks/", "README.md")  # CONTRIBUTING.md quotes the words
+NO_TEXT = re.compile(r"\.png$|^notebooks/recordings/.*\.json$")  # the titles of recordings are the recorder's
 # Written in two halves, so that this file does not trip over itself.
 FORBIDDEN = {
     "a path of somebody's machine": r"(?<![\w.$}/])/(?:work|root|home|Users|mnt)/(?!\.\.\.)\w",
@@ -152,7 +154,8 @@ def written(path: Path) -> str:
 
 def words(names: Iterable[str]) -> dict[str, int]:
     """Return how often each word stands in the texts of the project, also as a part of a name, as in `told_of`."""
-    read = [path for path in committed() if path.relative_to(ROOT).as_posix().startswith(LANGUAGE) and path.suffix != ".png"]
+    named = {path.relative_to(ROOT).as_posix(): path for path in committed()}
+    read = [path for name, path in named.items() if name.startswith(LANGUAGE) and not NO_TEXT.search(name)]
     text = "\n".join(written(path) for path in read)
     return {name: len(re.findall(rf"(?<![a-z])(?<!by ){name}(?![a-z])", text)) for name in names}
 

@@ -28,6 +28,8 @@ Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Partition = Annotated[str, Meta(pattern=r"-\d{1,10}$")]
 Subject = Annotated[str, Meta(pattern=r"-\d{1,10}(@\d{1,10})?$")]
 Channel = Annotated[str, Meta(pattern=r"^\d{1,10}>\d{1,10}$")]
+Hex = Annotated[str, Meta(pattern=r"^([0-9a-f]{2})*$")]
+"""Bytes as hexadecimal text, as `bytes.hex` writes them."""
 OfBrokers = dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], Any]
 Id = tuple[BrokerId, Count, Count]
 Op = tuple[Literal["create", "set", "delete", "check"], str, str | None, Int64 | None, bool]

@@ -62,8 +62,9 @@ def _exercises() -> Iterator[dict[str, Any]]:
 
 def shipped() -> list[tuple[str, str]]:
     """Return the release and the scenario of every recording that comes with the project, by release and name."""
-    found = ((path.parent.name, path.stem) for path in SHIPPED.glob(f"*/*{SUFFIX}"))
-    return sorted(found, key=lambda names: ([int(part) for part in names[0].split(".")], names[1]))
+    found = (path.relative_to(SHIPPED).with_suffix("").as_posix().split("/", 1) for path in SHIPPED.glob(f"*/**/*{SUFFIX}"))
+    pairs = ((release, scenario) for release, scenario in found)
+    return sorted(pairs, key=lambda names: ([int(part) for part in names[0].split(".")], names[1]))
 
 
 def file_of(name: str | Path) -> Path:
@@ -72,7 +73,7 @@ def file_of(name: str | Path) -> Path:
     Raises UserError for a path that the file system refuses. Raises UserError, which lists the recordings, for a name such as
     "2.8.2/x" that is neither a file nor a recording.
     """
-    release, _, scenario = str(name).rpartition("/")
+    release, _, scenario = str(name).partition("/")
     try:
         if Path(name).exists() or release not in {known for known, _ in shipped()}:
             return Path(name)

@@ -22,6 +22,8 @@ from kcontrol.lab.support.output import warn
 from kcontrol.lab.tables import groups, journal_tables, recording_diff
 from kcontrol.lab.tables.run_tables import Tables
 from kcontrol.recordings import recording, to_journal
+from kcontrol.recordings.groups import recording as group_recording
+from kcontrol.recordings.groups import to_journal as group_to_journal
 from kcontrol.views import group_state, text
 
 if TYPE_CHECKING:
@@ -219,8 +221,14 @@ def open_journal(path: str | Path) -> Run:
     except OSError as problem:
         raise UserError(f"{arguments.shown(str(path))} cannot be opened: {problem.strerror}.") from None
     if recording.is_recording(path):
-        found = recording.load(path)
-        return Run(_checked(to_journal.to_journal(found), path), f"Kafka {found['release']}, {found['scenario']}")
+        content = recording.content_of(path)
+        if group_recording.is_of_group(content):
+            found = group_recording.parse(content, str(path))
+            records, scenario = group_to_journal.to_journal(found), group_recording.scenario(found)
+        else:
+            found = recording.parse(content, str(path))
+            records, scenario = to_journal.to_journal(found), found["scenario"]
+        return Run(_checked(records, path), f"Kafka {found['release']}, {scenario}")
     records, is_whole = journal_file.load(path)
     if not is_whole:
         warn(

@@ -123,6 +123,11 @@ def is_recording(path: str | Path) -> bool:
 
 def load(path: str | Path) -> Recording:
     """Return the recording in a file. Raises UserError, naming the place of the error, if the file holds no valid recording."""
+    return parse(content_of(path), str(path))
+
+
+def content_of(path: str | Path) -> bytes:
+    """Return the bytes of a recording's file. Raises UserError if the file cannot be read or is too large."""
     try:
         with opened(path) as file:
             content = file.read(LONGEST_BYTES + 1)
@@ -130,7 +135,7 @@ def load(path: str | Path) -> Recording:
         raise UserError(f"The recording {path} cannot be read: {error.strerror}.") from None
     if len(content) > LONGEST_BYTES:
         raise UserError(f"{path} is not a recording of brokers: it has more than {LONGEST_BYTES:,} bytes.")
-    return parse(content, str(path))
+    return content
 
 
 def parse(content: bytes, name: str) -> Recording:

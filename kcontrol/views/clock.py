@@ -1,4 +1,7 @@
-"""The clock of a journal's times: a wall clock, the virtual clock of the simulated world, or none in a recording."""
+"""The clock of a journal's times: a wall clock, a virtual clock, or none in a recording of controllers.
+
+The simulated world has a virtual clock; the times of a recorded group count from its first request.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from kcontrol.journal.journal import Record
 
 Clock = Literal["virtual", "wall", "none"]
 
-CLOCKS: dict[str, Clock] = {"simulated": "virtual", "recorded": "none"}  # by world; every other world has a wall clock
+CLOCKS: dict[str, Clock] = {"simulated": "virtual", "recorded group": "virtual", "recorded": "none"}
+"""By world; every other world has a wall clock."""
 
 
 def of_world(world: str) -> Clock:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kcontrol.core.errors import listed as listed
 from kcontrol.journal.journal import Record, to_json
-from kcontrol.views import folded_state, group_sentences
+from kcontrol.views import folded_state, group_sentences, recorded_text
 
 LONGEST = 180
 Fields = dict[str, Any]
@@ -55,7 +55,8 @@ def sentence(record: Record) -> str:
     r = record.to_json()
     sentence = SENTENCES.get(r.kind)
     who = A_CLIENT if r.id.broker is None else f"Broker {r.id.broker}"
-    return clean(sentence(who, r.fields) if sentence else f"{who}: {r.kind}.")
+    said, mark = sentence(who, r.fields) if sentence else f"{who}: {r.kind}.", recorded_text.mark(r.fields)
+    return clean(said.removesuffix(mark and "."), LONGEST - len(mark)) + mark
 
 
 def lines(records: Iterable[Record]) -> list[str]:
@@ -64,8 +65,8 @@ def lines(records: Iterable[Record]) -> list[str]:
 
 
 def _run(who: str, f: Fields) -> str:
-    if f["world"] == "recorded":
-        return f"A recording of real brokers begins: Kafka {f['release']}, brokers {listed(f['brokers'], 9)}, {f['scenario']}."
+    if recorded := recorded_text.begins(f):
+        return recorded
     return f"A run begins: Kafka {f['release']}, brokers {listed(f['brokers'], 9)}, {f['world']} world, seed {f['seed']}."
 
 
@@ -245,8 +246,8 @@ def _act(who: str, f: Fields) -> str:
 
 
 def scenario_step(do: Mapping[str, Any]) -> str:
-    """Return a step of a scenario in a few words: `kill 1`, `create t`."""
-    return "; ".join(f"{word} {_argument(argument)}".rstrip() for word, argument in do.items())
+    """Return a step of a scenario in a few words: `kill 1`, `create t`, `A sends JoinGroup`, `broker stopped`."""
+    return recorded_text.entry(do) or "; ".join(f"{word} {_argument(argument)}".rstrip() for word, argument in do.items())
 
 
 def _argument(argument: Any) -> str:

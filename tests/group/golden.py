@@ -1,7 +1,7 @@
 """Our coordinator against traces of real ones: the same requests at the same times, the same answers and records.
 
-How they are compared is said in `recordings/README.md`: times in records are left out, members are sets, and an answer must
-have been released by the same request, or by a timer within 25 ms, for each timer of the chain that led to it.
+How they are compared is said in `notebooks/recordings/groups.md`: times in records are left out, members are sets, and an
+answer must have been released by the same request, or by a timer within 25 ms, for each timer of the chain that led to it.
 """
 
 from __future__ import annotations

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from tests.group.golden import Replay, differences
-from tests.originals import by_name, notice
+from tests.originals import notice
+from tests.parts import ROOT
 
-RECORDINGS = Path(__file__).resolve().parent / "recordings"
-NAMES = sorted(path.stem for path in RECORDINGS.glob("*.json"))
+RECORDINGS = ROOT / "notebooks" / "recordings"
+NAMES = sorted(path.relative_to(RECORDINGS).with_suffix("").as_posix() for path in RECORDINGS.glob("*/group/*.json"))
 
 
 def trace(name: str) -> dict[str, Any]:
@@ -68,7 +69,11 @@ def test_every_answer_and_record_of_a_trace_matters(name: str) -> None:
 @pytest.mark.shared
 def test_the_traces_here_are_those_that_were_handed_over(shared: Path) -> None:
     """Each copied trace that differs from its original is a warning with the command that copies it."""
-    notice(by_name(RECORDINGS, shared / "golden" / "group", "*"))
+    originals = shared / "golden" / "group"
+    here = {RECORDINGS / f"{name}.json": originals / f"{name.replace('/group/', '-')}.json" for name in NAMES}
+    there = (path for path in originals.glob("*.json") if path not in here.values())
+    missing = {RECORDINGS / f"{path.stem.replace('-', '/group/', 1)}.json": path for path in there}
+    notice(here | missing)
 
 
 def deletion(error: str) -> dict[str, Any]:

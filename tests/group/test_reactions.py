@@ -45,6 +45,7 @@ from tests.conformance.runner import play
 from tests.group import reactions_page
 from tests.group.differential import cases
 from tests.group.golden import differences
+from tests.parts import ROOT
 
 HERE = Path(__file__).resolve().parent
 RELEASES = ("0.9.0.1", "0.10.0.1", "0.10.1.0", "0.11.0.2", "1.0.0", "1.1.1", "2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1",
@@ -270,8 +271,9 @@ def plays() -> Iterator[tuple[str, Callable[[], bool]]]:
             if case["kind"] == "coordinator":
                 for release in case["applies_to"]:
                     yield f"{case['id']}@{release}", lambda case=case, release=release: play(case, release).ok  # type: ignore[misc]
-    for file in sorted((HERE / "recordings").glob("*.json")):
-        yield file.stem, lambda file=file: not differences(json.loads(file.read_text()))  # type: ignore[misc]
+    for file in sorted((ROOT / "notebooks" / "recordings").glob("*/group/*.json")):
+        name = f"{file.parts[-3]}-{file.stem}"
+        yield name, lambda file=file: not differences(json.loads(file.read_text()))  # type: ignore[misc]
     for file in sorted((HERE / "cases").glob("*.json")):
         yield file.stem, lambda file=file: cases.replay(cases.read(file)) is None  # type: ignore[misc]
 

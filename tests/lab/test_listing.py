@@ -18,8 +18,8 @@ from tests.lab.support import is_one_sentence
 def test_recordings_are_listed_by_the_name_that_opens_them() -> None:
     """Every recording in the folder has a row, releases in their order, and its name opens it."""
     listed = Lab.recordings()
-    assert len(listed) == len(list(SHIPPED.glob("*/*.json"))) > 0
-    assert list(dict.fromkeys(listed.release)) == ["0.8.1.1", "2.8.2"]
+    assert len(listed) == len(list(SHIPPED.rglob("*.json"))) > 0
+    assert list(dict.fromkeys(listed.release)) == ["0.8.1.1", "0.9.0.1", "2.8.2"]
     name = listed.index[-1]
     assert listed.scenario[name] in Lab.open(name).name and listed.release[name] in Lab.open(name).name
 

@@ -1,0 +1,153 @@
+"""Requests of clients to a group coordinator, in the fields of the recordings of groups, as events of the coordinator.
+
+REQUESTS has a row for each API: the fields that a request must have and may have, and the function that makes the event. A
+recording names the fields; `notebooks/recordings/groups.md` describes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kcontrol.core.model import TopicPartition
+from kcontrol.group import events as e
+from kcontrol.group.model import GroupProtocol
+from kcontrol.journal.record_fields import Hex, Int32, Int64, Partition
+
+KNOWN_ID_SINCE = 4
+"""The first version of JoinGroup whose clients understand MEMBER_ID_REQUIRED. Source: KIP-394."""
+
+
+class Sender(NamedTuple):
+    """The sender of a request: its client id and host, the version of the request, and the end of a new member id."""
+
+    client_id: str
+    host: str
+    version: int
+    uuid: str = ""
+
+
+class _OfGroup(msgspec.Struct, forbid_unknown_fields=True):
+    group: str
+
+
+class _Join(_OfGroup):
+    member: str
+    session: Int32
+    type: str
+    protocols: list[tuple[str, Hex]]
+    rebalance: Int32 | None = None
+    instance: str | None = None
+
+    def event(self, id: str, sender: Sender) -> e.JoinGroup:
+        timeouts = self.session, self.session if self.rebalance is None else self.rebalance
+        offered = tuple(GroupProtocol(name, bytes.fromhex(metadata)) for name, metadata in self.protocols)
+        known, client = sender.version >= KNOWN_ID_SINCE, (sender.client_id, sender.host, sender.uuid)
+        return e.JoinGroup(id, self.group, self.member, *timeouts, self.type, offered, self.instance, *client, known)
+
+
+class _Sync(_OfGroup):
+    member: str
+    gen: Int32
+    assignment: dict[str, Hex] = {}
+    instance: str | None = None
+    type: str | None = None
+    protocol: str | None = None
+
+    def event(self, id: str, sender: Sender) -> e.SyncGroup:
+        assigned = {member: bytes.fromhex(text) for member, text in self.assignment.items()}
+        return e.SyncGroup(id, self.group, self.member, self.gen, assigned, self.instance, self.type, self.protocol)
+
+
+class _Heartbeat(_OfGroup):
+    member: str
+    gen: Int32
+    instance: str | None = None
+
+    def event(self, id: str, sender: Sender) -> e.Heartbeat:
+        return e.Heartbeat(id, self.group, self.member, self.gen, self.instance)
+
+
+class _Leaving(msgspec.Struct, forbid_unknown_fields=True):
+    member: str = ""
+    instance: str | None = None
+
+
+class _Leave(_OfGroup):
+    members: list[_Leaving]
+
+    def event(self, id: str, sender: Sender) -> e.LeaveGroup:
+        return e.LeaveGroup(id, self.group, tuple(e.MemberIdentity(each.member, each.instance) for each in self.members))
+
+
+class _Commit(_OfGroup):
+    gen: Int32
+    offsets: dict[Partition, Int64]
+    member: str = ""
+    metadata: dict[Partition, str] = {}
+    instance: str | None = None
+    retention_ms: Int64 | None = None
+    commit_timestamp: Int64 | None = None
+    producer: Int64 | None = None
+
+    def event(self, id: str, sender: Sender) -> e.OffsetCommit:
+        offsets = {
+            TopicPartition.parse(tp): e.CommittedOffset(offset, self.metadata.get(tp, ""), self.commit_timestamp)
+            for tp, offset in self.offsets.items()
+        }
+        more = self.instance, self.retention_ms, self.producer
+        return e.OffsetCommit(id, self.group, self.member, self.gen, offsets, *more)
+
+
+class _Fetch(_OfGroup):
+    partitions: list[Partition] | None = None
+    require_stable: bool = False
+
+    def event(self, id: str, sender: Sender) -> e.OffsetFetch:
+        named = None if self.partitions is None else tuple(map(TopicPartition.parse, self.partitions))
+        return e.OffsetFetch(id, self.group, named, self.require_stable)
+
+
+class _Describe(_OfGroup):
+    def event(self, id: str, sender: Sender) -> e.DescribeGroup:
+        return e.DescribeGroup(id, self.group)
+
+
+class _OffsetDelete(_OfGroup):
+    partitions: list[Partition]
+
+    def event(self, id: str, sender: Sender) -> e.OffsetDelete:
+        return e.OffsetDelete(id, self.group, tuple(map(TopicPartition.parse, self.partitions)))
+
+
+class _Delete(msgspec.Struct, forbid_unknown_fields=True):
+    groups: list[str]
+
+    def event(self, id: str, sender: Sender) -> e.DeleteGroups:
+        return e.DeleteGroups(id, tuple(self.groups))
+
+
+class _List(msgspec.Struct, forbid_unknown_fields=True):
+    states: list[str] = []
+
+    def event(self, id: str, sender: Sender) -> e.ListGroups:
+        return e.ListGroups(id, tuple(self.states))
+
+
+REQUESTS: dict[str, type[Any]] = {
+    "JoinGroup": _Join, "SyncGroup": _Sync, "Heartbeat": _Heartbeat, "LeaveGroup": _Leave, "OffsetCommit": _Commit,
+    "OffsetFetch": _Fetch, "DescribeGroups": _Describe, "OffsetDelete": _OffsetDelete, "DeleteGroups": _Delete,
+    "ListGroups": _List,
+}  # fmt: skip
+
+
+def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: Sender) -> Any:
+    """Return the event of a request.
+
+    Raises KeyError for an API without a row, and msgspec.ValidationError, a ValueError that names the field, for a request
+    whose fields do not fit the row.
+    """
+    build: Callable[[str, Sender], Any] = msgspec.convert(request, REQUESTS[api]).event
+    return build(correlation_id, sender)

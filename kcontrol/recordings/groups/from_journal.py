@@ -1,0 +1,139 @@
+"""The conversion of a journal into a recording of a group: of a recording's journal, and of a run that has played a recording.
+
+The journal of each has a record of kind `scenario` for each entry of the exchange. The requests between two such records belong
+to the first of them. Each answered entry has besides the fields of a recording: `released_by`, the number of the entry that made
+the coordinator answer, and `timers`, how many timers had to fire one after the other for the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from kcontrol.core.errors import UserError
+from kcontrol.group.offsets_topic_records import decode
+from kcontrol.journal import journal
+from kcontrol.journal.journal import Record
+from kcontrol.recordings.groups.recording import BYTES, FOLDER, Step
+
+Body = dict[str, Any]
+_ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")
+GROUP_KEY = 2
+"""The first version of a group's key; lower versions are those of an offset's key. Source: readMessageKey (0.9, 2.8)."""
+
+
+def is_of_group(records: Sequence[Record]) -> bool:
+    """Return whether a journal is of a recording of a group, or of a run that has played such a recording."""
+    return any(record.kind == "scenario" and {"api", "event"} & record.fields["do"].keys() for record in records)
+
+
+def of_journal(records: Sequence[Record]) -> Step:
+    """Return a journal as a recording of a group. Raises UserError for a journal without the entries of an exchange."""
+    if not is_of_group(records):
+        raise UserError("This run plays no recording of a group: make a run with Lab.play(recording).")
+    plain = [record.to_json() for record in records]
+    run = plain[0].fields
+    name = str(run.get("scenario") or "").removeprefix(f"{FOLDER}/")
+    return {"release": run["release"], "name": name, "exchange": _exchange(plain), "log": list(_log(plain))}
+
+
+def bytes_of(text: str) -> bytes:
+    r"""Return the bytes that a journal has as text, in which a byte that is no UTF-8 is written as `\xff`."""
+    return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), text.encode())
+
+
+# ---------------------------------------------------------------- the exchange
+
+
+def _exchange(records: list[Record]) -> list[Step]:
+    places = [at for at, record in enumerate(records) if record.kind == "scenario"]
+    responses = {record.fields["correlation_id"]: record for record in records if record.kind == "respond"}
+    first = records[places[0]]
+    begin_ms = first.at_ms - first.fields["do"]["at"]
+    found = []
+    for place, end in zip(places, [*places[1:], len(records)], strict=True):
+        step = {"n": records[place].fields["step"], **records[place].fields["do"]}
+        asked = next((r.fields["event"] for r in records[place:end] if _is_request(r)), None)
+        answer = responses.get(asked["correlation_id"]) if asked and "api" in step else None
+        if answer is not None:
+            step |= {"answered_at": answer.at_ms - begin_ms, "answer": ANSWERS[step["api"]](answer.fields["body"])}
+            step |= _release(records, places, answer)
+        found.append(step)
+    return found
+
+
+def _is_request(record: Record) -> bool:
+    return record.kind == "enqueue" and "correlation_id" in record.fields["event"] and "timestamp_ms" in record.fields["event"]
+
+
+def _release(records: list[Record], places: list[int], answer: Record) -> Step:
+    """Return the number of the entry whose records begin the chain of causes of an answer, and the timers of the chain."""
+    chain = list(journal.why(records, answer.id))
+    root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)
+    entry = records[places[max(0, bisect_right(places, root) - 1)]]
+    return {"released_by": entry.fields["step"], "timers": sum(record.kind == "timer_fired" for record in chain)}
+
+
+def _join(body: Body) -> Body:
+    members = {id: bytes_of(metadata).hex() for id, metadata in body["members"]}
+    kept = {name: body[name] for name in ("error", "generation", "protocol", "leader")}
+    return kept | {"member": body["member_id"], "members": members}
+
+
+def _fetch(body: Body) -> Body:
+    each = {tp: {name: held[name] for name in ("offset", "metadata", "error")} for tp, held in body["offsets"].items()}
+    return {"error": body["error"], "offsets": each}
+
+
+def _describe(body: Body) -> Body:
+    kept = {"error": body["error"], "state": body["state"], "type": body["protocol_type"], "protocol": body["protocol"]}
+    places = {"metadata": 1, "assignment": 2}
+    parts = {name: {each[0]["member_id"]: bytes_of(each[at]).hex() for each in body["members"]} for name, at in places.items()}
+    return kept | parts
+
+
+ANSWERS: dict[str, Callable[[Body], Body]] = {
+    "JoinGroup": _join,
+    "SyncGroup": lambda body: {"error": body["error"], "assignment": bytes_of(body["assignment"]).hex()},
+    "Heartbeat": lambda body: {"error": body["error"]},
+    "LeaveGroup": lambda body: {"error": body["error"], "member_errors": body["members"]},
+    "OffsetCommit": lambda body: {"error": body["error"], "errors": body["errors"]},
+    "OffsetFetch": _fetch,
+    "DescribeGroups": _describe,
+    "OffsetDelete": lambda body: {"error": body["error"], "errors": body["errors"]},
+    "DeleteGroups": lambda body: {"error": body["error"], "errors": body["errors"]},
+    "ListGroups": lambda body: {
+        "error": body["error"],
+        "groups": [dict(zip(("group", "type", "state"), each, strict=True)) for each in body["groups"]],
+    },
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------- the log
+
+
+def _log(records: list[Record]) -> Iterator[Step]:
+    appended = (entry for record in records if record.kind == "offsets_append" for entry in record.fields["batch"]["records"])
+    for n, (key, value) in enumerate(appended, 1):
+        yield {"n": n, **log_entry(bytes_of(key), None if value is None else bytes_of(value))}
+
+
+def log_entry(key: bytes, value: bytes | None) -> Step:
+    """Return a record of the offsets topic field by field; the value of a tombstone is None.
+
+    Raises ValueError for bytes that are no record of the topic.
+    """
+    kind = "group" if int.from_bytes(key[:2]) >= GROUP_KEY else "offset"
+    version, fields = decode(f"{kind}_key", key)
+    found: Step = {"key": {"kind": kind, "version": version, **fields}, "value": None}
+    if value is not None:
+        version, fields = decode(f"{kind}_value", value)
+        members = {"members": [_member(member) for member in fields["members"]]} if kind == "group" else {}
+        found["value"] = {"version": version, **fields, **members}
+    return found
+
+
+def _member(member: Step) -> Step:
+    return {name: value.hex() if name in BYTES and value is not None else value for name, value in member.items()}

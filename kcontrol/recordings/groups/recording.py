@@ -1,0 +1,291 @@
+"""Recordings of real group coordinators: the format of their files, and the responses of their brokers as our coordinator's.
+
+A recording is a dict: `release`, `name`, `title`, `group`, `broker` (settings), `exchange` (requests with their answers, and
+stops and starts of the broker) and `log` (the records of the group in `__consumer_offsets`).
+`notebooks/recordings/groups.md` describes each field. ANSWERS has a row for each API: the fields of an answer, and the
+functions that make our coordinator's response of them and back.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+
+from kcontrol.cluster.coordinator_requests import REQUESTS
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import TopicPartition
+from kcontrol.group import events as e
+from kcontrol.group.error_codes import ERRORS
+from kcontrol.group.model import Member
+from kcontrol.group.offsets_topic_records import encode
+from kcontrol.journal.record_fields import Count, Hex, Int32, Int64, Partition
+from kcontrol.recordings.recording import since
+
+RECORDED_GROUP = "recorded group"
+"""The `world` of a journal that was made from a recording of a group."""
+
+FOLDER = "group"
+"""The folder of a release's recordings of groups, and the beginning of their scenarios' names."""
+
+Step = dict[str, Any]
+if TYPE_CHECKING:
+    Error: TypeAlias = str
+    Api: TypeAlias = str
+else:
+    Error, Api = Literal[tuple(ERRORS)], Literal[tuple(REQUESTS)]
+STOPPED, STARTED = "broker stopped", "broker started again"
+
+
+# ---------------------------------------------------------------- the answers
+
+
+class _Join(msgspec.Struct):
+    error: Error
+    generation: Int32
+    protocol: str | None
+    leader: str | None
+    member: str
+    members: dict[str, Hex]
+
+    def body(self) -> e.JoinResult:
+        members = tuple((member, bytes.fromhex(metadata)) for member, metadata in self.members.items())
+        return e.JoinResult(self.error, self.member, self.generation, self.protocol or "", self.leader or "", members)
+
+
+class _Sync(msgspec.Struct):
+    error: Error
+    assignment: Hex = ""
+
+    def body(self) -> e.SyncResult:
+        return e.SyncResult(self.error, bytes.fromhex(self.assignment))
+
+
+class _Heartbeat(msgspec.Struct):
+    error: Error
+
+    def body(self) -> e.HeartbeatResult:
+        return e.HeartbeatResult(self.error)
+
+
+class _Leave(msgspec.Struct):
+    error: Error
+    member_errors: list[Error] = []
+
+    def body(self) -> e.LeaveResult:
+        return e.LeaveResult(self.error, tuple(self.member_errors))
+
+
+class _Errors(msgspec.Struct):
+    errors: dict[Partition, Error]
+    error: Error = "NONE"
+
+    def body(self) -> e.ErrorsResult:
+        return e.ErrorsResult({TopicPartition.parse(tp): error for tp, error in self.errors.items()}, self.error)
+
+
+class _Deleted(msgspec.Struct):
+    errors: dict[str, Error]
+    error: Error = "NONE"
+
+    def body(self) -> e.ErrorsResult:
+        return e.ErrorsResult(dict(self.errors), self.error)
+
+
+class _Offset(msgspec.Struct):
+    offset: Int64
+    metadata: str | None
+    error: Error
+
+
+class _Fetch(msgspec.Struct):
+    offsets: dict[Partition, _Offset]
+    error: Error = "NONE"
+
+    def body(self) -> e.FetchResult:
+        each = self.offsets.items()
+        found = {TopicPartition.parse(tp): e.FetchedOffset(held.offset, held.metadata or "", held.error) for tp, held in each}
+        return e.FetchResult(self.error, found)
+
+
+class _Describe(msgspec.Struct):
+    error: Error
+    state: str = ""
+    type: str = ""
+    protocol: str = ""
+    metadata: dict[str, Hex] = {}
+    assignment: dict[str, Hex] = {}
+
+    def body(self) -> e.DescribeResult:
+        members = tuple(
+            (Member(id, "", "", 0, 0, ()), bytes.fromhex(self.metadata.get(id, "")), bytes.fromhex(self.assignment.get(id, "")))
+            for id in {**self.metadata, **self.assignment}
+        )
+        return e.DescribeResult(self.error, self.state, self.type, self.protocol, members)
+
+
+class _Listed(msgspec.Struct):
+    group: str
+    type: str = ""
+    state: str = ""
+
+
+class _List(msgspec.Struct):
+    error: Error
+    groups: list[_Listed] = []
+
+    def body(self) -> e.ListResult:
+        return e.ListResult(self.error, tuple((each.group, each.type, each.state) for each in self.groups))
+
+
+ANSWERS: dict[str, type[Any]] = {
+    "JoinGroup": _Join, "SyncGroup": _Sync, "Heartbeat": _Heartbeat, "LeaveGroup": _Leave, "OffsetCommit": _Errors,
+    "OffsetFetch": _Fetch, "DescribeGroups": _Describe, "OffsetDelete": _Errors, "DeleteGroups": _Deleted, "ListGroups": _List,
+}  # fmt: skip
+
+
+def response(step: Step) -> Any:
+    """Return the answer of a step as our coordinator's response. Raises msgspec.ValidationError for an answer of another form."""
+    return msgspec.convert(step["answer"], ANSWERS[step["api"]]).body()
+
+
+def errors(step: Step) -> list[str]:
+    """Return every error code of a step's answer, NONE too; none for a request without an answer."""
+    answer = step.get("answer")
+    if answer is None:
+        return []
+    of_parts = [*answer.get("errors", {}).values(), *answer.get("member_errors", ())]
+    return of_parts or [answer.get("error", "NONE")]
+
+
+# ---------------------------------------------------------------- the records of the log
+
+
+class _Key(msgspec.Struct):
+    kind: Literal["group", "offset"]
+    version: Int32
+    group: str
+    topic: str = ""
+    partition: Count = 0
+
+
+class _Entry(msgspec.Struct):
+    n: Count
+    key: _Key
+    value: dict[str, Any] | None
+
+
+BYTES = ("subscription", "assignment")  # the fields of a member that are hexadecimal text in a recording
+
+
+def record_bytes(entry: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
+    """Return the key and the value of a record of the log as bytes; the value of a tombstone is None.
+
+    Raises ValueError or KeyError for a version that does not exist, and for a field that is missing.
+    """
+    key, value = entry["key"], entry["value"]
+    kind = key["kind"]
+    raw = encode(f"{kind}_key", key["version"], key)
+    if value is None:
+        return raw, None
+    if "members" in value:
+        value = value | {"members": [member | {name: _raw(member[name]) for name in BYTES} for member in value["members"]]}
+    return raw, encode(f"{kind}_value", value["version"], value)
+
+
+def _raw(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text)
+
+
+# ---------------------------------------------------------------- files
+
+
+class _Request(msgspec.Struct):
+    n: Count
+    at: Count
+    client: str
+    api: Api
+    version: Int32
+    request: dict[str, Any]
+    answered_at: Count | None = None
+    answer: dict[str, Any] | None = None
+
+
+class _Event(msgspec.Struct):
+    n: Count
+    at: Count
+    event: Literal["broker stopped", "broker started again"]
+    done_at: Count
+
+
+class _Recording(msgspec.Struct):
+    format_version: Literal[1]
+    name: str
+    release: str
+    group: str
+    broker: dict[str, int]
+    exchange: list[dict[str, Any]]
+    log: list[_Entry]
+    title: str = ""
+
+
+def is_of_group(content: bytes) -> bool:
+    """Return whether the beginning of a file looks like a recording of a group, even an invalid one."""
+    return b'"exchange"' in content and b'"format_version"' in content
+
+
+def parse(content: bytes, name: str) -> Step:
+    """Return the recording in the bytes of a file called `name`. Raises UserError if they are no valid recording of a group."""
+    try:
+        msgspec.json.decode(content, type=_Recording)
+        found: Step = msgspec.json.decode(content)
+        since(found["release"])
+        at = 0
+        for place, step in enumerate(found["exchange"], 1):
+            _check_step(step, place, at)
+            at = step["at"]
+        for entry in found["log"]:
+            _check_entry(entry)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        kind = "is not a recording of a group" if isinstance(error, msgspec.ValidationError) else "is broken JSON"
+        raise UserError(f"{name} {kind}: {error}.") from None
+    except ValueError as error:
+        raise UserError(f"{name} is not a recording of a group: {error}.") from None
+    return found
+
+
+def _check_step(step: Step, place: int, earliest: int) -> None:
+    """Check an entry of the exchange. Raises ValueError that names the entry."""
+    try:
+        if "event" in step:
+            end = msgspec.convert(step, _Event).done_at
+        else:
+            asked = msgspec.convert(step, _Request)
+            msgspec.convert(asked.request, REQUESTS[asked.api])
+            end = asked.at if asked.answered_at is None else asked.answered_at
+            if (asked.answer is None) != (asked.answered_at is None):
+                raise ValueError("it has an answer without its time, or a time without an answer")
+            if asked.answer is not None:
+                msgspec.convert(asked.answer, ANSWERS[asked.api])
+        if step["n"] != place:
+            raise ValueError(f"its number is {step['n']}")
+        if not earliest <= step["at"] <= end:
+            raise ValueError("its time is before that of the entry before it, or after that of its own answer")
+    except ValueError as error:
+        raise ValueError(f"entry {place} of the exchange: {error}") from None
+
+
+def _check_entry(entry: Step) -> None:
+    try:
+        record_bytes(entry)
+    except KeyError as error:
+        raise ValueError(f"record {entry['n']} of the log has no field {error}") from None
+    except (ValueError, TypeError, AttributeError, struct.error) as error:
+        raise ValueError(f"record {entry['n']} of the log: {error}") from None
+
+
+def scenario(recording: Mapping[str, Any]) -> str:
+    """Return the name of a recording's scenario, as in "group/leader-leaves"."""
+    return f"{FOLDER}/{recording['name']}"

@@ -1,0 +1,219 @@
+"""The changes of a recorded coordinator's memory by each request, inferred from the request and its answer.
+
+HANDLERS has the function of each API. A function changes `Memory`, which makes the journal records; the answer itself is a
+record of its own, made at the time at which the recorder read the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from kcontrol.group import events as e
+from kcontrol.group.model import CommitRecordMetadataAndOffset, Group, GroupProtocol, Member, OffsetAndMetadata
+from kcontrol.group.offsets_topic_records import read_offset_value
+from kcontrol.journal.journal import RecordId
+from kcontrol.recordings.groups.memory import COMPLETING, DEAD, EMPTY, GONE, HOST, STABLE, Memory, partition_of
+from kcontrol.recordings.groups.recording import Step, errors
+
+UNEXPLAINED = "the recording does not say why"
+"""The rule of a change that an answer shows and no request or timer explains."""
+
+
+def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
+    """Change the memory by a request and its answer, if the request is about the recorded group."""
+    said = step["request"]
+    if memory.group_id in said.get("groups", ()) and step.get("answer", {}).get("errors", {}).get(memory.group_id) == "NONE":
+        _delete(memory, cause)
+    elif said.get("group") == memory.group_id:
+        _contradict(memory, step, cause)
+        if (act := HANDLERS.get(step["api"])) is not None:
+            act(memory, step, correlation_id, cause)
+
+
+def _contradict(memory: Memory, step: Step, cause: RecordId) -> None:
+    """Correct the memory by an answer that it cannot explain."""
+    member, found = step["request"].get("member", ""), errors(step)
+    if memory.group is None:
+        return
+    if "UNKNOWN_MEMBER_ID" in found and member in memory.group.members:
+        memory.remove((member,), UNEXPLAINED, cause)
+    elif "REBALANCE_IN_PROGRESS" in found and step["api"] == "Heartbeat" and memory.group.state is STABLE:
+        memory.prepare(UNEXPLAINED, cause)
+
+
+def _join(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
+    said, found, answer = step["request"], errors(step), step.get("answer") or {}
+    member_id = answer.get("member") or said["member"] or f"{step['client'].lower()} of entry {step['n']}"
+    if found == ["MEMBER_ID_REQUIRED"]:
+        group = memory.group or _new_group(memory, said, cause)
+        memory.put(replace(group, pending_members=(*group.pending_members, member_id)), cause)
+    elif found in ([], ["NONE"]):
+        group = memory.group or _new_group(memory, said, cause)
+        if group.state in (STABLE, COMPLETING) and answer.get("generation") == group.generation:
+            _join_current_generation(memory, step, member_id, correlation_id, cause)
+        else:
+            _park_join(memory, step, member_id, correlation_id, cause)
+
+
+def _new_group(memory: Memory, said: Step, cause: RecordId) -> Group:
+    keeps = memory.rules.keeps_empty_groups
+    group = Group(memory.group_id, EMPTY if keeps else STABLE, memory.now_ms, None if keeps else said["type"])
+    memory.put(group, cause)
+    return group
+
+
+def _member(memory: Memory, step: Step, member_id: str, old: Member | None) -> Member:
+    said = step["request"]
+    offered = tuple(GroupProtocol(name, bytes.fromhex(metadata)) for name, metadata in said["protocols"])
+    if old is not None:
+        return replace(old, member_id=member_id, protocols=offered)
+    rebalance = said.get("rebalance")
+    timeouts = said["session"], said["session"] if rebalance is None else rebalance
+    return Member(member_id, step["client"].lower(), HOST, *timeouts, offered, said.get("instance"))
+
+
+def _park_join(memory: Memory, step: Step, member_id: str, correlation_id: str, cause: RecordId) -> None:
+    assert memory.group is not None
+    known = memory.group.members.get(member_id)
+    old_id = memory.group.member_of(step["request"].get("instance"))
+    if known is None and old_id is not None:
+        _replace_id(memory, step, old_id, member_id, cause)
+        known = memory.group.members[member_id]
+    member = replace(_member(memory, step, member_id, known), awaiting_join=correlation_id, awaiting_sync=None)
+    group = replace(memory.group, protocol_type=step["request"]["type"])
+    memory.park(correlation_id, "join", cause)
+    memory.put(group.with_member(member), cause)
+    leads = memory.group.leader == member_id
+    rule = "a new member" if known is None else "the leader joins again" if leads else "a member offers other protocols"
+    memory.prepare(rule, cause)
+
+
+def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: RecordId) -> None:
+    """Give a static member its new id."""
+    assert memory.group is not None
+    member = _member(memory, step, member_id, memory.group.members[old_id])
+    members = {member_id if id == old_id else id: member if id == old_id else m for id, m in memory.group.members.items()}
+    leader = member_id if memory.group.leader == old_id else memory.group.leader
+    memory.cancel_session(old_id, cause)
+    memory.put(replace(memory.group, members=members, leader=leader), cause)
+    memory.restart_session(member, cause)
+
+
+def _join_current_generation(memory: Memory, step: Step, member_id: str, correlation_id: str, cause: RecordId) -> None:
+    """Keep the generation: a static member gets a new id, which a record stores; any other member gets its answer."""
+    assert memory.group is not None
+    old_id = memory.group.member_of(step["request"].get("instance"))
+    if old_id is not None and old_id != member_id:
+        _replace_id(memory, step, old_id, member_id, cause)
+        written = e.StaticMemberStored(memory.group_id, correlation_id, member_id, old_id, memory.group.leader, ())
+        memory.append_group(written, cause, lambda value: member_id in _members(value))
+    elif member_id in memory.group.members:
+        memory.restart_session(memory.group.members[member_id], cause)
+
+
+def _sync(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
+    said, group = step["request"], memory.group
+    if group is None or not {"NONE", "REBALANCE_IN_PROGRESS"} & set(errors(step) or ["NONE"]):
+        return
+    member = group.members.get(said["member"])
+    if member is None:
+        return
+    if group.state is COMPLETING:
+        memory.park(correlation_id, "sync", cause)
+        memory.put(group.with_member(replace(member, awaiting_sync=correlation_id)), cause)
+        if said["member"] == group.leader and errors(step) == ["NONE"]:
+            _store_assignment(memory, said.get("assignment", {}), cause)
+    elif group.state is STABLE:
+        memory.restart_session(member, cause)
+
+
+def _store_assignment(memory: Memory, said: Step, cause: RecordId) -> None:
+    """Append the leader's assignment, answer all parked SyncGroups, and make the group Stable."""
+    assert memory.group is not None
+    generation, assigned = memory.group.generation, {id: bytes.fromhex(text) for id, text in said.items()}
+    written = e.AssignmentStored(memory.group_id, generation, assigned)
+    record = memory.append_group(written, cause, lambda value: bool(value and value["generation"] == generation)) or cause
+    members = memory.group.members.values()
+    memory.released |= {m.awaiting_sync: record for m in members if m.awaiting_sync is not None}
+    after = [replace(m, assignment=assigned.get(m.member_id, b""), awaiting_sync=None) for m in members]
+    memory.put(memory.group.with_members(after), record)
+    for member in after:
+        memory.restart_session(member, record)
+    memory.move(STABLE, "the assignment is stored", record)
+
+
+def _heartbeat(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
+    if memory.group and (member := memory.group.members.get(step["request"]["member"])) and not set(errors(step)) & {*GONE}:
+        memory.restart_session(member, cause)
+
+
+def _leave(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
+    if memory.group is None:
+        return
+    gone = []
+    for said, error in zip(step["request"]["members"], _of_each(step), strict=False):
+        member_id = said.get("member") or memory.group.member_of(said.get("instance")) or ""
+        gone += [member_id] if error == "NONE" else []
+    pending = tuple(id for id in memory.group.pending_members if id not in gone)
+    if pending != memory.group.pending_members:
+        memory.put(replace(memory.group, pending_members=pending), cause)
+    if known := [id for id in gone if id in memory.group.members]:
+        memory.remove(known, "a member leaves", cause)
+
+
+def _commit_offsets(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
+    said, answered = step["request"], (step.get("answer") or {}).get("errors", {})
+    stored = {tp: offset for tp, offset in said["offsets"].items() if answered.get(tp) == "NONE"}
+    places = [at for at in range(memory.appended, len(memory.log)) if _is_commit(memory, at, stored)]
+    chosen = {str(partition_of(memory.log[at][0])): at for at in reversed(places)}
+    if chosen:
+        memory.append_until(min(chosen.values()))
+        read = {partition_of(memory.log[at][0]): (at, _offset(memory, at)) for at in sorted(chosen.values())}
+        written = e.OffsetsStored(memory.group_id, correlation_id, {tp: value for tp, (_, value) in read.items()})
+        record = memory.append(memory.appended, max(chosen.values()) + 1, written, cause)
+        entries = {tp: CommitRecordMetadataAndOffset(value, at) for tp, (at, value) in read.items()}
+        memory.commit(memory.offsets.committing(entries), record)
+    _heartbeat(memory, step, correlation_id, cause)
+
+
+def _is_commit(memory: Memory, at: int, stored: dict[str, int]) -> bool:
+    entry = memory.log[at][0]
+    if entry["key"]["kind"] != "offset" or entry["value"] is None:
+        return False
+    return bool(stored.get(str(partition_of(entry))) == entry["value"]["offset"])
+
+
+def _offset(memory: Memory, at: int) -> OffsetAndMetadata:
+    value = memory.log[at][2]
+    assert value is not None
+    return read_offset_value(value)
+
+
+def _delete(memory: Memory, cause: RecordId) -> None:
+    """Remove the group and its offsets, with the tombstones that follow in the log."""
+    memory.append_tombstones(cause)
+    if memory.group is not None:
+        memory.move(DEAD, "DeleteGroups", cause, leaves=True)
+
+
+def _delete_offsets(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
+    if "NONE" in errors(step):
+        memory.append_tombstones(cause)
+
+
+def _members(value: Step | None) -> list[str]:
+    """Return the member ids in the value of a group's record."""
+    return [member["member_id"] for member in value["members"]] if value else []
+
+
+def _of_each(step: Step) -> list[str]:
+    """Return the error code of each member that a LeaveGroup names."""
+    answer = step.get("answer") or {"error": "UNKNOWN_SERVER_ERROR"}
+    return answer.get("member_errors") or [answer["error"]] * len(step["request"]["members"])
+
+
+HANDLERS: dict[str, Callable[[Memory, Step, str, RecordId], None]] = {
+    "JoinGroup": _join, "SyncGroup": _sync, "Heartbeat": _heartbeat, "LeaveGroup": _leave,
+    "OffsetCommit": _commit_offsets, "OffsetDelete": _delete_offsets,
+}  # fmt: skip

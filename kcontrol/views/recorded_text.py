@@ -1,0 +1,31 @@
+"""Sentences about recordings of real brokers: their beginning, the entries of an exchange, and the marks of inferred records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kcontrol.core.errors import listed
+
+MARKS = {"record": " (inferred).", "time": " (its time is inferred)."}
+"""The end of a sentence, by the field `inferred` of its record: the recording lacks the record, or its time."""
+
+
+def begins(run: Mapping[str, Any]) -> str:
+    """Return the sentence for the first record of a recording's journal, "" for any other run."""
+    what = f"Kafka {run['release']}"
+    if run["world"] == "recorded group":
+        return f"A recording of a real coordinator begins: {what}, {run['scenario']}."
+    if run["world"] == "recorded":
+        return f"A recording of real brokers begins: {what}, brokers {listed(run['brokers'], 9)}, {run['scenario']}."
+    return ""
+
+
+def entry(do: Mapping[str, Any]) -> str:
+    """Return an entry of a recorded exchange, as `A sends JoinGroup` or `broker stopped`; "" for a step of other scenarios."""
+    return str(do["event"]) if "event" in do else f"{do['client']} sends {do['api']}" if "api" in do else ""
+
+
+def mark(fields: Mapping[str, Any]) -> str:
+    """Return the end of the sentence of a record that is inferred, with its full stop; "" for any other record."""
+    return MARKS.get(fields["inferred"], MARKS["record"]) if "inferred" in fields else ""
