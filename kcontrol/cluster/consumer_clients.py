@@ -57,7 +57,10 @@ def config(settings: Settings) -> GroupConfig:
 
 def context(settings: Settings) -> GroupContext | None:
     """Return the group context of a broker that has just started, None in a world without consumers."""
-    return GroupContext(settings.group_rules(), config(settings), changes=settings.changes) if settings.consumers else None
+    if not settings.consumers:
+        return None
+    rules = settings.group_rules()
+    return GroupContext(rules, config(settings), changes=settings.changes, logs_operations=settings.purgatory)
 
 
 def consumer_config(settings: Settings, name: str) -> ConsumerConfig:

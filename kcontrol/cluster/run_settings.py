@@ -31,8 +31,8 @@ class Settings:
     in the step in which they are sent; without `followers` no replica catches up. With `data` every replica has a log:
     producers can send records, and the ISR follows from the offsets of fetches. `consumers` maps names to groups; brokers have
     coordinators, with `group_config`, only if there are consumers. `consumer_configs` has further settings of a consumer under
-    Kafka's names (`consumer_configs.CONSUMER_SETTINGS`). `rule_changes` are rules that differ from the release's, `changes` a
-    learner's own functions.
+    Kafka's names (`consumer_configs.CONSUMER_SETTINGS`). With `purgatory` the journal has the steps of the coordinators' delayed
+    operations. `rule_changes` are rules that differ from the release's, `changes` a learner's own functions.
     """
 
     release: str = "2.8"
@@ -47,6 +47,7 @@ class Settings:
     consumers: Mapping[str, str] = field(default_factory=dict)
     consumer_configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     group_config: Mapping[str, int] = field(default_factory=dict)
+    purgatory: bool = False
     rule_changes: Mapping[str, Any] = field(default_factory=dict)
     changes: Changes = NO_CHANGES
     _rules: Rules | None = field(

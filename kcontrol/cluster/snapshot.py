@@ -18,7 +18,8 @@ from kcontrol.journal.journal import to_json
 if TYPE_CHECKING:
     from kcontrol.cluster.world import World
 
-CONSTANT = ("broker_id", "rules", "design", "config", "changes", "keeps_logs")  # arguments of a context that never change
+# Arguments of a context that never change.
+CONSTANT = ("broker_id", "rules", "design", "config", "changes", "keeps_logs", "logs_operations")
 ON_DISK = ("logs",)  # fields that outlive the process, and are shown apart from it
 DERIVED = ("offline_partition_count", "preferred_replica_imbalance_count")  # fields that follow from the other fields
 

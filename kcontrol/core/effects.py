@@ -382,20 +382,27 @@ class Park:
 class SetTimer:
     """Start or restart a timer, whose event is queued after `delay_ms`.
 
-    `periodic` timers repeat.
+    `periodic` timers repeat. If the timer is that of a delayed operation of Kafka, and the
+    operation `is_complete` already, an earlier timer is cancelled and no timer is started.
     """
 
     timer: str
     delay_ms: int
     event: Any
     periodic: bool = False
+    is_complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CancelTimer:
-    """Cancel a timer. A timer that is not set is no error."""
+    """Cancel a timer. A timer that is not set is no error.
+
+    If the timer is that of a delayed operation of Kafka that is not complete yet
+    (`is_complete`), the timer stays.
+    """
 
     timer: str
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from kcontrol.core.events import Event
 from kcontrol.driver import log_changes, state_change_commits
 from kcontrol.driver.event_queue import EventQueue
 from kcontrol.driver.round_trips import RoundTrip, is_instant
+from kcontrol.group import delayed_operations
 from kcontrol.group.context import GroupContext, apply_transition
 from kcontrol.group.handlers import REQUESTS
 from kcontrol.journal.journal import Journal, RecordFactory, RecordId
@@ -372,15 +373,24 @@ class Driver:
         self.log("park", thread.begin_record, correlation_id=effect.correlation_id, key=effect.key)
 
     def _set_timer(self, thread: Thread, effect: fx.SetTimer) -> None:
-        at_ms = self.clock() + effect.delay_ms
-        name = self.route(effect.event) if effect.event else thread.name
-        fields = {"timer": effect.timer, "thread": name, "fires_at_ms": at_ms, "event": effect.event}
-        record = self.log("set_timer", thread.begin_record, **fields)
+        if effect.is_complete:
+            self._cancel_timer(thread, fx.CancelTimer(effect.timer))
+        self._log_steps(thread, effect)
+        if effect.is_complete:
+            return
+        at_ms, event = self.clock() + effect.delay_ms, effect.event
+        name = self.route(event) if event else thread.name
+        record = self.log("set_timer", thread.begin_record, timer=effect.timer, thread=name, fires_at_ms=at_ms, event=event)
         self.timers[effect.timer] = Timer(at_ms, name, effect.event, record, periodic=effect.periodic)
 
     def _cancel_timer(self, thread: Thread, effect: fx.CancelTimer) -> None:
-        if self.timers.pop(effect.timer, None):
+        self._log_steps(thread, effect)
+        if effect.is_complete and self.timers.pop(effect.timer, None) is not None:
             self.log("cancel_timer", thread.begin_record, timer=effect.timer)
+
+    def _log_steps(self, thread: Thread, effect: fx.SetTimer | fx.CancelTimer) -> None:
+        for kind, fields in delayed_operations.steps(self.group, effect, self.timers.get(effect.timer)):
+            self.log(kind, thread.begin_record, **fields)
 
     def _log_error(self, thread: Thread, effect: fx.LogError) -> None:
         fields = {"event": thread.event.name, "error": type(effect.error).__name__, "message": str(effect.error)}

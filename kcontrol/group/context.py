@@ -69,7 +69,8 @@ class GroupContext(Context):
     """The memory of one broker as coordinator. Partitions are numbers of the offsets topic.
 
     `ended` counts the groups of each name that have left the cache. `unloaded` has groups that have
-    left the cache while a record of one of their static members is being written.
+    left the cache while a record of one of their static members is being written. With
+    `logs_operations` the driver writes the steps of delayed operations to the journal.
     """
 
     rules: GroupRules
@@ -83,6 +84,7 @@ class GroupContext(Context):
     ended: Mapping[str, int] = field(default_factory=dict)
     unloaded: Mapping[str, Group] = field(default_factory=dict)
     changes: Changes = NO_CHANGES
+    logs_operations: bool = False
 
     def partition_of(self, group_id: str) -> int:
         return partition_for(group_id, self.config.partitions)

@@ -155,7 +155,8 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
 
     Requests with the old id get FENCED_INSTANCE_ID from now on, parked requests at once. If the
     group is Stable and would choose the same protocol again, no rebalance follows; since 2.6 the
-    response waits until a record with the new id is in the log. Source:
+    response waits until a record with the new id is in the log. The session starts before the
+    JoinGroup is parked, so its timer runs. Source:
     updateStaticMemberAndRebalance (2.8), KIP-345, KAFKA-9801.
     """
     member_id, leader = _new_id(event), group.leader
@@ -176,7 +177,7 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
     yield CancelTimer(session_timer(event.group_id, old_id))
     yield Park(event.correlation_id, f"join {event.group_id}")
     yield cache_group(group)
-    yield restart_session_timer(event.group_id, member)
+    yield restart_session_timer(event.group_id, replace(member, awaiting_join=None))
     incarnation, ids = ctx.incarnation_of(event.group_id), (event.group_id, event.correlation_id)
     then = e.StaticMemberStored(
         *ids, member_id, old_id, leader, event.protocols, incarnation=incarnation

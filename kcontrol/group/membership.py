@@ -47,9 +47,11 @@ def sync_group(ctx: GroupContext, event: e.SyncGroup) -> Handler:
         yield Respond(event.correlation_id, sync_result(ctx, group, member.assignment))
     else:
         yield Park(event.correlation_id, f"sync {event.group_id}")
-        yield cache_group(group.with_member(replace(member, awaiting_sync=event.correlation_id)))
+        member = replace(member, awaiting_sync=event.correlation_id)
+        yield cache_group(group.with_member(member))
         yield from remove_pending_sync_member(ctx, event.group_id, event.member_id)
-    if row.restarts_session:
+    # Before KIP-62 a parked SyncGroup restarts the session too, which is complete at the first try.
+    if row.restarts_session or not ctx.rules.rebalance_timeouts:
         yield restart_session_timer(event.group_id, member)
     if row.reaction == STORE:
         assignment = dict.fromkeys(group.members, b"") | dict(event.assignment)

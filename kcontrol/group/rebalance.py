@@ -7,8 +7,10 @@ contains the assignment, which is written to the log; `assignment_stored` answer
 SyncGroups and makes the group Stable.
 
 Kafka's purgatories are here the group's state, its parked requests, and a timer each for the join
-phase, the sync phase and every session. Each function takes the context, the group's id and the
-time, and is a handler that other handlers yield from.
+phase, the sync phase and every session. `SetTimer` stands for tryCompleteElseWatch, `CancelTimer`
+for checkAndComplete: `is_complete` is the result of tryComplete (`delayed_operations.py`). Each
+function takes the context, the group's id and the time, and is a handler that other handlers yield
+from.
 
 Which request begins a rebalance is decided in `request_reactions.py` and `joining.py`: read these
 next.
@@ -59,13 +61,16 @@ def sync_timer(group_id: str) -> str:
 
 
 def restart_session_timer(group_id: str, member: Member, delay_ms: int | None = None) -> SetTimer:
-    """Return the effect that restarts a member's session.
+    """Return the effect that restarts a member's session; no timer runs while a request is parked.
 
-    Source: completeAndScheduleNextHeartbeatExpiration of GroupCoordinator.scala.
+    A new member has a timer although its JoinGroup is parked (since 2.1). Source:
+    completeAndScheduleNextHeartbeatExpiration of GroupCoordinator.scala (0.9, 2.8),
+    hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
     """
     timer = session_timer(group_id, member.member_id)
     event = e.SessionTimedOut(group_id, member.member_id)
-    return SetTimer(timer, delay_ms or member.session_timeout_ms, event)
+    delay_ms, is_alive = delay_ms or member.session_timeout_ms, member.is_parked
+    return SetTimer(timer, delay_ms, event, is_complete=is_alive and not member.is_new)
 
 
 def session_timed_out(ctx: GroupContext, event: e.SessionTimedOut) -> Handler:
@@ -166,12 +171,13 @@ def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) 
         delay_ms = ctx.config.initial_delay_ms
         yield cache_group(group.with_changes(is_delayed=True))
         left_ms = max(timeout_ms - delay_ms, 0)
-        event = e.InitialJoinTimedOut(group_id, group.generation, delay_ms, left_ms)
-        yield SetTimer(join_timer(group_id), delay_ms, event)
-    elif may_complete_join(ctx, group):
+        first = e.InitialJoinTimedOut(group_id, group.generation, delay_ms, left_ms)
+        yield SetTimer(join_timer(group_id), delay_ms, first)
+        return
+    event, is_complete = e.JoinTimedOut(group_id, group.generation), may_complete_join(ctx, group)
+    yield SetTimer(join_timer(group_id), timeout_ms, event, is_complete=is_complete)
+    if is_complete:
         yield from on_complete_join(ctx, group_id, now_ms, "all have joined")
-    else:
-        yield SetTimer(join_timer(group_id), timeout_ms, e.JoinTimedOut(group_id, group.generation))
 
 
 def propagate_assignment(
@@ -190,7 +196,7 @@ def propagate_assignment(
         if error == "NONE":
             result = sync_result(ctx, group, assignment[member.member_id])
         yield Respond(member.awaiting_sync or "", result)
-        yield restart_session_timer(group_id, member)
+        yield restart_session_timer(group_id, replace(member, awaiting_sync=None))
 
 
 def try_complete_join(ctx: GroupContext, group_id: str, now_ms: int) -> Handler:
@@ -199,10 +205,11 @@ def try_complete_join(ctx: GroupContext, group_id: str, now_ms: int) -> Handler:
     Source: tryCompleteJoin (0.9, 2.8).
     """
     group = ctx.groups[group_id]
-    if group.state is not PREPARING or group.is_delayed:
-        return
-    if may_complete_join(ctx, group):
-        yield from on_complete_join(ctx, group_id, now_ms, "all have joined")
+    if group.state is PREPARING:
+        is_complete = not group.is_delayed and may_complete_join(ctx, group)
+        yield CancelTimer(join_timer(group_id), is_complete)
+        if is_complete:
+            yield from on_complete_join(ctx, group_id, now_ms, "all have joined")
 
 
 def join_timed_out(ctx: GroupContext, event: e.JoinTimedOut) -> Handler:

@@ -85,6 +85,10 @@ class Timer:
             heapq.heappush(self._due, (expiration_ms, self._count, bucket))
         return bucket
 
+    def bucket_of(self, task: str) -> Bucket | None:
+        """Return the bucket that has a task, None if the task is in none."""
+        return self._where.get(task)
+
     def cancel(self, task: str) -> None:
         """Remove a task, if there is one; its bucket still expires."""
         if bucket := self._where.pop(task, None):

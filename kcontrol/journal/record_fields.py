@@ -159,6 +159,7 @@ TRAVELS = {"sender": BrokerId, "receiver": BrokerId, "api": str}
 OF_THREAD = {"thread": str}
 OF_BROKER = {"broker": BrokerId}
 OF_LOG = {"partition": Partition, "now": LogChange}
+OF_OPERATION = {"operation": str, "purgatory": str, "key": str, "timer": str}
 
 FIELDS: dict[str, dict[str, Any]] = {
     "run": {"journal_version": Count, "release": str, "brokers": BrokerIds, "world": str, "seed": Int64 | str | Absent,
@@ -212,6 +213,9 @@ FIELDS: dict[str, dict[str, Any]] = {
     "time_out": {"to": BrokerId},
     "respond": {"correlation_id": str, "body": Body | None},
     "park": {"correlation_id": str, "key": str},
+    "try_complete": OF_OPERATION | {"attempt": Literal[1, 2], "is_complete": bool},
+    "watch_operation": OF_OPERATION,
+    "check_and_complete": OF_OPERATION | {"is_complete": bool},
     "response_delayed": OF_BROKER | {"leaders": BrokerIds},
     "delayed_response": OF_BROKER | {"timed_out": bool | Absent},
     # logs

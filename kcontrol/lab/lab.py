@@ -56,7 +56,8 @@ class Lab(Operations):
     Clients   produce  commit
     Replicas  shrink_isr
     Look      partitions()  brokers()  journal(kind)  records  state  summary()
-    Explain   why(what)  diagram(machine)  group_strip(group)  viewer
+    Explain   why(what)  diagram(machine)  group_strip(group)  purgatory(name)
+              viewer
     Compare   branch(name, at)  branches  compare(one, other)  without(record)
               rewind(to)
     Files     save(path)  name  close()  spark()
@@ -93,6 +94,7 @@ class Lab(Operations):
     data       whether the brokers keep logs, so that produce works
     consumers  names of consumers with their groups, or with settings: {"a":
                {"group.id": "g", "session.timeout.ms": 6000}}
+    purgatory  whether the journal has the steps of delayed operations
     start      whether the brokers start at once
     runs       the folder that keeps the journal, None for no folder
 
@@ -115,6 +117,7 @@ class Lab(Operations):
         topics: Mapping[str, Assignment] | None = None,
         data: bool = False,
         consumers: Mapping[str, Any] | None = None,
+        purgatory: bool = False,
         start: bool = True,
         otherwise: str | None = None,
         runs: str | Path | None = "runs",
@@ -124,7 +127,7 @@ class Lab(Operations):
         assigned = arguments.mapping(topics, "Topics", '{"t": [[1, 2, 3]]}')
         runs = None if runs is None else arguments.path(runs, "runs")
         settings = requested_settings.settings(
-            brokers, release, seed, {} if config is None else config, changed, bool(data), consumers
+            brokers, release, seed, {} if config is None else config, changed, bool(data), consumers, bool(purgatory)
         )
         opened = open_world.open_world(settings, "zookeeper" if zookeeper else world, zookeeper, otherwise)
         self._take(opened.world, opened.world.kind, opened.closing, runs)

@@ -16,6 +16,7 @@ from kcontrol.journal import journal_file
 from kcontrol.journal.journal import Journal, Record
 from kcontrol.journal.state_history import History, State
 from kcontrol.lab import catalogue, divergence, record_lookup
+from kcontrol.lab.groups import waiting
 from kcontrol.lab.old_names import Named, absent
 from kcontrol.lab.support import arguments, replacements
 from kcontrol.lab.support.output import warn
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from kcontrol.core.transitions import TransitionTable
     from kcontrol.views.group_strip import GroupStrip
+    from kcontrol.views.purgatory_picture import PurgatoryPicture
 
 
 class Run(metaclass=Named):
@@ -186,6 +188,14 @@ class Run(metaclass=Named):
             asked = "Name one group of this run" if group is None else f"There is no group {group!r} in this run"
             raise UserError(f"{asked}; {listed}.")
         return GroupStrip(self.records, group)
+
+    def purgatory(self, name: str = "Heartbeat", broker: int | None = None) -> PurgatoryPicture:
+        """Return the purgatory "Heartbeat" or "Rebalance" of a coordinator: its watch lists, counters and timing wheel.
+
+        Without `broker` it is the purgatory of this name in which the last operation began. Raises UserError, which lists the
+        purgatories, for another one, and for a run without `purgatory=True`.
+        """
+        return waiting.purgatory(self.records, name, broker)
 
     def _table(self, machine: str) -> TransitionTable:
         machine = arguments.words(machine, "A machine", "partition")

@@ -18,7 +18,8 @@ A_CLIENT = "A client"
 """The subject of sentences about records of an admin client, a producer, a consumer, or ZooKeeper's shell."""
 LOSSES = frozenset({"record_lost", "tail_lost"})
 INSIDE = frozenset({"run", "open", "read", "update", "apply_request", "end", "respond", "response"})
-UNSEEN = INSIDE | {"controller_response", "set_timer", "cancel_timer", "park", "yield_lock",
+UNSEEN = INSIDE | {"controller_response", "set_timer", "cancel_timer", "park", "yield_lock", "try_complete", "watch_operation",
+                   "check_and_complete",
                    "follower_end", "checkpoint", "log_role", "log_config"}  # fmt: skip
 
 
@@ -261,6 +262,10 @@ def _argument(argument: Any) -> str:
     return str(argument)
 
 
+def _completes(f: Fields) -> str:
+    return "completes" if f["is_complete"] else "cannot yet complete"
+
+
 SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "run": _run,
     "start": _start,
@@ -315,6 +320,9 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "cancel_timer": lambda who, f: f"{who} stops the timer {f['timer']}.",
     "timer_fired": lambda who, f: f"The timer {f['timer']} of {who.lower()} fires.",
     "park": lambda who, f: f"{who} leaves a request unanswered until {f['key']}.",
+    "try_complete": lambda who, f: f"{who} {_completes(f)} {f['operation']} of {f['key']}.",
+    "watch_operation": lambda who, f: f"{who} puts {f['operation']} on the watch list of {f['key']}.",
+    "check_and_complete": lambda who, f: f"{who} checks the watch list of {f['key']} and {_completes(f)} {f['operation']}.",
     "yield_lock": lambda who, f: f"The {f['thread']} thread of {who.lower()} lets go of its lock.",
     "connection_loss": lambda who, f: f"{who} loses its connection and asks again.",
     "exception": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",

@@ -27,6 +27,7 @@ GROUPS = {
     "commit", "group.restart", "group.expire_poll_interval", "group.list", "group.describe", "group.delete",
     "group.find_coordinator", "group.freeze", "group.resume", "group.stop_polling",
     "group.delete_offsets", "tables.offsets", "tables.assignment", "tables.consumer_groups", "tables.group_responses",
+    "tables.delayed_operations", "purgatory",
 }  # fmt: skip
 
 
@@ -86,8 +87,8 @@ def test_a_namespace_is_a_map_of_itself(opened: Opened, space: str) -> None:
 def test_a_run_that_is_read_has_the_reading_names_alone(opened: Opened) -> None:
     """A run that is only read has tables, reasons and pictures, and nothing that acts."""
     assert set(public(Run)) == {
-        "brokers", "compare", "diagram", "group_strip", "journal", "partitions", "records", "rewind", "save", "state", "summary",
-        "tables", "why",
+        "brokers", "compare", "diagram", "group_strip", "journal", "partitions", "purgatory", "records", "rewind", "save",
+        "state", "summary", "tables", "why",
     }  # fmt: skip
     moment = opened(1).rewind(-1)
     for name in ("kill", "run", "zk", "network"):

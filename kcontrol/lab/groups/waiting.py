@@ -1,4 +1,4 @@
-"""Tables of the timers that brokers have set, and of the requests that a coordinator has parked."""
+"""Tables of the timers that brokers have set, of the requests that a coordinator has parked, and of its delayed operations."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ from typing import Any
 
 import pandas as pd
 
+from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
+from kcontrol.lab.support import arguments
+from kcontrol.lab.support.table_display import Wide
 from kcontrol.lab.tables import journal_tables
-from kcontrol.views import group_state
+from kcontrol.views import clock, delayed_operations, group_state, text
+from kcontrol.views.purgatory_picture import PurgatoryPicture
 
 State = Mapping[str, Any]
 TIMERS = {"broker": "int64", "fires": journal_tables.TIME, "in_ms": "Int64", "timer": "string", "event": "string",
           "group": "string", "member": "string", "client": "string"}  # fmt: skip
 PARKED = {"broker": "int64", "request": "string", "since": journal_tables.TIME, "waited_ms": "Int64", "group": "string",
           "member": "string", "client": "string", "completed_by": "string"}  # fmt: skip
+OPERATIONS = {"broker": "int64", "purgatory": "string", "operation": "string", "key": "string", "begun": journal_tables.TIME,
+              "steps": "string", "rings": "string", "fires": journal_tables.TIME, "completed": journal_tables.TIME,
+              "completed_by": "string"}  # fmt: skip
 REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "append": "OffsetCommit"}
 
 
@@ -91,3 +98,47 @@ def _for_sync(held: Mapping[str, Any]) -> str:
     if leader["awaiting_sync"] is not None:
         return "the write of the leader's assignment to the log"
     return f"SyncGroup of the leader {leader['client_id']}"
+
+
+# ---------------------------------------------------------------- delayed operations
+
+
+def operations(records: Sequence[Record]) -> pd.DataFrame:
+    """Return one row per delayed operation, by the record of its first try: its steps, the rings of its task, its completion.
+
+    Raises UserError if the journal does not have the steps.
+    """
+    rows = [(each.begun, _operation(broker, each)) for broker, found in _purgatories(records) for each in found.operations]
+    position = {record.id: number for number, record in enumerate(records)}
+    rows.sort(key=lambda row: position[row[0]])
+    named = ({"id": str(begun)} | row for begun, row in rows)
+    return Wide(journal_tables.table(named, journal_tables.timed(OPERATIONS, records), "id"))
+
+
+def _operation(broker: int, operation: delayed_operations.Operation) -> dict[str, Any]:
+    rings = " > ".join(clock.duration(place.tick_ms) for place in operation.places)
+    names = "purgatory", "operation", "key", "begun_ms", "completed_ms", "completed_by"
+    named = {name: getattr(operation, name) for name in names}
+    return named | {"broker": broker, "steps": ", ".join(operation.steps), "rings": rings, "fires_ms": operation.deadline_ms}
+
+
+def purgatory(records: Sequence[Record], name: str, broker: int | None) -> PurgatoryPicture:
+    """Return a purgatory after the last record; without `broker` the one in which the last operation began.
+
+    Raises UserError, which lists the purgatories, for another name or broker.
+    """
+    found = _purgatories(records)
+    fitting = [entry for entry in found if entry[1].name == name and broker in (None, entry[0])]
+    if not fitting:
+        listed = text.listed([f"{entry.name} of broker {n}" for n, entry in found], 20)
+        of_broker = "" if broker is None else f" of broker {arguments.shown(broker)}"
+        raise UserError(f"There is no purgatory {arguments.shown(name)}{of_broker}; there are {listed}.")
+    position = {record.id: number for number, record in enumerate(records)}
+    n, chosen = max(fitting, key=lambda entry: position[entry[1].operations[-1].begun])
+    return PurgatoryPicture(n, chosen, records[-1].at_ms)
+
+
+def _purgatories(records: Sequence[Record]) -> list[tuple[int, delayed_operations.Purgatory]]:
+    if found := delayed_operations.purgatories(records):
+        return found
+    raise UserError("The journal has no delayed operation: open the lab with consumers and with purgatory=True.")

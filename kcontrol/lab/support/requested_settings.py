@@ -81,6 +81,7 @@ def settings(
     changed: Changed = NOTHING_CHANGED,
     data: bool = False,
     consumers: Mapping[str, Any] | None = None,
+    purgatory: bool = False,
 ) -> Settings:
     """Return the settings of a run. Raises UserError, which lists the legal values, for an illegal argument."""
     arguments.words(release, "The release", "2.8")
@@ -104,6 +105,7 @@ def settings(
             consumers=groups,
             consumer_configs=named,
             group_config=coordinators,
+            purgatory=purgatory,
         )
         found.rules()
         rule_changes, own = (

@@ -50,6 +50,7 @@ class Tables:
       assignment()                  members x partitions
       consumer_groups(group)        offsets and lag, as kafka-consumer-groups --describe
       timers()  parked()            timers that are set, and requests that wait
+      delayed_operations()          Kafka's purgatories: tries, watch lists, timers
       rebalances()                  each rebalance: begin, end, reason, generations, members
       reactions(request)            the response to each request in each state
       group_responses()             responses to ListGroups, DescribeGroups and others
@@ -151,6 +152,13 @@ class Tables:
     def parked(self) -> pd.DataFrame:
         """Return one row per request that a coordinator has parked: its time, and the event that will complete it."""
         return waiting.parked(self._run.records, self._run.state)
+
+    def delayed_operations(self) -> pd.DataFrame:
+        """Return one row per delayed operation of a coordinator: its steps, the rings that its task was in, its completion.
+
+        Raises UserError for a run without `purgatory=True`.
+        """
+        return waiting.operations(self._run.records)
 
     def group_responses(self) -> pd.DataFrame:
         """Return one row per group or partition of each response to an administrator: the error, its code, and the answer."""

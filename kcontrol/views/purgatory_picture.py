@@ -1,0 +1,164 @@
+"""A purgatory of a coordinator as SVG and as text: its watch lists, its counters, and its timing wheel.
+
+Each operation has a letter. A square on a watch list is an operation; a dashed, crossed square is an operation that is complete
+and has not been removed yet. The rings of the wheel have twenty slots each; a slot of a ring is as long as the whole ring inside
+it. A filled slot has tasks, and their letters; the slot with the thick border is that of the ring's clock. A dotted line leads
+from each former slot of a task to the next one: the fall of the task from ring to ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from math import cos, pi, sin
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.views import clock, text
+from kcontrol.views.delayed_operations import Operation, Place, Purgatory
+from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
+
+if TYPE_CHECKING:
+    from kcontrol.group.timing_wheel import Wheel
+
+ROW, SQUARE, TOP = 28, 22, 44
+CENTRE_X, HUB, RING = 590, 26, 27  # of the wheel: its centre, the hole in it, and the breadth of a ring
+MOST_KEYS, MOST = 10, 26
+LEGEND = (
+    "crossed: complete, not removed yet \u00b7 filled slot: has tasks \u00b7 thick border: the clock of the ring \u00b7 "
+    "dotted: the fall of a task"
+)
+WHEEL_STYLE = """
+.slot{fill:none;stroke:#c4cad1}.full{fill:#ffd79a;stroke:#b87f00}.now{fill:none;stroke:#0072b2;stroke-width:3}
+.waits{fill:#bfe1f5;stroke:#0072b2}.done{fill:none;stroke:#57606a;stroke-dasharray:3 3}.fall{fill:none;stroke:#d55e00;
+stroke-width:1.6;stroke-dasharray:2 3}.left{fill:none;stroke:#d55e00;stroke-width:1.6}
+@media (prefers-color-scheme:dark){.slot{stroke:#4a525b}.full{fill:#6b4c12;stroke:#e69f00}.now{stroke:#56b4e9}
+.waits{fill:#1d4a66;stroke:#3d9bd9}.done{stroke:#a2a9b1}.fall,.left{stroke:#ff9248}}
+""".replace("\n", "")
+
+
+class PurgatoryPicture:
+    """One purgatory after the last record of a run; a notebook shows the SVG, other frontends the text."""
+
+    def __init__(self, broker: int, purgatory: Purgatory, now_ms: int) -> None:
+        self.broker, self.purgatory, self.now_ms = broker, purgatory, now_ms
+        shown = [o for o in purgatory.operations if not o.completed_by or _is_watched(purgatory, o)]
+        last = purgatory.operations[-1:] if purgatory.operations and purgatory.operations[-1] not in shown else []
+        self.letters = dict(zip([*shown, *last][-MOST:], ascii_uppercase, strict=False))
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+
+    # ---------------------------------------------------------------- text
+
+    @property
+    def title(self) -> str:
+        """The purgatory, its broker and its two counters."""
+        counters = f"{self.purgatory.watched} watched, {self.purgatory.delayed} delayed"
+        return f"Purgatory {self.purgatory.name} of broker {self.broker} at {self.now_ms:,} ms: {counters}."
+
+    def lines(self) -> list[str]:
+        """Return the title, the rings with their clocks, and one line for each operation that has a letter."""
+        rings = ", ".join(f"{clock.duration(ring.tick_ms)} (clock {ring.now_ms:,} ms)" for ring in self.purgatory.rings())
+        return [self.title, f"  rings: {rings}", *(f"  {self._condition(o, letter)}" for o, letter in self.letters.items())]
+
+    def _condition(self, operation: Operation, letter: str) -> str:
+        words = [f"{letter} {operation.operation}, {text.clean(operation.key)}: {', '.join(operation.steps)}"]
+        words += [f"{_when(place)} ring {clock.duration(place.tick_ms)}, slot {place.slot}" for place in operation.places]
+        if operation.left_wheel_ms is not None:
+            words.append(f"at {operation.left_wheel_ms:,} ms out of the wheel")
+        if operation.completed_by:
+            words.append(f"completed by {operation.completed_by} at {operation.completed_ms:,} ms")
+        return "; ".join(words)
+
+    # ---------------------------------------------------------------- picture
+
+    def svg(self) -> str:
+        """Return the picture as SVG: watch lists left, the wheel right."""
+        rings, lists = self.purgatory.rings(), list(self.purgatory.watch_lists.items())
+        radius = HUB + RING * len(rings)
+        height = max(TOP + 2 * radius + 56, TOP + 30 + ROW * (min(len(lists), MOST_KEYS) + 2))
+        centre_y = TOP + radius + 14
+        parts = [label(MARGIN, 22, self.title, "ink", 14), *self._watch_lists(lists)]
+        for number, ring in enumerate(rings):
+            parts += self._ring(ring, HUB + RING * number, centre_y)
+        for operation in self.letters:
+            parts += self._fall(operation, centre_y)
+        parts.append(label(MARGIN, height - 10, LEGEND, "dim", 11))
+        size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
+        name = escape(" ".join(self.lines()), quote=True)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" font-family="system-ui,sans-serif">'
+            f"<style>{STYLE}{WHEEL_STYLE}</style>{''.join(parts)}</svg>"
+        )
+
+    def _watch_lists(self, lists: Sequence[tuple[str, list[Operation]]]) -> Iterator[str]:
+        yield label(MARGIN, TOP + 14, "watch lists, by key" if lists else "no watch list", "dim", 12)
+        for number, (key, watched) in enumerate(lists[:MOST_KEYS]):
+            y = TOP + 26 + number * ROW
+            yield label(MARGIN, y + 15, text.clean(key, 27), "ink", 12)
+            for place, operation in enumerate(watched[-6:]):
+                yield from self._square(operation, MARGIN + 196 + place * (SQUARE + 4), y)
+        if len(lists) > MOST_KEYS:
+            yield label(MARGIN, TOP + 40 + MOST_KEYS * ROW, f"and {len(lists) - MOST_KEYS} more keys", "dim", 12)
+
+    def _square(self, operation: Operation, x: float, y: float) -> Iterator[str]:
+        says = f"{operation.operation}: {(operation.completed_by and f'completed by {operation.completed_by}') or 'waits'}"
+        css = "done" if operation.completed_by else "waits"
+        yield (
+            f'<rect x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="4" class="{css}"><title>{escape(says)}</title></rect>'
+        )
+        yield label(x + SQUARE / 2, y + 16, self.letters.get(operation, ""), "ink", 12, "middle")
+        if operation.completed_by:
+            yield f'<path d="M{x + 3} {y + SQUARE - 3}L{x + SQUARE - 3} {y + 3}" class="strike"/>'
+
+    def _ring(self, ring: Wheel, inner: float, y: float) -> Iterator[str]:
+        for bucket in ring.buckets:
+            letters = [letter for o, letter in self.letters.items() if str(o.begun) in bucket.tasks]
+            words = f"ring {clock.duration(ring.tick_ms)}, slot {bucket.index}: {', '.join(letters) or 'empty'}"
+            path = _sector(inner, inner + RING, bucket.index, ring.size, y)
+            yield f'<path d="{path}" class="{"full" if bucket.tasks else "slot"}"><title>{escape(words)}</title></path>'
+            if bucket.tasks:
+                x_letter, y_letter = _point(inner + RING / 2, bucket.index + 0.5, ring.size, y)
+                yield label(x_letter, y_letter + 4, "".join(letters)[:3] or str(len(bucket.tasks)), "ink", 12, "middle")
+        at = ring.now_ms // ring.tick_ms % ring.size
+        yield f'<path d="{_sector(inner, inner + RING, at, ring.size, y)}" class="now"/>'
+        x_name, y_name = _point(inner + RING / 2, -0.02, ring.size, y)
+        yield label(x_name - 3, y_name + 4, clock.duration(ring.tick_ms), "dim", 10, "end")
+
+    def _fall(self, operation: Operation, y: float) -> Iterator[str]:
+        """A dotted line from slot to slot, and a circle where the task left the wheel."""
+        ticks = {ring.tick_ms: (number, ring.size) for number, ring in enumerate(self.purgatory.rings())}
+        points = []
+        for place in operation.places:
+            number, size = ticks[place.tick_ms]
+            points.append(_point(HUB + RING * (number + 0.5), place.slot + 0.5, size, y))
+        if operation.left_wheel_ms is not None:
+            points.append((CENTRE_X, y))
+            yield f'<circle cx="{CENTRE_X}" cy="{y}" r="11" class="left"/>'
+            yield label(CENTRE_X, y + 4, self.letters[operation], "ink", 12, "middle")
+        if len(points) > 1:
+            yield f'<path d="M{"L".join(f"{px:.1f} {py:.1f}" for px, py in points)}" class="fall"/>'
+
+
+def _is_watched(purgatory: Purgatory, operation: Operation) -> bool:
+    return operation in purgatory.watch_lists.get(operation.key, ())
+
+
+def _when(place: Place) -> str:
+    return f"from {place.at_ms:,} ms"
+
+
+def _point(radius: float, slot: float, size: int, y: float) -> tuple[float, float]:
+    """Return the point at a radius and a slot; slot 0 begins at twelve o'clock, and the slots run clockwise."""
+    angle = 2 * pi * slot / size - pi / 2
+    return round(CENTRE_X + radius * cos(angle), 1), round(y + radius * sin(angle), 1)
+
+
+def _sector(inner: float, outer: float, slot: int, size: int, y: float) -> str:
+    (ax, ay), (bx, by) = _point(inner, slot, size, y), _point(outer, slot, size, y)
+    (cx, cy), (dx, dy) = _point(outer, slot + 1, size, y), _point(inner, slot + 1, size, y)
+    return f"M{ax} {ay}L{bx} {by}A{outer} {outer} 0 0 1 {cx} {cy}L{dx} {dy}A{inner} {inner} 0 0 0 {ax} {ay}Z"
