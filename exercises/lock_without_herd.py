@@ -1,6 +1,6 @@
-"""Exercise: a lock that wakes one client. Fill in about 4 lines, then exercises.check("lock-without-herd", whom_to_watch)."""
+"""Exercise: a lock that wakes one client. Fill in about 4 lines, then exercises.check("lock-without-herd", znode_to_watch)."""
 
 
-def whom_to_watch(mine, names):
+def znode_to_watch(mine, names):
     """Return the znode to watch, None if the lock is mine; `names` has names such as "7f2a-lock-0000000004", in any order."""
     # FILL IN (about 4 lines)

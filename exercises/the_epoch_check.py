@@ -1,7 +1,7 @@
 """Exercise: which epoch refuses? Fill in about 5 lines, then check them with exercises.check("the-epoch-check", check)."""
 
 
-def check(told, mine):
+def check(request, mine):
     """Return the first epoch that makes the broker refuse: "broker", "controller" or "leader"; or "obey".
 
     Both arguments are dicts of numbers with the keys "broker", "controller" and "leader": the epochs in LeaderAndIsr, and those

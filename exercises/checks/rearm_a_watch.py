@@ -46,7 +46,7 @@ def _calmly(follow, writes):
         writer.set(PATH, str(number).encode())
         ground.settle()
     right = [str(number).encode() for number in range(writes + 1)]
-    text = f"{writes} writes, each after the last notification: told gets {short(reported)}; right is {short(right)}."
+    text = f"{writes} writes, each after the last notification: report gets {short(reported)}; right is {short(right)}."
     return Case(text, _words(reported), _words(right))
 
 
@@ -64,7 +64,7 @@ def _meanwhile(follow, writes):
         write()
     ground.settle()
     last = str(writes).encode()
-    text = f"{writes} writes right after reads: told gets {short(reported[-1:])} last; right is {short(last)}."
+    text = f"{writes} writes right after reads: report gets {short(reported[-1:])} last; right is {short(last)}."
     return Case(text, _words(reported[-1:]), _words([last]))
 
 

@@ -1,10 +1,10 @@
 """Solution: an older broker or controller epoch refuses, and so does a leader epoch that is not newer."""
 
 
-def check(told, mine):
+def check(request, mine):
     """Return the first epoch that makes the broker refuse: "broker", "controller" or "leader"; or "obey"."""
-    if 0 <= told["broker"] < mine["broker"]:
+    if 0 <= request["broker"] < mine["broker"]:
         return "broker"
-    if told["controller"] < mine["controller"]:
+    if request["controller"] < mine["controller"]:
         return "controller"
-    return "leader" if told["leader"] <= mine["leader"] else "obey"
+    return "leader" if request["leader"] <= mine["leader"] else "obey"

@@ -64,7 +64,7 @@ from kcontrol.core.znodes import decode_state, state_path
 NEW, ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE, NON_EXISTENT = ReplicaState
 
 # The rule of a replica that comes Online without leadership. Before 1.1 Kafka does not log it.
-NO_LEADERSHIP = "nobody leads it"
+NO_LEADERSHIP = "it has no leadership"
 
 Steps = Generator[effects.Effect, Any, None]
 Replicas = list[PartitionReplica]
@@ -240,7 +240,7 @@ def leave_isr(
     """
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
     if unled:
-        yield refuse(ctx, unled, target, "nobody has led its partition yet", illegal=False)
+        yield refuse(ctx, unled, target, "its partition has never had a leader", illegal=False)
     led = [r for r in replicas if r not in unled]
     members = [r for r in led if r.broker_id in ctx.leadership[r.topic_partition].isr]
     yield from _remove_replicas_from_isr(ctx, batch, members, target)

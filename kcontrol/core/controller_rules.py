@@ -211,8 +211,8 @@ class Rules:
         doc="What UpdateMetadata contains if the controller names no partition for it.")
     sends_empty_metadata: bool = since(("0.8.0", False), ("0.9.0", True),
         doc="Whether the controller sends an UpdateMetadata that contains no partition.")
-    metadata_on_broker_startup: Literal["newcomer", "everybody"] = since(
-        ("0.8.0", "newcomer"), ("0.9.0", "everybody"),
+    metadata_on_broker_startup: Literal["new brokers", "all brokers"] = since(
+        ("0.8.0", "new brokers"), ("0.9.0", "all brokers"),
         doc="Which brokers receive UpdateMetadata when a broker starts.")
     metadata_on_any_failure: bool = since(("0.8.0", False), ("0.9.0", True),
         doc="Whether brokers receive UpdateMetadata after a failure that took no leader away.")
@@ -256,8 +256,8 @@ class Rules:
         doc="The version of the format of a notification of changed settings.")
     deletes_topics: bool = since(("0.8.0", False), ("1.0", True),
         doc="The default of `delete.topic.enable`.")
-    forbidden_deletion: Literal["is not heard", "is cleared"] = since(
-        ("0.8.0", "is not heard"), ("0.10.2", "is cleared"),
+    forbidden_deletion: Literal["is ignored", "is cleared"] = since(
+        ("0.8.0", "is ignored"), ("0.10.2", "is cleared"),
         doc="What happens to a requested deletion while `delete.topic.enable` is false: "
             "no listener sees it, or the controller deletes the request.")
     deletion_waits_for_reassignment: bool = since(("0.8.0", True), ("0.8.2", False),

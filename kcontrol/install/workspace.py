@@ -14,6 +14,11 @@ from kcontrol.core.errors import UserError
 PROJECT = Path(__file__).resolve().parent.parent.parent
 STATE = Path(".kcontrol") / "shipped.json"
 EXERCISES = "exercises"
+RENAMED = (
+    ("03-what-does-the-controller-hear", "03-which-changes-does-the-controller-see"),
+    ("08-what-happens-when-a-broker-comes-goes-or-says-goodbye", "08-what-happens-when-a-broker-starts-fails-or-shuts-down"),
+)
+"""The former and the present file name of each renamed chapter, without `.ipynb`."""
 
 
 class WorkspaceProblem(UserError):
@@ -109,6 +114,7 @@ def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
     """
     changes, state = Changes(), read_state(folder)
     try:
+        _rename_chapters(folder, state)
         for name, content in shipped(source).items():
             path, new = folder / name, digest(content)
             old = digest(path.read_bytes()) if path.exists() else None
@@ -122,6 +128,14 @@ def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
     except OSError as problem:
         raise unwritable(folder, problem) from problem
     return changes
+
+
+def _rename_chapters(folder: Path, state: dict[str, str]) -> None:
+    """Give a chapter that has its former file name in the learner's folder the present name, with all changes of the learner."""
+    for former, present in ((f"{old}.ipynb", f"{new}.ipynb") for old, new in RENAMED):
+        if (folder / former).exists() and not (folder / present).exists():
+            (folder / former).rename(folder / present)
+            state[present] = state.pop(former, "")
 
 
 def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:

@@ -112,7 +112,7 @@ class Divergence(NamedTuple):
 
     def __str__(self) -> str:
         if not any(self.records):
-            return f"The same, record by record, all {self.at} of them."
+            return f"Both runs have equal records, {self.at} of them."
         found = self.decision
         if found is None:
             return f"No decision about a partition differs. {self._first_record()}"

@@ -101,6 +101,8 @@ class Run(metaclass=Named):
             raise UserError(f"words cannot be {words!r}: it is 'kafka', for the lines of Kafka's log files, or None.")
         kinds = list(dict.fromkeys(record.kind for record in self.records))
         if kind is not None and kind not in kinds:
+            if present := journal_file.KINDS_3.get(str(kind)):
+                raise UserError(f"Records of kind {kind!r} have another name now: use journal({present!r}).")
             raise UserError(f"The journal has no record of kind {kind!r}; its kinds are {', '.join(sorted(kinds))}.")
         found = journal_tables.journal(self.records, text.sentence, kind)
         return found if words is None else found.assign(log=journal_tables.logged(self.records, kind).set_axis(found.index))

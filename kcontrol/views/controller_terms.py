@@ -9,7 +9,7 @@ from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, MalformedZnode, d
 from kcontrol.journal.journal import Record
 from kcontrol.views.text import A_CLIENT
 
-BY_HAND = A_CLIENT.lower()
+BY_CLIENT = A_CLIENT.lower()
 
 
 class ControllerTerm(NamedTuple):
@@ -35,7 +35,7 @@ def controller_terms(records: Iterable[Record]) -> list[ControllerTerm]:
             _end(found, f"the end of the session of broker {r.fields['broker']}")
         if r.kind != "write" or r.fields["error"] is not None:
             continue
-        who = BY_HAND if r.id.broker is None else f"broker {r.id.broker}"
+        who = BY_CLIENT if r.id.broker is None else f"broker {r.id.broker}"
         texts = {op[1]: op[2] for op in r.fields["ops"] if op[0] in ("create", "set")}
         epoch = _number(texts[CONTROLLER_EPOCH]) if CONTROLLER_EPOCH in texts else epoch
         for op in r.fields["ops"]:

@@ -39,7 +39,7 @@ def consumer(f: Fields) -> str:
     """Return the state of a consumer in words: its pending request, or its generation with its last response."""
     me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
     if me["asked"]:
-        return f"Consumer {f['name']} asks broker {me['asked'][0]}."
+        return f"Consumer {f['name']} sends a request to broker {me['asked'][0]}."
     said = f"Consumer {f['name']} is in generation {me['generation']} of group {me['group']}"
     if me.get("condition", POLLING) != POLLING:
         return f"{said}; its process is {me['condition']}."

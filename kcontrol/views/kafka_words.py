@@ -28,7 +28,7 @@ from kcontrol.journal.journal import Record
 from kcontrol.views import clock
 from kcontrol.views.text import clean
 
-NO_LEADERSHIP, NO_LEADERSHIP_LOGGED_SINCE = "nobody leads it", (1, 1)
+NO_LEADERSHIP, NO_LEADERSHIP_LOGGED_SINCE = "it has no leadership", (1, 1)
 """The rule of a replica's transition to Online that Kafka does not log, and the first release that logs it."""
 
 TABLE = Path(__file__).with_suffix(".tsv")

@@ -83,7 +83,7 @@ def _stop(who: str, f: Fields) -> str:
 
 def _close(who: str, f: Fields) -> str:
     gone = f["deleted"]
-    left = f"{listed(gone)} {'is' if len(gone) == 1 else 'are'} gone" if gone else "it owned nothing"
+    left = f"{listed(gone)} {'is' if len(gone) == 1 else 'are'} deleted" if gone else "it owned no znode"
     return f"ZooKeeper ends the session of broker {f['broker']}: {left}."
 
 
@@ -96,7 +96,7 @@ WATCHED = {
 
 
 def _notify(who: str, f: Fields) -> str:
-    return f"ZooKeeper tells broker {f['to']} that {f['path']} {WATCHED.get(f['type'], f['type'])}."
+    return f"ZooKeeper notifies broker {f['to']}: {f['path']} {WATCHED.get(f['type'], f['type'])}."
 
 
 def _event(event: Any) -> str:
@@ -106,7 +106,7 @@ def _event(event: Any) -> str:
 
 def _enqueue(who: str, f: Fields) -> str:
     if f["is_notification"]:
-        return f"{who} hears of it: {_event(f['event'])} waits for its {f['thread']} thread."
+        return f"{who} receives the notification: {_event(f['event'])} waits for its {f['thread']} thread."
     return f"{_event(f['event'])} waits for the {f['thread']} thread of {who.lower()}."
 
 
@@ -122,20 +122,20 @@ def _write(who: str, f: Fields) -> str:
     if not f["ops"]:
         return f"ZooKeeper refuses a transaction of {who.lower()}: {f['error']}."
     if f["error"] is not None:
-        return f"{who} wants to {listed(f'{PLANS[op[0]]} {op[1]}' for op in f['ops'])}, and ZooKeeper answers {f['error']}."
+        return f"{who} tries to {listed(f'{PLANS[op[0]]} {op[1]}' for op in f['ops'])}; ZooKeeper responds {f['error']}."
     return f"{who} {listed(f'{OPS[op[0]]} {op[1]}' for op in f['ops'])}."
 
 
 def _read(who: str, f: Fields) -> str:
-    what = {"exists": "asks whether {} is there", "read": "reads {}", "children": "reads the children of {}"}[f["how"]]
+    what = {"exists": "checks whether {} exists", "read": "reads {}", "children": "reads the children of {}"}[f["how"]]
     none = ", which is missing" if f["seen"] == [None] else ""
-    return f"{who} {what.format(listed(f['paths'], 3))}{none}{', and watches' if f['watch'] else ''}."
+    return f"{who} {what.format(listed(f['paths'], 3))}{none}{', and sets a watch' if f['watch'] else ''}."
 
 
 def _update(who: str, f: Fields) -> str:
-    owner, name = f"{who}'s {f['context']} part", str(f["field"]).replace("_", " ")
+    owner, name = f"{who}'s {f['context']} context", str(f["field"]).replace("_", " ")
     if f["container"] == "value":
-        return f"{owner} now holds {name} {f['put']}."
+        return f"{owner} now has {name} {f['put']}."
     done = [f"puts {listed(f['put'])} into"] if f["put"] else []
     done += [f"takes {listed(f['remove'])} out of"] if f["remove"] else []
     done += ["clears"] if f["clear"] and not done else []
@@ -145,7 +145,7 @@ def _update(who: str, f: Fields) -> str:
 def _apply_request(who: str, f: Fields) -> str:
     what = "all partitions" if f["partitions"] is None else listed(f["partitions"])
     as_what = {"hosted": "leadership", "metadata": "metadata"}[f["field"]]
-    return f"{who} takes over the {as_what} of {what} from the request."
+    return f"{who} stores the {as_what} of {what} from the request."
 
 
 def _move(f: Fields) -> str:
@@ -171,7 +171,7 @@ def _failed_change(who: str, f: Fields) -> str:
 
 
 def _conflict(who: str, f: Fields) -> str:
-    return f"{who} cannot move {_move(f)}: somebody else wrote first ({f['reason']}); it reads and decides again."
+    return f"{who} cannot move {_move(f)}: the znode has changed ({f['reason']}); {who.lower()} reads it and decides again."
 
 
 def _requests_by_broker(requests: Fields) -> str:
@@ -194,7 +194,7 @@ def _send(who: str, f: Fields) -> str:
 
 def _response(who: str, f: Fields) -> str:
     sender, _, receiver = f["channel"].partition(">")
-    return f"The answer of broker {receiver} to {f['api']} has reached broker {sender}."
+    return f"The response of broker {receiver} to {f['api']} has reached broker {sender}."
 
 
 def _respond(who: str, f: Fields) -> str:
@@ -205,12 +205,12 @@ def _respond(who: str, f: Fields) -> str:
     if str(f["correlation_id"]).startswith(("consumer ", "group-admin ")):
         said += [f"{about} {error}" for about, error in body.get("errors", {}).items() if error != "NONE"]
     said += [f"{tp} {result['replicas']}" for tp, result in results if isinstance(result, dict) and "adding" in result]
-    return f"{who} answers: {body.get('error', 'NONE')}{f' ({listed(said)})' if said else ''}."
+    return f"{who} responds: {body.get('error', 'NONE')}{f' ({listed(said)})' if said else ''}."
 
 
 def _to_controller(who: str, f: Fields) -> str:
     wanted = listed(f"{tp} {v['isr']}" for tp, v in f["body"].items()) if f["api"] == "AlterIsr" else listed(f["body"] or ())
-    return f"{who} wants to ask the controller ({f['api']}): {wanted}."
+    return f"{who} queues a request to the controller ({f['api']}): {wanted}."
 
 
 def _records(records: Iterable[Fields]) -> str:
@@ -227,7 +227,7 @@ def _log_role(who: str, f: Fields) -> str:
 
 
 def _cut(who: str, f: Fields) -> str:
-    cut = f"takes {_records(f['removed'])} out of its log" if f["removed"] else "forgets a leader epoch that has no records"
+    cut = f"takes {_records(f['removed'])} out of its log" if f["removed"] else "removes a leader epoch without records"
     return f"{who} {cut} of {f['partition']}."
 
 
@@ -277,7 +277,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "write": _write,
     "read": _read,
     "update": _update,
-    "group": lambda who, f: f"{who} takes group {f['group_id']} from {f['from']} to {f['to']}: {f['rule']}.",
+    "group": lambda who, f: f"{who} moves group {f['group_id']} from {f['from']} to {f['to']}: {f['rule']}.",
     "apply_request": _apply_request,
     "change": _change,
     "failed_change": _failed_change,
@@ -288,43 +288,43 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "act": _act,
     "scenario": lambda who, f: f"Step {f['step']} of the scenario: {scenario_step(f['do'])}.",
     "open": lambda who, f: f"{who} opens a session with ZooKeeper.",
-    "end": lambda who, f: f"The {f['thread']} thread of {who.lower()} is done with its event.",
-    "preempt": lambda who, f: f"{who} throws {_event(f['event'])} out of its {f['thread']} queue.",
-    "drop": lambda who, f: f"{who} drops the news of {f['path']}: no handler of its own listens.",
+    "end": lambda who, f: f"The {f['thread']} thread of {who.lower()} has handled its event.",
+    "preempt": lambda who, f: f"{who} preempts {_event(f['event'])} in its {f['thread']} queue.",
+    "drop": lambda who, f: f"{who} drops the notification of {f['path']}: no handler of this path is registered.",
     "receive": lambda who, f: f"{who} receives {f['api']} from broker {f['sender']}.",
     "respond": _respond,
     "response_delayed": lambda who, f: (
-        f"Broker {f['broker']} cannot answer yet: its fetch from {listed(f['leaders'])} has not come back."
+        f"Broker {f['broker']} cannot respond yet: its fetch from {listed(f['leaders'])} has not ended."
     ),
     "delayed_response": lambda who, f: (
-        f"The fetch of broker {f['broker']} has {'timed out' if f.get('timed_out') else 'ended'}; its answer goes out."
+        f"The fetch of broker {f['broker']} has {'timed out' if f.get('timed_out') else 'ended'}; the broker sends its response."
     ),
     "lose": lambda who, f: (
         f"The connection breaks before broker {f['receiver']} gets {f['api']}; broker {f['sender']} sends it again."
     ),
-    "duplicate": lambda who, f: f"The connection breaks before broker {f['receiver']} can answer; it hears {f['api']} twice.",
-    "close_channels": lambda who, f: f"{who} gives up what waited for {listed(f['to'])}.",
+    "duplicate": lambda who, f: f"The connection breaks before broker {f['receiver']} can respond; it receives {f['api']} twice.",
+    "close_channels": lambda who, f: f"{who} closes its channels to {listed(f['to'])} and drops the requests in them.",
     "controller_response": lambda who, f: (
-        f"Broker {f['broker']} gets no answer from the controller: {f['error']}."
+        f"Broker {f['broker']} gets no response from the controller: {f['error']}."
         if "error" in f
-        else f"Broker {f['broker']} has the controller's answer."
+        else f"Broker {f['broker']} receives the controller's response."
     ),
     "request_refused": lambda who, f: f"{who} refuses {f['api']}: {f['error']}.",
-    "time_out": lambda who, f: f"{who} has had no answer from broker {f['to']} for too long, and ends the connection.",
+    "time_out": lambda who, f: f"{who} has had no response from broker {f['to']} for too long, and ends the connection.",
     "session_lost": lambda who, f: f"The session of {who.lower()} expires while the broker lives.",
-    "renew": lambda who, f: f"{who} learns that its session has expired.",
-    "reopen": lambda who, f: f"The {f['client']} outside the brokers open another session with ZooKeeper.",
+    "renew": lambda who, f: f"{who} finds that its session has expired.",
+    "reopen": lambda who, f: f"The {f['client']} outside the brokers open a new session with ZooKeeper.",
     "freeze": lambda who, f: f"Broker {f['broker']} freezes; its session goes on until it expires.",
-    "thaw": lambda who, f: f"Broker {f['broker']} thaws and goes on as if nothing had happened.",
-    "set_timer": lambda who, f: f"{who} arms the timer {f['timer']}.",
-    "cancel_timer": lambda who, f: f"{who} stops the timer {f['timer']}.",
+    "thaw": lambda who, f: f"Broker {f['broker']} thaws and continues.",
+    "set_timer": lambda who, f: f"{who} sets the timer {f['timer']}.",
+    "cancel_timer": lambda who, f: f"{who} cancels the timer {f['timer']}.",
     "timer_fired": lambda who, f: f"The timer {f['timer']} of {who.lower()} fires.",
-    "park": lambda who, f: f"{who} leaves a request unanswered until {f['key']}.",
+    "park": lambda who, f: f"{who} parks a request until {f['key']}.",
     "try_complete": lambda who, f: f"{who} {_completes(f)} {f['operation']} of {f['key']}.",
     "watch_operation": lambda who, f: f"{who} puts {f['operation']} on the watch list of {f['key']}.",
     "check_and_complete": lambda who, f: f"{who} checks the watch list of {f['key']} and {_completes(f)} {f['operation']}.",
-    "yield_lock": lambda who, f: f"The {f['thread']} thread of {who.lower()} lets go of its lock.",
-    "connection_loss": lambda who, f: f"{who} loses its connection and asks again.",
+    "yield_lock": lambda who, f: f"The {f['thread']} thread of {who.lower()} releases its lock.",
+    "connection_loss": lambda who, f: f"{who} loses its connection and sends its request again.",
     "exception": lambda who, f: f"{f['error']} is thrown into the handler of {who.lower()}.",
     "handler_error": lambda who, f: f"{f['event']} fails on {who.lower()}: {f['error']}: {f['message']}.",
     "consumer": lambda who, f: group_sentences.consumer(f),
@@ -343,7 +343,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
         f"Broker {f['leader']} acknowledges {f['value']!r}, record {f['offset']} of {f['partition']} (acks={f['acks']})."
     ),
     "record_lost": _record_lost,
-    "record_deleted": lambda who, f: f"Record {f['offset']} of {f['partition']}, {f['value']!r}, has gone with its topic.",
+    "record_deleted": lambda who, f: f"Record {f['offset']} of {f['partition']}, {f['value']!r}, was deleted with its topic.",
     "tail_lost": lambda who, f: f"The disk of broker {f['broker']} has lost {_records(f['removed'])} of {f['partition']}.",
 }
 
@@ -351,25 +351,25 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
 # ---------------------------------------------------------------- actions
 
 LABELS: dict[str, str] = {
-    "advance": "broker {0} goes on",
+    "advance": "broker {0} continues",
     "begin": "broker {0} begins",
-    "deliver": "broker {0} hears from ZooKeeper",
-    "renew": "broker {0} learns that its session expired",
-    "reconnect": "broker {0} opens another session",
+    "deliver": "broker {0} receives a notification",
+    "renew": "broker {0} finds that its session expired",
+    "reconnect": "broker {0} opens a new session",
     "request": "broker {1} receives from broker {0}",
-    "give": "broker {0} gives the answer that it held back",
-    "ask": "broker {0} asks the controller",
+    "give": "broker {0} sends its delayed response",
+    "ask": "broker {0} sends a request to the controller",
     "exit": "broker {0} exits",
     "fetch": "broker {0} catches up with {1}",
     "checkpoint": "broker {0} writes high watermarks to disk",
     "expire": "the session of broker {0} expires",
-    "outage": "ZooKeeper ends sessions that it has not heard from: {0}",
-    "reopen": "the {0} outside the brokers open another session",
+    "outage": "ZooKeeper ends sessions without heartbeats: {0}",
+    "reopen": "the {0} outside the brokers open a new session",
     "fire": "the timer {1} of broker {0} fires",
     "time_out": "broker {0} ends its connection to frozen broker {1}",
     "start": "start broker {0}",
     "kill": "kill broker {0}",
-    "term": "ask broker {0} to stop",
+    "term": "stop broker {0} by SIGTERM",
     "freeze": "freeze broker {0}",
     "thaw": "thaw broker {0}",
     "shrink": "broker {2} falls behind in {1}",
@@ -384,7 +384,7 @@ LABELS: dict[str, str] = {
     "resume_consumer": "resume consumer {0}",
     "stop_polling": "consumer {0} stops polling",
     "wait": "{0} ms pass",
-    "group_request": "ask broker {0} by {1} about {2}",
+    "group_request": "send {1} about {2} to broker {0}",
     "lose_tail": "the disk of broker {0} loses {1} from offset {2} on",
     "fail_log_dir": "the directory with {1} on broker {0} fails",
     "create_topic": "create topic {0}",

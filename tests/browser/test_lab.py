@@ -177,7 +177,7 @@ def test_branches_by_mouse_and_keyboard(sit_down: Callable[[str], Desk]) -> None
     page.locator('.kc button[data-do="click_run"]').click()
     page.locator('.kc select[data-do="click_compare"]').select_option("main")
     page.wait_for_selector(".kc-beside:not([hidden]) tr.differs")
-    assert page.locator(".kc-parted").inner_text().startswith("They part at ")
+    assert page.locator(".kc-parted").inner_text().startswith("The first difference is record ")
     page.wait_for_function("() => document.querySelector('.kc-actions').textContent.includes('quiet')")
     differing = page.locator(".kc-beside tr.kc-of-partitions.differs .kc-name").all_inner_texts()
     assert differing == ["orders-0", "orders-1"]

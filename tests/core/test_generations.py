@@ -22,7 +22,7 @@ CHANGED = {
     "reads_before_electing": ("0.8.1", False,              "0.8.2", True),
     "resigns_when_replaced": ("0.8.2", False,              "0.9.0", True),
     "znode_of_earlier_session":             ("0.8.2", "waited out",       "0.9.0", "fails"),
-    "metadata_on_broker_startup":      ("0.8.2", "newcomer",         "0.9.0", "everybody"),
+    "metadata_on_broker_startup":      ("0.8.2", "new brokers",      "0.9.0", "all brokers"),
     "rereads_assignment":    ("0.8.2", True,               "0.9.0", False),
     "shutdown_order":        ("0.9.0", "isr",              "0.10.0", "ar"),
     "refuses_dead_targets":  ("0.10.0", True,              "0.10.1", False),

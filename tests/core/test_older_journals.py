@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from kcontrol import Lab
 from kcontrol.broker.context import BrokerContext
 from kcontrol.controller.context import ControllerContext
+from kcontrol.core.errors import UserError
 from kcontrol.group.context import GroupContext
 from kcontrol.journal import journal_file, record_fields
 from kcontrol.journal.fold import fold
@@ -85,6 +87,14 @@ def test_the_kept_journals_have_every_name_that_has_changed() -> None:
     assert {line["kind"] for line in found} >= KINDS_3.keys()
     assert {(line["kind"], field) for line in found for field in line["fields"]} >= FIELDS_3.keys()
     assert {line["fields"]["field"] for line in found if line["kind"] == "learn"} >= CONTEXT_FIELDS_3.keys() | {"hosted"}
+
+
+def test_a_former_kind_leads_to_its_present_name() -> None:
+    """A journal asked for the records of a former kind names the present kind in one sentence."""
+    run = Lab(brokers=1, runs=None)
+    for former, present in KINDS_3.items():
+        with pytest.raises(UserError, match=rf"^Records of kind '{former}' have another name now: use journal\('{present}'\)\.$"):
+            run.journal(former)
 
 
 def test_the_tables_of_names_lead_to_names_of_today() -> None:

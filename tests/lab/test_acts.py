@@ -286,8 +286,8 @@ def test_the_answer_is_in_the_journal(lab: Lab) -> None:
     """What the controller answers about each partition that it refuses, and what it lists, can be read."""
     lab.freeze(3).reassign({"t-0": [9], "t-1": [3, 1]}).run().step(("list_reassignments", 1)).run()
     said = lab.journal().what[lab.journal().kind == "respond"].tolist()
-    assert "Broker 1 answers: NONE (t-0 INVALID_REPLICA_ASSIGNMENT)." in said
-    assert "Broker 1 answers: NONE." in said
+    assert "Broker 1 responds: NONE (t-0 INVALID_REPLICA_ASSIGNMENT)." in said
+    assert "Broker 1 responds: NONE." in said
 
 
 def test_of_old_there_is_the_znode_alone(opened: Callable[..., Lab]) -> None:

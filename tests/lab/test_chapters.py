@@ -200,7 +200,7 @@ def test_the_end_waits_in_line(opened: Opened) -> None:
 def test_who_is_told_that_he_was_thrown_out(opened: Opened, release: str, error: str | None) -> None:
     """Chapter 3: all three are preempted; the client is told under 2.8 and not under 2.4."""
     lab = three_wait(opened, release).expire_session(1).step(("renew", 1))
-    assert lab.tables.watch_events(1).became.tolist()[-4:] == ["preempted"] * 3 + ["waits"]
+    assert lab.tables.watch_events(1).result.tolist()[-4:] == ["preempted"] * 3 + ["waits"]
     body = next(record.fields["body"] for record in reversed(lab.records) if record.kind == "respond")
     assert (body and body["error"]) == error
 

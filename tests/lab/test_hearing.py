@@ -63,12 +63,12 @@ def test_a_class_has_its_name_of_the_time(event: str, release: str, name: str | 
     assert watch_handlers.handler_name(event, release) == name
 
 
-def test_only_controller_znodes_are_everybody_s(opened: Opened) -> None:
+def test_only_controller_znodes_are_watched_by_all(opened: Opened) -> None:
     """Before anybody rules, and without ruling, a broker watches the paths that the table gives to every broker, no others."""
     for release in PLAYABLE_RELEASES:
         lab = opened(2, release=release, topics={"t": [[1, 2]]})
         table = lab.tables.event_handlers()
-        assert set(table[table.who == "every broker"].index) == set(lab.tables.watches().query("broker == 2").path)
+        assert set(table[table.watched_by == "every broker"].index) == set(lab.tables.watches().query("broker == 2").path)
 
 
 def test_states_came_with_the_event_thread(opened: Opened) -> None:
@@ -88,17 +88,19 @@ def test_what_was_heard_agrees_with_the_queues(opened: Opened, release: str, see
     heard = lab.tables.watch_events()
     for broker, process in lab._world.processes.items():
         for name, thread in process.driver.threads.items():
-            here = heard[(heard.broker == broker) & (heard.thread == name) & (heard.became != watch_handlers.DIED)]
+            here = heard[(heard.broker == broker) & (heard.thread == name) & (heard.result != watch_handlers.DIED)]
             waiting = [item.event.name for item in thread.queue.waiting if item.event.name in names]
-            assert here[here.became == watch_handlers.WAITS].event.tolist() == waiting
+            assert here[here.result == watch_handlers.WAITS].event.tolist() == waiting
             times = thread.queue.queue_times_ms  # after five idle minutes a queue forgets them
             if len(here) and name == "controller":
                 assert here.waited_ms.dropna().tolist()[-len(times) or 10_000 :] == times
 
 
-def test_what_zkclient_passes_on_goes_back_to_the_news(opened: Opened) -> None:
-    """Under 1.0 the same news is heard twice: by ZkClient's thread, and by the event thread that decides about it."""
-    heard = opened(3, release="1.0", topics=TOPIC).tables.watch_events(1).query("heard == 'NodeChildrenChanged /brokers/topics'")
+def test_an_event_of_zkclient_names_its_notification(opened: Opened) -> None:
+    """Under 1.0 two threads receive one notification: the thread of ZkClient, and the event thread."""
+    heard = (
+        opened(3, release="1.0", topics=TOPIC).tables.watch_events(1).query("received == 'NodeChildrenChanged /brokers/topics'")
+    )
     assert heard.thread.tolist() == ["zk-events", "controller"] and heard.event.tolist() == ["PathChanged", "TopicChange"]
     assert heard.handler.tolist() == ["", "TopicChangeListener"]
 
@@ -106,15 +108,15 @@ def test_what_zkclient_passes_on_goes_back_to_the_news(opened: Opened) -> None:
 def test_what_becomes_of_events(opened: Opened) -> None:
     """An event waits, is under way, is handled, is thrown out of the queue, or dies with its broker."""
     lab = opened(3, topics=TOPIC).kill(3).expire_session(3).step(("deliver", 1)).step(("deliver", 1))
-    last = [lab.tables.watch_events(1).became.iloc[-1]]
-    thrown = lab.branch().expire_session(1).step(("renew", 1)).tables.watch_events(1).became.tolist()
-    dead = lab.branch().kill(1).tables.watch_events(1).became.iloc[-1]
+    last = [lab.tables.watch_events(1).result.iloc[-1]]
+    thrown = lab.branch().expire_session(1).step(("renew", 1)).tables.watch_events(1).result.tolist()
+    dead = lab.branch().kill(1).tables.watch_events(1).result.iloc[-1]
     lab.step(("begin", 1, "controller"))
-    last.append(lab.tables.watch_events(1).became.iloc[-1])
+    last.append(lab.tables.watch_events(1).result.iloc[-1])
     lab.run_event(1)
-    last.append(lab.tables.watch_events(1).query("event == 'BrokerChange'").became.iloc[-1])
+    last.append(lab.tables.watch_events(1).query("event == 'BrokerChange'").result.iloc[-1])
     assert last == ["waits", "under way", "handled"]
-    assert thrown[-2:] == ["preempted", "waits"] and dead == "died with its broker"
+    assert thrown[-2:] == ["preempted", "waits"] and dead == "ended with its broker"
 
 
 def test_a_recording_says_nothing_of_what_was_heard() -> None:
@@ -124,13 +126,13 @@ def test_a_recording_says_nothing_of_what_was_heard() -> None:
     assert "play it" in refusal(problem)
 
 
-def test_the_map_lights_what_was_heard(opened: Opened) -> None:
+def test_the_map_highlights_received_events(opened: Opened) -> None:
     """The picture says how often each event was heard, as the table has it."""
     lab = opened(3, topics=TOPIC)
-    lines = lab.diagram("heard").outline().splitlines()
+    lines = lab.diagram("watch_events").outline().splitlines()
     heard = Counter(lab.tables.watch_events().query("handler != ''").event)
-    assert heard["BrokerChange"] == 2 and "BrokerChangeHandler puts BrokerChange heard 2 times" in lines
-    assert heard["TopicChange"] == 1 and "TopicChangeHandler puts TopicChange heard once" in lines
+    assert heard["BrokerChange"] == 2 and "BrokerChangeHandler puts BrokerChange received 2 times" in lines
+    assert heard["TopicChange"] == 1 and "TopicChangeHandler puts TopicChange received once" in lines
     assert heard["Reelect"] == 0 and "ControllerChangeHandler puts Reelect" in lines
 
 
@@ -141,7 +143,7 @@ def test_threads_are_drawn_as_the_release_has_them(opened: Opened) -> None:
     lab = opened(2)
     assert lab.diagram("threads").outline().count("-> controller\n") == 7
     between = opened(2, release="1.0").diagram("threads").outline()
-    assert "news of a znode -> zk-events" in between and "zk-events -> controller" in between and "Lock" not in between
+    assert "notification of a znode -> zk-events" in between and "zk-events -> controller" in between and "Lock" not in between
     lab.kill(2).run(until="BrokerChange")
     assert "controller handles BrokerChange" in lab.diagram("threads").outline().splitlines()
 

@@ -13,7 +13,7 @@ from kcontrol.core.errors import UserError
 Opened = Callable[..., Lab]
 TOPIC = {"t": [[1, 2, 3]]}
 BROKERS = (5, 1, 2, 3, 4)
-REPLICAS = {"state": "string", "alive": "bool", "in_sync": "bool", "told": "string", "leader_epoch": "Int64"}
+REPLICAS = {"state": "string", "alive": "bool", "in_sync": "bool", "role": "string", "leader_epoch": "Int64"}
 HEARD = {"leader": "Int64", "isr": "object", "leader_epoch": "Int64", "controller_epoch": "Int64", "zk_version": "Int64"}
 
 
@@ -38,21 +38,21 @@ def test_what_the_controller_takes_it_for_and_what_its_broker_was_told(opened: O
     assert types(found) == REPLICAS
     assert found.state.tolist() == ["OnlineReplica", "OnlineReplica", "OfflineReplica"]
     assert found.alive.tolist() == found.in_sync.tolist() == [True, True, False]
-    assert found.told.fillna("-").tolist() == ["leads", "follows 1", "-"]
+    assert found.role.fillna("-").tolist() == ["leads", "follows 1", "-"]
     assert found.leader_epoch.fillna(-1).tolist() == [1, 1, -1]
 
 
 def test_a_new_replica_is_told_whom_to_follow(opened: Opened) -> None:
     """Chapter 7: while a move waits for it a replica is New, hosted, and not in sync. Source: NewReplica (2.8)."""
     lab = opened(BROKERS, topics=TOPIC).freeze(1).reassign({"t-0": [1, 2, 4]}).run()
-    assert lab.tables.replicas().loc["t-0@4", ["state", "in_sync", "told"]].tolist() == ["NewReplica", False, "follows 1"]
+    assert lab.tables.replicas().loc["t-0@4", ["state", "in_sync", "role"]].tolist() == ["NewReplica", False, "follows 1"]
     assert lab.resume(1).run().tables.replicas().state["t-0@4"] == "OnlineReplica"
 
 
 def test_a_recording_says_nothing_of_orders() -> None:
     """States and the ISR are recorded, what brokers made of their requests is not."""
     found = Lab.open("2.8.2/controlled-shutdown").tables.replicas()
-    assert set(found.state) == {"OnlineReplica"} and found.told.isna().all()
+    assert set(found.state) == {"OnlineReplica"} and found.role.isna().all()
     assert list(Lab.open("2.8.2/controlled-shutdown").tables.leadership_views("t-0").index) == ["ZooKeeper", "1 controls"]
 
 

@@ -142,7 +142,7 @@ def test_the_ways_that_were_taken(lab: Lab, story: Callable[[Lab], object], new:
 
 def test_the_flow_counts(lab: Lab) -> None:
     """The count beside an arrow is how often it was taken: one election, two brokers who found it done."""
-    assert "read /controller -> somebody rules already: stop: names a broker (2 times)" in outline(lab, "elect")
+    assert "read /controller -> a controller exists: stop: names a broker (2 times)" in outline(lab, "elect")
     assert "onControllerFailover() -> controller: done (once)" in outline(lab, "elect")
 
 

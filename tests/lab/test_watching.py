@@ -100,7 +100,7 @@ def test_sizes_that_cannot_be_counted(size: tuple[int, int]) -> None:
 def test_a_queue_has_no_herd() -> None:
     """At one znode everybody else is told of the leader's death; in a queue one is."""
     found = election_costs(7).set_index("recipe")
-    assert found.told_of_the_death.to_dict() == {"one znode": 6, "a queue": 1}
+    assert found.notified_of_death.to_dict() == {"one znode": 6, "a queue": 1}
     assert found.watches.to_dict() == {"one znode": 7, "a queue": 6}
     with pytest.raises(UserError) as problem:
         election_costs(1)

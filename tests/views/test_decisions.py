@@ -25,7 +25,7 @@ def test_a_replica_outside_the_isr_decides_nothing() -> None:
     assert moves[-1].fields["rule"] == "not in the ISR"
     last = decided(lab)[-1]
     assert decision(last) == "t-0: broker 2 leads, leader epoch 1, ISR [2, 3]"
-    assert rule(last.to_json()) == "the leader is gone: a live replica of the ISR takes over"
+    assert rule(last.to_json()) == "the leader is dead: a live replica of the ISR becomes leader"
 
 
 def test_the_rule_of_the_last_decision_of_a_move_speaks_of_no_death() -> None:

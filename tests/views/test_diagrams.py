@@ -74,7 +74,7 @@ def test_the_chain_of_causes() -> None:
     links = [line for line in outline if "  " in line]
     assert "Broker 2 is killed" in links[0]
     assert "ends the session of broker 2" in links[1]
-    assert "rule: the leader is gone: a live replica of the ISR takes over" in links[-1]
+    assert "rule: the leader is dead: a live replica of the ISR becomes leader" in links[-1]
     assert "offlinePartitionLeaderElection in PartitionStateMachine.scala (2.8)" in links[-1]
     assert "OfflinePartition -> OnlinePartition: a new leader is elected" in links[-1]
     assert any("processBrokerChange in KafkaController.scala (2.8)" in line for line in links)

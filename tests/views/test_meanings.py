@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from kcontrol.broker import events as broker_events
 from kcontrol.controller.leader_election import STRATEGIES
 from kcontrol.core import events
 from kcontrol.core.transitions import TransitionTable
@@ -21,7 +22,8 @@ ABSTRACT = {"Event", "BrokerRequest"}
 
 def test_every_event_has_a_meaning() -> None:
     """The events in the table are the events that there are."""
-    found = {name for name, kind in inspect.getmembers(events, inspect.isclass) if issubclass(kind, events.Event)}
+    named = [*inspect.getmembers(events, inspect.isclass), *inspect.getmembers(broker_events, inspect.isclass)]
+    found = {name for name, kind in named if issubclass(kind, events.Event)}
     assert set(MEANINGS["events"]) == found - ABSTRACT
 
 

@@ -55,8 +55,8 @@ def test_the_story_in_words() -> None:
     said = [text.sentence(record) for record in story()]
     for sentence in (
         "Broker 2 is killed; ZooKeeper does not know yet.",
-        "ZooKeeper ends the session of broker 2: /brokers/ids/2 is gone.",
-        "ZooKeeper tells broker 3 that /brokers/ids has other children.",
+        "ZooKeeper ends the session of broker 2: /brokers/ids/2 is deleted.",
+        "ZooKeeper notifies broker 3: /brokers/ids has other children.",
         "Broker 3 begins to handle BrokerChange.",
         "A client acts: create topic orders.",
     ):
@@ -94,7 +94,7 @@ def test_a_group_in_words() -> None:
     ):
         assert sentence in said["0.9"] and sentence in said["2.8"]
     for release, state in (("0.9", "AwaitingSync"), ("2.8", "CompletingRebalance")):
-        assert f"Broker 1 takes group billing from {state} to Stable: the assignment is stored." in said[release]
+        assert f"Broker 1 moves group billing from {state} to Stable: the assignment is stored." in said[release]
     assert "Broker 2 appends 1 tombstone to __consumer_offsets-0." in said["0.9"]
     assert "Broker 2 appends 1 record of a group without members to __consumer_offsets-0." in said["2.8"]
     assert all(re.fullmatch(r"[A-Z].*[.…]", line) for lines in said.values() for line in lines)
@@ -136,11 +136,11 @@ def test_a_label_names_the_event() -> None:
     world = cluster((1, 2))
     world.step(("delete", "/controller"))
     state = fold(world.journal.records)
-    assert text.action_label(("deliver", 1), state) == "broker 1 hears from ZooKeeper: /controller"
+    assert text.action_label(("deliver", 1), state) == "broker 1 receives a notification: /controller"
     world.step(("deliver", 1))
     assert text.action_label(("begin", 1, "controller"), fold(world.journal.records)) == "broker 1 begins: Reelect"
     world.step(("begin", 1, "controller"))
-    assert text.action_label(("advance", 1, "controller"), fold(world.journal.records)) == "broker 1 goes on: Reelect"
+    assert text.action_label(("advance", 1, "controller"), fold(world.journal.records)) == "broker 1 continues: Reelect"
 
 
 def test_summaries() -> None:

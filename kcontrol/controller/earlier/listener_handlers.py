@@ -77,7 +77,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
 
     Source: KafkaController.onBrokerStartup (0.8.1, 0.9.0).
     """
-    to_all = ctx.rules.metadata_on_broker_startup == "everybody"
+    to_all = ctx.rules.metadata_on_broker_startup == "all brokers"
     yield from send_update_metadata_request(
         ctx, ctx.live_or_shutting_down_broker_ids if to_all else brokers
     )

@@ -100,7 +100,7 @@ def refuse_unled(
     """
     refused = [r for r in replicas if not is_passed_over(ctx, r)]
     if refused:
-        yield refuse(ctx, refused, target, "nobody has led its partition yet", illegal=False)
+        yield refuse(ctx, refused, target, "its partition has never had a leader", illegal=False)
 
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:

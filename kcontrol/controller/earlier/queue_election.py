@@ -34,7 +34,7 @@ def controller_change(ctx: ControllerContext, event: ControllerChange) -> Handle
 
     Source: KafkaController.ControllerChange (0.11, 1.0).
     """
-    assert event.controller_id is not None, "a listener tells what it has read"
+    assert event.controller_id is not None, "a listener passes the id that it has read"
     yield from _set_active_controller(ctx, event.controller_id)
 
 

@@ -43,10 +43,10 @@ def ring(records: Sequence[Record], state: State) -> Diagram:
 # fmt: off
 STRUCTURE: tuple[tuple[str, str, str], ...] = (
     # part of KafkaController.scala   what it holds                           where it is here
-    ("election triggers",             "who asks for an election of leaders",  "controller/requested_elections.py"),
+    ("election triggers",             "causes of leader elections",           "controller/requested_elections.py"),
     ("object KafkaController",        "constants, types of callbacks",        "broker/broker_configs.py, core/events.py"),
     ("class KafkaController",         "its context and all its handlers",      "controller/"),
-    ("ZooKeeper handlers",            "{watched} kinds of news, {paths} paths", "controller/event_thread.py: WATCHES"),
+    ("ZooKeeper handlers",            "{watched} notifications, {paths} paths", "controller/event_thread.py: WATCHES"),
     ("ControllerEvent", "{events} events", "core/events.py, controller/event_thread.py: EVENTS"),
 )
 # fmt: on
@@ -128,10 +128,10 @@ RULED, FAILOVER, RESIGN, MOVE, RULES = "ruled", "failover", "resign", "move", "r
 # fmt: off
 STEPS: Mapping[str, tuple[str, ...]] = {
     READ:     ("read /controller",),
-    RULED:    ("somebody rules already: stop",),
+    RULED:    ("a controller exists: stop",),
     EPOCH:    ("read /controller_epoch: c, at version v", "(create it with 0 if it is missing)"),
     WRITE:    ("one transaction: create /controller, ephemeral,", "and set /controller_epoch to c + 1 if it is still at v"),
-    WHOSE:    ("read both again: is it me, with c + 1?",),
+    WHOSE:    ("read both again: this broker, with c + 1?",),
     FAILOVER: ("onControllerFailover()",),
     RESIGN:   ("maybeResign()",),
     MOVE:     ("triggerControllerMove(): resign, delete /controller",),
@@ -212,7 +212,7 @@ PICTURES: Mapping[str, Callable[[Sequence[Record], State], Diagram]] = {
     "listeners": listeners,
     "triggers": triggers,
     "elect": flow,
-    "heard": watch_pictures.heard,
+    "watch_events": watch_pictures.watch_events,
     "threads": watch_pictures.threads,
 }
 """The pictures by their names in `lab.diagram`."""

@@ -18,7 +18,7 @@ from kcontrol.views.graphs import Arrow, Box, graph
 State = dict[str, Any]
 
 
-def heard(records: Sequence[Record], state: State) -> Diagram:
+def watch_events(records: Sequence[Record], state: State) -> Diagram:
     """Draw each watched znode, its handler with the event, and the controller's state; the events of this run are highlighted."""
     chosen = rules(records[0].fields["release"])
     rows, counts = watch_handlers.watched_events(chosen), dict(watch_handlers.counted(records, chosen))
@@ -30,9 +30,9 @@ def heard(records: Sequence[Record], state: State) -> Diagram:
         chain |= {f"state {row.state}": (row.state,)} if row.state else {}
         for key, lines in chain.items():
             boxes[key] = Box(key, lines, "full" if times or (key in boxes and boxes[key].css) else "")
-        arrows |= dict.fromkeys(map(Arrow, chain, list(chain)[1:], (row.news, "")))
+        arrows |= dict.fromkeys(map(Arrow, chain, list(chain)[1:], (row.change, "")))
     # Graphviz puts the first of two unconnected parts at the bottom.
-    return _fitted(graph("heard", reversed(boxes.values()), reversed(arrows)))
+    return _fitted(graph("watch_events", reversed(boxes.values()), reversed(arrows)))
 
 
 def _fitted(diagram: Diagram) -> Diagram:
@@ -42,7 +42,7 @@ def _fitted(diagram: Diagram) -> Diagram:
 
 
 def _times(times: int) -> tuple[str, ...]:
-    return (f"heard {'once' if times == 1 else f'{times} times'}",) if times else ()
+    return (f"received {'once' if times == 1 else f'{times} times'}",) if times else ()
 
 
 def _znode(path: str) -> tuple[str, ...]:
@@ -56,12 +56,12 @@ def _znode(path: str) -> tuple[str, ...]:
 SOURCES: tuple[tuple[str, tuple[str, ...]], ...] = (
     # cause                                 the event, under its names in different releases
     ("the broker starts",                   ("Startup", "BrokerStartup")),
-    ("news of a znode",                     ("PathChanged", "BrokerChange")),
+    ("notification of a znode",             ("PathChanged", "BrokerChange")),
     ("the session has expired",             ("Expire", "NewSession")),
-    ("a broker asks to stop",               ("ControlledShutdown",)),
-    ("it is time to look at leaders",       ("AutoPreferredReplicaLeaderElection",)),
+    ("a request for a shutdown",            ("ControlledShutdown",)),
+    ("the timer of the rebalance",          ("AutoPreferredReplicaLeaderElection",)),
     ("topics wait for their deletion",      ("DeletionsResumed", "TopicDeletion")),
-    ("an answer to StopReplica",            ("TopicDeletionStopReplicaResponseReceived",)),
+    ("a response to StopReplica",           ("TopicDeletionStopReplicaResponseReceived",)),
 )  # fmt: skip
 DECIDES = "controller"  # the event thread, where there is one
 

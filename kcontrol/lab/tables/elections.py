@@ -20,7 +20,7 @@ from kcontrol.views import folded_state, replica_strip, text
 
 UNCLEAN = "unclean.leader.election.enable"
 COLUMNS = {"broker": "int64", "alive": "bool", "in_sync": "bool", "leads": "bool", "verdict": "string"}
-ELECTIONS = {"held_when": "string", "leader": "string", "order": "string", "told": "string"}
+ELECTIONS = {"held_when": "string", "leader": "string", "order": "string", "sent_to": "string"}
 
 
 class CandidateTable:
@@ -102,4 +102,4 @@ def _row(name: str) -> dict[str, Any]:
     leader = (inspect.getdoc(strategy.rule) or "").split("\n")[0]
     rule = declared(Rules).get(f"{name}_order")
     order = "; ".join(f"{value.upper()} since {since}" for since, value in (rule.rows if rule else ()))
-    return {"election": name, "held_when": strategy.note, "leader": leader, "order": order, "told": strategy.recipients}
+    return {"election": name, "held_when": strategy.note, "leader": leader, "order": order, "sent_to": strategy.recipients}

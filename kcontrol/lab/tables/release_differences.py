@@ -35,4 +35,4 @@ def _said(value: Any) -> str:
     """Return a rule's value in words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return text.listed(value, 9) or "nobody" if isinstance(value, tuple) else str(value)
+    return text.listed(value, 9) or "no broker" if isinstance(value, tuple) else str(value)

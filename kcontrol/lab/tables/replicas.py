@@ -10,7 +10,7 @@ import pandas as pd
 from kcontrol.lab.tables import elections, journal_tables
 from kcontrol.views import folded_state
 
-REPLICAS = {"state": "string", "alive": "bool", "in_sync": "bool", "told": "string", "leader_epoch": "Int64"}
+REPLICAS = {"state": "string", "alive": "bool", "in_sync": "bool", "role": "string", "leader_epoch": "Int64"}
 LEADERSHIP_VIEWS = {
     "leader": "Int64",
     "isr": "object",
@@ -24,7 +24,7 @@ def replicas(state: folded_state.State) -> pd.DataFrame:
     """Return one row per replica of each partition, in the order of the assignment, by name such as `t-0@2`.
 
     `state`: the replica's state in the memory of the active controller. `alive`: its broker runs. `in_sync`: the ISR in the
-    state znode has it. `told`: its role by the last LeaderAndIsr that its broker accepted, `leads`, `follows 3` or `waits for
+    state znode has it. `role`: its role by the last LeaderAndIsr that its broker accepted, `leads`, `follows 3` or `waits for
     a leader`, with the `leader_epoch` of this request; both are missing if the broker does not host the replica, and in a
     recording.
     """
@@ -38,7 +38,7 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
             node = state["nodes"].get(str(broker))
             held = _hosted(node).get(p.name)
             row = {"replica": f"{p.name}@{broker}", "state": states.get(f"{p.name}@{broker}"), "alive": node is not None}
-            row |= {"in_sync": broker in p.isr, "told": _role(held, broker), "leader_epoch": held and held["leader_epoch"]}
+            row |= {"in_sync": broker in p.isr, "role": _role(held, broker), "leader_epoch": held and held["leader_epoch"]}
             yield row
 
 

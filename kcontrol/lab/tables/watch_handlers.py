@@ -63,11 +63,11 @@ class WatchedZNode(NamedTuple):
     """A watched znode: its path, the kind of change, Kafka's handler, the event, the controller's state, the watching brokers."""
 
     znode: str
-    news: str
+    change: str
     handler: str
     event: str
     state: str | None
-    who: str
+    watched_by: str
 
 
 def watched_events(rules: Rules) -> list[WatchedZNode]:
@@ -80,7 +80,7 @@ def watched_events(rules: Rules) -> list[WatchedZNode]:
         znode, name, change = readable(pattern), event.__name__, SHORT.get(type_, type_)
         earlier, handler = found.get((znode, name)), handler_name(name, rules.release)
         if earlier:
-            found[znode, name] = earlier._replace(news=f"{earlier.news} or {change}")
+            found[znode, name] = earlier._replace(change=f"{earlier.change} or {change}")
         elif handler:
             found[znode, name] = WatchedZNode(znode, change, handler, name, _state(rules, name), _watchers(znode))
     return list(found.values())
@@ -104,7 +104,7 @@ def _watchers(znode: str) -> str:
     return watch_counts.ALL if znode in watched_by_all else watch_counts.CONTROLLER
 
 
-HANDLERS = {"news": "string", "handler": "string", "event": "string", "state": "string", "who": "string"}
+HANDLERS = {"change": "string", "handler": "string", "event": "string", "state": "string", "watched_by": "string"}
 
 
 def handlers(rules: Rules) -> pd.DataFrame:
@@ -115,10 +115,10 @@ def handlers(rules: Rules) -> pd.DataFrame:
 # ---------------------------------------------------------------- the events of a run
 
 # fmt: off
-EVENTS = {"broker": "int64", "thread": "string", "heard": "string", "handler": "string", "event": "string", "state": "string",
-         "waited_ms": "Int64", "took_ms": "Int64", "became": "string"}
+EVENTS = {"broker": "int64", "thread": "string", "received": "string", "handler": "string", "event": "string", "state": "string",
+         "waited_ms": "Int64", "took_ms": "Int64", "result": "string"}
 # fmt: on
-HANDLED, UNDER_WAY, WAITS, PREEMPTED, DIED = "handled", "under way", "waits", "preempted", "died with its broker"
+HANDLED, UNDER_WAY, WAITS, PREEMPTED, DIED = "handled", "under way", "waits", "preempted", "ended with its broker"
 
 PASSED_ON = ("PathChanged", "NewSession")
 
@@ -129,7 +129,7 @@ ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
     "start": lambda r: "the broker's start",
     "begin": lambda r: f"the handler of {r.to_json().fields['event']}",
     "timer_fired": lambda r: f"the timer {r.fields['timer']}",
-    "respond": lambda r: f"an answer of broker {r.id.node}",
+    "respond": lambda r: f"a response of broker {r.id.node}",
     "to_controller": lambda r: f"a request of broker {r.id.node}",
     "act": lambda r: "a request of an admin client",
 }
@@ -138,7 +138,8 @@ ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
 def handled_events(records: Sequence[Record], broker: int | None = None) -> pd.DataFrame:
     """Return one row per event in a controller's queue, by the id of the record that queued the event, in order.
 
-    `heard` is the source of the event; `became` is its outcome: handled, under way, waits, preempted, or died with its broker.
+    `received` is the notification, request or timer behind the event. `result` is handled, under way, waits, preempted, or
+    ended with its broker.
     Raises UserError for a recording of real brokers, which has no events.
     """
     if records[0].fields.get("world") == "recorded":
@@ -172,9 +173,9 @@ def _rows(records: Sequence[Record], events: set[str]) -> dict[RecordId, dict[st
                     rows[record.id] = row
             case "begin" if record.cause in rows:
                 row = begun[record.id] = rows[record.cause]
-                row |= {"waited_ms": record.at_ms - row["at_ms"], "began_ms": record.at_ms, "became": UNDER_WAY}
+                row |= {"waited_ms": record.at_ms - row["at_ms"], "began_ms": record.at_ms, "result": UNDER_WAY}
             case "end" if record.cause in begun:
-                begun[record.cause] |= {"took_ms": record.at_ms - begun[record.cause]["began_ms"], "became": HANDLED}
+                begun[record.cause] |= {"took_ms": record.at_ms - begun[record.cause]["began_ms"], "result": HANDLED}
             case "preempt" | "stop":
                 _mark_lost(record, rows)
     return rows
@@ -188,11 +189,11 @@ def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
         "id": str(record.id),
         "broker": record.id.node,
         "thread": record.fields["thread"],
-        "heard": said(cause) if cause and said else text.sentence(cause) if cause else text.A_CLIENT.lower(),
+        "received": said(cause) if cause and said else text.sentence(cause) if cause else text.A_CLIENT.lower(),
         "noticed": cause is not None and cause.kind in ("notify", "renew", "open"),
         "event": event,
         "at_ms": record.at_ms,
-        "became": WAITS,
+        "result": WAITS,
     }
 
 
@@ -210,13 +211,13 @@ def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
     """Mark the first waiting event of a queue as preempted; at the end of a process, mark all its events as dead."""
     broker = record.fields.get("broker", record.id.node)
-    waiting = [row for row in rows.values() if row["broker"] == broker and row["became"] in (WAITS, UNDER_WAY)]
+    waiting = [row for row in rows.values() if row["broker"] == broker and row["result"] in (WAITS, UNDER_WAY)]
     if record.kind == "stop":
         for row in waiting:
-            row["became"] = DIED
+            row["result"] = DIED
         return
-    first = next(row for row in waiting if row["became"] == WAITS and row["thread"] == record.fields["thread"])
-    first["became"] = PREEMPTED
+    first = next(row for row in waiting if row["result"] == WAITS and row["thread"] == record.fields["thread"])
+    first["result"] = PREEMPTED
 
 
 def counted(records: Sequence[Record], rules: Rules) -> Iterator[tuple[str, int]]:

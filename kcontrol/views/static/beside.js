@@ -120,13 +120,13 @@ export function besidePanel(goTo, close, button) {
   let target = 0;
   go.addEventListener("click", () => goTo(target));
 
-  function tell(scene, other) {
+  function showDifference(scene, other) {
     const at = scene.parted, names = [scene.branch || "this run", scene.otherName];
     const records = [scene.timeline, other].map((timeline) => timeline.records[at]);
     target = Math.min(at, scene.timeline.length - 1);
     go.hidden = at < 0;
     setText(go, at < 0 ? "" : keyOf((records[0] ?? records[1]).id));
-    setText(before, at < 0 ? "The same, record by record." : "They part at ");
+    setText(before, at < 0 ? "Both runs have equal records." : "The first difference is record ");
     setText(after, at < 0 ? "" : `. ${records.map((record, i) => `${names[i]}: ${record?.say ?? "It has ended."}`).join(" ")}`);
   }
 
@@ -135,7 +135,7 @@ export function besidePanel(goTo, close, button) {
     if (node.hidden) return;
     const other = timelineOf(scene.other), place = placeBeside(scene.timeline, scene.index, other, scene.parted);
     const pair = [scene.state, other.at(place).state], lines = linesOf(pair);
-    tell(scene, other);
+    showDifference(scene, other);
     heads.forEach((head, i) => setText(head, `${[scene.branch || "this run", scene.otherName][i]} · record ${[scene.index, place][i] + 1} of ${[scene.timeline, other][i].length}`));
     keyed(body, lines.slice(0, MOST), (line) => line.key, makeLine, (row, line) => {
       const [sign, name, ...sides] = row.children;

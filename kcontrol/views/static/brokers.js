@@ -100,7 +100,7 @@ function channels(scene) {
   return Object.entries(scene.state.channels).map(([pair, parcels]) => {
     const [sender, receiver] = pair.split(">"), taken = scene.state.taken[pair] ? 1 : 0, gone = !scene.state.nodes[receiver];
     const items = parcels.map(([id, api], i) => ({ id, api, key: `${id} ${api} ${i}` }));
-    const what = `broker ${sender} to broker ${receiver}${gone ? ", who is not there to hear it" : ""}`;
+    const what = `broker ${sender} to broker ${receiver}${gone ? ", which does not run" : ""}`;
     return { key: pair, label: `${sender} → ${receiver}`, flies: items.slice(0, taken), waits: items.slice(taken), gone, what };
   });
 }

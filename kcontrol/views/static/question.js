@@ -50,11 +50,11 @@ function render({ model, el }) {
   });
   const show = () => {
     const chosen = model.get("chosen"), marks = model.get("marks");
-    const told = marks.some(Boolean);
+    const isShown = marks.some(Boolean);
     buttons.forEach((button, index) => {
       const mark = marks[index] ?? "";
       button.setAttribute("aria-pressed", String(chosen === index + 1));
-      button.setAttribute("aria-disabled", String(told));
+      button.setAttribute("aria-disabled", String(isShown));
       button.className = `kc-option${mark === "✓" ? " kc-right" : mark === "✗" ? " kc-wrong" : ""}`;
       button.firstChild.textContent = mark;
       button.firstChild.title = mark === "✓" ? "right" : mark === "✗" ? "not right" : "";

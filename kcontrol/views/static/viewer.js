@@ -82,7 +82,7 @@ class View {
   }
 
   close() {
-    this.tell();
+    this.sendShown();
     this.model.off("change", this.changed);
     this.model.off("change:records", this.renewed);
     this.timeline.listeners.delete(this.changed);
@@ -157,14 +157,14 @@ class View {
     if ("at" in values) this.timeline.show(values.at);
     this.setting = false;
     this.draw();
-    this.telling ??= setTimeout(() => this.tell(), 100);
+    this.sending ??= setTimeout(() => this.sendShown(), 100);
   }
 
   // Sends the position to Python as a message: saved traits would be echoed, perhaps after Python has changed the position.
-  tell() {
-    if (this.telling === undefined) return;
-    clearTimeout(this.telling);
-    this.telling = undefined;
+  sendShown() {
+    if (this.sending === undefined) return;
+    clearTimeout(this.sending);
+    this.sending = undefined;
     const [at, asked, details] = ["at", "asked", "details"].map((name) => this.model.get(name));
     this.#send({ do: "show", at, asked, details });
   }
@@ -219,7 +219,7 @@ class View {
   wish(what, more = {}) {
     this.comparing = ["compare", "without"].includes(what) ? this.root.querySelector(".kc-beside") : null; // its result is above the button
     this.asked = Math.max(this.asked, this.model.get("done") ?? 0) + 1;
-    this.tell();
+    this.sendShown();
     this.#send({ do: what, n: this.asked, ...more });
     this.draw();
   }
