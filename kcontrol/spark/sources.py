@@ -1,54 +1,73 @@
-"""Journals as Spark DataFrames: files of JSON lines with a fixed schema."""
+"""Journals as Spark DataFrames: files of JSON lines with a fixed schema, one row per record."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kcontrol.core.errors import UserError
-from kcontrol.journal.journal import OUTSIDE
-from kcontrol.journal.journal_file import KINDS_3, OUTSIDE_IN_VERSION_1
+from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE
+from kcontrol.journal.journal_file import CONTEXT_FIELDS_3, FIELDS_3, KINDS_3, OUTSIDE_IN_VERSION_1
+from kcontrol.spark.run_files import JournalOfRun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SUFFIX = ".jsonl"
-
-UPGRADED = "IF(struct({0}[0], {0}[1]) = struct({1}, {2}), array(BIGINT({3}), {0}[1], {0}[2]), {0})"
+UPGRADED_ID = "IF(version = 1 AND struct({0}[0], {0}[1]) = struct({1}, {2}), array(BIGINT({3}), {0}[1], {0}[2]), {0})"
 """The expression that converts an id of any journal version to the present version: see `journal_file.UPGRADES`."""
+
+NAMED = "transform_keys(from_json(fields, 'MAP<STRING, VARIANT>'), (k, v) -> coalesce({fields}[concat(kind, '.', k)], k))"
+# A record `learn` of version 2 names a field of a context in `field`; a value of the field `hosted` has a leadership as `value`.
+IN_VALUES = """transform_values({named}, (k, v) -> CASE
+    WHEN k = 'journal_version' THEN CAST({version} AS VARIANT)
+    WHEN kind = 'learn' AND k = 'field' THEN coalesce(CAST({contexts}[CAST(v AS STRING)] AS VARIANT), v)
+    WHEN kind = 'learn' AND k = 'put' AND get_json_object(fields, '$.field') = 'hosted'
+    THEN parse_json(replace(to_json(v), '"value":', '"leadership":')) ELSE v END)"""
+UPGRADED_FIELDS = "IF(version < {version}, to_json({upgraded}), fields)"
+"""The fields of a record under the names of the present version, still JSON; see `journal_file.UPGRADES`."""
 
 LINE = """
     id ARRAY<BIGINT>, kind STRING, cause ARRAY<BIGINT>, at_ms BIGINT, fields STRING
 """
 """The schema of one line of a journal; the fields of a record stay JSON."""
 
+FILES = "path STRING, run STRING, version INT, clock STRING"
+PATH = "regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^file:/*', '/')"
 
-def journal_lines(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Return one row per record of a journal, or of every journal in a folder: the columns of LINE, and `run`, the file's name.
 
-    A line that is not a record, such as the last line of a run that was killed, is left out. Raises UserError if there is no
-    journal.
+def journal_lines(spark: SparkSession, journals: Sequence[JournalOfRun]) -> DataFrame:
+    """Return one row per record of these journals: run, its clock, the position `n` in its file from 1, and the columns of LINE.
+
+    A line that is not a record, such as the last line of a run that was killed, is left out.
     """
     from pyspark.sql import functions as sql
 
-    files = journal_files(Path(path))
-    lines = spark.read.text([_literal(file) for file in files])
-    name = sql.regexp_replace(sql.url_decode(sql.element_at(sql.split(sql.input_file_name(), "/"), -1)), rf"\{SUFFIX}$", "")
-    record = sql.from_json("value", LINE)
-    found = lines.select(name.alias("run"), record.alias("record")).where("record.id IS NOT NULL").select("run", "record.*")
-    ids = {column: sql.expr(UPGRADED.format(column, *OUTSIDE_IN_VERSION_1, OUTSIDE)) for column in ("id", "cause")}
-    return found.withColumns(ids).replace(KINDS_3, subset="kind")
+    files = spark.createDataFrame([(str(j.path), j.run, j.version, j.clock) for j in journals], FILES)
+    text = spark.read.text([_literal(j.path) for j in journals])
+    placed = text.select(
+        sql.expr(PATH).alias("path"),
+        sql.expr("_metadata.file_block_start").alias("block"),
+        sql.monotonically_increasing_id().alias("place"),
+        sql.from_json("value", LINE).alias("record"),
+    ).where("record.id IS NOT NULL")
+    numbered = placed.join(sql.broadcast(files), "path").selectExpr(
+        "run", "clock", "version", "INT(row_number() OVER (PARTITION BY run ORDER BY block, place)) AS n", "record.*"
+    )
+    ids = {column: sql.expr(UPGRADED_ID.format(column, *OUTSIDE_IN_VERSION_1, OUTSIDE)) for column in ("id", "cause")}
+    return numbered.withColumns(ids | {"fields": sql.expr(_upgraded_fields())}).replace(KINDS_3, subset="kind").drop("version")
 
 
-def journal_files(path: Path) -> list[Path]:
-    """Return the file itself, or the journals in a folder, sorted. Raises UserError if there are none."""
-    if path.is_file():
-        return [path.resolve()]
-    found = sorted(path.resolve().glob(f"*{SUFFIX}")) if path.is_dir() else []
-    if not found:
-        raise UserError(f"There is no journal in {path}: a lab keeps one in the folder runs, beside the notebook.")
-    return found
+def _upgraded_fields() -> str:
+    """Return the expression for the fields of a record, whose `kind` still has the name of the version of its journal."""
+    named = NAMED.format(fields=_map({f"{kind}.{old}": new for (kind, old), new in FIELDS_3.items()}))
+    upgraded = IN_VALUES.format(named=named, version=JOURNAL_VERSION, contexts=_map(CONTEXT_FIELDS_3))
+    return UPGRADED_FIELDS.format(version=JOURNAL_VERSION, upgraded=upgraded)
+
+
+def _map(names: Mapping[str, str]) -> str:
+    """Return a map of names as an expression."""
+    return f"map({', '.join(f'{old!r}, {new!r}' for old, new in names.items())})"
 
 
 def _literal(path: Path) -> str:

@@ -21,7 +21,7 @@ def test_runs_of_groups_on_spark(spark: Any, tmp_path: Path) -> None:
     found = spark.sql(
         "SELECT run, get_json_object(fields, '$.to') AS to FROM journal WHERE kind = 'group' ORDER BY run, incarnation, seq"
     ).toPandas()
-    led = leadership_table(spark, journal).toPandas()
+    led = leadership_table(spark, tmp_path).toPandas()
     for number, name in enumerate(RUNS):
         moves = [r.to_json().fields["to"] for r in played(name).records if r.kind == "group" and r.id.node == 1]
         assert found[found["run"] == str(number)]["to"].tolist()[: len(moves)] == moves

@@ -13,12 +13,12 @@ import pytest
 from kcontrol import Lab, journal
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
-from kcontrol.spark.sources import journal_files
+from kcontrol.spark.run_files import journal_files
 from kcontrol.spark.spark_views import journal_table, leadership_table, register
 from kcontrol.views.decisions import leadership
 from tests.lab.support import refusal
 
-COLUMNS = ["run", "id", "at", "at_ms", "node", "incarnation", "seq", "kind", "cause", "fields"]
+COLUMNS = ["run", "n", "id", "at", "at_ms", "time_ms", "node", "incarnation", "seq", "kind", "cause", "fields"]
 
 
 def rows(found: Any) -> pd.DataFrame:
@@ -64,7 +64,7 @@ def test_a_run_has_the_times_that_its_clock_has_measured(spark: Any, runs: Path,
     assert lines.count('"world":"simulated"') == 1
     path = tmp_path / f"{world}.jsonl"
     path.write_text(lines.replace('"world":"simulated"', f'"world":"{world}"'))
-    register(spark, path)
+    register(spark, path, last="leaderships")
     for table in ("journal", "leaderships"):
         found = spark.table(table).toPandas()
         assert len(found) > 0
@@ -92,7 +92,7 @@ def test_a_journal_of_version_2_has_the_kinds_of_today(spark: Any, name: str) ->
     kept = Path(__file__).parents[1] / "core" / "journals" / f"{name}.jsonl"
     table = journal_table(spark, kept)
     assert rows(table.toPandas())["kind"].to_dict() == Lab.open(kept).journal()["kind"].to_dict()
-    found = sorted((row.partition, row.leader, row.leader_epoch, row.zxid) for row in leadership_table(spark, table).collect())
+    found = sorted((row.partition, row.leader, row.leader_epoch, row.zxid) for row in leadership_table(spark, kept).collect())
     assert found == leaders(journal.read(kept)) != []
 
 
@@ -107,7 +107,7 @@ def test_a_folder_is_all_its_runs(spark: Any, runs: Path) -> None:
 def test_the_schema_is_written_down(spark: Any, runs: Path) -> None:
     """The columns' types do not depend on what is in the files."""
     assert journal_table(spark, runs).schema.simpleString() == (
-        "struct<run:string,id:string,at:timestamp,at_ms:bigint,"
+        "struct<run:string,n:int,id:string,at:timestamp,at_ms:bigint,time_ms:bigint,"
         "node:int,incarnation:int,seq:int,kind:string,cause:string,fields:string>"
     )
 
@@ -116,7 +116,7 @@ def test_the_schema_is_written_down(spark: Any, runs: Path) -> None:
 def test_leaderships_are_what_zookeeper_was_told(spark: Any, runs: Path) -> None:
     """Each change of a leader is one row, whoever wrote it, in the order of zxids; a change of the ISR alone is none."""
     for path in sorted(runs.iterdir()):
-        table = leadership_table(spark, journal_table(spark, path)).collect()
+        table = leadership_table(spark, path).collect()
         found = sorted((row.partition, row.leader, row.leader_epoch, row.zxid) for row in table)
         assert found == leaders(journal.read(path))
 
@@ -125,7 +125,7 @@ def test_leaderships_are_what_zookeeper_was_told(spark: Any, runs: Path) -> None
 def test_tenure_as_the_notebook_asks_for_it(spark: Any, runs: Path) -> None:
     """The learner's SQL: who led which partition, in turn, and for how long; whoever leads to this day has no end."""
     path = runs / "failover.jsonl"
-    register(spark, path)
+    register(spark, path, last="leaderships")
     found = spark.sql("""
         SELECT partition, leader, lead(at_ms) OVER (PARTITION BY partition ORDER BY zxid) - at_ms AS led_for
         FROM leaderships ORDER BY partition, zxid
@@ -158,7 +158,7 @@ def test_text_from_outside_is_data(spark: Any, tmp_path: Path) -> None:
     lab.step(("create_topic", name, ((1, 2),)))  # by a client that checks no names
     lab.run()
     assert lab._file.path is not None
-    register(spark, lab._file.path)
+    register(spark, lab._file.path, last="leaderships")
     assert [row.partition for row in spark.table("leaderships").collect()] == [f"{name}-0"]
 
 

@@ -58,13 +58,14 @@ def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: st
     rows = list(rows)
     keys = {name: f"{name}_ms" if dtype == TIME else name for name, dtype in types.items()}
     columns = {name: pd.Series([row.get(key) for row in rows], dtype="object") for name, key in keys.items()}
-    frame = Frame({name: _typed(values, types[name]) for name, values in columns.items()}, columns=list(types))
+    frame = Frame({name: typed(values, types[name]) for name, values in columns.items()}, columns=list(types))
     if index:
         frame.index = pd.Index([row[index] for row in rows], name=index, dtype="object")
     return frame
 
 
-def _typed(values: Any, dtype: str) -> Any:
+def typed(values: Any, dtype: str) -> Any:
+    """Return a column with its type; a column of times has ms since 1970."""
     return pd.to_datetime(values, unit="ms").astype(dtype) if dtype == TIME else values.astype(dtype)
 
 
@@ -185,7 +186,7 @@ def requests(records: Sequence[Record], state: State) -> pd.DataFrame:
 
 def _request_rows(record: Record, answers: Mapping[str, Any], waiting: set[Any], otherwise: str) -> Iterator[dict[str, Any]]:
     batch, (node, incarnation, seq) = record.fields["requests"], record.id
-    for api, receiver, partitions in _queued(batch):
+    for api, receiver, partitions in queued(batch):
         answer = answers.get(f"{node}.{incarnation}-{receiver}-{seq}-{api}")
         on_its_way = "waiting" if (str(receiver), str(record.id), api) in waiting else otherwise
         yield {
@@ -201,7 +202,7 @@ def _answer(body: Mapping[str, Any]) -> str:
     return ", ".join(sorted({*map(str, errors.values())})) or "NONE" if error == "NONE" else str(error)
 
 
-def _queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
+def queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
     leaderships = batch.get("leader_and_isr", {"to": {}})
     for receiver, positions in leaderships["to"].items():
         yield "LeaderAndIsr", int(receiver), [leaderships["values"][i]["partition"] for i in positions]

@@ -12,6 +12,7 @@ from kcontrol.lab import analysis, record_lookup
 from kcontrol.lab.groups import listing, rebalances, responses, waiting
 from kcontrol.lab.groups import metrics as group_metrics
 from kcontrol.lab.groups import settings as group_settings
+from kcontrol.lab.history import history_tables
 from kcontrol.lab.support.output import Shown
 from kcontrol.lab.tables import (
     controller_memory,
@@ -28,6 +29,7 @@ from kcontrol.lab.tables import (
     watch_handlers,
 )
 from kcontrol.lab.tables import invariants as invariants_table
+from kcontrol.spark import spark_views
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
@@ -64,6 +66,8 @@ class Tables:
       outages()                     each time without a leader
       diff(before, after)           the differences between the states after two records
       metrics()  prometheus()       Kafka's own metrics
+      run_table(name)               a table of the whole run, as Spark has it
+      table_sql(name)               the SQL text of this table
 
     Records, in a lab with data=True
       replica_log(partition)        each replica's log
@@ -211,6 +215,20 @@ class Tables:
     def outages(self) -> pd.DataFrame:
         """Return one row per outage of a partition, a time without a running leader; see `outages.outages`."""
         return outages.outages(self._run.records)
+
+    def run_table(self, name: str) -> pd.DataFrame:
+        """Return a table of the whole run, made without Spark: the rows and columns that `lab.spark()` has under this name.
+
+        Each row names the position `n` and the id of its record. Raises UserError, listing the tables, for another name.
+        """
+        return history_tables.table(self._run.records, self._run.name, history_tables.checked(name))
+
+    def table_sql(self, name: str) -> Shown:
+        """Return the SQL text that makes a table of many runs on Spark.
+
+        Raises UserError, listing the tables, for another name.
+        """
+        return Shown(spark_views.table_sql(name))
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
         """Return one row per znode and per field of a broker's memory that differ between the states after two records."""

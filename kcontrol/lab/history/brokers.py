@@ -1,0 +1,118 @@
+"""The tables of brokers: lives of processes, tenures of controllers, requests of controllers, and lost records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Any
+
+from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, MalformedZnode, broker_path, decode_controller
+from kcontrol.lab.history.entries import Entries, Entry, Row, interval, znode_writes
+from kcontrol.lab.tables.journal_tables import queued
+
+ENDS = {"close": "session ended", "delete": "znode deleted", "set": "znode overwritten"}
+
+
+def tenures(run: Entries) -> Iterator[Row]:
+    """Yield one row per content of `/controller`; the controller epoch is the last one written in that time."""
+    writes = list(znode_writes(run, lambda path: path == CONTROLLER))
+    epochs = [w for w in znode_writes(run, lambda path: path == CONTROLLER_EPOCH) if w.op in ("create", "set")]
+    for write, after in zip_longest(writes, writes[1:]):
+        if write.op in ("create", "set"):
+            of_tenure = [e for e in epochs if write.entry.n <= e.entry.n and (after is None or e.entry.n < after.entry.n)]
+            yield interval(write.entry, after and after.entry) | {
+                "broker": _broker(write.data),
+                "controller_epoch": _number(of_tenure[-1].data) if of_tenure else None,
+                "ended_by": ENDS.get(after.op) if after else None,
+            }
+
+
+def _number(data: str | None) -> int | None:
+    return int(data) if data and data.isdecimal() else None
+
+
+def _broker(data: str | None) -> int | None:
+    try:
+        return decode_controller((data or "").encode())
+    except MalformedZnode:
+        return None
+
+
+def broker_lives(run: Entries) -> Iterator[Row]:
+    """Yield one row per life of a broker's process, with the record of its registration in ZooKeeper."""
+    registered = {w.entry.n: w for w in znode_writes(run, lambda p: p.startswith(broker_path(0)[:-1])) if w.op == "create"}
+    lives: dict[int, Row] = {}
+    for entry in run.entries:
+        if entry.r.kind == "start":
+            fields = entry.r.fields
+            named = {"broker": fields["broker"], "incarnation": fields["incarnation"]}
+            lives[fields["broker"]] = named | {"begin": entry, "registered_record": None, "registered_ms": None}
+        elif entry.r.kind == "stop" and (life := lives.pop(entry.r.fields["broker"], None)):
+            yield _life(life, entry)
+        elif write := registered.get(entry.n):
+            broker = int(write.path.rpartition("/")[2])
+            if (life := lives.get(broker)) and life["registered_record"] is None:
+                life |= {"registered_record": str(entry.r.id), "registered_ms": entry.time_ms}
+    yield from (_life(life, None) for life in lives.values())
+
+
+def _life(life: Row, end: Entry | None) -> Row:
+    code = end.r.fields["exit_code"] if end else None
+    ended_by = None if end is None else "killed" if code is None else "halted" if code else "shut down"
+    begin = life.pop("begin")
+    return interval(begin, end) | life | {"exit_code": code, "ended_by": ended_by}
+
+
+def requests(run: Entries) -> Iterator[Row]:
+    """Yield one row per request of a controller to a broker, with its response."""
+    answers = _answers(run)
+    ends = list(run.of("stop", "close_channels"))
+    for entry in run.of("send"):
+        batch, (node, incarnation, seq) = entry.r.fields["requests"], entry.r.id
+        for api, receiver, _ in queued(batch):
+            answer = answers.get((f"{node}.{incarnation}.{seq}", receiver, api))
+            if answer:
+                state = "refused" if _is_refusal(answer) else "answered"
+            else:
+                state = "dropped" if any(e.n > entry.n and _drops(e, node, receiver) for e in ends) else "waiting"
+            yield entry.evidence | {
+                "api": api, "sender": node, "receiver": receiver, "controller_epoch": batch["controller_epoch"],
+                "answer_record": answer and str(answer.r.id), "state": state,
+            }  # fmt: skip
+
+
+def _answers(run: Entries) -> dict[tuple[str, int, str], Entry]:
+    """Return by the id of a `send` record, receiver and request the record of the answer; recordings have no `respond` record."""
+    received: dict[str, tuple[str, int, str]] = {}
+    found: dict[tuple[str, int, str], Entry] = {}
+    for entry in run.entries:
+        fields = entry.r.fields
+        if entry.r.kind == "receive":
+            received[str(entry.r.id)] = (str(entry.r.cause), entry.r.id.node, fields["api"])
+        elif entry.r.kind == "respond" and fields["correlation_id"].count("-") == 3:
+            sender, receiver, seq, api = fields["correlation_id"].split("-")
+            if receiver.isdecimal():
+                found[f"{sender}.{seq}", int(receiver), api] = entry
+        elif entry.r.kind == "response" and str(entry.r.cause) in received:
+            found[received[str(entry.r.cause)]] = entry
+    return found
+
+
+def _is_refusal(entry: Entry) -> bool:
+    body: dict[str, Any] = entry.r.fields.get("body") or {}
+    return body.get("error", "NONE") != "NONE" or any(error != "NONE" for error in (body.get("errors") or {}).values())
+
+
+def _drops(entry: Entry, sender: int, receiver: int) -> bool:
+    if entry.r.kind == "stop":
+        return entry.r.fields["broker"] in (sender, receiver)
+    return entry.r.id.node == sender and receiver in entry.r.fields["to"]
+
+
+def records_lost(run: Entries) -> Iterator[Row]:
+    """Yield one row per acknowledged record of a topic of which no replica has a copy any more."""
+    for entry in run.of("record_lost"):
+        fields = entry.r.fields
+        kept = {name: fields[name] for name in ("partition", "offset", "leader_epoch", "value")}
+        cause = entry.r.cause and str(entry.r.cause)
+        yield entry.evidence | kept | {"acks": str(fields["acks"]), "acknowledged_by": fields["leader"], "cause": cause}

@@ -1,0 +1,98 @@
+"""The tables of consumer groups: rebalances, lives of members, and committed offsets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from kcontrol.lab.history.entries import Entries, Entry, Row, interval
+
+PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
+COORDINATOR_ENDED = "the coordinator has ended"
+
+Key = tuple[int, str]
+"""A coordinator and a group id."""
+
+
+def _histories(run: Entries) -> dict[Key, list[Entry]]:
+    """Return by coordinator and group the records of the group, and each later end of the coordinator's process."""
+    found: dict[Key, list[Entry]] = defaultdict(list)
+    for entry in run.of("group", "stop"):
+        if entry.r.kind == "group":
+            found[entry.r.id.node, entry.r.fields["group_id"]].append(entry)
+        else:
+            for (broker, _), history in found.items():
+                if broker == entry.r.fields["broker"]:
+                    history.append(entry)
+    return found
+
+
+def _group(entry: Entry) -> dict[str, Any]:
+    """Return the group in a record; empty if the group has left the coordinator's memory, or if the coordinator has ended."""
+    return entry.r.fields.get("group_metadata") or {}
+
+
+def rebalances(run: Entries) -> Iterator[Row]:
+    """Yield one row per rebalance: from PreparingRebalance to the next state that is no part of the rebalance."""
+    for (coordinator, group), history in _histories(run).items():
+        for position, entry in enumerate(history):
+            if _group(entry).get("state") == PREPARING:
+                row = {"group_id": group, "coordinator": coordinator, "reason": entry.r.fields["rule"]}
+                yield row | _rebalance(entry, history[position + 1 :])
+
+
+def _rebalance(begin: Entry, later: list[Entry]) -> Row:
+    end, last = None, begin
+    for entry in later:
+        state = _group(entry).get("state")
+        last = entry if state not in (None, PREPARING) else last
+        if state != COMPLETING:
+            end = entry
+            break
+    return interval(begin, end) | {
+        "ended_in": end and end.r.fields.get("to", COORDINATOR_ENDED),
+        "from_generation": _group(begin)["generation"],
+        "to_generation": _group(last)["generation"],
+        "members": sorted(member["client_id"] for member in _group(last)["members"].values()),
+    }
+
+
+def member_lives(run: Entries) -> Iterator[Row]:
+    """Yield one row per time in which the memory of a coordinator has a member of a group."""
+    for (coordinator, group), history in _histories(run).items():
+        lives: dict[str, Row] = {}
+        for entry in history:
+            members, generation = _group(entry).get("members", {}), _group(entry).get("generation")
+            for name in [name for name in lives if name not in members]:
+                yield _life(lives.pop(name), entry)
+            for name, member in members.items():
+                begun = {"begin": entry, "coordinator": coordinator, "group_id": group, "member_id": name}
+                new = begun | {"client_id": member["client_id"], "first_generation": generation}
+                lives[name] = lives.get(name, new) | {"last_generation": generation}
+        yield from (_life(life, None) for life in lives.values())
+
+
+def _life(life: Row, end: Entry | None) -> Row:
+    begin = life.pop("begin")
+    return interval(begin, end) | life
+
+
+def commits(run: Entries) -> Iterator[Row]:
+    """Yield one row per offset of a commit that a coordinator has written to the log of `__consumer_offsets`."""
+    written = {e.r.cause: e for e in run.of("offsets_append")}
+    for entry in run.of("append"):
+        event = entry.r.fields["completion_event"] or {}
+        if event.get("event") != "OffsetsStored" or (batch := written.get(entry.r.id)) is None:
+            continue
+        for partition, stored in event["offsets"].items():
+            yield entry.evidence | {
+                "coordinator": entry.r.id.broker,
+                "group_id": event["group_id"],
+                "partition": partition,
+                "offset": stored["offset"],
+                "metadata": stored["metadata"],
+                "log_partition": entry.r.fields["partition"],
+                "log_offset": batch.r.fields["batch"]["base_offset"],
+                "log_record": str(batch.r.id),
+            }

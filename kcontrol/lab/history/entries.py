@@ -1,0 +1,99 @@
+"""The records of a run with their positions and times, and the values that the tables of a run share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from kcontrol.journal.journal import Record
+from kcontrol.views import clock
+
+Row = dict[str, Any]
+
+
+class Entry(NamedTuple):
+    """A record with JSON's types; `n` is its position in the journal from 1, `time_ms` is None in a recording."""
+
+    n: int
+    r: Record
+    time_ms: int | None
+
+    @property
+    def evidence(self) -> Row:
+        """The columns that name this record."""
+        return {"n": self.n, "record": str(self.r.id), "time_ms": self.time_ms}
+
+
+class Entries(NamedTuple):
+    """The records of a run."""
+
+    entries: list[Entry]
+    clock: clock.Clock
+
+    def of(self, *kinds: str) -> Iterator[Entry]:
+        """Yield the records of these kinds, in order."""
+        return (entry for entry in self.entries if entry.r.kind in kinds)
+
+
+def entries_of(records: Sequence[Record]) -> Entries:
+    """Return the records of a journal, numbered from 1, with their times."""
+    measured = clock.of_run(records)
+    found = [Entry(n, record.to_json(), None if measured == "none" else record.at_ms) for n, record in enumerate(records, 1)]
+    return Entries(found, measured)
+
+
+def interval(begin: Entry, end: Entry | None) -> Row:
+    """Return the columns of a time that begins with one record and ends with another; without `end` the time has not ended."""
+    known = begin.time_ms is not None and end is not None and end.time_ms is not None
+    return {
+        "n": begin.n,
+        "record": str(begin.r.id),
+        "begin_ms": begin.time_ms,
+        "end_ms": end and end.time_ms,
+        "duration_ms": end.time_ms - begin.time_ms if known else None,  # type: ignore[operator, union-attr]
+        "end_n": end and end.n,
+        "end_record": end and str(end.r.id),
+    }
+
+
+class ZnodeWrite(NamedTuple):
+    """A znode that a successful write has created, set or deleted, or that the end of a session has deleted (`close`)."""
+
+    entry: Entry
+    node: int | None
+    op: str
+    path: str
+    data: str | None
+
+
+def znode_writes(run: Entries, chosen: Callable[[str], bool]) -> Iterator[ZnodeWrite]:
+    """Yield the writes of the paths that `chosen` accepts, in order."""
+    for entry in run.of("write", "close"):
+        fields = entry.r.fields
+        if entry.r.kind == "close":
+            yield from (ZnodeWrite(entry, fields["broker"], "close", path, None) for path in fields["deleted"] if chosen(path))
+        elif fields["error"] is None:
+            for op, path, data, *_ in fields["ops"]:
+                if op != "check" and chosen(path):
+                    yield ZnodeWrite(entry, entry.r.id.broker, op, path, data)
+
+
+class StoredState(NamedTuple):
+    """A content of a partition's state znode; `leader` and `isr` are None if the znode is deleted.
+
+    `source` is the former state in the partition state machine, None for any other write. A recording has no `rule`.
+    """
+
+    entry: Entry
+    partition: str
+    source: str | None
+    rule: str | None
+    leader: int | None
+    isr: list[int] | None
+    leader_epoch: int | None
+    controller_epoch: int | None
+
+    @property
+    def zxid(self) -> int:
+        """The zxid of the write."""
+        return int(self.entry.r.fields["zxid"])

@@ -1,0 +1,228 @@
+"""The tables of partitions: contents of state znodes, leaders, ISRs, elections, transitions and times without a leader."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kcontrol.core.znodes import parse_state_path
+from kcontrol.lab.history.entries import Entries, Entry, Row, StoredState, interval
+from kcontrol.lab.history.topics import deletion_times
+from kcontrol.views import decisions
+
+KINDS = {"preferred": "preferred", "controlled_shutdown": "shutdown", "reassign": "reassignment"}
+"""By the strategy of an election, its kind in the table; the strategy offline is clean or unclean."""
+
+ELECTING = ("OfflinePartition", "OnlinePartition")
+
+
+def stored_states(run: Entries) -> Iterator[StoredState]:
+    """Yield each content of each partition's state znode, and each deletion of such a znode, in order."""
+    for entry in run.of("change", "write"):
+        fields = entry.r.fields
+        is_move = entry.r.kind == "change" and fields["machine"] == "partition"
+        for name, value in decisions.written(entry.r).items():
+            epochs = (value.get("leader_epoch"), value.get("controller_epoch"))
+            source = fields["source"] if is_move else None
+            yield StoredState(entry, name, source, fields.get("rule") or None, value["leader"], list(value["isr"]), *epochs)
+        if entry.r.kind == "write" and fields["error"] is None:
+            for op in fields["ops"]:
+                if op[0] == "delete" and (tp := parse_state_path(op[1])) is not None:
+                    yield StoredState(entry, str(tp), None, None, None, None, None, None)
+
+
+def _with_former(run: Entries) -> Iterator[tuple[StoredState, StoredState | None]]:
+    """Yield each content together with the content before it."""
+    former: dict[str, StoredState] = {}
+    for state in stored_states(run):
+        yield state, former.get(state.partition)
+        former[state.partition] = state
+
+
+def leaderships(run: Entries) -> Iterator[Row]:
+    """Yield one row per write that changes the leader of a partition in ZooKeeper."""
+    for state, former in _with_former(run):
+        if state.leader is not None and state.leader != (former and former.leader):
+            at_ms = state.entry.time_ms
+            yield state.entry.evidence | {
+                "at": at_ms if run.clock == "wall" else None,
+                "at_ms": at_ms if run.clock == "virtual" else None,
+                **_written(state),
+                "leader": state.leader,
+                "controller_epoch": state.controller_epoch,
+            }
+
+
+def _written(state: StoredState) -> Row:
+    return {"zxid": state.zxid, "partition": state.partition, "leader_epoch": state.leader_epoch}
+
+
+def isr_history(run: Entries) -> Iterator[Row]:
+    """Yield one row per write that changes the ISR of a partition in ZooKeeper, or the order of the ISR."""
+    for state, former in _with_former(run):
+        before = former and former.isr
+        if state.isr is not None and state.isr != before:
+            yield (
+                state.entry.evidence
+                | _written(state)
+                | {
+                    "written_by": state.entry.r.id.broker,
+                    "before": before,
+                    "isr": state.isr,
+                    "entered": [b for b in state.isr if b not in (before or ())],
+                    "left": [b for b in before or () if b not in state.isr],
+                }
+            )
+
+
+def elections(run: Entries) -> Iterator[Row]:
+    """Yield one row per election of a leader after the first one; the kind of an election is None if it was not recorded."""
+    for state, former in _with_former(run):
+        if state.source in ELECTING:
+            yield (
+                state.entry.evidence
+                | _written(state)
+                | {
+                    "controller": state.entry.r.id.broker,
+                    "led_before": former and former.leader,
+                    "leader": state.leader,
+                    "isr_before": former and former.isr,
+                    "isr": state.isr,
+                    "kind": _kind(state, former),
+                }
+            )
+
+
+def _kind(state: StoredState, former: StoredState | None) -> str | None:
+    if state.rule in KINDS:
+        return KINDS[state.rule]
+    if state.rule is None and state.source == "OnlinePartition":
+        return None
+    return "clean" if former and state.leader in (former.isr or ()) else "unclean"
+
+
+def transitions(run: Entries) -> Iterator[Row]:
+    """Yield one row per transition of a partition or replica in a controller's memory."""
+    for entry in run.of("change"):
+        fields = entry.r.fields
+        partition, _, replica = fields["subject"].partition("@")
+        kept = {name: fields[name] for name in ("machine", "source", "target", "write")}
+        subject = {"partition": partition, "replica": int(replica) if replica else None}
+        yield entry.evidence | {"controller": entry.r.id.broker, "rule": fields["rule"] or None} | subject | kept
+
+
+# ---------------------------------------------------------------- times without a leader
+
+
+def offline_windows(run: Entries) -> Iterator[Row]:
+    """Yield one row per time in which no running broker is the leader that the partition's state znode names."""
+    found = _OfflineWindows(run)
+    for entry in run.entries:
+        found.take(entry)
+    yield from found.rows()
+
+
+class _OfflineWindows:
+    """Follows the leaders in ZooKeeper and the processes of brokers, record by record."""
+
+    def __init__(self, run: Entries) -> None:
+        self._states: dict[int, list[StoredState]] = defaultdict(list)
+        for state in stored_states(run):
+            self._states[state.entry.n].append(state)
+        self._deletions = deletion_times(run)
+        self._process: dict[int, tuple[str, int | None]] = {}  # by broker: its last event, and an exit code
+        self._leader: dict[str, int] = {}
+        self._replicas: dict[str, set[int]] = defaultdict(set)
+        self._sent: dict[tuple[int, ...], Mapping[str, Any]] = {}
+        self._open: dict[str, Row] = {}
+        self._closed: list[Row] = []
+
+    def take(self, entry: Entry) -> None:
+        """Take the next record."""
+        fields, kind = entry.r.fields, entry.r.kind
+        if kind == "send":
+            self._sent[tuple(entry.r.id)] = fields["requests"]
+        elif kind in ("start", "stop", "freeze", "thaw"):
+            self._process[fields["broker"]] = (kind, fields.get("exit_code"))
+            self._of_process(entry, fields["broker"], kind)
+        elif kind == "apply_request" and fields["field"] == "hosted":
+            for partition in self._taken_over(entry):
+                if self._leader.get(partition) == entry.r.id.node:
+                    self._end(entry, partition)
+        elif kind == "change" and fields["machine"] == "replica":
+            partition, _, replica = fields["subject"].partition("@")
+            self._replicas[partition].add(int(replica))
+        elif kind == "failed_change":
+            self._of_refusal(entry)
+        for state in self._states.get(entry.n, ()):
+            self._of_write(entry, state)
+
+    def _of_process(self, entry: Entry, broker: int, kind: str) -> None:
+        for partition in [name for name, leader in self._leader.items() if leader == broker]:
+            if kind == "thaw":
+                self._end(entry, partition)
+            elif kind != "start":
+                self._begin(entry, partition, broker)
+
+    def _of_write(self, entry: Entry, state: StoredState) -> None:
+        former = self._leader.get(state.partition)
+        if state.leader is None:
+            self._leader.pop(state.partition, None)
+        else:
+            self._leader[state.partition] = state.leader
+        if state.leader is None or self._runs(state.leader):
+            self._end(entry, state.partition)
+        else:
+            self._begin(entry, state.partition, former if state.leader < 0 else state.leader)
+
+    def _of_refusal(self, entry: Entry) -> None:
+        fields = entry.r.fields
+        window = self._open.get(fields["subject"])
+        is_election = (fields["source"], fields["target"]) == ELECTING
+        if window and is_election and any(map(self._runs, self._replicas[fields["subject"]])):
+            window["refused_record"] = window["refused_record"] or str(entry.r.id)
+
+    def _runs(self, broker: int) -> bool:
+        return self._process.get(broker, ("", None))[0] in ("start", "thaw")
+
+    def _taken_over(self, entry: Entry) -> Iterator[str]:
+        """Yield the partitions whose leader the broker becomes by a LeaderAndIsr request."""
+        sent, broker = self._sent[tuple(entry.r.fields["request"])]["leader_and_isr"], entry.r.id.node
+        chosen = entry.r.fields["partitions"]
+        for position in sent["to"][str(broker)]:
+            value = sent["values"][position]
+            if value["leader"] == broker and (chosen is None or value["partition"] in chosen):
+                yield value["partition"]
+
+    def _begin(self, entry: Entry, partition: str, led_before: int | None) -> None:
+        if partition not in self._open:
+            leader = self._leader[partition]
+            row = {"partition": partition, "begin": entry, "led_before": led_before, "led_after": None, "refused_record": None}
+            self._open[partition] = row | {"reason": self._reason(entry, partition, leader), "end": None}
+
+    def _reason(self, entry: Entry, partition: str, leader: int) -> str:
+        topic = partition.rpartition("-")[0]
+        if leader < 0 and any(
+            begin.n < entry.n and (not end or end.n > entry.n) for begin, end in self._deletions.get(topic, ())
+        ):
+            return "deletion"
+        match self._process.get(leader):
+            case ("freeze", _):
+                return "freeze"
+            case ("stop", 0):
+                return "shutdown"
+            case ("stop", _):
+                return "death"
+        return "no leader elected"
+
+    def _end(self, entry: Entry, partition: str) -> None:
+        if partition in self._open:
+            self._closed.append(self._open.pop(partition) | {"end": entry, "led_after": self._leader.get(partition)})
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the windows in the order of their begins."""
+        for row in sorted((*self._closed, *self._open.values()), key=lambda row: (row["begin"].n, row["partition"])):
+            times = interval(row.pop("begin"), row.pop("end"))
+            refused = row["refused_record"] and row["reason"] != "deletion"
+            yield times | row | ({"reason": "unclean election refused"} if refused else {})

@@ -1,0 +1,78 @@
+"""The tables of topics: deletions and reassignments, from the request in ZooKeeper to its end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from kcontrol.core.znodes import REASSIGN_PARTITIONS, MalformedZnode, decode_reassignment, decode_topic
+from kcontrol.lab.history.entries import Entries, Entry, Row, ZnodeWrite, interval, znode_writes
+
+DELETE_TOPICS, TOPICS = "/admin/delete_topics/", "/brokers/topics/"
+
+Times = list[tuple[Entry, Entry | None]]
+
+
+def _is_child(path: str, parent: str) -> bool:
+    return path.startswith(parent) and "/" not in path[len(parent) :]
+
+
+def deletion_times(run: Entries) -> dict[str, Times]:
+    """Return by topic the records that begin and end the time of each request to delete it."""
+    found: dict[str, Times] = defaultdict(list)
+    for write in znode_writes(run, lambda path: _is_child(path, DELETE_TOPICS)):
+        times = found[write.path.removeprefix(DELETE_TOPICS)]
+        if times and times[-1][1] is None:
+            times[-1] = (times[-1][0], write.entry)
+        if write.op == "create":
+            times.append((write.entry, None))
+    return found
+
+
+def deletions(run: Entries) -> Iterator[Row]:
+    """Yield one row per request to delete a topic; `ineligible` counts the replicas that halted the deletion."""
+    halts = [e for e in run.of("change") if e.r.fields["target"] == "ReplicaDeletionIneligible"]
+    for topic, times in deletion_times(run).items():
+        of_topic = [e for e in halts if e.r.fields["subject"].partition("@")[0].rpartition("-")[0] == topic]
+        for begin, end in times:
+            ineligible = sum(begin.n < e.n and (end is None or e.n < end.n) for e in of_topic)
+            yield interval(begin, end) | {"topic": topic, "ineligible": ineligible}
+
+
+Targets = dict[str, list[int]]
+
+
+def reassignments(run: Entries) -> Iterator[Row]:
+    """Yield one row per time in which a partition is being reassigned, by the request's znode or by its topic's znode."""
+    asked: Targets = {}
+    changing: dict[str, Targets] = {}
+    begun: dict[str, tuple[Entry, list[int]]] = {}
+    for write in znode_writes(run, lambda path: path == REASSIGN_PARTITIONS or _is_child(path, TOPICS)):
+        if write.path == REASSIGN_PARTITIONS:
+            asked = _asked(write)
+        else:
+            changing[write.path] = _changing(write)
+        targets = {name: target for found in (*changing.values(), asked) for name, target in found.items()}
+        for name in [name for name in begun if name not in targets]:
+            begin, target = begun.pop(name)
+            yield interval(begin, write.entry) | {"partition": name, "target": target}
+        begun |= {name: (write.entry, target) for name, target in targets.items() if name not in begun}
+    yield from (interval(begin, None) | {"partition": name, "target": target} for name, (begin, target) in begun.items())
+
+
+def _asked(write: ZnodeWrite) -> Targets:
+    try:
+        found = decode_reassignment((write.data or "").encode()) if write.op in ("create", "set") else {}
+    except MalformedZnode:
+        return {}
+    return {str(tp): list(target) for tp, target in found.items()}
+
+
+def _changing(write: ZnodeWrite) -> Targets:
+    """Return the targets of the partitions with added or removed replicas in a topic's znode."""
+    topic = write.path.removeprefix(TOPICS)
+    try:
+        found = decode_topic((write.data or "").encode()).partitions if write.op in ("create", "set") else {}
+    except MalformedZnode:
+        return {}
+    return {f"{topic}-{number}": list(stored.target) for number, stored in found.items() if stored.is_being_reassigned}

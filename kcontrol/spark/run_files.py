@@ -1,0 +1,137 @@
+"""The journals of many runs: their files, and the name, day and clock of each run.
+
+A run has the name of its file. Files of one name in several folders are one run if each is a copy or the beginning of the
+longest; then the longest is read. Otherwise they are several runs, and the name of each run begins with its folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from kcontrol.core.errors import UserError
+from kcontrol.journal.journal import JOURNAL_VERSION
+from kcontrol.journal.journal_file import END, LONGEST_BYTES
+from kcontrol.views import clock
+
+SUFFIX = ".jsonl"
+UNKNOWN_DAY = "unknown"
+DATED = re.compile(r"(\d{4})(\d{2})(\d{2})-\d{6}-")
+CHUNK_BYTES = 2**20
+
+
+class JournalOfRun(NamedTuple):
+    """The file of a run's journal; `day` is the day of the run, from the name of the file or from its wall clock."""
+
+    path: Path
+    run: str
+    version: int
+    clock: clock.Clock
+    day: str
+
+
+class Refused(NamedTuple):
+    """A file that is no journal, with the reason in one sentence."""
+
+    path: Path
+    reason: str
+
+
+class _First(msgspec.Struct):
+    kind: str
+    at_ms: int
+    fields: dict[str, object]
+
+
+def journal_files(path: Path) -> list[Path]:
+    """Return the file itself, or the journals in a folder, sorted. Raises UserError if there are none."""
+    if path.is_file():
+        return [path.resolve()]
+    found = sorted(path.resolve().glob(f"*{SUFFIX}")) if path.is_dir() else []
+    if not found:
+        raise UserError(f"There is no journal in {path}: a lab keeps one in the folder runs, beside the notebook.")
+    return found
+
+
+def journals_of(paths: Sequence[Path]) -> tuple[list[JournalOfRun], list[Refused]]:
+    """Return the journals in files and folders, sorted by run, and the files that are refused.
+
+    Raises UserError for a path without a journal.
+    """
+    files = sorted({file for path in paths for file in journal_files(path)})
+    found = [_opened(file) for file in files]
+    journals = _named([j for j in found if isinstance(j, JournalOfRun)])
+    return sorted(journals, key=lambda j: j.run), [r for r in found if isinstance(r, Refused)]
+
+
+def _opened(path: Path) -> JournalOfRun | Refused:
+    """Return what the first line of a journal says."""
+    try:
+        with path.open("rb") as file:
+            first = msgspec.json.decode(file.readline(LONGEST_BYTES), type=_First)
+    except OSError as problem:
+        return Refused(path, f"{path} cannot be read: {problem.strerror}.")
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return Refused(path, f"{path} is not a journal of kcontrol: its first line should be a record of kind run.")
+    version = first.fields.get("journal_version")
+    if first.kind != "run" or type(version) is not int:
+        return Refused(path, f"{path} is not a journal of kcontrol: its first line should be a record of kind run.")
+    if not 1 <= version <= JOURNAL_VERSION:
+        return Refused(path, f"{path} has journal version {version}; this kcontrol reads versions 1 to {JOURNAL_VERSION}.")
+    measured = clock.of_world(str(first.fields.get("world", "simulated")))
+    return JournalOfRun(path, path.name.removesuffix(SUFFIX), version, measured, _day(path, measured, first.at_ms))
+
+
+def _day(path: Path, measured: clock.Clock, at_ms: int) -> str:
+    if dated := DATED.match(path.name):
+        return "-".join(dated.groups())
+    return clock.stamp(at_ms, measured)[1:11] if measured == "wall" else UNKNOWN_DAY
+
+
+def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:
+    """Yield one journal per run."""
+    by_name: dict[str, list[JournalOfRun]] = defaultdict(list)
+    for journal in journals:
+        by_name[journal.run].append(journal)
+    for found in by_name.values():
+        longest = max(found, key=lambda j: (content_bytes(j.path), str(j.path)))
+        if all(is_beginning(j.path, longest.path) for j in found):
+            yield longest
+        else:
+            yield from (j._replace(run=f"{j.path.parent.name}/{j.run}") for j in _different(found))
+
+
+def _different(found: Sequence[JournalOfRun]) -> list[JournalOfRun]:
+    """Return the journals that are not the beginning of a longer one, nor a copy of an earlier one."""
+    kept: list[JournalOfRun] = []
+    for journal in sorted(found, key=lambda j: (-content_bytes(j.path), str(j.path))):
+        if not any(is_beginning(journal.path, other.path) for other in kept):
+            kept.append(journal)
+    return kept
+
+
+def content_bytes(path: Path) -> int:
+    """Return the length of a journal without its last line, which counts the records."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - 64))
+        tail = file.read()
+    at = tail.rfind(END)
+    return size - (len(tail) - at) if at >= 0 else size
+
+
+def is_beginning(path: Path, longest: Path) -> bool:
+    """Return whether a journal has the first records of another journal, and no others."""
+    left = content_bytes(path)
+    with path.open("rb") as a, longest.open("rb") as b:
+        while left > 0:
+            size = min(left, CHUNK_BYTES)
+            if a.read(size) != b.read(size):
+                return False
+            left -= size
+    return True

@@ -1,0 +1,132 @@
+"""The tables of runs: Spark and pandas derive them separately, and every cell is equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kcontrol import Lab
+from kcontrol.core.errors import UserError
+from kcontrol.journal import journal_file
+from kcontrol.lab.history.history_tables import TABLES, table
+from kcontrol.lab.run import Run
+from kcontrol.spark import spark_views
+from kcontrol.spark.run_files import journals_of
+from kcontrol.spark.sources import journal_lines
+from tests.lab.group_runs import RUNS, played
+from tests.parts import ROOT
+from tests.pipeline.comparison import Rows, differences, rows_of_pandas, rows_of_spark
+from tests.pipeline.random_runs import random_run
+
+GOLDEN, SHIPPED = ROOT / "tests" / "golden" / "recordings", ROOT / "notebooks" / "recordings"
+RECORDINGS = sorted([*GOLDEN.rglob("*.json"), *SHIPPED.rglob("*.json")])
+LONGEST_SQL = 25
+
+
+def records_lost() -> Run:
+    """Return a run in which an unclean election loses an acknowledged record."""
+    lab = Lab(brokers=2, topics={"t": [[1, 2]]}, data=True, runs=None, config={"unclean.leader.election.enable": True})
+    lab.run()
+    lab.kill(2).run().produce("t-0", "only on 1", acks=1).run()
+    return lab.kill(1).run().start(2).run().start(1).run()
+
+
+def every_run() -> Iterator[tuple[str, Run]]:
+    """Yield 50 random runs, all recordings, twelve runs of groups, a run that loses a record, and journals of older versions."""
+    yield from ((f"random {seed}", random_run(seed)) for seed in range(50))
+    yield from ((" ".join(path.with_suffix("").parts[-3:]), Lab.open(path)) for path in RECORDINGS)
+    yield from ((f"group {name}", played(name)) for name in RUNS)
+    yield "lost", records_lost()
+    yield from ((path.stem, Lab.open(path)) for path in sorted((ROOT / "tests" / "core" / "journals").glob("*.jsonl")))
+
+
+@pytest.fixture(scope="module")
+def in_both(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Rows, Rows]]]:
+    """The rows of each table, as Spark and as pandas have them, of all runs; journals of older versions as they are kept."""
+    folder = tmp_path_factory.mktemp("every run")
+    ours: dict[str, Rows] = {name: [] for name in TABLES}
+    for name, run in every_run():
+        kept = ROOT / "tests" / "core" / "journals" / f"{name}.jsonl"
+        if kept.exists():
+            (folder / kept.name).write_bytes(kept.read_bytes())
+        else:
+            run.save(folder / f"{name}.jsonl")
+        for made in TABLES:
+            ours[made] += rows_of_pandas(table(run.records, name, made))
+    journals, refused = journals_of([folder])
+    assert not refused
+    journal_lines(spark, journals).createOrReplaceTempView("lines")
+    theirs: dict[str, Rows] = {}
+    for made in spark_views.TABLES:
+        spark.sql(spark_views.table_sql(made)).cache().createOrReplaceTempView(made)
+        if made in TABLES:
+            theirs[made] = rows_of_spark(spark, made)
+    yield {made: (theirs[made], ours[made]) for made in TABLES}
+    spark.catalog.clearCache()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLES)
+def test_spark_and_pandas_have_equal_tables(in_both: dict[str, tuple[Rows, Rows]], name: str) -> None:
+    """Every cell of the table is equal in Spark and pandas, and the table has rows."""
+    theirs, ours = in_both[name]
+    assert ours != []
+    assert list(differences(name, theirs, ours, list(TABLES[name].columns))) == []
+
+
+WRONG = {
+    "a changed cell": lambda rows: [rows[0] | {"leader": 9}, *rows[1:]],
+    "a missing row": lambda rows: rows[1:],
+    "a row twice": lambda rows: [*rows, rows[0]],
+    "a column of another name": lambda rows: [{"chief" if c == "leader" else c: v for c, v in row.items()} for row in rows],
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+@pytest.mark.parametrize("faulty", ["Spark", "pandas"])
+def test_a_fault_in_either_table_is_named(fault: str, faulty: str) -> None:
+    """A fault in the table of Spark or of pandas is a difference that names the table and the record."""
+    run = Lab.open("2.8.2/leader-killed")
+    rows = rows_of_pandas(table(run.records, "killed", "leaderships"))
+    wrong = WRONG[fault](rows)
+    columns = list(TABLES["leaderships"].columns)
+    found = list(differences("leaderships", *((wrong, rows) if faulty == "Spark" else (rows, wrong)), columns))
+    assert list(differences("leaderships", rows, rows, columns)) == []
+    assert found and found[0].startswith(f"leaderships: run killed, record {rows[0]['n']}, row ")
+
+
+@pytest.mark.parametrize("name", spark_views.TABLES)
+def test_a_table_is_one_short_text(name: str) -> None:
+    """The SQL text of each table has at most 25 lines and begins with a sentence about its rows."""
+    lines = spark_views.table_sql(name).splitlines()
+    assert len(lines) <= LONGEST_SQL and lines[0].startswith("-- ") and max(map(len, lines)) <= 140
+
+
+def test_a_lab_shows_a_table_and_its_text() -> None:
+    """`run_table` has rows without Spark, and `table_sql` the text; another name is refused with a list."""
+    lab = Lab(topics={"t": [[1, 2]]}, runs=None).run().kill(1).run()
+    found = lab.tables.run_table("offline_windows")
+    assert found[["partition", "led_before", "led_after", "reason"]].values.tolist() == [["t-0", 1, 2, "death"]]
+    assert found["duration_ms"].tolist() == (found["end_ms"] - found["begin_ms"]).tolist()
+    assert str(lab.tables.table_sql("offline_windows")) == spark_views.table_sql("offline_windows")
+    for ask in (lab.tables.run_table, lab.tables.table_sql):
+        with pytest.raises(UserError, match=r"There is no table 'outages' .*offline_windows"):
+            ask("outages")
+
+
+def test_every_table_of_pandas_is_a_table_of_spark() -> None:
+    """The tables that pandas makes have the names of Spark's."""
+    assert set(TABLES) <= set(spark_views.TABLES)
+
+
+def test_a_journal_has_the_tables_of_its_run(tmp_path: Path) -> None:
+    """A run that is read from its file has the tables that the lab had."""
+    lab = Lab(topics={"t": [[1, 2]]}, runs=None).run().kill(1).run()
+    lab.save(tmp_path / "run.jsonl")
+    read = journal_file.read(tmp_path / "run.jsonl")
+    for name in TABLES:
+        assert rows_of_pandas(table(read, "run", name)) == rows_of_pandas(table(lab.records, "run", name))
