@@ -41,7 +41,7 @@ ROOM_LINES = {
     "lab/tables": 1605,
     "recordings": 1_632,
     "recordings/groups": 823,
-    "search": 825,
+    "search": 980,
     "spark": 312,
     "views": 2651,
     "zookeeper": 410,

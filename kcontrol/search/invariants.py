@@ -30,6 +30,7 @@ from kcontrol.core.znodes import (
     topic_path,
 )
 from kcontrol.journal.journal import Record
+from kcontrol.search import group_invariants
 
 if TYPE_CHECKING:
     from kcontrol.cluster.world import World
@@ -300,6 +301,8 @@ def _has_gone(world: World, topic: str, before: Record) -> bool:
 # ---------------------------------------------------------------- the table
 
 _WRITING, _SENDING = frozenset({"change", "write"}), frozenset({"send"})
+_GROUPS, _ANSWERS = frozenset({"group"}), frozenset({"respond"})
+_NEVER = r"(?!)"  # no write to a znode concerns a group
 _STATE = r"\w+ /brokers/topics/"
 _EPOCH = rf"\w+ {CONTROLLER_EPOCH}$"
 _CONTROLLER_ZNODE = rf"(set|create) {CONTROLLER}$"
@@ -349,6 +352,30 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant("cache equals znode", "If the controller was the last to write a state znode, its memory equals the znode.",
               "0.8.0", QUIET, frozenset(), _STATE, cache_equals_znode,
               "ControllerContext.putPartitionLeadershipInfo and its callers (2.8)"),
+    Invariant("one leader, one protocol",
+              "In CompletingRebalance and Stable one member leads the group, every member supports its protocol, and all members "
+              "are answered with one generation and one protocol.",
+              "0.9", STEP, _GROUPS | _ANSWERS, _NEVER, group_invariants.one_leader_and_protocol,
+              "GroupMetadata.initNextGeneration and selectProtocol, GroupCoordinator.onCompleteJoin (0.9, 2.8)"),
+    Invariant("assigned once",
+              "A Stable group assigns each partition of a topic to one member that subscribes to the topic; in the first round "
+              "of cooperative-sticky some partitions have no owner.",
+              "0.9", STEP, _GROUPS, _NEVER, group_invariants.assigned_once,
+              "RangeAssignor.assign, RoundRobinAssignor.assign (0.9, 2.8), AbstractStickyAssignor.assign (2.8); KIP-429"),
+    Invariant("answered once", "A coordinator sends at most one response to a request.",
+              "0.9", STEP, _ANSWERS, _NEVER, group_invariants.answered_once,
+              "GroupCoordinator.onCompleteJoin and propagateAssignment, which clear the callbacks (0.9, 2.8)"),
+    Invariant("a parked member stays",
+              "A session timeout removes no member whose JoinGroup or SyncGroup is parked; since 2.1 a new member is removed.",
+              "0.9", STEP, frozenset({"begin"}), _NEVER, group_invariants.parked_members_stay,
+              "GroupCoordinator.shouldKeepMemberAlive (0.9), MemberMetadata.hasSatisfiedHeartbeat (2.8)"),
+    Invariant("a generation never falls", "While a coordinator has a group in its cache, the group's generation never falls.",
+              "0.9", STEP, _GROUPS, _NEVER, group_invariants.generation_never_falls,
+              "GroupMetadata.initNextGeneration (0.9, 2.8)"),
+    Invariant("committed offsets are stored",
+              "Each committed offset in the cache of a coordinator is in its log, so it survives a move to another coordinator.",
+              "0.9", QUIET, frozenset(), _NEVER, group_invariants.committed_offsets_are_stored,
+              "GroupMetadataManager.storeOffsets, whose callback fills the cache, and loadGroupsAndOffsets (0.9, 2.8)"),
 )
 # fmt: on
 

@@ -19,8 +19,8 @@ OLD = (
     "a deposed controller writes nothing",
     "one writer per epoch",
     "no epoch from the future",
-    "one controller",
-)
+    "one controller", "one leader, one protocol", "assigned once",
+       "answered once", "a parked member stays", "a generation never falls", "committed offsets are stored")  # fmt: skip
 
 
 def test_the_table_says_what_is_promised_since_when(opened: Callable[..., Lab]) -> None:

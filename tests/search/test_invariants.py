@@ -14,9 +14,12 @@ from kcontrol.core.effects import UpdateContext
 from kcontrol.core.model import LeaderAndIsr, PartitionState
 from kcontrol.core.transitions import Changes
 from kcontrol.core.znodes import delete_topic_path, topic_path
+from kcontrol.group.events import SessionTimedOut
+from kcontrol.group.model import CommitRecordMetadataAndOffset, OffsetAndMetadata, Offsets
 from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import ALWAYS, AT_REST, INVARIANTS, Invariant, violation
 from tests.core.support import T0, cluster
+from tests.group.test_group_world import stable
 from tests.search.support import pasted, two_brokers
 
 ROW = {row.name: row for row in INVARIANTS}
@@ -125,6 +128,51 @@ def request_first() -> World:
     return world
 
 
+def group_of(assignment: Callable[[Any], bytes] | None = None, **fields: Any) -> World:
+    """A coordinator with a record of its group as no coordinator makes it."""
+    world = stable()
+    driver = world.processes[1].driver
+    assert driver.group is not None
+    group = driver.group.groups["g"].with_changes(**fields)
+    if assignment:
+        group = group.with_each_member(assignment=assignment(group.members.values()))
+    driver.log("group", None, **{"from": "Stable", "to": "Stable"}, group_id="g", rule="", group_metadata=group)
+    return world
+
+
+def answered_twice() -> World:
+    """A coordinator that sends its last response again."""
+    world = stable()
+    answer = next(r for r in reversed(world.journal.records) if r.kind == "respond")
+    world.processes[1].driver.log("respond", None, **answer.fields)
+    return world
+
+
+def parked_and_gone() -> World:
+    """A coordinator that lets a session timeout remove a member whose JoinGroup is parked."""
+    world = stable()
+    driver = world.processes[1].driver
+    assert driver.group is not None
+    group = driver.group.groups["g"]
+    (first, *_) = group.members
+    parked = group.with_each_member(awaiting_join="consumer a 9")
+    driver.log("update", None, context="group", field="groups", container="map", clear=False, remove=(), put={"g": parked})
+    apply_update(driver.group, UpdateContext("groups", {"g": group.without(first)}, context="group"))
+    cause = driver.log("enqueue", None, thread="coordinator", event=SessionTimedOut("g", first), is_notification=False)
+    driver.log("begin", cause, thread="coordinator", event="SessionTimedOut")
+    return world
+
+
+def offset_without_record() -> World:
+    """A coordinator with a committed offset in its cache that no record of its log has."""
+    world = stable()
+    driver = world.processes[1].driver
+    assert driver.group is not None
+    held = {T0: CommitRecordMetadataAndOffset(OffsetAndMetadata(7), 0)}
+    apply_update(driver.group, UpdateContext("offsets", {"g": Offsets(held)}, context="group"))
+    return world
+
+
 BREAKS: dict[str, Callable[[], World]] = {
     "leader in ISR": lambda: broken_by(Changes(strategies={"offline": elects(2, 1)})),
     "ISR in assignment": lambda: broken_by(Changes(strategies={"offline": elects(2, 2, 9)})),
@@ -138,6 +186,12 @@ BREAKS: dict[str, Callable[[], World]] = {
     "a request outlives its topic": request_first,
     "one controller": two_controllers,
     "cache equals znode": forgetful,
+    "one leader, one protocol": lambda: group_of(leader="x"),
+    "assigned once": lambda: group_of(assignment=lambda members: next(m.assignment for m in members if m.assignment)),
+    "answered once": answered_twice,
+    "a parked member stays": parked_and_gone,
+    "a generation never falls": lambda: group_of(generation=0),
+    "committed offsets are stored": offset_without_record,
 }
 
 

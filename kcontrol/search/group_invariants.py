@@ -1,0 +1,195 @@
+"""The properties of consumer groups behind the rows of INVARIANTS: each returns None, or a sentence about its violation.
+
+A property reads the records of the last step, the caches of coordinators and the log of the offsets topic. A world without
+consumers has none of these records, so each property returns None there.
+
+Source: GroupCoordinator.scala, GroupMetadata.scala, GroupMetadataManager.scala (0.9, 2.8); the rows name the methods.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.core.model import TopicPartition
+from kcontrol.group import events as e
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
+from kcontrol.group.group_loading import Loaded, read_batch
+from kcontrol.group.model import Group, GroupState
+from kcontrol.group.offsets_topic_records import decode, topics_of
+from kcontrol.journal.journal import Record, RecordId
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+SETTLED = (GroupState.COMPLETING, GroupState.STABLE)
+COOPERATIVE = "cooperative-sticky"  # its first round leaves partitions without an owner (KIP-429)
+
+
+def one_leader_and_protocol(world: World) -> str | None:
+    for group in _transitions(world):
+        if group.state not in SETTLED or not group.members:
+            continue
+        if group.leader not in group.members:
+            return f"group {group.group_id}: the leader {group.leader} is no member in generation {group.generation}"
+        if group.protocol not in group.candidates:
+            return f"group {group.group_id}: the protocol {group.protocol} is not supported by all members"
+    for group_id, answers in _join_answers(world).items():
+        if len(answers) > 1:
+            return f"group {group_id}: one step answers JoinGroup with {sorted(answers)}"
+    return None
+
+
+def assigned_once(world: World) -> str | None:
+    for group in _transitions(world):
+        if group.state is not GroupState.STABLE:
+            continue
+        owned = [(tp, member) for member in group.members.values() for tp in _partitions(member.assignment)]
+        counts = Counter(tp for tp, _ in owned)
+        if twice := sorted(str(tp) for tp, count in counts.items() if count > 1):
+            return f"group {group.group_id}: {', '.join(twice)} are assigned more than once in generation {group.generation}"
+        for tp, member in owned:
+            if tp.topic not in (topics_of(member.metadata(group.protocol)) or {tp.topic}):
+                return f"group {group.group_id}: {tp} is assigned to {member.member_id}, which does not subscribe to the topic"
+        if group.protocol != COOPERATIVE and (left_out := _left_out(counts)):
+            return f"group {group.group_id}: {', '.join(left_out)} are assigned to no member in generation {group.generation}"
+    return None
+
+
+def answered_once(world: World) -> str | None:
+    for record in world.last_step:
+        if record.kind != "respond" or not str(record.fields["correlation_id"]).startswith("consumer "):
+            continue
+        for earlier in _before(world, record):
+            if earlier.fields.get("correlation_id") == record.fields["correlation_id"] and earlier.kind == "respond":
+                return f"the request {record.fields['correlation_id']!r} is answered twice"
+            event = earlier.fields.get("event")
+            if earlier.kind == "enqueue" and getattr(event, "correlation_id", None) == record.fields["correlation_id"]:
+                break
+    return None
+
+
+def parked_members_stay(world: World) -> str | None:
+    for record in world.last_step:
+        if record.kind != "begin" or record.fields["event"] != e.SessionTimedOut.__name__ or record.cause is None:
+            continue
+        event = _event(world, record.cause)
+        before, now = _cached(world, record, event.group_id), _context(world, record).get(event.group_id)
+        member = before.members.get(event.member_id) if before else None
+        if before and member and member.is_parked and not member.is_new and now and event.member_id not in now.members:
+            return f"group {event.group_id}: the session timeout removes {event.member_id}, whose request is parked"
+    return None
+
+
+def committed_offsets_are_stored(world: World) -> str | None:
+    for n, process in sorted(world.processes.items()):
+        ctx = process.driver.group
+        if process.frozen or ctx is None:
+            continue
+        for partition in ctx.owned - ctx.loading:
+            stored = _stored(world, n, partition)
+            for group_id, offsets in ctx.offsets.items():
+                mine = offsets.committed.items() if ctx.partition_of(group_id) == partition else ()
+                for tp, held in mine:
+                    if (group_id, tp, held.value.offset) not in stored:
+                        missing = f"the committed offset {held.value.offset} of {tp} is not in the log"
+                        return f"group {group_id}: {missing} of coordinator {n}"
+    return None
+
+
+def generation_never_falls(world: World) -> str | None:
+    for record in world.last_step:
+        group = record.fields.get("group_metadata") if record.kind == "group" else None
+        before = _cached(world, record, group.group_id) if group else None
+        if group and before and group.generation < before.generation:
+            return f"group {group.group_id}: generation {group.generation} follows generation {before.generation}"
+    return None
+
+
+# ---------------------------------------------------------------- what the properties read
+
+
+def _transitions(world: World) -> Iterator[Group]:
+    """Yield each group that the last step has moved to another state, as the group is after the transition."""
+    for record in world.last_step:
+        if record.kind == "group" and record.fields["group_metadata"] is not None:
+            yield record.fields["group_metadata"]
+
+
+def _join_answers(world: World) -> dict[str, set[tuple[int, str]]]:
+    """Return by group the (generation, protocol) of the JoinGroup responses of the last step that have no error."""
+    found: dict[str, set[tuple[int, str]]] = {}
+    for record in world.last_step:
+        body, who = record.fields.get("body"), str(record.fields.get("correlation_id", "")).split(" ")
+        if record.kind == "respond" and isinstance(body, e.JoinResult) and body.error == "NONE" and who[0] == "consumer":
+            consumer = world.consumers[" ".join(who[1:-1])]
+            found.setdefault(consumer.group, set()).add((body.generation, body.protocol))
+    return found
+
+
+def _partitions(assignment: bytes) -> list[TopicPartition]:
+    """Return the partitions of an assignment of the consumer protocol; none for other bytes."""
+    try:
+        entries = decode("assignment", assignment)[1]["partitions"] if assignment else []
+    except ValueError:
+        return []
+    return [TopicPartition(entry["topic"], number) for entry in entries for number in entry["partitions"]]
+
+
+def _left_out(counts: Counter[TopicPartition]) -> list[str]:
+    """Return the partitions without an owner below the highest assigned partition of their topic."""
+    highest: dict[str, int] = {}
+    for tp in counts:
+        highest[tp.topic] = max(tp.partition, highest.get(tp.topic, 0))
+    every = (TopicPartition(topic, number) for topic, last in sorted(highest.items()) for number in range(last))
+    return [str(tp) for tp in every if tp not in counts]
+
+
+def _before(world: World, record: Record) -> Iterator[Record]:
+    """Yield the records before a record, the latest first."""
+    records = world.journal.records
+    at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is record)
+    return (records[i] for i in range(at - 1, -1, -1))
+
+
+def _cached(world: World, record: Record, group_id: str) -> Group | None:
+    """Return the group in the cache of the record's broker before the record, None if the cache did not have the group."""
+    for earlier in _before(world, record):
+        if earlier.id[:2] != record.id[:2]:
+            continue
+        f: Any = earlier.fields
+        if earlier.kind == "group" and f["group_id"] == group_id:
+            return f["group_metadata"]  # type: ignore[no-any-return]
+        if earlier.kind == "update" and (f["context"], f["field"]) == ("group", "groups"):
+            if group_id in (f["put"] or {}):
+                return f["put"][group_id]  # type: ignore[no-any-return]
+            if f["clear"] or group_id in f["remove"]:
+                return None
+    return None
+
+
+def _event(world: World, id: RecordId) -> Any:
+    return next(r.fields["event"] for r in reversed(world.journal.records) if r.id == id)
+
+
+def _context(world: World, record: Record) -> dict[str, Group]:
+    process = world.processes.get(record.id.node)
+    return dict(process.driver.group.groups) if process and process.driver.group else {}
+
+
+def _stored(world: World, broker: int, partition: int) -> set[tuple[str, TopicPartition, int]]:
+    """Return the offsets in the records of a coordinator's log: group, partition and offset of each commit."""
+    driver = world.processes[broker].driver
+    assert driver.group is not None
+    tp = TopicPartition(OFFSETS_TOPIC, partition)
+    found: set[tuple[str, TopicPartition, int]] = set()
+    for batch in world.read_log(driver, tp, 0) or ():
+        loaded = Loaded()
+        with suppress(ValueError):  # a record that cannot be read; the coordinator has no offsets behind it
+            read_batch(loaded, batch, driver.group.config.retention_ms)
+        for group_id, offsets in loaded.offsets.items():
+            entries = (offsets.committed, *offsets.by_producer.values())
+            found |= {(group_id, each, held.value.offset) for named in entries for each, held in named.items()}
+    return found

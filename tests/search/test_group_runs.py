@@ -1,0 +1,61 @@
+"""Whatever members, timers and brokers do, and in whatever order, a group keeps the promises of INVARIANTS."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kcontrol.cluster.world import World
+from kcontrol.search.invariants import INVARIANTS
+from tests.group.test_group_world import stable
+from tests.search.test_random import UNHURRIED, run
+
+RELEASES = ("0.9", "0.10.2", "1.1", "2.8")
+FAULTS = ("consumer", "kill", "start", "freeze", "thaw")
+CHOICES = st.lists(st.integers(0, 99_999), min_size=20, max_size=60)
+
+
+def a_group(release: str) -> World:
+    """A Stable group of two members at the first of two brokers; members, timers and brokers may do anything next."""
+    world = stable(release)
+    object.__setattr__(world.settings, "faults", FAULTS)
+    return world
+
+
+GROUPS = {release: a_group(release) for release in RELEASES}
+
+
+@settings(UNHURRIED, max_examples=40)
+@given(st.sampled_from(RELEASES), CHOICES)
+def test_a_group_keeps_its_promises_in_any_order(release: str, choices: list[int]) -> None:
+    """No run with joins, leaves, silence, timers, coordinator moves and deaths of brokers breaks an invariant.
+
+    Source: the methods that the rows of INVARIANTS name (0.9, 2.8).
+    """
+    run(GROUPS[release].fork(), choices)
+
+
+@pytest.mark.slow
+@settings(UNHURRIED, max_examples=2_000)
+@given(st.sampled_from(RELEASES), CHOICES)
+def test_a_group_keeps_its_promises_in_many_orders(release: str, choices: list[int]) -> None:
+    """Two thousand such runs break no invariant."""
+    run(GROUPS[release].fork(), choices)
+
+
+def test_the_runs_ask_each_row_of_groups() -> None:
+    """Two hundred runs make records of each kind by which a row of groups is asked, and session timeouts among them."""
+    import random
+
+    rows = [row for row in INVARIANTS if row.since == "0.9"]
+    seen: set[str] = set()
+    for seed in range(200):
+        world, chance = GROUPS["2.8"].fork(), random.Random(seed)
+        before = len(world.journal)
+        run(world, [chance.randrange(100_000) for _ in range(60)])
+        records = world.journal.since(before)
+        seen |= {r.kind for r in records} | {r.fields["event"] for r in records if r.kind == "begin"}
+        if {"SessionTimedOut", "PartitionElected"} <= seen:
+            break
+    assert {"SessionTimedOut", "PartitionElected"}.union(*(row.after for row in rows)) <= seen
