@@ -34,7 +34,7 @@ ROOM_LINES = {
     "kcontrol": 243,
     "lab": 1661,
     "lab/exercises": 1_165,
-    "lab/groups": 583,
+    "lab/groups": 591,
     "lab/history": 530,
     "lab/pictures": 226,
     "lab/support": 487,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kcontrol.journal.journal import Record, to_json
+from kcontrol.views import group_state
 from kcontrol.views.text import short
 
 Lines = Iterator[str]
@@ -104,6 +106,45 @@ def asked(effect: Any) -> str:
     return f"{type(effect).__name__} {' '.join(map(str, about))}{children}".rstrip()
 
 
+GROUP_KEY = b"\x00\x02"  # the version of a group's key
+
+
+def client(member_id: str | None) -> str:
+    """The client id of a member id, without the UUID after it; an id that a client made up stays."""
+    return re.sub(r"-[0-9a-f]{32}$", "", member_id or "nobody")
+
+
+def _group(r: Record) -> Lines:
+    f = r.to_json().fields
+    generation = f["group_metadata"]["generation"] if f["group_metadata"] else "none"
+    yield f"{r.id.node}  {f['group_id']}  {f['from']} -> {f['to']} generation {generation}: {f['rule']}"
+
+
+def _group_answer(r: Record) -> Lines:
+    """The response to a consumer or to a client: its error; of a JoinGroup the generation, the leader, and how many members."""
+    body, (who, *rest) = r.fields["body"], r.fields["correlation_id"].split(" ")
+    to = rest[0] if who == "consumer" else who
+    if hasattr(body, "generation"):
+        known = f", {len(body.members)} members listed" if body.members else ""
+        said = f" generation {body.generation} leader {client(body.leader)}{known}" if body.error == "NONE" else ""
+        yield f"{r.id.node}  answers {to}: JoinGroup {body.error}{said}"
+    elif hasattr(body, "assignment"):
+        told_ = ", ".join(group_state.partitions(body.assignment.hex())) or "no partition"
+        yield f"{r.id.node}  answers {to}: SyncGroup {body.error}" + (f" {told_}" if body.error == "NONE" else "")
+    else:
+        yield f"{r.id.node}  answers {to}: {type(body).__name__.removesuffix('Result')} {body.error}"
+
+
+def _park(r: Record) -> Lines:
+    yield f"{r.id.node}  parks {client(r.fields['correlation_id'].split(' ')[1])} until {r.fields['key']}"
+
+
+def _offsets_append(r: Record) -> Lines:
+    for key, value in r.fields["batch"].records:
+        what = "a group" if key[:2] == GROUP_KEY else "an offset"
+        yield f"{r.id.node}  appends {'the tombstone' if value is None else 'a record'} of {what}"
+
+
 # fmt: off
 KINDS: dict[str, dict[str, Callable[[Record], Lines]]] = {
     # what a trace asks for: the kinds of records that are shown, and how
@@ -122,6 +163,7 @@ KINDS: dict[str, dict[str, Callable[[Record], Lines]]] = {
     "reads":    {"read": _read},
     "watches":  {"notify": lambda r: iter([f"zk -> {r.fields['to']}  {r.fields['type']} {r.fields['path']}"])},
     "memory":   {"update": _learn},
+    "groups":   {"group": _group, "respond": _group_answer, "park": _park, "offsets_append": _offsets_append},
     "lives":    {"start": lambda r: iter([f"-  broker {r.fields['broker']} starts"]),
                  "stop": lambda r: iter([f"-  broker {r.fields['broker']} stops, exit code {r.fields['exit_code']}"]),
                  "set_timer": lambda r: iter([f"{r.id.node}  arms {r.fields['timer']}"]),

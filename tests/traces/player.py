@@ -22,9 +22,11 @@ from kcontrol.core.effects import Handler
 from kcontrol.core.events import ReplicaLeaderElection
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.znodes import REASSIGN_PARTITIONS, decode_reassignment, decode_topic
+from kcontrol.group.events import JoinGroup, SyncGroup
+from kcontrol.group.model import GroupProtocol
 from kcontrol.search.invariants import stored
 from kcontrol.views.text import short
-from tests.traces.lines import asked, lines, told
+from tests.traces.lines import asked, client, lines, told
 
 DATA = Path(__file__).parent / "data"
 RULE = "----"
@@ -88,16 +90,22 @@ class Player:
     # ---------------------------------------------------------------- the cluster
 
     def new(self, *settings: str) -> None:
-        """`new release=2.8 brokers=3,2,1`, and settings of brokers under Kafka's names: a cluster that has not started."""
+        """`new release=2.8 brokers=3,2,1`, and settings of brokers under Kafka's names: a cluster that has not started.
+
+        `consumers=anna:billing,bert:billing` adds consumers with their groups; `session=10000` is the session timeout of each.
+        """
         given = dict(item.split("=") for item in settings)
         release = given.pop("release", "2.8")
+        consumers = dict(item.split(":") for item in given.pop("consumers", "").split(",") if item)
+        own = {"session.timeout.ms": int(given.pop("session", "10000"))}
         config = BrokerConfig.of(release)
         for key in [key for key in given if "." in key]:
             text = given.pop(key)
             config = config.with_setting(key, {"true": True, "false": False}.get(text, text))
         brokers = tuple(map(int, given.pop("brokers", "1,2,3").split(",")))
         changes = {key: value == "true" for key, value in given.items()}
-        self.world = self.stage(Settings(release, brokers, config=config, rule_changes=changes))
+        named = {"consumers": consumers, "consumer_configs": dict.fromkeys(consumers, own)} if consumers else {}
+        self.world = self.stage(Settings(release, brokers, config=config, rule_changes=changes, **named))
 
     def up(self) -> None:
         """Start every broker, one after the other has come to rest."""
@@ -174,6 +182,46 @@ class Player:
         named = dict(target.split("=") for target in targets)
         asked = {tp: tuple(map(int, ids.split(","))) if ids else None for tp, ids in named.items()}
         self.world.step(("reassign", int(broker), asked))
+
+    # ---------------------------------------------------------------- groups
+
+    def static(self, consumer: str) -> None:
+        """From now on a consumer is a static member: its group.instance.id is its name."""
+        self.world.consumers = {**self.world.consumers, consumer: self.world.consumers[consumer]._replace(instance_id=consumer)}
+
+    def timer(self, broker: str, *words: str) -> None:
+        """Let the first timer of a broker fire whose name begins with these words: `timer 2 session billing anna`."""
+        timers = self.world.processes[int(broker)].driver.timers
+        self.world.step(("fire", int(broker), next(name for name in timers if name.startswith(" ".join(words)))))
+
+    def join(self, broker: str, *fields: str) -> None:
+        """`join 2 group=g member=m session=100 type=connect`: a client that is no consumer of the cluster sends JoinGroup."""
+        given = {"group": "", "member": "", "session": "10000", "type": "consumer"} | dict(f.split("=") for f in fields)
+        asked = ("client", given["group"], self._member(given["member"]), int(given["session"]), 60_000, given["type"])
+        self._ask(broker, JoinGroup(*asked, (GroupProtocol("range", b""),)))
+
+    def sync(self, broker: str, *fields: str) -> None:
+        """`sync 2 group=g member=anna generation=1`: somebody sends SyncGroup to a broker, here under the member id of anna."""
+        given = dict(field.split("=") for field in fields)
+        self._ask(broker, SyncGroup("client", given["group"], self._member(given["member"]), int(given["generation"])))
+
+    def _member(self, name: str) -> str:
+        return self.world.consumers[name].member_id if name in self.world.consumers else name
+
+    def _ask(self, broker: str, event: JoinGroup | SyncGroup) -> None:
+        self.world.processes[int(broker)].driver.enqueue(event, None)
+        self.world.run()
+
+    def group(self, name: str) -> Iterator[str]:
+        """What the coordinator of a group has in its cache: state, generation, leader, and what each member waits for."""
+        for n, process in sorted(self.world.processes.items()):
+            held = process.driver.group and process.driver.group.groups.get(name)
+            if held:
+                ctx = process.driver.group
+                yield f"{n}  {ctx.name_of(held.state)} generation {held.generation} leader {client(held.leader)}"
+                for id, member in held.members.items():
+                    waits = "JoinGroup" if member.awaiting_join else "SyncGroup" if member.awaiting_sync else "nothing"
+                    yield f"   {client(id)} waits for {waits}"
 
     # ---------------------------------------------------------------- looking
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from kcontrol.cluster import consumer_state
 from kcontrol.core.errors import UserError
+from kcontrol.group.request_reactions import has_reaction
 from kcontrol.lab.support import arguments
 from kcontrol.views import text
 
@@ -55,7 +57,7 @@ PLAYS: Mapping[str, Play] = {
     }),
     # The leader of the group dies between its JoinGroup and its SyncGroup.
     "leader dies": Play("0.9", _billing(**SESSION), {
-        "one member": (("join", "anna"), ("sync", "anna")),
+        "one member": (("settle", "anna"),),
         "bert joins": (("join", "bert"), ("heartbeat", "anna"), ("join", "anna")),
         "bert waits": (("sync", "bert"),),
         "anna is removed": (("fire", "session billing anna"),),
@@ -63,8 +65,10 @@ PLAYS: Mapping[str, Play] = {
     }),
     # A member joins while the assignment is being written: the write of another group's commit delays the leader's SyncGroup.
     "late store": Play("0.9", _billing("zoe", **SESSION), {
-        "two members": (("join", "anna"), ("sync", "anna"), ("join", "bert"), ("heartbeat", "anna"), ("join", "anna")),
-        "the assignment is written": (("sync", "bert"), ("commit", "zoe"), ("ask", "sync", "anna"), ("ask", "join", "dora")),
+        "two members": (("settle", "anna"), ("join", "bert"), ("heartbeat", "anna"), ("join", "anna")),
+        "the assignment is written": (
+            ("id", "dora"), ("sync", "bert"), ("commit", "zoe"), ("ask", "sync", "anna"), ("ask", "join", "dora")
+        ),
         "dora joins": (("step",),),
         "the write is acknowledged": (("run",),),
         "three members": (("settle", "anna", "bert", "dora"),),
@@ -112,6 +116,12 @@ def _settle(lab: Lab, *names: str) -> None:
             _fire(lab, f"join {_consumer(lab, names[0])['group']}")
 
 
+def _member_id(lab: Lab, name: str) -> None:
+    """Let a consumer get a member id, where the release assigns ids before a consumer joins."""
+    if has_reaction(lab.records[0].fields["release"], "MEMBER_ID_REQUIRED"):
+        lab.group.join(name).run()
+
+
 def _consumer(lab: Lab, name: str) -> dict[str, Any]:
     found: dict[str, Any] = lab.state["consumers"][name]
     return found
@@ -128,9 +138,9 @@ def next_request(me: Mapping[str, Any]) -> str:
 
     `me` has the fields of the consumer. Source: joinGroupIfNeeded and the response handlers of AbstractCoordinator.java (2.8).
     """
-    if me["generation"] < 0 or me["error"] in ("REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED"):
+    if me["state"] == consumer_state.UNJOINED or me["rejoin_needed"]:
         return "join"
-    return "heartbeat" if me["assignment"] else "sync"
+    return "heartbeat" if me["state"] == consumer_state.STABLE else "sync"
 
 
 WORDS: Mapping[str, Callable[..., Any]] = {
@@ -142,6 +152,7 @@ WORDS: Mapping[str, Callable[..., Any]] = {
     "resume": lambda lab, name: lab.group.resume(name),
     "stop polling": lambda lab, name: lab.group.stop_polling(name),
     "alive": lambda lab, *until: lab.run(*until, alive=True),
+    "id": _member_id,
     "poll late": lambda lab, name: lab.group.expire_poll_interval(name).run(),
     "restart": lambda lab, name: lab.group.restart(name).run(),
     "settle": _settle,
