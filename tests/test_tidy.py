@@ -43,7 +43,7 @@ ROOM_LINES = {
     "recordings/groups": 823,
     "search": 980,
     "spark": 312,
-    "views": 2651,
+    "views": 2691,
     "zookeeper": 410,
     "zookeeper/kazoo": 998,
     "zookeeper/server": 305,
@@ -51,7 +51,7 @@ ROOM_LINES = {
 LAB_FILES = 20  # a folder of the lab
 # What a learner reads of 2.8 in a weekend: the values of every room, the controller without `earlier/`, and the driver.
 WEEKEND, WEEKEND_LINES, CONTROLLER_FILES = ("core", "controller", "driver"), 4_200, 24
-JAVASCRIPT_LINES = 1_910
+JAVASCRIPT_LINES = 1_850
 # The ratchet of the language: how often the texts of LANGUAGE use a word that describes a process as a person. A number only
 # falls: a commit that removes a word lowers its number (`./run python -m tests.test_tidy`). "By hand" is not counted.
 WORDS = {
@@ -184,7 +184,7 @@ def test_2_8s_controller_is_read_in_a_weekend() -> None:
 
 
 def test_the_viewer_stays_small() -> None:
-    """The scripts of the viewer have at most 1,910 lines together, comments and blank lines included."""
+    """The scripts of the viewer have at most 1,850 lines together, comments and blank lines included."""
     scripts = (PACKAGE / "views" / "static").glob("*.js")
     assert sum(len(path.read_text().splitlines()) for path in scripts) <= JAVASCRIPT_LINES
 

@@ -47,7 +47,8 @@ def _read(path: Path) -> str:
 @cache
 def script() -> str:
     """Return the viewer as one ES module, whose default export has the functions `initialize` and `render` for anywidget."""
-    meanings = f"const meanings_js = {{ MEANINGS: {json.dumps(MEANINGS, separators=(',', ':'))} }};\n"
+    machines = json.dumps(MEANINGS["machines"], separators=(",", ":"))
+    meanings = f"const machines_js = {{ MACHINES: {machines} }};\n"
     enclosed = [_enclosed(name, _read(STATIC / f"{name}.js")) for name in MODULES]
     return "".join([meanings, *enclosed, _imports(_read(STATIC / "viewer.js"))])
 

@@ -67,20 +67,21 @@ def without_session(state: State) -> list[int]:
 
 def partitions(state: State) -> list[Partition]:
     """Return every assigned partition, by topic and number; a topic znode that cannot be decoded has no partitions."""
-    znodes, found = state["znodes"], []
-    for path in sorted(znodes):
-        if not path.startswith(f"{TOPICS}/") or path.count("/") != 3:
-            continue
-        try:
-            assigned = decode_topic(znodes[path][0].encode()).partitions
-        except MalformedZnode:
-            continue
-        topic = path[len(TOPICS) + 1 :]
-        found += [_partition(topic, number, a.replicas, znodes) for number, a in sorted(assigned.items())]
-    return found
+    topics = [path[len(TOPICS) + 1 :] for path in sorted(state["znodes"]) if parent(path) == TOPICS]
+    return [partition for topic in topics for partition in partitions_of(topic, state["znodes"])]
 
 
-def _partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State) -> Partition:
+def partitions_of(topic: str, znodes: State) -> list[Partition]:
+    """Return the assigned partitions of a topic by number, none without a topic znode that can be decoded."""
+    try:
+        assigned = decode_topic(znodes[f"{TOPICS}/{topic}"][0].encode()).partitions
+    except (KeyError, MalformedZnode):
+        return []
+    return [partition(topic, number, a.replicas, znodes) for number, a in sorted(assigned.items())]
+
+
+def partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State) -> Partition:
+    """Return a partition with the content of its state znode; a state znode that cannot be decoded counts as missing."""
     stored = znodes.get(f"{TOPICS}/{topic}/partitions/{number}/state")
     try:
         value = decode_state(stored[0].encode(), stored[1]) if stored else None

@@ -1,4 +1,4 @@
-"""The state that pictures show besides the fold: sessions, zxids, requests in handlers, the last transitions, and lost records.
+"""The state that pictures show besides the fold: partitions, sessions, zxids, requests in handlers, transitions, lost records.
 
 Its changes are noted like the changes of the fold, and are sent to the browser with them.
 """
@@ -8,31 +8,67 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kcontrol.core.znodes import TOPICS, parent, parse_state_path
 from kcontrol.journal.journal import Record
 from kcontrol.journal.state_changes import Change, Changes
+from kcontrol.views import folded_state
 
 
 class Seen(Changes):
     """The state that pictures show besides the fold; like `Fold`, it takes records and notes changes.
 
-    The state has `sessions` (id to [broker, whether its process runs]), `czxid` and `mzxid` (by path), `moves` (machine to the
-    id of the last transition), `taken` ("sender>receiver" of received requests without a response), `cuts` (broker to partition
-    to [id, offset, records] of the last truncation) and `lost` (partition to the fields of its `record_lost` records).
+    The state has `partitions` (name to the fields of `folded_state.Partition`), `sessions` (id to [broker, whether its process
+    runs]), `czxid` and `mzxid` (by path), `moves` (machine to the id of the last transition), `taken` ("sender>receiver" of
+    received requests without a response), `cuts` (broker to partition to [id, offset, records] of the last truncation) and
+    `lost` (partition to the fields of its `record_lost` records).
     """
 
     def __init__(self) -> None:
-        parts = ("sessions", "czxid", "mzxid", "moves", "taken", "cuts", "lost")
+        parts = ("partitions", "sessions", "czxid", "mzxid", "moves", "taken", "cuts", "lost")
         super().__init__({part: {} for part in parts})
+        self._znodes: dict[str, Any] = {}  # below /brokers/topics
+        self._numbers: dict[str, set[int]] = {}  # the partitions of each topic
 
     def add(self, record: Record, changes: Iterable[Change]) -> None:
         """Apply the next record, whose fields are in JSON's types, and the changes of the fold at this record."""
         self.noted = []
         if (note := NOTES.get(record.kind)) is not None:
             note(self, record)
-        if (zxid := record.fields.get("zxid")) is not None:
-            for op, path, _ in changes:
-                if path[0] == "znodes":
+        zxid = record.fields.get("zxid")
+        for op, path, value in changes:
+            if path[0] == "znodes":
+                if zxid is not None:
                     self._zxid(zxid, path[1], op == "drop")
+                if path[1].startswith(f"{TOPICS}/"):
+                    self._topic_znode(path[1], None if op == "drop" else value)
+
+    def _topic_znode(self, path: str, value: Any) -> None:
+        """Bring `partitions` up to date after a change of a topic's znode or of a state znode; `value` None means deleted."""
+        if value is None:
+            self._znodes.pop(path, None)
+        else:
+            self._znodes[path] = value
+        if tp := parse_state_path(path):
+            if tp.partition in self._numbers.get(tp.topic, ()):
+                self._partition(folded_state.partition(tp.topic, tp.partition, self._replicas(str(tp)), self._znodes))
+        elif parent(path) == TOPICS:
+            topic = path[len(TOPICS) + 1 :]
+            found = {p.number: p for p in folded_state.partitions_of(topic, self._znodes)}
+            for number in self._numbers.get(topic, set()) - set(found):
+                self.drop("partitions", f"{topic}-{number}")
+            self._numbers[topic] = set(found)
+            for partition in found.values():
+                self._partition(partition)
+
+    def _replicas(self, name: str) -> tuple[int, ...]:
+        return tuple(self.state["partitions"][name]["replicas"])
+
+    def _partition(self, partition: folded_state.Partition) -> None:
+        """Put the fields of a partition that differ from the fields before."""
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in partition._asdict().items()}
+        known = self.need({}, "partitions", partition.name)
+        if changed := {name: value for name, value in values.items() if name not in known or known[name] != value}:
+            self.update(changed, "partitions", partition.name)
 
     def _zxid(self, zxid: int, path: str, is_gone: bool) -> None:
         if is_gone:

@@ -9,7 +9,7 @@ from kcontrol.journal.fold import Fold
 from kcontrol.journal.journal import Record
 from kcontrol.journal.journal_file import WRONG
 from kcontrol.journal.state_changes import Change
-from kcontrol.views import clock, text
+from kcontrol.views import clock, explanations, text
 from kcontrol.views.decisions import decision
 from kcontrol.views.patches import Patches
 from kcontrol.views.picture_state import Seen, session_name
@@ -23,12 +23,15 @@ class Rows:
     def __init__(self) -> None:
         self.made: list[Row] = []
         self._seen, self._patches = Seen(), Patches()
+        self._release = ""
+        self._explanations: dict[tuple[str, ...], int] = {}
 
     def add(self, record: Record, changes: Iterable[Change]) -> None:
         """Make the row of the next record, whose fields are in JSON's types, with the changes of the fold at this record.
 
-        `patch` and `with` are in the row of a record that changes a drawn part (see `patches.py`), `decides` in the row of a
-        record with a decision about a partition or the controller.
+        `patch` and `with` are in the row of a record that changes a drawn part (see `patches.py`), `decides` and `rule` in the
+        row of a record with a decision about a partition or the controller. `explained` has the explanations of the record;
+        later rows with equal explanations have their number, counted from 0.
         """
         fields = record.fields
         if (session := fields.get("session")) is not None:
@@ -43,8 +46,19 @@ class Rows:
             "say": text.sentence(record),
             "weight": text.importance(record),
         }
-        row |= {"decides": decided} if (decided := decision(record)) else {}
+        row |= {"decides": decided, "rule": explanations.rule(record)} if (decided := decision(record)) else {}
+        row |= self._explained(record)
         self.made.append(row | self._patches.of(row, [*changes, *self._seen.noted]))
+
+    def _explained(self, record: Record) -> Row:
+        if record.kind == "run":
+            self._release = str(record.fields.get("release", ""))
+        if not (found := tuple(explanations.decided(record, self._release))):
+            return {}
+        if (number := self._explanations.get(found)) is not None:
+            return {"explained": number}
+        self._explanations[found] = len(self._explanations)
+        return {"explained": list(found)}
 
 
 def rows(records: Iterable[Record]) -> list[Row]:

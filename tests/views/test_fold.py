@@ -17,6 +17,7 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.journal.fold import Fold, fold
 from kcontrol.journal.journal import Record, RecordId, to_json
 from kcontrol.journal.state_history import DEEP, History, _entries
+from kcontrol.views import folded_state
 from kcontrol.views.patches import is_shown
 from kcontrol.views.picture_state import Seen
 from kcontrol.views.record_rows import rows
@@ -267,6 +268,32 @@ def test_a_group_in_a_brokers_memory_stops_no_picture(ask: Ask) -> None:
         return given.map((_, index) => viewer.sceneAt(model, timeline, index, {}).partitions.length).at(-1);
     """
     assert ask(body, rows(records)) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_partitions_are_those_of_the_znodes(seed: int) -> None:
+    """After each record the partitions of pictures are those that the folded znodes name: with faults, a deletion, odd texts."""
+    world = cluster(faults=("kill", "start"), seed=seed)
+    world.step(("create_topic", "t", ((1, 2), (2, 3))))
+    choose, fold, seen = random.Random(seed), Fold(), Seen()
+    for number in range(300):
+        world.step(choose.choice(world.actions()))
+        if number == 100:
+            world.run()
+            world.step(("delete_topic", "t"))
+    state = "/brokers/topics/orders/partitions/0/state"
+    odd = [
+        ("set", state, "no JSON"),
+        ("delete", state),
+        ("set", "/brokers/topics/orders", '{"version":1,"partitions":{"7":[1]}}'),
+    ]
+    for action in (*odd, ("set", "/brokers/topics/orders", "[]")):
+        world.step(action)
+    for record in world.journal.records:
+        fold.add(record)
+        seen.add(record.to_json(), fold.noted)
+        wanted = {p.name: to_json(p._asdict()) for p in folded_state.partitions(fold.state)}
+        assert seen.state["partitions"] == wanted
 
 
 def test_a_record_that_contradicts_the_others_is_marked() -> None:

@@ -36,7 +36,7 @@ def test_strips(ask: Ask) -> None:
     logs = {"1": {"t-0": log(2, 2)}, "2": {"t-0": log(3, 2, 2)}, "3": {"t-0": log(3, 3)}}
     scene = {
         "state": {"logs": logs, "nodes": {"1": {}, "2": {}}, "cuts": {"1": {"t-0": cut}}, "lost": {"t-0": [{}]}},
-        "partitions": [{"name": "t-0", "replicas": [2, 3, 1]}],
+        "partitions": [{"topic": "t", "number": 0, "replicas": [2, 3, 1]}],
         "record": {"id": [1, 1, 7]},
     }
     (strip,) = ask(STRIPS, scene)

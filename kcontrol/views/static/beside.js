@@ -2,15 +2,11 @@
 // differences are those of kcontrol/views/state_diff.py.
 
 import { el, keyed, panel, setClass, setText, setTitle } from "./dom.js";
-import { partitionsOf, standingOf } from "./partitions.js";
+import { drawReplicas, nameOf, partitionsOf } from "./partitions.js";
 import { controllerIn, keyOf, lastNotAbove, Timeline } from "./timeline.js";
 
 const MOST = 60; // lines before the rest is counted
-const FIELDS = {
-  replicas: (p) => p.replicas, leader: (p) => p.value?.leader ?? null, isr: (p) => p.value?.isr ?? [],
-  leader_epoch: (p) => p.value?.leader_epoch ?? -1, controller_epoch: (p) => p.value?.controller_epoch ?? -1,
-  zk_version: (p) => (p.value ? p.version : -1),
-};
+const FIELDS = ["replicas", "leader", "isr", "leader_epoch", "controller_epoch", "zk_version"];
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
@@ -35,10 +31,9 @@ function linesOf(pair) {
     const sides = pair.map((state) => standing(state, broker));
     return { key: `b${broker}`, kind: "brokers", name: broker, shown: `broker ${broker}`, sides, differing: sides[0] === sides[1] ? [] : ["standing"] };
   });
-  const found = pair.map((state) => new Map(partitionsOf(state).map((p) => [p.name, p])));
-  const partitions = [...new Map([...found[0], ...found[1]]).values()].map(({ name }) => {
-    const sides = found.map((partitions) => partitions.get(name));
-    const differing = Object.keys(FIELDS).filter((field) => !sides[0] || !sides[1] || !same(...sides.map(FIELDS[field])));
+  const partitions = [...new Map(pair.flatMap(partitionsOf).map((p) => [nameOf(p), p])).keys()].map((name) => {
+    const sides = pair.map((state) => state.partitions[name]);
+    const differing = FIELDS.filter((field) => !sides[0] || !sides[1] || !same(sides[0][field], sides[1][field]));
     return { key: `p${name}`, kind: "partitions", name, shown: name, sides, differing };
   });
   const paths = union(...pair.map((s) => s.znodes)).filter((path) => !same(...pair.map((s) => znode(s, path)))).sort();
@@ -74,28 +69,20 @@ export function placeBeside(timeline, index, other, parted) {
 
 // ---------------------------------------------------------------- drawing
 
-function drawReplicas(cell, p, state) {
-  keyed(cell, p ? p.replicas.map((broker) => ({ broker })) : [], ({ broker }) => broker, ({ broker }) => el("span", "", String(broker)), (square, { broker }) => {
-    const [className, words] = standingOf(broker, p.value), dead = !state.nodes[broker];
-    setClass(square, `kc-rep ${className}${dead ? " dead" : ""}`);
-    setTitle(square, `broker ${broker}: ${words}${dead ? ", dead" : ""}`);
-  });
-}
-
 const WORDS = {
-  leader: (p) => (p.value ? (p.value.leader === -1 ? "no leader" : `leader ${p.value.leader}`) : "new"), isr: (p) => `ISR ${p.value.isr.join(" ")}`,
-  leader_epoch: (p) => `leader epoch ${p.value.leader_epoch}`, controller_epoch: (p) => `ctrl. epoch ${p.value.controller_epoch}`, zk_version: (p) => `v${p.version}`,
+  leader: (p) => (p.leader === null ? "new" : p.leader === -1 ? "no leader" : `leader ${p.leader}`), isr: (p) => `ISR ${p.isr.join(" ")}`,
+  leader_epoch: (p) => `leader epoch ${p.leader_epoch}`, controller_epoch: (p) => `ctrl. epoch ${p.controller_epoch}`, zk_version: (p) => `v${p.zk_version}`,
 };
 
 function wordsOf({ kind, differing }, side) {
   if (!side) return [["", "not there", true]];
   if (kind === "brokers") return [["", side, differing.length > 0]];
   if (kind === "znodes") return [["", `${side[0]} v${side[1]}`, false]];
-  return (side.value ? Object.keys(WORDS) : ["leader"]).map((field) => [field, WORDS[field](side), differing.includes(field)]);
+  return (side.leader === null ? ["leader"] : Object.keys(WORDS)).map((field) => [field, WORDS[field](side), differing.includes(field)]);
 }
 
 function drawSide(cell, line, i, state) {
-  drawReplicas(cell.firstChild, line.kind === "partitions" ? line.sides[i] : null, state);
+  drawReplicas(cell.firstChild, line.kind === "partitions" ? line.sides[i] : null, state.nodes);
   keyed(cell.lastChild, wordsOf(line, line.sides[i]), ([field]) => field, () => el("span"), (word, [, text, differs]) => {
     setText(word, text);
     setTitle(word, text);

@@ -1,7 +1,6 @@
 // The controls above the picture: navigation in the journal, and the next actions. Every button has a Python method.
 
 import { button, el, enable, keyed, setClass, setText, setTitle, svg, titled } from "./dom.js";
-import { ruleOf } from "./journal.js";
 
 const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "▲", session_lost: "✖", lose: "◆", duplicate: "◆", timer_fired: "◆", record_lost: "✖", tail_lost: "✖" };
 
@@ -87,7 +86,7 @@ export function sentenceBar(askWhy, goTo) {
     shown = scene.headline;
     const record = scene.timeline.records[shown], decides = scene.rests ? record?.decides : "", id = record?.cause?.join(".");
     setText(text, decides || (record?.say ?? "Nothing has happened yet."));
-    setText(rule, decides ? ruleOf(record) : "");
+    setText(rule, decides ? record.rule : "");
     target = id ? scene.timeline.byId.get(id) ?? 0 : 0;
     setText(cause, id ? `because of ${id}` : "");
     cause.hidden = why.hidden = !id;

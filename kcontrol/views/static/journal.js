@@ -1,7 +1,6 @@
 // The journal, of which only the visible lines exist, and the chain of causes of the chosen record.
 
 import { button, el, enable, keyed, panel, setClass, setText, setTitle } from "./dom.js";
-import { MEANINGS } from "./meanings.js";
 import { keyOf, lastNotAbove } from "./timeline.js";
 
 const HIGH = 21;
@@ -68,36 +67,6 @@ export function journalPanel(ask, setDetails) {
 
 // ---------------------------------------------------------------- why
 
-// The rule behind a record and its place in Kafka, from the table of kcontrol/views/explanations.py.
-export function ruleOf({ kind, fields: f }) {
-  if (kind === "begin") return MEANINGS.events[f.event]?.[0] ?? "";
-  if (kind !== "change") return "";
-  if (f.rule) return (MEANINGS.rules[f.rule] ?? [f.rule])[0];
-  return MEANINGS.machines[f.machine].rows.find((row) => row[0] === f.source && row[1] === f.target)?.[2] ?? "";
-}
-
-function entryOf({ kind, fields: f }) {
-  if (kind === "begin") return ["events", f.event];
-  if (kind !== "change") return ["kinds", kind];
-  return Object.hasOwn(MEANINGS.rules, f.rule) ? ["rules", f.rule] : ["machines", f.machine];
-}
-
-function sourceOf(record, release) {
-  const [section, key] = entryOf(record), base = MEANINGS[section][key];
-  for (const [line, table] of Object.entries(MEANINGS.earlier)) {
-    if (`${release}.`.startsWith(`${line}.`) && Object.hasOwn(table[section], key)) return table[section][key] && `${table[section][key]} (${line})`;
-  }
-  const found = section === "machines" ? `${base.method} in ${base.source}` : (section === "kinds" ? base : base?.[1]) ?? "";
-  return found && `${found} (${MEANINGS.release})`;
-}
-
-export function decidedBy(record, release) {
-  const { kind, fields: f } = record, rule = ruleOf(record);
-  const note = kind === "change" ? MEANINGS.machines[f.machine].rows.find((row) => row[0] === f.source && row[1] === f.target)?.[2] ?? "" : "";
-  const row = kind === "change" ? `${f.source} -> ${f.target}: ${note}` : "";
-  return [row, rule && row ? (rule === note ? "" : `rule: ${rule}`) : rule, sourceOf(record, release)].filter(Boolean);
-}
-
 // The chain ends with an action from outside. A run with branches can be played again without this action.
 export function whyPanel(goTo, close, without) {
   const list = el("ol", "kc-chain");
@@ -105,16 +74,16 @@ export function whyPanel(goTo, close, without) {
   const spare = button("click_without", "without this", "play the run again without this, and compare", () => without(root));
   let root = 0;
   node.firstChild.append(button("why", "×", "close the chain of causes", close));
-  function make({ record, index, release }) {
+  function make({ record, index, explained }) {
     const link = el("button", "kc-link", el("span", "kc-id", keyOf(record.id)), el("span", "kc-say", record.say));
     link.type = "button";
     link.dataset.do = "to";
     link.addEventListener("click", () => goTo(index));
-    return el("li", "", link, ...decidedBy(record, release).map((words) => el("small", "", words)));
+    return el("li", "", link, ...explained.map((words) => el("small", "", words)));
   }
   function draw(scene) {
     node.hidden = scene.chain.length === 0;
-    const items = scene.chain.map((index) => ({ index, record: scene.timeline.records[index], release: scene.release }));
+    const items = scene.chain.map((index) => ({ index, record: scene.timeline.records[index], explained: scene.timeline.explained(index) }));
     keyed(list, items, (item) => item.index, make, (item, { index }) => setClass(item, index === scene.index ? "here" : ""));
     const last = items.at(-1)?.record;
     root = items.at(-1)?.index ?? 0;

@@ -1,7 +1,7 @@
 // Both state machines of the active controller, drawn from their tables: the number of subjects in each state, and the last transition.
 
 import { el, panel, setClass, setText, setTitle, svg, titled } from "./dom.js";
-import { MEANINGS } from "./meanings.js";
+import { MACHINES } from "./machines.js";
 import { lastNotAbove } from "./timeline.js";
 
 const WIDE = 108, HIGH = 38, ACROSS = 134, DOWN = 70, MARGIN = 6;
@@ -56,7 +56,7 @@ function boxOf(state) {
 
 // `machine` is "partition" or "replica", as in the journal's records of transitions.
 export function machinePanel(machine) {
-  const head = `kc-head-${++pictures}`, table = MEANINGS.machines[machine], { states } = table;
+  const head = `kc-head-${++pictures}`, table = MACHINES[machine], { states } = table;
   const marker = svg("marker", { id: head, viewBox: "0 0 6 6", refX: 1, refY: 3, markerWidth: 4.5, markerHeight: 4.5, orient: "auto" }, svg("path", { d: "M0,0 L6,3 L0,6 z" }));
   const height = 2 * MARGIN + 14 + HIGH + DOWN * Math.max(...states.map((state) => PLACE[state][1]));
   const picture = svg("svg", { viewBox: `0 0 ${2 * (MARGIN + ACROSS) + WIDE} ${height}`, class: "kc-machine", role: "img" }, svg("defs", {}, marker));

@@ -1,7 +1,6 @@
 // The partitions as ZooKeeper stores them: replicas in the order of the assignment, the leader, the ISR, and the epochs.
 
 import { el, keyed, panel, setClass, setText, setTitle } from "./dom.js";
-import { parsed } from "./timeline.js";
 
 const HEADINGS = [
   ["partition", ""],
@@ -12,28 +11,19 @@ const HEADINGS = [
   ["zk", "the version of the state znode"],
 ];
 
-// Every assigned partition; a topic znode or a state znode that cannot be decoded counts as missing.
-export function partitionsOf(state) {
-  const found = [];
-  for (const path in state.znodes) {
-    const topic = path.startsWith("/brokers/topics/") ? path.slice(16) : "";
-    if (!topic || topic.includes("/")) continue;
-    for (const [number, replicas] of Object.entries(parsed(state.znodes[path][0])?.partitions ?? {})) {
-      if (!Array.isArray(replicas)) continue;
-      const statePath = `${path}/partitions/${number}/state`, stored = state.znodes[statePath];
-      const value = stored ? parsed(stored[0]) : null;
-      const readable = value && Array.isArray(value.isr) ? value : null;
-      const deleting = `/admin/delete_topics/${topic}` in state.znodes;
-      found.push({ deleting, topic, number: +number, name: `${topic}-${number}`, replicas, path: statePath, value: readable, version: stored?.[1] });
-    }
-  }
-  return found.sort((a, b) => (a.topic < b.topic ? -1 : a.topic > b.topic ? 1 : a.number - b.number));
-}
+// The partitions by topic and number, as kcontrol/views/picture_state.py finds them.
+export const partitionsOf = ({ partitions }) => Object.values(partitions).sort((a, b) => (a.topic < b.topic ? -1 : a.topic > b.topic ? 1 : a.number - b.number));
 
-export function standingOf(broker, value) {
-  if (!value) return ["out", "no state yet"];
-  if (value.leader === broker) return ["lead", "leader"];
-  return value.isr.includes(broker) ? ["isr", "in sync"] : ["out", "not in sync"];
+export const nameOf = ({ topic, number }) => `${topic}-${number}`;
+
+// Draws a square for each replica: its part in the partition, and whether its broker is dead.
+export function drawReplicas(cell, partition, nodes) {
+  keyed(cell, partition?.replicas ?? [], String, (broker) => el("span", "", String(broker)), (square, broker) => {
+    const { leader, isr } = partition, dead = !nodes[broker];
+    const [className, words] = leader === null ? ["out", "no state yet"] : leader === broker ? ["lead", "leader"] : isr.includes(broker) ? ["isr", "in sync"] : ["out", "not in sync"];
+    setClass(square, `kc-rep ${className}${dead ? " dead" : ""}`);
+    setTitle(square, `broker ${broker}: ${words}${dead ? ", dead" : ""}`);
+  });
 }
 
 function makeRow() {
@@ -42,23 +32,17 @@ function makeRow() {
   return row;
 }
 
-function drawRow(row, partition, scene) {
-  const { value } = partition, cells = row.children;
-  setClass(row, scene.lit(partition.path));
-  setText(cells[0], `${partition.deleting ? "✖ " : ""}${partition.name}`);
-  setTitle(cells[0], `${partition.name}${partition.deleting ? ": its deletion is requested" : ""}`);
-  keyed(cells[1], partition.replicas, String, (broker) => el("span", "", String(broker)), (square, broker) => {
-    const [className, words] = standingOf(broker, value), dead = !scene.state.nodes[broker];
-    setClass(square, `kc-rep ${className}${dead ? " dead" : ""}`);
-    setTitle(square, `broker ${broker}: ${words}${dead ? ", dead" : ""}`);
-  });
-  const leaderless = value && value.leader === -1;
-  setText(cells[2], value ? `${leaderless ? "⚠ " : ""}${value.isr.join(" ")}` : "new");
-  setTitle(cells[2], leaderless ? "no leader" : "");
-  setClass(cells[2], `kc-mono${leaderless ? " kc-alarm" : ""}`);
-  setText(cells[3], value ? String(value.leader_epoch) : "–");
-  setText(cells[4], value ? String(value.controller_epoch) : "–");
-  setText(cells[5], value ? String(partition.version) : "–");
+function drawRow(row, partition, { lit, state }) {
+  const { topic, number, leader, isr } = partition, name = nameOf(partition), cells = row.children, isNew = leader === null;
+  const deleting = `/admin/delete_topics/${topic}` in state.znodes;
+  setClass(row, lit(`/brokers/topics/${topic}/partitions/${number}/state`));
+  setText(cells[0], `${deleting ? "✖ " : ""}${name}`);
+  setTitle(cells[0], `${name}${deleting ? ": its deletion is requested" : ""}`);
+  drawReplicas(cells[1], partition, state.nodes);
+  setText(cells[2], isNew ? "new" : `${leader === -1 ? "⚠ " : ""}${isr.join(" ")}`);
+  setTitle(cells[2], leader === -1 ? "no leader" : "");
+  setClass(cells[2], `kc-mono${leader === -1 ? " kc-alarm" : ""}`);
+  ["leader_epoch", "controller_epoch", "zk_version"].forEach((field, i) => setText(cells[3 + i], isNew ? "–" : String(partition[field])));
 }
 
 function legend() {
@@ -82,7 +66,7 @@ export function partitionsPanel() {
     table.hidden = !none.hidden;
     const most = Math.max(3, ...scene.partitions.map((partition) => partition.replicas.length));
     table.style.setProperty("--replicas", Math.min(most, 5)); // more replicas are drawn in several lines
-    keyed(body, scene.partitions, (p) => p.path, makeRow, (row, partition) => drawRow(row, partition, scene));
+    keyed(body, scene.partitions, nameOf, makeRow, (row, partition) => drawRow(row, partition, scene));
     changed = litAt !== scene.seen.litAt;
     litAt = scene.seen.litAt;
   };

@@ -3,7 +3,7 @@
 
 export const map = (entries) => Object.assign(Object.create(null), entries);
 
-const PARTS = ["znodes", "nodes", "channels", "to_controller", "sessions", "czxid", "mzxid", "moves", "taken", "cuts", "lost"];
+const PARTS = ["znodes", "nodes", "partitions", "channels", "to_controller", "sessions", "czxid", "mzxid", "moves", "taken", "cuts", "lost"];
 
 export const emptyState = () => map(Object.fromEntries(PARTS.map((part) => [part, map()])));
 

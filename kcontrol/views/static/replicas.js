@@ -2,6 +2,7 @@
 // records of the last truncation. A run without logs has no such panel.
 
 import { el, keyed, panel, plural, setClass, setText, setTitle } from "./dom.js";
+import { nameOf } from "./partitions.js";
 import { keyOf } from "./timeline.js";
 
 const MOST = 24; // the latest records are visible, at most this many
@@ -10,7 +11,7 @@ const byNumber = new Intl.Collator("en", { numeric: true }).compare;
 
 // For each partition with logs: its name, the visible offsets, and a replica for each log, in the order of the assignment.
 export function strips(scene) {
-  const found = new Map(), { logs } = scene.state, order = new Map(scene.partitions.map((p) => [p.name, p]));
+  const found = new Map(), { logs } = scene.state, order = new Map(scene.partitions.map((p) => [nameOf(p), p]));
   for (const broker of Object.keys(logs)) {
     for (const name of Object.keys(logs[broker])) found.set(name, [...(found.get(name) ?? []), replica(broker, name, scene)]);
   }

@@ -36,6 +36,7 @@ export class Timeline {
     this.due = EVERY - 1; // the index after which the next checkpoint is made
     this.forms = []; // the forms of patches, in the order of their first use
     this.texts = []; // the long texts of patches, in the order of their first use
+    this.explanations = []; // lists of texts, in the order of their first use
     this.patches = []; // by index, the form of a row that has a patch
     this.listeners = new Set();
     this.place = Infinity; // the index that is shown in all views; a larger one means the last record
@@ -66,6 +67,7 @@ export class Timeline {
     this.all.push(index);
     if (Array.isArray(record.patch)) this.forms.push(readForm(record.patch));
     for (const text of record.texts ?? []) if (typeof text === "string") this.texts.push(text);
+    if (Array.isArray(record.explained)) this.explanations.push(record.explained);
     this.patches.push(Array.isArray(record.patch) ? this.forms.at(-1) : this.forms[record.patch]);
     if (record.weight > 0) this.shown.push(index);
     if (record.weight > 1) this.acts.push(index);
@@ -132,6 +134,12 @@ export class Timeline {
     this.due = index + Math.max(EVERY, entriesOf(position.state));
   }
 
+  // The explanations of a record: the row of its table, its rule, and its place in Kafka.
+  explained(index) {
+    const { explained = [] } = this.records[index];
+    return Array.isArray(explained) ? explained : this.explanations[explained];
+  }
+
   // The chain of causes of a record, nearest first, as indices.
   why(index) {
     const chain = [];
@@ -144,26 +152,12 @@ export class Timeline {
   }
 }
 
-// The broker in the text of /controller, or null. Very old releases wrote a number without JSON.
+// The broker in the text of /controller, or null. Very old releases wrote a number without JSON; a client may write any text.
 export function controllerIn(text) {
-  const value = parsed(text);
-  const broker = typeof value === "number" ? value : value?.brokerid;
-  return Number.isInteger(broker) ? broker : null;
-}
-
-const memo = new Map();
-
-// The value of a znode's JSON, or null for other text. Values are cached, because few texts are parsed often.
-export function parsed(text) {
-  if (!memo.has(text)) {
-    if (memo.size > 5000) memo.clear();
-    let value = null;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      // a client may write any text into a znode
-    }
-    memo.set(text, value);
+  try {
+    const value = JSON.parse(text), broker = value?.brokerid ?? value;
+    return Number.isInteger(broker) ? broker : null;
+  } catch {
+    return null;
   }
-  return memo.get(text);
 }

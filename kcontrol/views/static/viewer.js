@@ -6,9 +6,9 @@ import { besidePanel, differences, placeBeside } from "./beside.js";
 import { actionBar, branchBar, errorBar, sentenceBar, trackBar, walkBar } from "./controls.js";
 import { button, el } from "./dom.js";
 import { groupsPanel } from "./groups.js";
-import { decidedBy, journalPanel, whyPanel } from "./journal.js";
+import { journalPanel, whyPanel } from "./journal.js";
 import { machinePanel } from "./machine.js";
-import { MEANINGS } from "./meanings.js";
+import { MACHINES } from "./machines.js";
 import { partitionsOf, partitionsPanel } from "./partitions.js";
 import { replicasPanel, squares, strips } from "./replicas.js";
 import { spaceTimePanel } from "./spacetime.js";
@@ -251,6 +251,6 @@ function render({ model, el: host }) {
   return () => view.close();
 }
 
-export { MEANINGS, decidedBy, differences, placeBeside, squares, strips };
+export { MACHINES, differences, placeBeside, squares, strips };
 
 export default { initialize, render };
