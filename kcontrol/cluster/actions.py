@@ -18,6 +18,7 @@ from kcontrol.cluster import (
     consumer_clients,
     consumer_life,
     consumer_process,
+    coordinator_requests,
     data_plane,
     delayed_responses,
     delivery,
@@ -198,6 +199,9 @@ ACTIONS: dict[str, Kind] = {
     "stop_polling": Kind(
         consumer_process.can_stop_polling, consumer_process.stop_polling, "consumer", action_preconditions.stop_polling),
     "wait":         Kind(consumer_life.can_wait,       consumer_life.wait,        "ms", action_preconditions.wait),
+    "coordinator_request": Kind(coordinator_requests.can_ask, coordinator_requests.ask, "client, request, version, fields"),
+    "expire_offsets": Kind(coordinator_requests.can_expire_offsets, coordinator_requests.expire_offsets, "broker",
+                           action_preconditions.reach),
     "group_request": Kind(group_admin.can_ask, group_admin.ask, "broker, request, about", group_admin.why_not),
     "lose_tail": Kind(data_plane.has_tail, data_plane.lose_tail, "broker, partition, offset", action_preconditions.lose_tail),
     "fail_log_dir": Kind(lifecycle.has_replica, lifecycle.fail_log_dir, "broker, partition", action_preconditions.fail_log_dir),

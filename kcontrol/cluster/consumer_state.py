@@ -94,7 +94,7 @@ def after_response(me: Consumer, body: Any, lost: bool) -> Consumer:
 def error_of(body: Any) -> str:
     """Return the error of a response: of its first part, if the response has an error for each part."""
     if isinstance(body, e.ErrorsResult):
-        return next(iter(body.errors.values()))
+        return next(iter(body.errors.values()), body.error)
     if isinstance(body, e.LeaveResult) and body.members:
         return body.members[0]
     return str(body.error)

@@ -7,14 +7,23 @@ recording names the fields; `notebooks/recordings/groups.md` describes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from kcontrol.cluster import consumer_clients, group_admin
+from kcontrol.cluster.delivery import begin_if_idle, is_reachable
 from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
+from kcontrol.group.handlers import REQUESTS as THREAD
 from kcontrol.group.model import GroupProtocol
 from kcontrol.journal.record_fields import Hex, Int32, Int64, Partition
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import World
+
+HOST = "/127.0.0.1"
+"""The host of all clients."""
 
 KNOWN_ID_SINCE = 4
 """The first version of JoinGroup whose clients understand MEMBER_ID_REQUIRED. Source: KIP-394."""
@@ -151,3 +160,54 @@ def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: 
     """
     build: Callable[[str, Sender], Any] = msgspec.convert(request, REQUESTS[api]).event
     return build(correlation_id, sender)
+
+
+# ---------------------------------------------------------------- actions
+
+
+def can_ask(world: World, client: str, api: str, version: int, request: Mapping[str, Any]) -> bool:
+    """Return whether a client can send a request now. Raises ValueError for an unknown API, client or field."""
+    if api not in REQUESTS or int(version) != version or not (is_admin(api) or client in world.consumers):
+        raise ValueError
+    msgspec.convert(dict(request), REQUESTS[api])
+    return consumer_clients.coordinator(world, _group(request)) is not None
+
+
+def ask(world: World, client: str, api: str, version: int, request: Mapping[str, Any]) -> None:
+    """Send a request to the coordinator of its group. Requests of one client do not wait for each other."""
+    broker = consumer_clients.coordinator(world, _group(request))
+    assert broker is not None
+    driver = world.processes[broker].driver
+    cause = world.log("act", None, action=["coordinator_request", client, api, version, request])
+    if is_admin(api):
+        id = f"{group_admin.PREFIX}{api} {cause.seq} {_group(request)}".strip()
+    else:
+        me, process = world.consumers[client], (broker, driver.incarnation)
+        me = me._replace(requests=me.requests + 1, asked=process, coordinator=process, active_at_ms=world.clock())
+        consumer_clients.note(world, client, me, cause)
+        id = f"consumer {client} {me.requests}"
+    driver.enqueue(event_of(api, request, id, Sender(client.lower(), HOST, version, f"{cause.seq:032x}")), cause)
+    begin_if_idle(world, broker, THREAD)
+
+
+def is_admin(api: str) -> bool:
+    """Return whether a request is one of an administrator, such as DescribeGroups; it changes no consumer."""
+    return api in group_admin.SINCE
+
+
+def _group(request: Mapping[str, Any]) -> str:
+    return str(request.get("group") or next(iter(request.get("groups", ())), ""))
+
+
+def can_expire_offsets(world: World, broker: int) -> bool:
+    """Return whether a broker can look for expired offsets: it runs, and the world has consumers."""
+    return bool(world.settings.consumers) and is_reachable(world, broker)
+
+
+def expire_offsets(world: World, broker: int) -> None:
+    """Let a broker look for expired offsets.
+
+    Source: offsets.retention.check.interval.ms, GroupMetadataManager.scala (0.9, 2.8).
+    """
+    cause = world.log("act", None, action=["expire_offsets", broker])
+    world.processes[broker].driver.enqueue(e.ExpireOffsets(), cause)

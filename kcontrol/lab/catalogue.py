@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from kcontrol.views import text
 
 SHIPPED = PROJECT / "notebooks" / "recordings"
 SUFFIX = ".json"
+RECORDED_GROUP = re.compile(r"[\d.]+/group/[\w-]+")  # the form of the name of a group's recording
 
 RECORDINGS = {"release": "string", "scenario": "string"}
 QUESTIONS = {"chapter": "string", "question": "string"}
@@ -74,11 +76,14 @@ def file_of(name: str | Path) -> Path:
     "2.8.2/x" that is neither a file nor a recording.
     """
     release, _, scenario = str(name).partition("/")
+    releases = list(dict.fromkeys(known for known, _ in shipped()))
     try:
-        if Path(name).exists() or release not in {known for known, _ in shipped()}:
+        if Path(name).exists() or (release not in releases and not RECORDED_GROUP.fullmatch(str(name))):
             return Path(name)
     except OSError as error:
         raise UserError(f"The file {text.clean(str(name))} cannot be read: {error.strerror}.") from None
+    if release not in releases:
+        raise UserError(f"There is no recording {str(name)!r}; there are recordings of {', '.join(releases)}.")
     there = [known for of, known in shipped() if of == release]
     if scenario not in there:
         raise UserError(f"There is no recording {str(name)!r}; the recordings of {release} are {', '.join(there)}.")

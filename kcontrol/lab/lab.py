@@ -29,6 +29,7 @@ from kcontrol.lab.support.output import say, show_sentences
 from kcontrol.lab.tables import invariants, reassignments, recording_diff
 from kcontrol.lab.tables.run_tables import LabTables
 from kcontrol.lab.topic_creation import Assignment
+from kcontrol.recordings.groups.player import GroupPlayer
 from kcontrol.recordings.player import Player
 from kcontrol.views import text
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
+    from kcontrol.cluster.run_settings import Settings
     from kcontrol.core.effects import Znode
     from kcontrol.core.transitions import TransitionTable
     from kcontrol.lab.observed_cluster import Observed
@@ -429,7 +431,7 @@ class Lab(Operations):
         played, name = recording_diff.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
         chosen = requested_settings.played(played, release, seed, requested_settings.Changed(rows, strategies, rules))
         lab = object.__new__(cls)
-        lab._take(Player(played, chosen).play(), name, ExitStack(), runs)
+        lab._take(_player(played, chosen).play(), name, ExitStack(), runs)
         return lab
 
     # ---------------------------------------------------------------- pictures
@@ -519,6 +521,10 @@ class Lab(Operations):
 
     def __repr__(self) -> str:
         return f"Kafka {self._world.settings.release}, {self._world.kind} world: {self.summary()}"
+
+
+def _player(scenario: Mapping[str, Any], chosen: Settings) -> Player | GroupPlayer:
+    return GroupPlayer(dict(scenario), chosen) if "exchange" in scenario else Player(scenario, chosen)
 
 
 def _plain_number(word: Any) -> Any:

@@ -16,6 +16,7 @@ from kcontrol.journal import journal_file
 from kcontrol.journal.journal import Journal, Record
 from kcontrol.journal.state_history import History, State
 from kcontrol.lab import catalogue, divergence, record_lookup
+from kcontrol.lab.groups import recording_diff as group_recording_diff
 from kcontrol.lab.groups import waiting
 from kcontrol.lab.old_names import Named, absent
 from kcontrol.lab.support import arguments, replacements
@@ -122,6 +123,8 @@ class Run(metaclass=Named):
         Raises UserError for a value that is not a run, and if the run beside a recording follows no scenario.
         """
         (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
+        if any(group_recording_diff.is_recorded_group(run.records) for run in (here, there)):
+            return group_recording_diff.group_recording_diff((a, b), here.records, there.records)
         if recording_diff.is_recorded(here.records) or recording_diff.is_recorded(there.records):
             return recording_diff.recording_diff((a, b), here.records, there.records)
         return divergence.divergence(divergence.labels((a, b), (here, there)), here.records, there.records)

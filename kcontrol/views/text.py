@@ -384,6 +384,8 @@ LABELS: dict[str, str] = {
     "resume_consumer": "resume consumer {0}",
     "stop_polling": "consumer {0} stops polling",
     "wait": "{0} ms pass",
+    "coordinator_request": "client {0} sends {1}",
+    "expire_offsets": "broker {0} looks for expired offsets",
     "group_request": "send {1} about {2} to broker {0}",
     "lose_tail": "the disk of broker {0} loses {1} from offset {2} on",
     "fail_log_dir": "the directory with {1} on broker {0} fails",

@@ -16,6 +16,7 @@ from kcontrol.group.group_strategies import GROUP_STRATEGIES
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.support import arguments, replacements
 from kcontrol.recordings import player
+from kcontrol.recordings.groups import player as group_player
 from kcontrol.views import text
 
 EXAMPLE = '{"unclean.leader.election.enable": True}'
@@ -120,6 +121,8 @@ def settings(
 def played(scenario: Mapping[str, Any], release: str | None, seed: int, changed: Changed) -> Settings:
     """Return the settings of a run that plays a scenario. Raises UserError, listing the legal values, for illegal values."""
     line = player.line_of(release) if release else player.release_of(scenario)
+    if "exchange" in scenario:
+        return settings(release=line, seed=seed, changed=changed, **group_player.scenario_settings(scenario))
     try:
         config = player.config_of(scenario, line)
     except ValueError as problem:

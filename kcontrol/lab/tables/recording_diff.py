@@ -15,6 +15,8 @@ from kcontrol.journal.journal import Record
 from kcontrol.lab.tables import journal_tables
 from kcontrol.recordings import compare, recording
 from kcontrol.recordings.compare import Difference
+from kcontrol.recordings.groups import from_journal as group_journals
+from kcontrol.recordings.groups import recording as group_recording
 from kcontrol.recordings.recording import Recording
 from kcontrol.views import text
 
@@ -33,9 +35,14 @@ def is_recorded(records: Sequence[Record]) -> bool:
 def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """Return the scenario of a run or of a dict, and a name for the run that plays it. Raises UserError for anything else."""
     if isinstance(given, Mapping):
+        if "exchange" in given:
+            return group_recording.parse(msgspec.json.encode(given), "This dict"), f"our {group_recording.scenario(given)}"
         return given, text.clean(str(given.get("name") or given.get("scenario") or "scenario"), 60)
     if not hasattr(given, "records"):
         raise UserError(f"{given!r} is not a scenario: pass the name of a recording, or a dict with brokers and steps.")
+    if group_journals.is_of_group(given.records):
+        found = group_journals.of_journal(given.records)
+        return found, f"our {group_recording.scenario(found)}"
     found = recording.of_journal(given.records)
     return found, f"our {found['scenario'] or 'scenario'}"
 
@@ -58,7 +65,10 @@ class RecordingDiff:
 
     def __init__(self, names: tuple[str, str], theirs: Recording, ours: Recording) -> None:
         self.names, self.theirs, self.ours = names, theirs, ours
-        self.differences = list(compare.differences(theirs, ours))
+        self.differences = list(self._compare())
+
+    def _compare(self) -> Iterator[Difference]:
+        return compare.differences(self.theirs, self.ours)
 
     @property
     def difference(self) -> Difference | None:
@@ -104,6 +114,10 @@ class RecordingDiff:
         sides = f"{theirs}: {_short(d.theirs)}; {ours}: {_short(d.ours)}"
         return f"The first difference is in {where}, in {d.kind}, {d.about}. {sides}."
 
+    def _around(self, d: Difference) -> pd.DataFrame:
+        """Return the rows of the table beside a difference."""
+        return self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
+
     def __repr__(self) -> str:
         return str(self)
 
@@ -115,7 +129,7 @@ class RecordingDiff:
         said = f"<p>The first difference is in {escape(where)}, in {escape(d.kind)}, {escape(d.about)}.</p>"
         heads = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in self.names)
         marked = "".join(f"<td style='text-align:left'><mark>{escape(_short(value))}</mark></td>" for value in (d.theirs, d.ours))
-        around = self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
+        around = self._around(d)
         return (
             f"{said}<table><thead><tr>{heads}</tr></thead><tbody><tr>{marked}</tr></tbody></table>"
             f"<details><summary>step {d.step}, {escape(d.kind)}, side by side</summary>{around.to_html(notebook=True)}</details>"

@@ -36,7 +36,8 @@ def of_journal(records: Sequence[Record]) -> Step:
     plain = [record.to_json() for record in records]
     run = plain[0].fields
     name = str(run.get("scenario") or "").removeprefix(f"{FOLDER}/")
-    return {"release": run["release"], "name": name, "exchange": _exchange(plain), "log": list(_log(plain))}
+    about = {"release": run["release"], "name": name, "group": run.get("group"), "broker": run.get("config", {})}
+    return about | {"exchange": _exchange(plain), "log": list(_log(plain))}
 
 
 def bytes_of(text: str) -> bytes:

@@ -32,8 +32,6 @@ from kcontrol.recordings.groups.recording import Step, errors, record_bytes
 
 BROKER = 1
 """The id of the broker in journals of recordings, which do not have the id."""
-HOST = "/127.0.0.1"
-"""The host of all clients of a recording."""
 
 RECORD, TIME = "record", "time"
 """The values of the field `inferred`."""

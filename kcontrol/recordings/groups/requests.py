@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from kcontrol.cluster.coordinator_requests import HOST
 from kcontrol.group import events as e
 from kcontrol.group.model import CommitRecordMetadataAndOffset, Group, GroupProtocol, Member, OffsetAndMetadata
 from kcontrol.group.offsets_topic_records import read_offset_value
 from kcontrol.journal.journal import RecordId
-from kcontrol.recordings.groups.memory import COMPLETING, DEAD, EMPTY, GONE, HOST, STABLE, Memory, partition_of
+from kcontrol.recordings.groups.memory import COMPLETING, DEAD, EMPTY, GONE, STABLE, Memory, partition_of
 from kcontrol.recordings.groups.recording import Step, errors
 
 UNEXPLAINED = "the recording does not say why"

@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 
 from kcontrol.cluster import group_admin
 from kcontrol.cluster.consumer_state import Consumer, after_response
-from kcontrol.cluster.coordinator_requests import Sender, event_of
+from kcontrol.cluster.coordinator_requests import HOST, Sender, event_of, is_admin
 from kcontrol.core.errors import UserError
 from kcontrol.group.handlers import REQUESTS
 from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Journal, Record, RecordId
 from kcontrol.journal.journal_file import WRONG
 from kcontrol.recordings.groups import requests
-from kcontrol.recordings.groups.memory import BROKER, HOST, Memory
+from kcontrol.recordings.groups.memory import BROKER, Memory
 from kcontrol.recordings.groups.recording import RECORDED_GROUP, STOPPED, Step, errors, response, scenario
 
 PROMPT_MS = 100
@@ -66,14 +66,9 @@ def consumer_name(client: str) -> str:
     return "tool" if client == TOOL else client
 
 
-def is_admin(step: Step) -> bool:
-    """Return whether a request is one of an administrator, such as DescribeGroups."""
-    return step["api"] in group_admin.SINCE
-
-
 def consumers(recording: Step) -> dict[str, Consumer]:
     """Return the consumers of a recording before their first request, by name."""
-    asked = [step for step in recording["exchange"] if "api" in step and not is_admin(step)]
+    asked = [step for step in recording["exchange"] if "api" in step and not is_admin(step["api"])]
     instances = {step["client"]: step["request"].get("instance") for step in asked if step["api"] == JOINED}
     names = dict.fromkeys(step["client"] for step in asked)
     return {consumer_name(name): Consumer(recording["group"], instance_id=instances.get(name)) for name in names}
@@ -131,7 +126,7 @@ class Replay:
     def _request(self, step: Step) -> None:
         n, client = step["n"], consumer_name(step["client"])
         act = self._log("scenario", None, step=n, do=step_of(step))
-        cause = self._asks(client, act) if not is_admin(step) else act
+        cause = self._asks(client, act) if not is_admin(step["api"]) else act
         self.ids[n] = self._correlation_id(step, client, act)
         event = event_of(step["api"], step["request"], self.ids[n], Sender(step["client"].lower(), HOST, step["version"]))
         self.begun[n] = self.memory.receive(event, cause, REQUESTS)
@@ -146,7 +141,7 @@ class Replay:
         return self._log("consumer", act, name=client, now=self.consumers[client])
 
     def _correlation_id(self, step: Step, client: str, act: RecordId) -> str:
-        if is_admin(step):
+        if is_admin(step["api"]):
             about = step["request"].get("group") or next(iter(step["request"].get("groups", ())), "")
             return f"{group_admin.PREFIX}{step['api']} {act.seq} {about}".strip()
         return f"consumer {client} {self.consumers[client].requests}"
@@ -156,7 +151,7 @@ class Replay:
         cause = self.memory.released.get(self.ids[n], self.begun[n])
         record = self.memory.respond(self.ids[n], body, cause)
         client = consumer_name(step["client"])
-        if is_admin(step):
+        if is_admin(step["api"]):
             return
         me = self.consumers[client]
         after = after_response(me, body, lost=False) if errors(step) else me._replace(asked=None)

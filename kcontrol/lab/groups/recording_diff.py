@@ -1,0 +1,94 @@
+"""The comparison of a recording of a group coordinator with a simulated run of its requests, or with another recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import pandas as pd
+
+from kcontrol.journal.journal import Record
+from kcontrol.lab.tables import journal_tables
+from kcontrol.lab.tables.recording_diff import RecordingDiff
+from kcontrol.recordings.compare import Difference
+from kcontrol.recordings.groups import compare, from_journal
+from kcontrol.recordings.groups.recording import RECORDED_GROUP, Step
+from kcontrol.views import recorded_text, text
+
+COLUMNS = {"entry": "Int64", "at_ms": "Int64", "request": "string", "theirs": "string", "ours": "string", "verdict": "string"}
+
+
+def is_recorded_group(records: Sequence[Record]) -> bool:
+    """Return whether a journal was made from a recording of a group."""
+    return bool(records) and records[0].fields.get("world") == RECORDED_GROUP
+
+
+def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> GroupRecordingDiff:
+    """Return the comparison of two runs of one exchange. The recording is "theirs"; of two recordings the first is "theirs".
+
+    Raises UserError if one of the runs plays no recording of a group.
+    """
+    if not is_recorded_group(one):
+        names, one, other = names[::-1], other, one
+    return GroupRecordingDiff(names, from_journal.of_journal(one), from_journal.of_journal(other))
+
+
+class GroupRecordingDiff(RecordingDiff):
+    """Two runs of one exchange, compared by the rule of the recordings of groups (`recordings/groups/compare.py`).
+
+    `difference` is the first difference, or None; `table` has the answers and the records of the log of both, line by line.
+    """
+
+    def _compare(self) -> Iterator[Difference]:
+        return compare.differences(self.theirs, self.ours)
+
+    def __str__(self) -> str:
+        theirs, ours = self.names
+        if self.difference is not None:
+            return super().__str__()
+        count, orders = len(self.theirs["exchange"]), compare.free_orders(self.theirs, self.ours)
+        said = f"No difference between {theirs} and {ours} in {count} entries, by the rule of the recordings of groups."
+        where = f"In {'entry' if len(orders) == 1 else 'entries'} {text.listed(orders)}"
+        return f"{said} {where} {compare.FREE_ORDER}." if orders else said
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row per answer and per record of the log, in the order of the recording, with the member ids of the recording.
+
+        `verdict` is `same`; `differs`; `free` for a difference that the rule allows, such as a time in a record; or
+        `not compared` after the first entries that differ.
+        """
+        return journal_tables.table([*self._exchange_rows(), *self._log_rows()], COLUMNS)
+
+    def _exchange_rows(self) -> Iterator[dict[str, Any]]:
+        ours = compare.renamed(self.ours["exchange"], compare.member_names(self.theirs, self.ours))
+        for at in range(max(len(self.theirs["exchange"]), len(ours))):
+            one, other = (side[at] if at < len(side) else None for side in (self.theirs["exchange"], ours))
+            step: Step = one or other or {}
+            pair = [side and _shown(side.get("answer")) for side in (one, other)]
+            about = {"entry": step["n"], "at_ms": step["at"], "request": text.clean(recorded_text.entry(step))}
+            yield about | dict(zip(("theirs", "ours"), pair, strict=True)) | {"verdict": self._of(step["n"], "answers", pair)}
+
+    def _log_rows(self) -> Iterator[dict[str, Any]]:
+        ours = compare.renamed(self.ours["log"], compare.member_names(self.theirs, self.ours))
+        for at in range(max(len(self.theirs["log"]), len(ours))):
+            pair = [_shown(side[at]["value"]) if at < len(side) else None for side in (self.theirs["log"], ours)]
+            row = {"entry": None, "request": f"record {at + 1} of __consumer_offsets"}
+            yield row | dict(zip(("theirs", "ours"), pair, strict=True)) | {"verdict": self._of(at + 1, "log", pair)}
+
+    def _around(self, d: Difference) -> pd.DataFrame:
+        return self.table[self.table["verdict"] != "same"]
+
+    def _of(self, number: int, kind: str, pair: Sequence[Any]) -> str:
+        ended = next((d for d in self.differences if d.kind == "exchange"), None)
+        if ended is not None and (kind == "log" or number >= ended.step):
+            return "not compared"
+        if any((d.step, d.kind) == (number, kind) for d in self.differences):
+            return "differs"
+        return "same" if pair[0] == pair[1] else "free"
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else text.clean(msgspec.json.encode(value, order="sorted").decode(), 1_000)

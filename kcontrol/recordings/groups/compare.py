@@ -1,0 +1,107 @@
+"""The comparison of two recordings of one group, by the rule in `notebooks/recordings/groups.md`.
+
+Each answer of the recording must be equal in all fields that it has; members count as sets, and member ids are compared by the
+JoinGroup that got them. An answer must have been released by the same request, or by a timer within SLACK_MS for each timer of
+the chain that led to it. The records of the log must be equal, without their times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kcontrol.recordings.compare import Difference
+from kcontrol.recordings.groups.recording import Step
+
+SLACK_MS = 30
+TIMES = ("commit_timestamp", "expire_timestamp", "current_state_timestamp")
+FREE_ORDER = "the order of members differs, which Kafka leaves open (docs/omissions.md, the order of members, ties)"
+
+
+def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
+    """Yield the differences in the order of the exchange, then those of the log; `theirs` is the recording."""
+    names = member_names(theirs, ours)
+    for one, other in zip(theirs["exchange"], ours["exchange"], strict=False):
+        if _asked(one) != _asked(other):
+            yield Difference(one["n"], _asked(one), "exchange", "the entry; the comparison ends here", _asked(one), _asked(other))
+            return
+        yield from _answers(one, renamed(other, names), theirs["exchange"])
+    lengths = len(theirs["exchange"]), len(ours["exchange"])
+    if lengths[0] != lengths[1]:
+        yield Difference(min(lengths), {}, "exchange", "number of entries", *lengths)
+        return
+    yield from _logs(theirs["log"], [renamed(entry, names) for entry in ours["log"]])
+
+
+def member_names(theirs: Step, ours: Step) -> dict[str, str]:
+    """Return the recording's name of each member id of ours: both were made for the same JoinGroup."""
+    pairs = zip(theirs["exchange"], ours["exchange"], strict=False)
+    joined = ((one, other) for one, other in pairs if one.get("api") == other.get("api") == "JoinGroup")
+    return {
+        other["answer"]["member"]: one["answer"]["member"]
+        for one, other in joined
+        if not one["request"]["member"] and "answer" in one and "answer" in other
+    }
+
+
+def _asked(step: Step) -> Step:
+    return {name: step[name] for name in ("client", "api", "version", "request", "event") if name in step}
+
+
+def renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Return a value with other member ids, wherever a member id is the whole of a text."""
+    if isinstance(value, str):
+        return names.get(value, value)
+    if isinstance(value, dict):
+        return {renamed(key, names): renamed(item, names) for key, item in value.items()}
+    return [renamed(item, names) for item in value] if isinstance(value, list) else value
+
+
+def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Difference]:
+    """Yield the differences between two answers to one request: in their fields, and in what released them."""
+    answer, found = one.get("answer"), other.get("answer")
+    if answer is None or found is None:
+        if answer != found:
+            yield _differ(one, "the answer", answer, found)
+        return
+    for field, value in answer.items():
+        if found.get(field) != value:
+            yield _differ(one, field, value, found.get(field))
+    at, found_at = one["answered_at"], other["answered_at"]
+    if other["timers"]:
+        if abs(at - found_at) > SLACK_MS * other["timers"]:
+            yield _differ(one, "the time of the answer, which a timer released", f"{at} ms", f"{found_at} ms")
+    else:
+        cause = next(step for step in exchange if step["n"] == other["released_by"])
+        if not cause["at"] <= at <= (cause.get("answered_at") or at) + SLACK_MS:
+            yield _differ(one, "the time of the answer", f"{at} ms", f"released by entry {cause['n']}, sent at {cause['at']} ms")
+
+
+def _differ(step: Step, about: str, theirs: Any, ours: Any) -> Difference:
+    return Difference(step["n"], _asked(step), "answers", f"{step['api']}: {about}", theirs, ours)
+
+
+def _logs(theirs: list[Step], ours: list[Step]) -> Iterator[Difference]:
+    for n in range(max(len(theirs), len(ours))):
+        one, other = (_record(side[n]) if n < len(side) else None for side in (theirs, ours))
+        if one != other:
+            yield Difference(n + 1, {}, "log", f"record {n + 1} of __consumer_offsets", one, other)
+
+
+def _record(entry: Step) -> Step:
+    """Return a record of the log as it is compared: without times, members by id."""
+    value = entry["value"]
+    if value is None:
+        return {"key": entry["key"], "value": None}
+    kept = {name: item for name, item in value.items() if name not in TIMES}
+    if "members" in kept:
+        kept["members"] = {member["member_id"]: member for member in kept["members"]}
+    return {"key": entry["key"], "value": kept}
+
+
+def free_orders(theirs: Step, ours: Step) -> list[int]:
+    """Return the entries in whose answers both sides have equal members in another order, which Kafka leaves open."""
+    names = member_names(theirs, ours)
+    pairs = zip(theirs["exchange"], renamed(ours["exchange"], names), strict=False)
+    orders = ((one["n"], *(list((side.get("answer") or {}).get("members", ())) for side in (one, other))) for one, other in pairs)
+    return [n for n, mine, other in orders if mine != other and sorted(mine) == sorted(other)]
