@@ -53,7 +53,7 @@ def lab(
 
 @app.command()
 def reset(chapter: Annotated[str, typer.Argument(help="Its number, such as 0 or A1.")], folder: Folder = None) -> None:
-    """Restore one notebook of the workbook; your version stays beside it under another name."""
+    """Restore one notebook of the workbook; your version stays beside it under a new name."""
     from kcontrol.install import workspace
 
     path, kept = workspace.reset(_own(folder), chapter)
@@ -199,7 +199,7 @@ def hint_exercise(id: Exercise, folder: Folder = None) -> None:
 
 @tasks.command("reset")
 def reset_exercise(id: Exercise, folder: Folder = None) -> None:
-    """Restore one stub; your version stays beside it under another name."""
+    """Restore one stub; your version stays beside it under a new name."""
     from kcontrol.lab.exercises.exercises import reset as bring_back
 
     path, kept = bring_back(_own(folder), id)

@@ -226,7 +226,7 @@ def form(kind: str) -> str:
 def find_action(world: World, action: Action) -> Callable[..., None]:
     """Return the function that performs an action.
 
-    Raises UserError, listing the legal values, if the action is unknown, has another form or is not possible now.
+    Raises UserError, listing the legal values, if the action is unknown, has a wrong form or is not possible now.
     """
     kind = ACTIONS.get(action[0]) if action and isinstance(action[0], str) else None
     if kind is None:

@@ -64,7 +64,7 @@ def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str,
 
 
 def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool:
-    """Return whether the topic exists and has settings. Raises ValueError or AttributeError if `config` has another form."""
+    """Return whether the topic exists and has settings. Raises ValueError or AttributeError if the form of `config` is wrong."""
     topic_settings(world.settings.release, config)
     if not topic or "/" in topic:
         raise ValueError

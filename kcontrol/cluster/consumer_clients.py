@@ -108,7 +108,7 @@ def is_connected(world: World, process: tuple[int, int]) -> bool:
 
 
 def can_ask(world: World, name: object, request: object, broker: object = None) -> bool:
-    """Return whether a consumer can send this request now. Raises ValueError for another request or broker.
+    """Return whether a consumer can send this request now. Raises ValueError for an unknown request or broker.
 
     A request needs a process that is not frozen, a reachable coordinator, and no earlier request without a response. With
     `broker` the request goes to this broker. A process can be restarted at any time.
@@ -142,7 +142,7 @@ def has_poll_timeout(world: World, name: str) -> bool:
 
 
 def is_consumer(world: World, name: object) -> bool:
-    """Return whether there is a consumer of this name. Raises ValueError for a name of another type."""
+    """Return whether there is a consumer of this name. Raises ValueError if the name is not text."""
     if not isinstance(name, str):
         raise ValueError
     return name in world.consumers
@@ -253,7 +253,7 @@ def _revokes(me: Consumer, body: e.SyncResult) -> bool:
 
 
 def can_find(world: World, name: str, broker: object) -> bool:
-    """Return whether a consumer can send FindCoordinator to a broker now. Raises ValueError for words of another type."""
+    """Return whether a consumer can send FindCoordinator to a broker now. Raises ValueError if an argument has a wrong type."""
     if not is_number(broker):
         raise ValueError
     return is_consumer(world, name) and can_send(world, world.consumers[name], broker)

@@ -26,7 +26,7 @@ SINCE = {"ListGroups": "0.9", "DescribeGroups": "0.9", "DeleteGroups": "1.1", "O
 
 
 def can_ask(world: World, broker: int, api: str, about: Sequence[str]) -> bool:
-    """Return whether the broker can be reached and knows the request. Raises ValueError for a request of another form.
+    """Return whether the broker can be reached and knows the request. Raises ValueError if the form of the request is wrong.
 
     `about` has states for ListGroups, one group for DescribeGroups, groups for DeleteGroups, and a group with partitions for
     OffsetDelete.
@@ -41,7 +41,7 @@ def can_ask(world: World, broker: int, api: str, about: Sequence[str]) -> bool:
 
 
 def why_not(world: World, broker: int | None, api: str, about: Sequence[str]) -> str:
-    """Return why such a request is not possible now: no coordinators, an earlier release, or a broker that cannot be reached."""
+    """Return why this request is not possible now: no coordinators, an earlier release, or a broker that cannot be reached."""
     if not world.settings.consumers:
         return "Brokers coordinate groups only in a run with consumers, as in Lab(consumers={'anna': 'billing'})"
     if not is_since(SINCE[api], world.settings.release):

@@ -93,7 +93,7 @@ def contexts(settings: Settings, broker_id: int) -> tuple[ControllerContext, Bro
 def copy_driver(
     driver: Driver, client: Client, journal: Journal, clock: Callable[[], int], outbox: Outbox, *, move: bool = False
 ) -> Driver:
-    """Return a copy of a driver with another client, journal, clock and outbox.
+    """Return a copy of a driver that uses this client, journal, clock and outbox.
 
     With `move` the copy takes over the suspended handlers and the contexts that these handlers hold. The original driver can then
     be read and copied as before, but its suspended handlers cannot go on. Raises ValueError if a suspended handler has no replay

@@ -59,7 +59,7 @@ class Settings:
             object.__setattr__(self, "config", BrokerConfig.of(self.release))
 
     def rules(self) -> Rules:
-        """Return the rules of the release with this run's changes. Raises UserError for another release or design."""
+        """Return the release's rules with this run's changes. Raises UserError for an unknown release or a changed design."""
         if self._rules is None:
             object.__setattr__(self, "_rules", self._chosen())
         assert self._rules is not None

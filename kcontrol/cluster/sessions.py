@@ -70,7 +70,7 @@ SESSION_TRANSITIONS = TransitionTable("session", SessionState, "ZooKeeperClient.
 
 
 def move(p: Process, target: SessionState) -> None:
-    """Take a broker's session to another state. Raises ValueError if the table has no row for this transition."""
+    """Move a broker's session to the state `target`. Raises ValueError if the table has no row for this transition."""
     row = SESSION_TRANSITIONS.find(p.session, target)
     if row is None:
         raise ValueError(f"SESSION_TRANSITIONS has no row from {p.session} to {target}.")

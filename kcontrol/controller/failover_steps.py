@@ -13,7 +13,7 @@ Rules of the file:
 * A resignation writes nothing to ZooKeeper: the broker may have lost its session or its term
   already.
 
-What the file does not say: the order of the steps, and who calls them. Read `event_thread.py` for
+What the file does not say: the order of the steps, and their callers. Read `event_thread.py` for
 the order, `controller_election.py` for the callers, and `earlier/failover_steps.py` for steps that
 only earlier releases have.
 

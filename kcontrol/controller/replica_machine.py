@@ -5,7 +5,7 @@ Rules of the file:
 * Every transition of a replica goes through REPLICA_TRANSITIONS; only a failover sets first states
   (`failover_steps.initialize_replica_states`).
 * An action gets replicas of one broker that share a row. It is a generator: it adds entries to the
-  batch, and yields one Commit for its replicas. Kafka groups replicas by broker in the same way.
+  batch, and yields one Commit for its replicas. Kafka groups replicas by broker too.
 * A pair of states without a row is refused with one record in the journal; the other replicas
   continue.
 * The batch is sent once, after the last action. So a broker receives one request of each kind for
@@ -28,7 +28,7 @@ of 0.8.0, which deletes no topics.
 
 What the table does not say:
 
-* Who becomes leader after -1: only the partition machine elects.
+* The leader after -1: only the partition machine elects.
 * That the last ISR member stays in the ISR (since 1.1 always): `_isr_without`.
 * That a leader is never a new replica: `start_new_replica` refuses it.
 * In which order brokers are visited. The order shows in the state znode, since each replica leaves

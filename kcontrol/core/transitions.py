@@ -91,7 +91,7 @@ class TransitionTable:
         return _resolved(self, release, changes)
 
     def with_action(self, source: Enum, target: Enum, action: Action) -> TransitionTable:
-        """Return this table with another action in one row. Raises KeyError for an unknown row."""
+        """Return this table with `action` in one row. Raises KeyError for an unknown row."""
         if self.find(source, target) is None:
             raise KeyError(f"the {self.name} table has no row {source} -> {target}")
         pair = source, target

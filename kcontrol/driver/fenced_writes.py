@@ -17,7 +17,7 @@ UNFENCED = -1
 
 
 class FenceCheckFailed(Exception):
-    """The check of `/controller_epoch` failed with another error than BadVersion; `code` is ZooKeeper's."""
+    """The check of `/controller_epoch` failed with an error other than BadVersion; `code` is ZooKeeper's."""
 
     def __init__(self, code: str) -> None:
         super().__init__(f"the check of {CONTROLLER_EPOCH} failed with {code}")

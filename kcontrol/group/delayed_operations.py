@@ -68,7 +68,7 @@ def steps(
 
 
 def _named(ctx: GroupContext, timer: str, event: Any) -> dict[str, Any]:
-    """Return Kafka's operation behind a timer as fields of a record; {} for another timer.
+    """Return Kafka's operation behind a timer as fields of a record; {} without an operation.
 
     Before 2.8 the class of a group's key is GroupKey. Source: DelayedOperationKey.scala (0.9,
     2.8.2).

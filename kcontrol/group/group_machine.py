@@ -27,11 +27,11 @@ the pair: a group that becomes Empty starts a generation without a protocol, a g
 a rebalance selects one. The rows of Empty begin with 0.10.1, the release of that state. The row
 from Dead to Dead exists because two threads of Kafka may remove one group.
 
-What the table does not say: who requests a transition (`rebalance.py`, `offset_expiration.py`,
-`group_loading.py`), and what a request gets in each state (`request_reactions.py`). Transitions
-take no time in the table: timers and writes end in events of their own. A change within a state,
-such as a heartbeat or a commit, is no transition. The journal has a record of kind `group` for each
-transition, with the group after it.
+What the table does not say: the callers that request a transition (`rebalance.py`,
+`offset_expiration.py`, `group_loading.py`), and what a request gets in each state
+(`request_reactions.py`). Transitions take no time in the table: timers and writes end in events of
+their own. A change within a state, such as a heartbeat or a commit, is no transition. The journal
+has a record of kind `group` for each transition, with the group after it.
 
 Read next: `request_reactions.py`, then `rebalance.py`.
 

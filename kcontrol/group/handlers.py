@@ -55,5 +55,5 @@ THREADS = {event: thread for event, thread, _ in ROWS}
 
 
 def handle(ctx: GroupContext, event: Event) -> Handler:
-    """Return the handler of an event. Raises KeyError for an event of another room."""
+    """Return the handler of an event. Raises KeyError for an event that is not a coordinator's."""
     return HANDLERS[type(event)](ctx, event)

@@ -1,9 +1,9 @@
 """Groups, members and offsets as immutable values.
 
-A change makes another value, which a handler puts into the cache (`context.cache_group`); so a fork
+A change makes a new value, which a handler puts into the cache (`context.cache_group`); so a fork
 of a world shares all values that did not change. Members are in the order in which they joined.
-Kafka keeps them in a hash map, whose order decides who leads after the leader's removal and which
-protocol wins a tie; here the order of joining decides.
+Kafka keeps them in a hash map, whose order decides the next leader after the leader's removal and
+the protocol that wins a tie; here the order of joining decides.
 
 When a group changes is decided in `group_machine.py` and `rebalance.py`: read these next.
 

@@ -1,11 +1,11 @@
 """The assignors that keep owned partitions: sticky (KIP-54) and cooperative-sticky (KIP-429).
 
-Both balance first: no member has two partitions more than another that could take one. Among
-balanced assignments they keep as many owners as they can. Two algorithms do that: `constrained`,
-for members that all subscribe to the same topics, fills each member up to an equal number;
-`GeneralAssignment` moves single partitions until no move improves the balance. The cooperative
-assignor withholds each partition that changes its owner, so that the old owner can give it up
-before the next rebalance.
+Both balance first: no member has two partitions more than a member that could take one of them.
+Among balanced assignments they keep as many owners as they can. Two algorithms do that:
+`constrained`, for members that all subscribe to the same topics, fills each member up to an equal
+number; `GeneralAssignment` moves single partitions until no move improves the balance. The
+cooperative assignor withholds each partition that changes its owner, so that the old owner can give
+it up before the next rebalance.
 
 Later releases have other algorithms; these are 2.8's. Where no rule decides, the order of Java's
 hash maps does (`java_hash_order.py`).

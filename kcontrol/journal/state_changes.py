@@ -1,13 +1,13 @@
-"""The operations by which a record changes the folded state. Each operation is performed and noted.
+"""The operations by which a record changes the folded state. Each operation is performed and added to a list of changes.
 
 A change is (op, path, value). All keys of a path but the last must exist; `need` adds a missing value. The operations:
 
 * `put` a value under the last key, `drop` the last key;
 * `update` an object with the entries of another, `omit` the keys of a list from an object;
 * `push` a value to the end of a list, `shift` the first value off a list;
-* `extend` a list by another one, `keep` only the first values of a list. Both make a new list.
+* `extend` a list by a second list, `keep` only the first values of a list. Both make a new list.
 
-The noted changes can be performed on another copy of the state without the records: see `views/patches.py`.
+The changes can be performed on a second copy of the state without the records: see `views/patches.py`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ MAIN, UNNAMED = "main", "branch"
 
 
 def free_name(name: object, taken: Mapping[str, Any]) -> str:
-    """Return the name for a new branch. Raises UserError for a name of another branch, and for a value that is not a name."""
+    """Return the name for a new branch. Raises UserError for a name that a branch has, and for a value that is not a name."""
     if not isinstance(name, str) or not name.strip():
         raise UserError(f'{name!r} cannot be the name of a branch: use words, such as "what if".')
     arguments.storable(name)
@@ -25,7 +25,7 @@ def free_name(name: object, taken: Mapping[str, Any]) -> str:
 
 
 def numbered(name: str, taken: Mapping[str, Any]) -> str:
-    """Return the name, with a number behind it if another branch has the name."""
+    """Return the name, with a number behind it if a branch has the name already."""
     numbers = (f"{name} ({n})" for n in range(2, len(taken) + 3))
     return next(free for free in (name, *numbers) if free not in taken)
 

@@ -175,7 +175,7 @@ def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
 
 
 def _is_unnamed(name: str, run: Run) -> bool:
-    """Return whether a run has the name of its world, which is the name of a lab without another name."""
+    """Return whether a run has the name of its world, which a lab has if its `name` was never set."""
     return bool(run.records) and name == run.records[0].fields.get("world")
 
 

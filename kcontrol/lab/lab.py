@@ -319,8 +319,8 @@ class Lab(Operations):
         """Return another lab with a copy of this run, up to now or up to the step that made the record `at`.
 
         A branch runs in the simulated world. A branch with a name is in `branches` and in the viewer's switcher, and `compare`
-        takes its name; a branch without a name is in none of them. Raises UserError for the name of another branch, and for an
-        unknown record.
+        takes its name; a branch without a name is in none of them. Raises UserError for a name that a branch has already, and for
+        an unknown record.
         """
         free = None if name is None else branches.free_name(name, self._family)
         if self._world.kind == "simulated" and at is None:

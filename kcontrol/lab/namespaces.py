@@ -151,7 +151,7 @@ class Group(Namespace[LabT]):
     Faults of a consumer's process
       lab.group.freeze(consumer, for_ms)        the process stops and sends nothing, also no heartbeat
       lab.group.stop_polling(consumer)          heartbeats go on, but the consumer joins no more
-      lab.group.resume(consumer)                the process goes on, with the member id that it had
+      lab.group.resume(consumer)                the process continues, with its member id
       lab.group.restart(consumer)               the process ends without LeaveGroup, and starts again
       lab.group.expire_poll_interval(consumer)  the consumer polls later than max.poll.interval.ms
 
@@ -238,7 +238,7 @@ class Group(Namespace[LabT]):
         return self._lab
 
     def describe(self, group: str, broker: int | None = None) -> LabT:
-        """Ask the coordinator, or another broker, for a group; a group that does not exist is Dead.
+        """Ask the coordinator, or `broker`, for a group; a group that does not exist is Dead.
 
         Source: handleDescribeGroup of GroupCoordinator.scala (2.8).
         """
@@ -257,7 +257,7 @@ class Group(Namespace[LabT]):
         return self._lab
 
     def delete_offsets(self, group: str, *partitions: str, broker: int | None = None) -> LabT:
-        """Ask the coordinator, or another broker, to delete a group's offsets of partitions (since 2.4).
+        """Ask the coordinator, or `broker`, to delete a group's offsets of partitions (since 2.4).
 
         The errors are GROUP_SUBSCRIBED_TO_TOPIC for each partition of a topic that a member subscribes to, GROUP_ID_NOT_FOUND,
         UNKNOWN_TOPIC_OR_PARTITION, and NON_EMPTY_GROUP for a group with members that is no consumer group. Source:
@@ -271,7 +271,7 @@ class Group(Namespace[LabT]):
         return self._ask("OffsetDelete", group, (group, *partitions), broker)
 
     def _ask(self, api: str, group: str, about: tuple[str, ...], broker: int | None) -> LabT:
-        """Send a request to the coordinator of a group, unless another broker is named."""
+        """Send a request to `broker` or, if that is None, to the coordinator of the group."""
         arguments.words(group, "A group", "billing")
         chosen = coordinator(self._lab._world, group) if broker is None else broker
         return self._lab._act("group_request", chosen, api, about)

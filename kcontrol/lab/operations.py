@@ -43,7 +43,7 @@ class Operations(Run):
         return self._act("start", broker)
 
     def kill(self, broker: int) -> Self:
-        """Kill a broker's process, as SIGKILL does; its session lives on until it expires."""
+        """Kill a broker's process, as SIGKILL does; its session stays open until it expires."""
         return self._act("kill", broker)
 
     def terminate(self, broker: int) -> Self:
@@ -51,11 +51,11 @@ class Operations(Run):
         return self._act("term", broker)
 
     def freeze(self, broker: int) -> Self:
-        """Stop a broker's process, as SIGSTOP does; its session lives on until `expire_session`."""
+        """Stop a broker's process, as SIGSTOP does; its session stays open until `expire_session`."""
         return self._act("freeze", broker)
 
     def resume(self, broker: int) -> Self:
-        """Let a frozen broker go on, as SIGCONT does."""
+        """Let a frozen broker continue, as SIGCONT does."""
         return self._act("thaw", broker)
 
     def expire_session(self, broker: int) -> Self:

@@ -180,7 +180,7 @@ class Run(metaclass=Named):
     def group_strip(self, group: str | None = None) -> GroupStrip:
         """Return what happened to a consumer group: a picture with a lane for each member, and its text.
 
-        Without a name the group is the only group of the run. Raises UserError, listing the groups, for any other name.
+        Without a name the group is the only group of the run. Raises UserError, listing the groups, for an unknown name.
         """
         from kcontrol.views import group_moments
         from kcontrol.views.group_strip import GroupStrip

@@ -44,7 +44,7 @@ class Playground:
     def kazoo(self, name: str) -> Any:
         """Return a started client with its own session: kazoo's KazooClient, or its equivalent in the simulated world.
 
-        Raises UserError for the name of another client.
+        Raises UserError if a client has the name already.
         """
         from kcontrol.zookeeper.kazoo.playground_client import KazooPlaygroundClient, MemoryPlaygroundClient
 
@@ -73,7 +73,7 @@ class Playground:
         return self
 
     def mend(self, name: str) -> Playground:
-        """Restore the connection of a client: its session goes on, or if it has expired, the client opens a new session."""
+        """Restore the connection of a client, which continues its session or, after its expiry, opens a new session."""
         self._client(name).mend()
         return self.settle()
 

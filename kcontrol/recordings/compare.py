@@ -374,7 +374,7 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether a write on this subject belongs to the list of `key`: no topic, its topic, or its partition."""
+    """Return whether a write on `subject` belongs to the list of `key`: a write on no topic, on the key's topic or partition."""
     if subject is None:
         return True
     return key is not None and subject[0] == key[0] and subject[1] in (None, key[1])

@@ -279,7 +279,7 @@ def _late_requests(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[st
 
 
 class _Interleaver:
-    """The transitions and requests of a step that have not been yielded, with their gates."""
+    """The transitions and requests of a step that are still to be yielded, each with its number of earlier groups of writes."""
 
     def __init__(self, moves: Any, requests: Any, gates: Gates, pending: list[tuple[int, Item]], paired: set[int]) -> None:
         self.moves, self.requests, self.pending, self.paired = moves, requests, pending, paired

@@ -122,7 +122,7 @@ class Player:
                 del self.winners[0]
 
     def _rest(self) -> None:
-        """Run until quiet; if the recording has the ends of sessions, no session ends here."""
+        """Run until quiet; without a session's end if the recording has the ends of sessions, which the player repeats itself."""
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
     def _end_sessions(self, before: int | None = None) -> None:
@@ -218,7 +218,7 @@ class Player:
         return action[:2] == ("fetch", self.rejoining) and action not in self.joins
 
     def _another_controller_acts_after(self, number: int) -> bool:
-        """Return whether in a later step a broker makes transitions that is neither this winner nor the next."""
+        """Return whether in a later step a broker that is neither this winner nor the next winner makes transitions."""
         winner = self.winners[-1] if self.winners else None
         for step in self.steps[number + 1 :]:
             owner = step.get("znodes", {}).get("/controller", {}).get("ephemeral_owner")

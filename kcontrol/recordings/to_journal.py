@@ -183,7 +183,7 @@ class Replay:
                 self._set_controller(n, int(write["data"]), record)
 
     def _set_controller(self, n: By, epoch: int, cause: RecordId) -> None:
-        """Record that a broker believes it is controller, under this epoch, and that the former one resigns; -1: it resigns."""
+        """Record that broker `n` becomes controller in its own view, and the former one resigns; for epoch -1 `n` resigns."""
         learn = {"context": "controller", "container": "value", "clear": False, "remove": []}
         if epoch == -1:
             del self.controller_epochs[n]
@@ -320,7 +320,7 @@ class Causes:
         self.last[move["by"]] = self.about["moved", (move["by"], _partition(move))] = record
 
     def of_move(self, move: dict[str, Any]) -> RecordId:
-        """Return the last transition of the same partition, or the trigger."""
+        """Return the last transition of the partition of `move`, or without one the trigger."""
         tp = _partition(move)
         broker = int(move["subject"].rpartition("@")[2]) if move["machine"] == "replica" else None
         keys = (("moved", (move["by"], tp)), ("broker", broker), ("topic", tp.rpartition("-")[0]))

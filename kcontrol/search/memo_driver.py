@@ -159,9 +159,9 @@ class RecordingOutbox:
 
     @property
     def can_wait(self) -> bool:
-        """Whether the outcome is equal if the world makes all these calls only at the end of the driver's call.
+        """Whether the world may make all recorded calls at the end of the driver's call, with an equal outcome.
 
-        After a response to an own request nothing but the end of the handler may be recorded.
+        This holds if, after each response to a request of this broker, the handler only ends.
         """
         return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])
 

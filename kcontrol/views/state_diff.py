@@ -70,7 +70,7 @@ def _cell(words: str, differs: bool) -> str:
 def _said(p: Partition | None, differing: Sequence[str]) -> str:
     """Return the cell of a partition, with the fields that differ marked."""
     if p is None:
-        return _cell("not there", True)
+        return _cell("does not exist", True)
     words = {
         "replicas": f"replicas {list(p.replicas)}",
         "leader": "new" if p.leader is None else "no leader" if p.leader == -1 else f"leader {p.leader}",
@@ -91,7 +91,7 @@ def _row(name: str, cells: Sequence[str], differs: bool) -> str:
 
 def _znode_cell(state: State, path: str) -> str:
     found = state["znodes"].get(path)
-    return _cell(f"{found[0]} (v{found[1]})" if found else "not there", True)
+    return _cell(f"{found[0]} (v{found[1]})" if found else "does not exist", True)
 
 
 def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:

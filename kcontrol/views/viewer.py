@@ -63,7 +63,7 @@ class Stepper(Protocol):
 
 @runtime_checkable
 class Branching(Protocol):
-    """A stepper with branches: other steppers by name; the first is the stepper that the others branched off."""
+    """A cluster with branches: each branch is a Stepper, by name; the first is the run from which the branches were made."""
 
     @property
     def branches(self) -> Mapping[str, Any]: ...

@@ -83,7 +83,7 @@ def _each_alone(in_groups: InGroups) -> InGroups:
 
 
 def _moving_by(design: Design, protocol: ReassignmentProtocol) -> Design:
-    """Return the design with another protocol of reassignments in all its tables."""
+    """Return the design with `protocol` as its protocol of reassignments in all tables."""
     instead: dict[Any, Any] = dict(zip(design.reassignment, protocol, strict=True))
     rows = {
         event: row._replace(handler=instead.get(row.handler, row.handler))

@@ -297,7 +297,7 @@ def _write_assignment(ctx: ControllerContext, tp: TopicPartition, replicas: Brok
 
 
 def _requested_reassignments() -> Handler:
-    """Return the targets that the znode names. Raises MalformedZnode for JSON of another form."""
+    """Return the targets that the znode names. Raises MalformedZnode for JSON of a wrong form."""
     (znode,) = yield effects.Read((zk.REASSIGN_PARTITIONS,), watch=True)
     return _parse_reassignments(znode.data) if znode else {}
 

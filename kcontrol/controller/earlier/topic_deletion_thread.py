@@ -61,7 +61,7 @@ DELETION_THREAD_TRANSITIONS = TransitionTable("deletion thread", ThreadState, SO
 
 
 def move_thread(ctx: ControllerContext, target: ThreadState) -> Handler:
-    """Move the thread to another state. Raises ValueError where the table has no row."""
+    """Move the thread to the state `target`. Raises ValueError if the table has no row."""
     row = DELETION_THREAD_TRANSITIONS.find(ThreadState(ctx.topic_deletion_thread), target)
     if row is None:
         raise ValueError(

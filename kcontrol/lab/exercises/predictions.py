@@ -176,7 +176,7 @@ class PredictionQuestion:
         return "Right: the run has shown it." if self.is_right else "Not right: the run has shown another outcome."
 
     def outcome(self) -> list[str]:
-        """Return the outcome as lines: the answer, the right option if it is another, the facts, the rule, its place in Kafka."""
+        """Return the outcome as lines: the answer, the right option after a wrong answer, facts, the rule, its place in Kafka."""
         if self.is_foreign:
             return [self._foreign()]
         if self.chosen is None:

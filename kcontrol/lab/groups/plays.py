@@ -168,7 +168,7 @@ WORDS: Mapping[str, Callable[..., Any]] = {
 
 
 def find(scenario: object, until: object) -> Play | None:
-    """Return the play of this name, None for another scenario.
+    """Return the play of this name, None for a scenario that is not a play's name.
 
     Raises UserError if `until` is no step of the play, listing the steps, or if the scenario is no play, listing the plays.
     """

@@ -125,7 +125,7 @@ def _operation(broker: int, operation: delayed_operations.Operation) -> dict[str
 def purgatory(records: Sequence[Record], name: str, broker: int | None) -> PurgatoryPicture:
     """Return a purgatory after the last record; without `broker` the one in which the last operation began.
 
-    Raises UserError, which lists the purgatories, for another name or broker.
+    Raises UserError, which lists the purgatories, for an unknown name or broker.
     """
     found = _purgatories(records)
     fitting = [entry for entry in found if entry[1].name == name and broker in (None, entry[0])]

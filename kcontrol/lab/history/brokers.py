@@ -1,4 +1,4 @@
-"""The tables of brokers: lives of processes, tenures of controllers, requests of controllers, and lost records."""
+"""The tables of brokers: processes from start to end, terms of controllers, requests of controllers, and lost records."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _broker(data: str | None) -> int | None:
 
 
 def broker_lives(run: Entries) -> Iterator[Row]:
-    """Yield one row per life of a broker's process, with the record of its registration in ZooKeeper."""
+    """Yield one row per process of a broker, from its start to its end, with the record of its registration in ZooKeeper."""
     registered = {w.entry.n: w for w in znode_writes(run, lambda p: p.startswith(broker_path(0)[:-1])) if w.op == "create"}
     lives: dict[int, Row] = {}
     for entry in run.entries:

@@ -43,7 +43,7 @@ def entries_of(records: Sequence[Record]) -> Entries:
 
 
 def interval(begin: Entry, end: Entry | None) -> Row:
-    """Return the columns of a time that begins with one record and ends with another; without `end` the time has not ended."""
+    """Return the columns of a time from the record `begin` to the record `end`; without `end` the time has not ended."""
     known = begin.time_ms is not None and end is not None and end.time_ms is not None
     return {
         "n": begin.n,

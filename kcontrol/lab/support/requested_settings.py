@@ -49,7 +49,7 @@ def _named(config: Any) -> Mapping[str, Any]:
 
 
 def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
-    """Return the consumers with their settings, under Kafka's names. Raises UserError, with the legal settings, for others."""
+    """Return the consumers with their settings, under Kafka's names. Raises UserError, with the settings, for unknown ones."""
     found = {}
     for name, said in arguments.mapping(consumers, "Consumers", '{"a": "g"}').items():
         arguments.words(name, "A consumer's name", "a")

@@ -219,14 +219,14 @@ class Tables:
     def run_table(self, name: str) -> pd.DataFrame:
         """Return a table of the whole run, made without Spark: the rows and columns that `lab.spark()` has under this name.
 
-        Each row names the position `n` and the id of its record. Raises UserError, listing the tables, for another name.
+        Each row names the position `n` and the id of its record. Raises UserError, listing the tables, for an unknown name.
         """
         return history_tables.table(self._run.records, self._run.name, history_tables.checked(name))
 
     def table_sql(self, name: str) -> Shown:
         """Return the SQL text that makes a table of many runs on Spark.
 
-        Raises UserError, listing the tables, for another name.
+        Raises UserError, listing the tables, for an unknown name.
         """
         return Shown(spark_views.table_sql(name))
 

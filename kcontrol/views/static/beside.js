@@ -75,7 +75,7 @@ const WORDS = {
 };
 
 function wordsOf({ kind, differing }, side) {
-  if (!side) return [["", "not there", true]];
+  if (!side) return [["", "does not exist", true]];
   if (kind === "brokers") return [["", side, differing.length > 0]];
   if (kind === "znodes") return [["", `${side[0]} v${side[1]}`, false]];
   return (side.leader === null ? ["leader"] : Object.keys(WORDS)).map((field) => [field, WORDS[field](side), differing.includes(field)]);

@@ -16,7 +16,7 @@ function standing(broker, scene) {
   const node = scene.state.nodes[broker];
   const epoch = node?.controller.controller_epoch;
   const believes = node?.controller.active_controller_id === broker;
-  if (scene.controller === broker) return { crown: "♛", text: believes ? `controller, epoch ${epoch}` : "named controller" };
+  if (scene.controller === broker) return { crown: "♛", text: believes ? `controller, epoch ${epoch}` : "named in /controller" };
   if (believes) return { crown: "♕", text: `believes it is controller, epoch ${epoch}`, deposed: true };
   return { crown: "", text: "" };
 }
@@ -61,7 +61,7 @@ function extras(node, scene) {
   if (timers) found.push(plural(timers, "timer"));
   if (parked) found.push(`${plural(parked, "request")} parked`);
   if (obeys >= 0 && scene.controller !== null && (obeys !== scene.controller || (epoch && node.broker.controller_epoch < epoch))) {
-    found.push(`obeys broker ${obeys}, epoch ${node.broker.controller_epoch}`);
+    found.push(`knows controller ${obeys}, epoch ${node.broker.controller_epoch}`);
   }
   return found.join(" · ");
 }
@@ -70,7 +70,7 @@ function drawCard(card, broker, scene) {
   const node = scene.state.nodes[broker], { crown, text, deposed } = standing(broker, scene), parts = card.parts;
   const frozen = node?.frozen, threads = node ? threadsOf(node) : [];
   setClass(card, `kc-broker${node ? "" : " dead"}${frozen ? " frozen" : ""}${scene.acting === broker ? " acts" : ""}${scene.controller === broker ? " rules" : ""}`);
-  setTitle(card, node && node.broker.controller_id >= 0 ? `obeys broker ${node.broker.controller_id}, epoch ${node.broker.controller_epoch}` : "");
+  setTitle(card, node && node.broker.controller_id >= 0 ? `knows controller ${node.broker.controller_id}, epoch ${node.broker.controller_epoch}` : "");
   setText(parts.crown, crown);
   setText(parts.standing, text);
   setClass(parts.standing, `kc-standing${deposed ? " deposed" : ""}`);
@@ -109,7 +109,7 @@ function channels(scene) {
 function questions(scene) {
   return Object.entries(scene.state.to_controller).map(([broker, asked]) => {
     const waits = asked.map(({ record, api }, i) => ({ id: record, api, key: `${record} ${i}` }));
-    return { key: `?${broker}`, label: `${broker} → ♛`, flies: [], waits, gone: false, what: `broker ${broker} asks the controller` };
+    return { key: `?${broker}`, label: `${broker} → ♛`, flies: [], waits, gone: false, what: `broker ${broker} to the controller` };
   });
 }
 
@@ -148,7 +148,7 @@ export function channelsPanel(goTo) {
       setText(label, line.label);
       setTitle(label, line.what);
       setClass(node, `kc-channel${line.gone ? " dead" : ""}`);
-      fill(flies, line.flies, "now", `${line.what}: taken, not answered yet`);
+      fill(flies, line.flies, "now", `${line.what}: received, no response yet`);
       fill(waits, line.waits, "", `${line.what}: waits`);
     });
   }

@@ -9,15 +9,15 @@ const FACES = { stop: "✖", start: "▲", act: "◆", freeze: "❙❙", thaw: "
 export function walkBar(go) {
   const title = el("b"), release = el("span", "kc-tag"), world = el("span", "kc-tag"), place = el("span", "kc-place");
   const buttons = [
-    button("previous_fault", "«", "previous fault or act (shift and left arrow)", () => go.fault(-1)),
+    button("previous_fault", "«", "previous fault or action (shift and left arrow)", () => go.fault(-1)),
     button("back", "‹", "back (left arrow)", () => go.by(-1)),
     button("forward", "›", "forward (right arrow)", () => go.by(1)),
-    button("next_fault", "»", "next fault or act (shift and right arrow)", () => go.fault(1)),
+    button("next_fault", "»", "next fault or action (shift and right arrow)", () => go.fault(1)),
     button("to", "now", "to the last record (End)", () => go.to(Infinity)),
   ];
   const node = el("div", "kc-bar", title, release, world, el("span", "kc-walk", ...buttons), place);
   node.setAttribute("role", "toolbar");
-  node.setAttribute("aria-label", "way through the journal");
+  node.setAttribute("aria-label", "navigation in the journal");
   // A wall clock's time is a date in UTC, virtual time a number of ms; a recording has no times.
   const timeOf = ({ at_ms }, clock) => ({ wall: () => ` · ${new Date(at_ms).toISOString().replace("T", " ").replace("Z", " UTC")}`, virtual: () => ` · ${at_ms} ms` })[clock]?.() ?? "";
   function draw(scene) {
@@ -157,13 +157,13 @@ function menu(className, heading) {
 
 // `act(action)` requests one action, without an argument the next routine action; `run()` all routine actions until none is left.
 export function actionBar(act, run) {
-  const step = button("click_step", "▶ step", "do what is next", () => act(null));
-  const go = button("click_run", "▶▶ run", "go on until the cluster is quiet", run);
+  const step = button("click_step", "▶ step", "perform the next routine action", () => act(null));
+  const go = button("click_run", "▶▶ run", "perform routine actions until the cluster is quiet", run);
   const routine = el("span", "kc-routine"), more = menu("kc-more", "more"), faults = menu("kc-faults", "⚡ faults");
   const quiet = el("span", "kc-dim"), held = el("span", "kc-held");
   const node = el("div", "kc-bar kc-actions", step, go, routine, more.node, faults.node, quiet, held);
   node.setAttribute("role", "toolbar");
-  node.setAttribute("aria-label", "what can happen next");
+  node.setAttribute("aria-label", "next actions");
 
   function fill(list, actions, free) {
     const make = ([action, label]) => button("click_step", label, label, () => {
@@ -197,8 +197,8 @@ export function actionBar(act, run) {
     setText(faults.count, String(others.length));
     faults.node.hidden = others.length === 0;
     for (const b of [step, go]) enable(b, free && ordinary.length > 0);
-    setTitle(step, ordinary.length ? `next: ${ordinary[0][1]}` : "nothing goes on by itself");
-    setText(quiet, scene.busy ? scene.busy : ordinary.length ? "" : "quiet: nothing goes on by itself");
+    setTitle(step, ordinary.length ? `next: ${ordinary[0][1]}` : "no routine action is left");
+    setText(quiet, scene.busy ? scene.busy : ordinary.length ? "" : "quiet: no routine action is left");
     setClass(node, `kc-bar kc-actions${scene.busy ? " busy" : ""}`);
     node.setAttribute("aria-busy", String(Boolean(scene.busy)));
     setText(held, scene.held);

@@ -63,7 +63,7 @@ export function machinePanel(machine) {
   const edges = edgesOf(table, head), boxes = new Map(states.map((state) => [state, boxOf(state)])), move = el("p", "kc-move");
   picture.append(...edges.values(), ...[...boxes.values()].map(({ box }) => box));
   const node = panel(`kc-machine-panel kc-of-${machine}s`, `${machine} machine`, picture, move);
-  setTitle(node.firstChild, "as the controller holds it in memory");
+  setTitle(node.firstChild, "the states in the controller's memory");
 
   function draw(scene) {
     const held = Object.values(scene.state.nodes[scene.controller]?.controller[`${machine}_states`] ?? {});
@@ -76,7 +76,7 @@ export function machinePanel(machine) {
       setClass(box, `${counts[state] ? "full" : ""}${f?.target === state ? (now ? " to now" : " to") : ""}`);
     }
     for (const [key, edge] of edges) setClass(edge, f && key === `${f.source}>${f.target}` ? `lit${now ? " now" : ""}` : "");
-    setText(move, f ? `last move: ${f.subject}, ${shortState(f.source)} → ${shortState(f.target)}` : scene.state.nodes[scene.controller] ? "nothing has moved yet" : "no controller is alive");
+    setText(move, f ? `last transition: ${f.subject}, ${shortState(f.source)} → ${shortState(f.target)}` : scene.state.nodes[scene.controller] ? "no transition yet" : "no controller is alive");
     picture.setAttribute("aria-label", `${machine} machine: ${states.map((state) => `${counts[state]} ${shortState(state)}`).join(", ")}`);
   }
   return { node, draw };

@@ -33,7 +33,7 @@ function replica(broker, name, scene) {
 function roleOf({ broker, log, dead }) {
   if (dead) return "dead";
   if (String(log.leader) === broker) return "leads";
-  return log.leader === -1 ? "serves nothing" : `follows ${log.leader}`;
+  return log.leader === -1 ? "neither leads nor follows" : `follows ${log.leader}`;
 }
 
 // The squares of one replica: its records, and behind them the records that were just truncated.

@@ -51,7 +51,7 @@ function arrow(x1, y1, x2, y2, size = 4.5) {
 
 const LEGEND = [
   ["dot", "blue", "write"], ["square", "amber", "decision"], ["dot", "sky", "request"], ["ring", "ink", "notification"],
-  ["up", "green", "start"], ["cross", "red", "death or loss"], ["diamond", "pink", "act"],
+  ["up", "green", "start"], ["cross", "red", "death or loss"], ["diamond", "pink", "action"],
 ];
 const RARE = [ // part of the legend only in a run with such a record
   ["cross", "pink", "refused, dropped or deleted"], ["ring", "sky", "records appended"], ["pause", "red", "freeze"], ["diamond", "amber", "timer"],

@@ -60,7 +60,7 @@ export function znodesPanel() {
     setText(name, entry.name);
     setTitle(summary, entry.shown);
     setText(owner, znode && znode[2] !== null ? `◷ ${znode[2]}` : "");
-    setTitle(owner, znode && znode[2] !== null ? `ephemeral: goes with the session of broker ${znode[2]}` : "");
+    setTitle(owner, znode && znode[2] !== null ? `ephemeral: deleted with the session of broker ${znode[2]}` : "");
     setText(version, znode && (znode[0] || znode[1]) ? `v${znode[1]}` : "");
     setText(text, znode ? znode[0] : "gone");
     if (litAt !== scene.seen.litAt && scene.seen.lit.some((path) => path.startsWith(`${entry.shown}/`))) details.open = true;
