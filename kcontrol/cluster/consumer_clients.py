@@ -2,7 +2,7 @@
 
 A group's coordinator is the broker that leads the group's partition of `__consumer_offsets`, a topic like any other. A consumer
 looks for its coordinator in the brokers' metadata, and sends all requests there until the connection breaks or a response says
-that the coordinator has moved. `consumer_state.py` has what a consumer knows, `consumer_protocol.py` the bytes that it sends.
+that the coordinator has moved. `consumer_state.py` has the state of a consumer, `consumer_protocol.py` the bytes of its requests.
 
 The log of a partition of the offsets topic exists once, as if all replicas had each record at once. A broker cannot append any
 more after a broker with a later leader epoch has become coordinator. The acknowledgement of an append is an event, so other
@@ -86,14 +86,14 @@ def coordinator(world: World, group: str) -> int | None:
 
 
 def named_by(world: World, broker: int, group: str) -> int | None:
-    """Return the leader of the group's partition in the metadata of one broker, None if they do not have the partition."""
+    """Return the leader of the group's partition in the metadata of one broker, None if the metadata lack the partition."""
     tp = TopicPartition(OFFSETS_TOPIC, partition_for(group, config(world.settings).partitions))
     metadata = world.processes[broker].driver.broker.metadata
     return metadata[tp].leader if tp in metadata else None
 
 
 def receiver(world: World, me: Consumer) -> int | None:
-    """Return the broker that gets the consumer's next request: the coordinator that it knows, else the one of the metadata."""
+    """Return the broker for the consumer's next request: its last known coordinator, else the coordinator in the metadata."""
     if me.coordinator is not None and is_connected(world, me.coordinator):
         return me.coordinator[0]
     return coordinator(world, me.group)

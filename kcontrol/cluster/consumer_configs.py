@@ -37,7 +37,7 @@ CLASSES = {
 
 
 class ConsumerSetting(NamedTuple):
-    """One setting: its defaults by release, and the form of its values. It exists since its first default."""
+    """One setting: its defaults by release, and the form of its values. The first default names the first release."""
 
     defaults: tuple[tuple[str, Any], ...]
     form: str

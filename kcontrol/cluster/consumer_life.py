@@ -1,12 +1,12 @@
 """Consumers that run by themselves in virtual time: the next action when no routine action is left.
 
-A consumer sends what its state asks for: JoinGroup, then SyncGroup, then a heartbeat each `heartbeat.interval.ms`. After an
+A consumer sends the requests of its state: JoinGroup, then SyncGroup, then a heartbeat each `heartbeat.interval.ms`. After an
 error it waits for `retry.backoff.ms`. A consumer that does not poll sends heartbeats, and leaves the group after
-`max.poll.interval.ms`.
-Between two requests virtual time passes (`wait`), and deadlines of coordinators fire on the way, in the order of their times.
+`max.poll.interval.ms`. Between two requests virtual time passes (`wait`), and deadlines of coordinators fire on the way, in the
+order of their times.
 
-Groups are at rest when only heartbeats are left to send and every pending deadline belongs to a member that sends them. Timers of
-other threads, such as the check of preferred leaders, do not fire here.
+All groups are at rest if consumers have only heartbeats to send and each pending deadline belongs to a member with heartbeats.
+Timers of other threads, such as the check of preferred leaders, do not fire here.
 
 Source: AbstractCoordinator.java: HeartbeatThread.run, ensureActiveGroup, Heartbeat.java (0.10.1, 2.8).
 """
@@ -40,7 +40,7 @@ AT_ONCE = ("", "NONE", "MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNKNOWN_M
 
 
 class Due(NamedTuple):
-    """Something that happens at a time; `keeps` says that it only keeps the group as it is."""
+    """An action or a deadline with its time; `keeps` says that it changes nothing in the group, such as a heartbeat."""
 
     at_ms: int
     action: Action
@@ -55,7 +55,7 @@ def can_wait(world: World, ms: object) -> bool:
 
 
 def wait(world: World, ms: int) -> None:
-    """Let virtual time pass; the step itself takes 1 ms of it."""
+    """Let `ms` of virtual time pass; 1 ms of them is the step itself."""
     world.log("act", None, action=["wait", ms])
     world.now_ms += ms - 1
 

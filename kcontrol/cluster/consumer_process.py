@@ -1,4 +1,4 @@
-"""Faults of a consumer's process: it is frozen, resumes with the member id that it had, or does not poll any more.
+"""Faults of a consumer's process: the process is frozen, resumes with its member id, or does not poll any more.
 
 A frozen process sends nothing. A response that arrives meanwhile is in the consumer's state at once, and the process acts on it
 after `resume`. Virtual time passes by `consumer_life.py`, which also ends a freeze of a given length.
@@ -52,8 +52,8 @@ def can_stop_polling(world: World, name: str) -> bool:
 def stop_polling(world: World, name: str) -> None:
     """Let a consumer stop calling poll: its heartbeats go on, and it takes part in no rebalance.
 
-    Since 0.10.1 heartbeats have a thread of their own (KIP-62). Before, poll sends them, so a real
-    consumer of 0.9 cannot do this; another client can.
+    Since 0.10.1 heartbeats have a thread of their own (KIP-62). Before 0.10.1 poll sends heartbeats, so Kafka's consumer of 0.9
+    cannot do this; a client with its own heartbeat thread can.
     """
     cause = world.log("act", None, action=["stop_polling", name])
     note(world, name, world.consumers[name]._replace(condition=STUCK, polled_at_ms=world.clock()), cause)

@@ -1,4 +1,4 @@
-"""The state of one consumer: what its client library knows of the group, and how a response changes this.
+"""The state of one consumer: its client library's view of the group, and the change of this view by a response.
 
 A consumer is in one of the three states of Kafka's AbstractCoordinator. UNJOINED: the consumer sends JoinGroup next.
 COMPLETING_REBALANCE: the response to JoinGroup has arrived, and the consumer sends SyncGroup next. STABLE: the consumer has its
@@ -6,7 +6,7 @@ assignment and sends heartbeats; if `rejoin_needed` is set, the consumer sends J
 
 A consumer of the protocol EAGER revokes all partitions before it joins. A consumer of the protocol COOPERATIVE (KIP-429) keeps
 its partitions while it joins. If the new assignment lacks a partition that the consumer owns, the consumer revokes this partition
-and joins once more: this is the second round, in which another member gets the partition.
+and joins once more: this is the second round, in which the new owner gets the partition.
 
 Source: AbstractCoordinator.java, ConsumerCoordinator.java: onJoinPrepare, onJoinComplete (0.9, 2.4, 2.8). Read next:
 `consumer_clients.py`, which sends the requests.
@@ -28,12 +28,12 @@ MOVED = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "disconnected")
 
 
 class Consumer(NamedTuple):
-    """What one consumer knows of its group.
+    """One consumer's view of its group.
 
     `asked` is the coordinator that has not responded yet, `coordinator` the coordinator that the consumer sends to, each with its
     incarnation. `assignment` are the partitions that the consumer owns. `last_assignment` and `last_generation` are those of the
-    last SyncGroup, which a sticky assignor remembers. `active_at_ms` is the time of the last request or response,
-    `resumes_at_ms` the end of a freeze, `polled_at_ms` the last poll of a consumer that polls no more.
+    last SyncGroup, which a sticky assignor uses. `active_at_ms` is the time of the last request or response, `resumes_at_ms` the
+    end of a freeze, `polled_at_ms` the last poll of a consumer that has stopped polling.
     """
 
     group: str
@@ -92,7 +92,7 @@ def after_response(me: Consumer, body: Any, lost: bool) -> Consumer:
 
 
 def error_of(body: Any) -> str:
-    """Return the error of a response: of its first part, if the response has an error for each part."""
+    """Return the error of a response; if each part has an error of its own, the error of the first part."""
     if isinstance(body, e.ErrorsResult):
         return next(iter(body.errors.values()), body.error)
     if isinstance(body, e.LeaveResult) and body.members:

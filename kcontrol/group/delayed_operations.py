@@ -15,7 +15,7 @@ tries of tryCompleteElseWatch have one result; in Kafka another thread may fulfi
 between them.
 
 The driver writes the steps to the journal if the context says so (`logs_operations`). They change
-no state: a run has equal other records, in the same order, with them and without them.
+no state: the other records of a run and their order are equal with and without these steps.
 
 Read next: `purgatory.py` and `timing_wheel.py`, Kafka's data structures;
 `views/delayed_operations.py`, which reads the records.
@@ -49,7 +49,7 @@ OPERATIONS: dict[type, tuple[str, str, str]] = {
 def steps(
     ctx: GroupContext | None, effect: SetTimer | CancelTimer, armed: Any
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the kind and the fields of the record of each step that an effect stands for.
+    """Yield a record's kind and fields for each step of the operation behind an effect.
 
     `armed` is the timer that the effect replaces or cancels, None without a timer: the operation of
     its `event` is checked first. Then a `SetTimer` takes the three steps. Nothing is yielded for

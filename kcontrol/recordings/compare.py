@@ -1,4 +1,4 @@
-"""The comparison of two recordings of one scenario, without what differs from run to run: see `notebooks/recordings/README.md`.
+"""The comparison of two recordings of one scenario by the rule in `notebooks/recordings/README.md`.
 
 The rule: writes are compared per session and partition, in order; a leader's changes of an ISR by their number and their last
 members; transitions per replica with its partition; requests per sender, receiver and partition; znodes exactly, after each
@@ -56,7 +56,8 @@ def _shown(value: Any) -> str:
 def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Difference | None:
     """Return the first difference, None if there is none: by steps, and in a step by writes, znodes, transitions and requests.
 
-    `unsent` gets a sentence for each place in which one side has less because requests of a leaving controller did not arrive.
+    `unsent` gets a sentence for each place in which one side lacks requests, because requests of a leaving controller did not
+    arrive.
     """
     return next(differences(theirs, ours, unsent), None)
 

@@ -79,7 +79,7 @@ class Leaderships:
 
 
 def is_isr_change(before: dict[str, Any], value: dict[str, Any]) -> bool:
-    """Return whether only the ISR differs: a leader asked for the change, even if the controller wrote it."""
+    """Return whether only the ISR differs, so that a leader requested the change, even if the controller wrote it."""
     return all(before[k] == value[k] for k in ("leader", "leader_epoch")) and before["isr"] != value["isr"]
 
 
@@ -114,7 +114,7 @@ def _decides(move: dict[str, Any], decision: Decision) -> bool:
 
 
 class Gates:
-    """The number of groups of writes that must come before an item of a step."""
+    """Computes for each item of a step the number of groups of writes that must come before the item."""
 
     def __init__(self, step: Step, groups: list[Group], before: dict[str, dict[str, Any]]) -> None:
         self.groups, self.known = groups, {(tp, *_essence(v)) for tp, v in before.items()}
@@ -149,7 +149,11 @@ class Gates:
         return max(gates)
 
     def _of_replica(self, move: dict[str, Any]) -> list[int]:
-        """Return the gates of a replica: assigned before New; registered and, from New, in sync before Online."""
+        """Return the number of groups of writes before a replica's transition.
+
+        New comes after the replica's assignment. Online comes after the registration of its broker and, from New, after the write
+        of the ISR with the replica.
+        """
         tp, _, broker = move["subject"].rpartition("@")
         if move["to"] == "New":
             return [self._assigned(tp, int(broker))]
@@ -297,7 +301,7 @@ class _Interleaver:
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield the next process actions; an exit comes only after everything that other brokers could do because of it."""
+        """Yield the next process actions; an exit comes only after all writes and requests of other brokers that depend on it."""
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):
             yield self.pending.pop(0)[1]
 

@@ -126,7 +126,7 @@ class Player:
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
     def _end_sessions(self, before: int | None = None) -> None:
-        """End the sessions that end in the recorded step; with `before` only those that end before this write.
+        """End the sessions that end in the recorded step; with `before` only the sessions that end before this write.
 
         After each end the world runs until quiet, unless the next end follows at once.
         """
@@ -142,7 +142,7 @@ class Player:
         return broker in self.world.orphaned_sessions or (p is not None and p.frozen and p.session is SessionState.OPEN)
 
     def _shrink(self, before: int) -> None:
-        """Let leaders remove lagging followers from an ISR where the recording has that before this write."""
+        """Let leaders remove the lagging followers that the recording removes from an ISR before this write."""
         while self.shrinks and self.shrinks[0].at < before:
             lag = self.shrinks.pop(0)
             tp, leader = parse_state_path(lag.path), lag.before["leader"]
@@ -160,7 +160,7 @@ class Player:
                 )
 
     def _next(self, routine: list[Any]) -> Any:
-        """Return the next of the routine actions.
+        """Return the routine action that the recording has next.
 
         All brokers get the watch event of an election at once: a candidate creates `/controller` only after the other brokers
         have handled the event. A controller of 0.8 that handles it too late does not resign; if the recording shows that, the
@@ -198,7 +198,7 @@ class Player:
         return following
 
     def _must_wait(self, action: Any) -> bool:
-        """Return whether an action waits for a recorded event.
+        """Return whether an action must wait, because the recording has other events before it.
 
         Requests to a slow broker, its end, and timers wait until it has fetched once more. The end of a broker that stops, and
         the new session of a broker whose session has expired, wait for the writes that ZooKeeper saw before. A controller that

@@ -112,7 +112,7 @@ def writes_of(record: Record) -> int:
 
 
 def is_bid(world: World, action: Action) -> bool:
-    """Return whether this action would create `/controller`."""
+    """Return whether the next round trip of this action creates `/controller`."""
     if action[0] != "advance":
         return False
     trip = world.processes[action[1]].driver.threads[action[2]].waits_for

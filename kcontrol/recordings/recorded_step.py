@@ -90,14 +90,14 @@ class RecordedStep:
         return next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("close", broker)), len(self.writes))
 
     def anything_follows_the_end_of(self, broker: int) -> bool:
-        """Return whether the write after the end of this broker's session changes a znode."""
+        """Return whether a write that changes a znode comes directly after the end of this broker's session."""
         at = self.end_of(broker)
         return any(w["op"] not in QUIET for w in self.writes[at + 1 : at + 2])
 
     # ---------------------------------------------------------------- the order of actions and writes
 
     def before(self, word: str, argument: Any) -> int:
-        """Return the number of brokers' writes between the last action and this action, and move on behind this action."""
+        """Return the number of brokers' writes between the last action and this one, and move the position behind this one."""
         begin, end = self._span(word, argument)
         between, self.at = self.writes[self.at : begin], end
         return _writes_of_brokers(between)
@@ -166,7 +166,7 @@ class RecordedStep:
         return False
 
     def isr_changes(self, held: dict[str, State]) -> tuple[list[Join], list[Shrink]]:
-        """Return the fetches after which followers join an ISR, and the followers that leaders remove, both in order.
+        """Return the fetches after which followers join an ISR, and the followers that leaders remove, each list in order.
 
         `held` has the content of the state znodes, and is updated.
         """

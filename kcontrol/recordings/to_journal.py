@@ -217,7 +217,7 @@ class Replay:
         self._record_move(item.what, self.causes.of_move(item.what), None)
 
     def _record_write_and_move(self, write: dict[str, Any], move: dict[str, Any]) -> bool:
-        """Record a write and its transition as one `change` and return True, or return False if the text has another form."""
+        """Record a write and its transition as one `change` and return True; return False if the data have an unknown format."""
         if (
             list(write["data"]) != ["controller_epoch", "leader", "version", "leader_epoch", "isr"]
             or write["data"]["version"] != 1
@@ -304,7 +304,7 @@ class Causes:
         self.terms: dict[By, RecordId] = {}
 
     def triggered_by(self, record: RecordId, **about: Any) -> None:
-        """Set this record as the trigger: later records of controllers have it as their cause."""
+        """Set this record as the trigger, which is the cause of later records of controllers."""
         self.latest = record
         self.last.clear()
         self.about = {key: r for key, r in self.about.items() if key[0] != "moved"}

@@ -112,7 +112,7 @@ def generation_never_falls(world: World) -> str | None:
 
 
 def _transitions(world: World) -> Iterator[Group]:
-    """Yield each group that the last step has moved to another state, as the group is after the transition."""
+    """Yield each group that had a transition in the last step, as the group is after the transition."""
     for record in world.last_step:
         if record.kind == "group" and record.fields["group_metadata"] is not None:
             yield record.fields["group_metadata"]
@@ -130,7 +130,7 @@ def _join_answers(world: World) -> dict[str, set[tuple[int, str]]]:
 
 
 def _partitions(assignment: bytes) -> list[TopicPartition]:
-    """Return the partitions of an assignment of the consumer protocol; none for other bytes."""
+    """Return the partitions of an assignment of the consumer protocol; none for bytes that are no assignment."""
     try:
         entries = decode("assignment", assignment)[1]["partitions"] if assignment else []
     except ValueError:

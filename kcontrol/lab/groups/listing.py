@@ -1,4 +1,4 @@
-"""Groups as Kafka's tool shows them: which member has which partition, and how far each group has read."""
+"""Groups as Kafka's tool shows them: the partitions of each member, and the committed offsets and the lag of each group."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Kafka's settings of the group coordinator: the settings with an effect in a lab, and the settings without an effect.
 
-The defaults of the settings in use are those of `group.context.CONFIGS`; this module adds what each setting means. Source:
+The defaults of the settings in use are those of `group.context.CONFIGS`; this module adds the meaning of each setting. Source:
 KafkaConfig.scala (0.9, 2.8).
 """
 

@@ -57,7 +57,7 @@ def parked(records: Sequence[Record], state: State) -> pd.DataFrame:
 
 
 def _unanswered(records: Sequence[Record], state: State) -> Iterator[Record]:
-    """Yield the record of each request that is parked now, in the order in which they were parked."""
+    """Yield the record of each request that is parked now, in the order of these records."""
     found = {
         (record.id.node, record.fields["correlation_id"]): record
         for record in records

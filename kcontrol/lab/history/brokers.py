@@ -14,7 +14,7 @@ ENDS = {"close": "session ended", "delete": "znode deleted", "set": "znode overw
 
 
 def tenures(run: Entries) -> Iterator[Row]:
-    """Yield one row per content of `/controller`; the controller epoch is the last one written in that time."""
+    """Yield one row per content of `/controller`; its controller epoch is the last epoch that was written during this content."""
     writes = list(znode_writes(run, lambda path: path == CONTROLLER))
     epochs = [w for w in znode_writes(run, lambda path: path == CONTROLLER_EPOCH) if w.op in ("create", "set")]
     for write, after in zip_longest(writes, writes[1:]):
@@ -82,7 +82,7 @@ def requests(run: Entries) -> Iterator[Row]:
 
 
 def _answers(run: Entries) -> dict[tuple[str, int, str], Entry]:
-    """Return by the id of a `send` record, receiver and request the record of the answer; recordings have no `respond` record."""
+    """Return the record of each response by the id of the `send` record, receiver and request; recordings have none."""
     received: dict[str, tuple[str, int, str]] = {}
     found: dict[tuple[str, int, str], Entry] = {}
     for entry in run.entries:

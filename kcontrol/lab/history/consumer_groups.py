@@ -1,4 +1,4 @@
-"""The tables of consumer groups: rebalances, lives of members, and committed offsets."""
+"""The tables of consumer groups: rebalances, members from joining to leaving, and committed offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key = tuple[int, str]
 
 
 def _histories(run: Entries) -> dict[Key, list[Entry]]:
-    """Return by coordinator and group the records of the group, and each later end of the coordinator's process."""
+    """Return the records of each group and the later ends of its coordinator's process, by coordinator and group."""
     found: dict[Key, list[Entry]] = defaultdict(list)
     for entry in run.of("group", "stop"):
         if entry.r.kind == "group":
@@ -34,7 +34,7 @@ def _group(entry: Entry) -> dict[str, Any]:
 
 
 def rebalances(run: Entries) -> Iterator[Row]:
-    """Yield one row per rebalance: from PreparingRebalance to the next state that is no part of the rebalance."""
+    """Yield one row per rebalance: from PreparingRebalance to the next state outside the rebalance."""
     for (coordinator, group), history in _histories(run).items():
         for position, entry in enumerate(history):
             if _group(entry).get("state") == PREPARING:

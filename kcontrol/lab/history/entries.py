@@ -79,7 +79,7 @@ def znode_writes(run: Entries, chosen: Callable[[str], bool]) -> Iterator[ZnodeW
 
 
 class StoredState(NamedTuple):
-    """A content of a partition's state znode; `leader` and `isr` are None if the znode is deleted.
+    """One content of a partition's state znode; `leader` and `isr` are None if the znode is deleted.
 
     `source` is the former state in the partition state machine, None for any other write. A recording has no `rule`.
     """

@@ -33,7 +33,7 @@ def stored_states(run: Entries) -> Iterator[StoredState]:
 
 
 def _with_former(run: Entries) -> Iterator[tuple[StoredState, StoredState | None]]:
-    """Yield each content together with the content before it."""
+    """Yield each content of a state znode with the content before it."""
     former: dict[str, StoredState] = {}
     for state in stored_states(run):
         yield state, former.get(state.partition)
@@ -124,7 +124,7 @@ def offline_windows(run: Entries) -> Iterator[Row]:
 
 
 class _OfflineWindows:
-    """Follows the leaders in ZooKeeper and the processes of brokers, record by record."""
+    """The partitions without a running leader, computed record by record from state znodes and processes."""
 
     def __init__(self, run: Entries) -> None:
         self._states: dict[int, list[StoredState]] = defaultdict(list)

@@ -18,7 +18,7 @@ def _is_child(path: str, parent: str) -> bool:
 
 
 def deletion_times(run: Entries) -> dict[str, Times]:
-    """Return by topic the records that begin and end the time of each request to delete it."""
+    """Return the records that create and delete the deletion request of each topic, by topic."""
     found: dict[str, Times] = defaultdict(list)
     for write in znode_writes(run, lambda path: _is_child(path, DELETE_TOPICS)):
         times = found[write.path.removeprefix(DELETE_TOPICS)]

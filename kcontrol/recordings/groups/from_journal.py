@@ -1,8 +1,8 @@
 """The conversion of a journal into a recording of a group: of a recording's journal, and of a run that has played a recording.
 
 The journal of each has a record of kind `scenario` for each entry of the exchange. The requests between two such records belong
-to the first of them. Each answered entry has besides the fields of a recording: `released_by`, the number of the entry that made
-the coordinator answer, and `timers`, how many timers had to fire one after the other for the answer.
+to the first of them. Besides the fields of a recording each answered entry has `released_by`, the number of the entry after which
+the coordinator answered, and `timers`, the number of timers that fired one after the other before the answer.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return the number of the entry whose records begin the chain of causes of an answer, and the timers of the chain."""
+    """Return the number of the entry that begins the chain of causes of an answer, and the number of timers in the chain."""
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)
     entry = records[places[max(0, bisect_right(places, root) - 1)]]

@@ -62,7 +62,7 @@ class Memory:
     # ---------------------------------------------------------------- records
 
     def note(self, kind: str, cause: RecordId | None, *, inferred: str | None = RECORD, **fields: Any) -> RecordId:
-        """Make a record of the broker."""
+        """Append a record of the broker to the journal, and return its id."""
         said = fields if inferred is None else fields | {"inferred": inferred}
         return self.journal.add(BROKER, self.incarnation, kind, cause, self.now_ms, said)
 
@@ -85,7 +85,7 @@ class Memory:
             self._update("offsets", cause, remove=(self.group_id,))
 
     def move(self, target: GroupState, rule: str, cause: RecordId, *, leaves: bool = False) -> None:
-        """Move the group to another state; with `leaves` the group leaves the memory."""
+        """Move the group to the state `target`; with `leaves` the group leaves the memory."""
         assert self.group is not None
         source = self.group.state
         moved = None if leaves else replace(self.group, state=target, state_timestamp_ms=self.now_ms)
@@ -127,7 +127,7 @@ class Memory:
             self.restart_session(member, cause)
 
     def stop(self, act: RecordId) -> None:
-        """Stop the broker: its memory, its timers and its parked requests are gone."""
+        """Stop the broker, which loses its memory, its timers and its parked requests."""
         self.journal.add(OUTSIDE, 0, "stop", act, self.now_ms, {"broker": BROKER, "exit_code": 0})
         self.group, self.offsets = None, Offsets()
         self.sessions.clear()
@@ -165,7 +165,7 @@ class Memory:
         self.move(PREPARING, rule, cause)
 
     def complete_by_timer(self, answers: list[Step]) -> None:
-        """Begin the next generation at the end of a wait."""
+        """Begin the next generation by the timer of the join phase."""
         timer = join_timer(self.group_id)
         event = e.JoinTimedOut(self.group_id, self.group.generation if self.group else 0)
         armed = self.note("set_timer", None, timer=timer, thread=REQUESTS, fires_at_ms=self.now_ms, event=event)
@@ -191,7 +191,10 @@ class Memory:
             self.restart_session(member, cause)
 
     def remove(self, member_ids: Iterable[str], rule: str, cause: RecordId) -> None:
-        """Remove members; the others rebalance. A group without members becomes Empty or, up to 0.10.0, leaves the memory."""
+        """Remove members; the remaining members rebalance.
+
+        A group without members becomes Empty or, up to 0.10.0, leaves the memory.
+        """
         assert self.group is not None
         gone = list(member_ids)
         for id in gone:
@@ -261,7 +264,7 @@ class Memory:
     # ---------------------------------------------------------------- the log
 
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
-        """Append the log up to its next record of the group, if this record fits; return None if it does not."""
+        """Append the log up to its next record of the group if `fits` accepts this record, else return None."""
         places = range(self.appended, len(self.log))
         at = next((at for at in places if self.log[at][0]["key"]["kind"] == "group"), None)
         if at is None or not fits(self.log[at][0]["value"]):
@@ -283,7 +286,7 @@ class Memory:
         self.append_until(len(self.log))
 
     def append_until(self, end: int) -> None:
-        """Append the records before a place of the log which no request explains."""
+        """Append the records of the log before the place `end` that belong to no request."""
         if self.appended < end:
             self.append(self.appended, end, None, None)
 

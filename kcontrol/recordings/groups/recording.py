@@ -147,7 +147,7 @@ ANSWERS: dict[str, type[Any]] = {
 
 
 def response(step: Step) -> Any:
-    """Return the answer of a step as our coordinator's response. Raises msgspec.ValidationError for an answer of another form."""
+    """Return the answer of a step as our coordinator's response. Raises msgspec.ValidationError for a wrong form."""
     return msgspec.convert(step["answer"], ANSWERS[step["api"]]).body()
 
 
@@ -232,7 +232,7 @@ class _Recording(msgspec.Struct):
 
 
 def is_of_group(content: bytes) -> bool:
-    """Return whether the beginning of a file looks like a recording of a group, even an invalid one."""
+    """Return whether a file begins like a recording of a group, valid or not."""
     return b'"exchange"' in content and b'"format_version"' in content
 
 

@@ -33,7 +33,7 @@ def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> 
 
 
 def _contradict(memory: Memory, step: Step, cause: RecordId) -> None:
-    """Correct the memory by an answer that it cannot explain."""
+    """Correct the memory if it contradicts the answer of a request."""
     member, found = step["request"].get("member", ""), errors(step)
     if memory.group is None:
         return

@@ -117,7 +117,7 @@ class Replay:
         PERFORM[moment.kind](self, moment.step)
 
     def finish(self) -> None:
-        """Append the records of the log that no entry of the exchange explains."""
+        """Append the records of the log that belong to no entry of the exchange."""
         self.entry = 0
         self.memory.append_rest()
 
