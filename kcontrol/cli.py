@@ -18,6 +18,8 @@ zk = typer.Typer(help="A real ZooKeeper: start one, read one.", no_args_is_help=
 app.add_typer(zk, name="zk")
 tasks = typer.Typer(help="Exercises on the shell: start, check, hint, reset.", no_args_is_help=True)
 app.add_typer(tasks, name="exercises")
+pipeline = typer.Typer(help="Runs as tables in Parquet files, made by Spark.", no_args_is_help=True)
+app.add_typer(pipeline, name="pipeline")
 
 Folder = Annotated[Path | None, typer.Option("--dir", help="Your own folder; without it, `work` in the project's folder.")]
 Server = Annotated[
@@ -147,6 +149,18 @@ def show(
 def _require_address(zookeeper: str) -> None:
     if not zookeeper:
         raise UserError("The address of a ZooKeeper is missing: add --zookeeper host:port, or set KCONTROL_ZOOKEEPER.")
+
+
+@pipeline.command("runs")
+def pipeline_runs(
+    paths: Annotated[list[Path], typer.Argument(help="Journals, or folders of journals.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="A new folder, or the folder of an earlier call.", show_default=False)],
+) -> None:
+    """Write the tables of runs as Parquet, partitioned by the day of the run; the exit status is 1 if a file is refused."""
+    from kcontrol.spark import pipeline_report
+
+    if not pipeline_report.runs(paths, out, typer.echo):
+        raise typer.Exit(1)
 
 
 @tasks.command("list")

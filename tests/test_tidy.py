@@ -42,7 +42,7 @@ ROOM_LINES = {
     "recordings": 1_632,
     "recordings/groups": 993,
     "search": 980,
-    "spark": 312,
+    "spark": 450,
     "views": 2_693,
     "zookeeper": 410,
     "zookeeper/kazoo": 998,

@@ -125,6 +125,16 @@ def content_bytes(path: Path) -> int:
     return size - (len(tail) - at) if at >= 0 else size
 
 
+def record_count(path: Path) -> int:
+    """Return the number of whole lines of a journal, without the last line, which counts the records."""
+    left, found = content_bytes(path), 0
+    with path.open("rb") as file:
+        while left > 0 and (chunk := file.read(min(left, CHUNK_BYTES))):
+            found += chunk.count(b"\n")
+            left -= len(chunk)
+    return found
+
+
 def is_beginning(path: Path, longest: Path) -> bool:
     """Return whether a journal has the first records of another journal, and no others."""
     left = content_bytes(path)

@@ -1,0 +1,163 @@
+"""The tables of many runs as Parquet: one folder per table, partitioned by the day of the run.
+
+The table `journal` has the records of all runs that were ever read into the folder. A run that is read again replaces its records
+if its file has at least as many, and every other table is made again from `journal`. So files that are read late, twice or only
+in part add no row twice.
+
+Everything is first written below `_new`; then each table takes the place of its former folder. A process that ends in between
+leaves the former tables under `_old` and the next ones under `_new`; the next call restores `journal` and deletes the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kcontrol.core.errors import UserError
+from kcontrol.spark import spark_views
+from kcontrol.spark.run_files import JournalOfRun, Refused, journals_of, record_count
+from kcontrol.spark.sources import journal_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MARK, NEW, OLD = "_kcontrol.json", "_new", "_old"
+FORMAT = {"kcontrol": "tables of runs", "version": 1}
+
+Report = Callable[[str, int, int], None]
+"""A function of a table's name, the number of finished tables, and the number of all tables."""
+
+
+class Written(NamedTuple):
+    """The outcome of a call: the runs that were read, the refused files, and the number of rows by table."""
+
+    runs: int
+    refused: list[Refused]
+    rows: dict[str, int]
+
+
+def write_runs(spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda *_: None) -> Written:
+    """Write the tables of the runs in files and folders, and of the runs that `out` has already, as Parquet into `out`.
+
+    Raises UserError for a path without a journal, and for a folder `out` that holds anything else.
+    """
+    journals, refused = journals_of(paths)
+    if not journals:
+        raise UserError(refused[0].reason)
+    claim(out)
+    with _sentences(out):
+        former = _former(spark, out)
+        longer = _at_least_as_long(journals, former)
+        if former is not None and not longer:
+            return Written(len(journals), refused, {name: _read(spark, out / name).count() for name in spark_views.TABLES})
+        rows = _write(spark, longer, former, out, report)
+        _publish(out)
+    return Written(len(journals), refused, rows)
+
+
+@contextlib.contextmanager
+def _sentences(out: Path) -> Iterator[None]:
+    """Turn an error of the file system into one sentence."""
+    try:
+        yield
+    except OSError as problem:
+        raise UserError(f"The tables cannot be written to {out}: {problem.strerror}; name another folder or make room.") from None
+    except Exception as problem:
+        if os.strerror(errno.ENOSPC) not in str(problem):
+            raise
+        room = f"The tables cannot be written to {out}: {os.strerror(errno.ENOSPC)}; make room and run the command again."
+        raise UserError(room) from None
+
+
+# ---------------------------------------------------------------- the folder
+
+
+def claim(out: Path) -> None:
+    """Make the folder of the tables, or repair it after a process that was killed. Raises UserError if it holds anything else."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is a file: name a new or empty folder for the tables.")
+    with _sentences(out):
+        out.mkdir(parents=True, exist_ok=True)
+        held = sorted(path.name for path in out.iterdir())
+    if held and MARK not in held:
+        raise UserError(f"{out} holds other files, such as {held[0]}: name a new or empty folder for the tables.")
+    known = {MARK, NEW, OLD, *spark_views.TABLES}
+    if others := [name for name in held if name not in known and not name.startswith(MARK)]:
+        raise UserError(f"{out} holds {others[0]} beside the tables: move it, or name a new or empty folder.")
+    with _sentences(out):
+        (out / MARK).write_text(json.dumps(FORMAT) + "\n")
+        _repair(out)
+
+
+def _repair(out: Path) -> None:
+    """Restore the journal that a killed process has moved, and delete what it has not finished."""
+    moved = out / OLD / "journal"
+    if moved.is_dir() and not (out / "journal").is_dir():
+        moved.rename(out / "journal")
+    for name in (OLD, NEW):
+        shutil.rmtree(out / name, ignore_errors=True)
+
+
+def _publish(out: Path) -> None:
+    """Let each new table take the place of the former one; `journal`, from which all others can be made, is the first."""
+    (out / OLD).mkdir()
+    for name in spark_views.TABLES:
+        if (out / name).exists():
+            (out / name).rename(out / OLD / name)
+        (out / NEW / name).rename(out / name)
+    for name in (OLD, NEW):
+        shutil.rmtree(out / name)
+
+
+# ---------------------------------------------------------------- the tables
+
+
+def _write(
+    spark: SparkSession, journals: Sequence[JournalOfRun], former: DataFrame | None, out: Path, report: Report
+) -> dict[str, int]:
+    """Write all tables below NEW; return the number of rows of each."""
+    days = spark.createDataFrame([(journal.run, journal.day) for journal in journals], "run STRING, day STRING")
+    kept = former.join(days.select("run"), "run", "left_anti") if former is not None else None
+    journal_lines(spark, journals).createOrReplaceTempView("lines")
+    rows = {}
+    for number, name in enumerate(spark_views.TABLES):
+        report(name, number, len(spark_views.TABLES))
+        table = spark.sql(spark_views.table_sql(name))
+        if name == "journal" and kept is not None:
+            table = table.unionByName(kept.drop("day"))
+            days = days.unionByName(kept.select("run", "day").distinct())
+        rows[name] = _write_table(spark, table.join(days, "run"), out / NEW / name, name)
+    return rows
+
+
+def _former(spark: SparkSession, out: Path) -> DataFrame | None:
+    """Return the records that the folder has, None if it has none."""
+    return _read(spark, out / "journal") if (out / "journal").is_dir() else None
+
+
+def _read(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.read.option("basePath", str(folder)).parquet(str(folder))
+
+
+def _at_least_as_long(journals: Sequence[JournalOfRun], former: DataFrame | None) -> list[JournalOfRun]:
+    """Return the journals that have no fewer records than the folder has of their runs."""
+    counts = {row["run"]: row["count"] for row in former.groupBy("run").count().collect()} if former is not None else {}
+    return [journal for journal in journals if record_count(journal.path) >= counts.get(journal.run, 0)]
+
+
+def _write_table(spark: SparkSession, table: DataFrame, folder: Path, name: str) -> int:
+    """Write a table, make a view of its rows in the files, and return their number; a table without rows is one file."""
+    columns = [column for column in table.columns if column != "day"]
+    days = table.select(*columns, "day").repartition("day").sortWithinPartitions("run", "n")
+    days.write.partitionBy("day").parquet(str(folder))
+    if not any(folder.glob("day=*")):
+        table.select(*columns, "day").limit(0).coalesce(1).write.mode("overwrite").parquet(str(folder))
+    written = _read(spark, folder)
+    written.drop("day").createOrReplaceTempView(name)
+    return int(written.count())

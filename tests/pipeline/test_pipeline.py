@@ -1,0 +1,205 @@
+"""The tables of many runs in Parquet files: repeated, late and cut files, folders of others, and processes that are killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kcontrol import Lab
+from kcontrol.cli import app
+from kcontrol.core.errors import UserError
+from kcontrol.journal import journal_file
+from kcontrol.spark import pipeline, spark_views
+from kcontrol.spark.run_files import journals_of
+
+Tables = dict[str, list[tuple[Any, ...]]]
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with runs of two days, and a journal of version 1 without a day."""
+    folder = tmp_path_factory.mktemp("runs of two days")
+    for day, killed in (("20260101", 1), ("20260102", 2)):
+        lab = Lab(topics={"t": [[1, 2]]}, runs=None).run().kill(killed).run()
+        lab.save(folder / f"{day}-101500-simulated.jsonl")
+    shutil.copy(Path(__file__).parents[1] / "core" / "journals" / "version-1.jsonl", folder)
+    return folder
+
+
+def tables_in(spark: Any, out: Path) -> Tables:
+    """Return the sorted rows of each table in a folder, day included."""
+    return {name: sorted(map(tuple, spark.read.parquet(str(out / name)).collect()), key=repr) for name in spark_views.TABLES}
+
+
+def partitions_in(out: Path) -> set[str]:
+    return {str(path.relative_to(out)) for path in out.glob("*/day=*")}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_runs_that_are_read_late_twice_or_in_part_are_counted_once(spark: Any, days: Path, tmp_path: Path) -> None:
+    """A folder that was read in pieces has the rows and partitions of a folder that was read at once."""
+    at_once, pieces, cut = tmp_path / "at once", tmp_path / "pieces", tmp_path / "cut"
+    first, second, third = sorted(days.iterdir())
+    pipeline.write_runs(spark, [days], at_once)
+    cut.mkdir()
+    text = first.read_bytes()
+    (cut / first.name).write_bytes(text[: len(text) // 2])
+    pipeline.write_runs(spark, [cut, third], pieces)
+    part = tables_in(spark, pieces)["journal"]
+    assert 0 < len([row for row in part if row[0] == first.stem]) < len(journal_file.read(first))
+    pipeline.write_runs(spark, [second, days, first], pieces)
+    pipeline.write_runs(spark, [cut], pieces)
+    expected = tables_in(spark, at_once)
+    assert tables_in(spark, pieces) == expected
+    assert partitions_in(pieces) == partitions_in(at_once)
+    assert {path.split("=")[1] for path in partitions_in(at_once)} == {"2026-01-01", "2026-01-02", "unknown"}
+    assert len(expected["journal"]) == sum(len(journal_file.read(path)) for path in days.iterdir())
+    assert not (pieces / pipeline.NEW).exists() and not (pieces / pipeline.OLD).exists()
+
+
+# ---------------------------------------------------------------- which files are which runs
+
+
+def test_copies_and_cut_files_are_one_run(days: Path, tmp_path: Path) -> None:
+    """Of a journal, its copy and its beginning in three folders the longest is read, under the name of the file."""
+    whole = min(days.iterdir())
+    for folder, size in (("copy", None), ("cut", 1000)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / whole.name).write_bytes(whole.read_bytes()[:size])
+    found, refused = journals_of([whole, tmp_path / "copy", tmp_path / "cut"])
+    assert [journal.run for journal in found] == [whole.stem] and refused == []
+    assert found[0].path.read_bytes() == whole.read_bytes()
+
+
+def test_different_runs_of_one_name_have_their_folders_names(tmp_path: Path) -> None:
+    """Two runs in files of one name are two runs, each with the name of its folder."""
+    for number in (1, 2):
+        (tmp_path / f"class {number}").mkdir()
+        Lab(number, runs=None).save(tmp_path / f"class {number}" / "run.jsonl")
+    found, _ = journals_of([tmp_path / "class 1", tmp_path / "class 2"])
+    assert [journal.run for journal in found] == ["class 1/run", "class 2/run"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"\x00\xff", "not a journal"), (b"", "not a journal"), (b'{"kind":"act","at_ms":0,"fields":{}}\n', "not a journal"),
+     (b'{"kind":"run","at_ms":0,"fields":{"journal_version":9}}\n', "reads versions 1 to 3")],
+)  # fmt: skip
+def test_a_file_that_is_no_journal_is_refused(days: Path, tmp_path: Path, content: bytes, words: str) -> None:
+    """A file that is no journal, or that a later kcontrol has written, is refused in one sentence; the others are read."""
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_bytes(content)
+    found, refused = journals_of([days, wrong])
+    assert len(found) == 3
+    assert [(item.path, words in item.reason) for item in refused] == [(wrong, True)]
+
+
+# ---------------------------------------------------------------- the folder of the tables
+
+
+def test_a_folder_with_other_files_is_refused_and_kept(days: Path, tmp_path: Path) -> None:
+    """The command refuses a folder that holds other files with one sentence and exit status 1, and changes nothing in it."""
+    (tmp_path / "thesis.txt").write_text("mine")
+    done = CliRunner().invoke(app, ["pipeline", "runs", str(days), "--out", str(tmp_path)])
+    assert done.exit_code == 1 and isinstance(done.exception, UserError)
+    assert str(done.exception) == f"{tmp_path} holds other files, such as thesis.txt: name a new or empty folder for the tables."
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("thesis.txt", "mine")]
+
+
+def test_a_file_beside_the_tables_is_refused(tmp_path: Path) -> None:
+    """A folder of tables that has got another file is refused, so that this file is not deleted."""
+    pipeline.claim(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"holds notes\.txt beside the tables"):
+        pipeline.claim(tmp_path)
+
+
+def test_a_file_is_no_folder_for_tables(tmp_path: Path) -> None:
+    """A file as `--out` is refused in one sentence."""
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(UserError, match="is a file: name a new or empty folder"):
+        pipeline.claim(tmp_path / "out")
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    """A folder with former tables in place and the next ones written, each a folder with one file."""
+    pipeline.claim(tmp_path)
+    for place, text in ((tmp_path, "former"), (tmp_path / pipeline.NEW, "next")):
+        for name in spark_views.TABLES:
+            (place / name).mkdir(parents=True)
+            (place / name / "part").write_text(text)
+    return tmp_path
+
+
+def steps(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """Let the process end before the renaming with this number."""
+    rename, seen = Path.rename, iter(range(limit + 1))
+
+    def counted(path: Path, to: Path) -> Path:
+        if next(seen) == limit:
+            raise Killed
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "rename", counted)
+
+
+@pytest.mark.parametrize("limit", range(2 * len(spark_views.TABLES)))
+def test_a_process_that_ends_between_two_tables_loses_no_record(
+    published: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """After an end before any renaming, the next call has the records of the journal, and no file that is no table."""
+    with monkeypatch.context() as patched:
+        steps(patched, limit)
+        with pytest.raises(Killed):
+            pipeline._publish(published)
+    pipeline.claim(published)
+    assert (published / "journal" / "part").read_text() == ("former" if limit < 2 else "next")
+    assert {path.name for path in published.iterdir()} <= {pipeline.MARK, *spark_views.TABLES}
+
+
+def killed_after(arguments: list[str], delay_s: float) -> None:
+    """Start the command, and kill its process after a while if it still runs."""
+    command = [sys.executable, "-c", "import sys; from kcontrol.cli import main; sys.exit(main())", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        process.wait(delay_s)
+    except subprocess.TimeoutExpired:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def moments(whole_s: float) -> Iterator[float]:
+    choose = random.Random(13)
+    yield from (whole_s * choose.random() for _ in range(3))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.serial
+def test_a_command_that_was_killed_gives_the_same_tables_when_it_runs_again(spark: Any, days: Path, tmp_path: Path) -> None:
+    """After three commands that were killed at random moments, the command gives the tables of a command that was not killed."""
+    arguments = ["pipeline", "runs", str(days), "--out"]
+    begin = time.monotonic()
+    killed_after([*arguments, str(tmp_path / "whole")], 600)
+    for moment in moments(time.monotonic() - begin):
+        killed_after([*arguments, str(tmp_path / "killed")], moment)
+    killed_after([*arguments, str(tmp_path / "killed")], 600)
+    assert tables_in(spark, tmp_path / "killed") == tables_in(spark, tmp_path / "whole")
+    assert {path.name for path in (tmp_path / "killed").iterdir()} == {pipeline.MARK, *spark_views.TABLES}
