@@ -69,7 +69,7 @@ def reactions(release: str, request: str | None = None) -> pd.DataFrame:
     With `request` return only the rows of this request. Raises UserError, listing the requests, for a request that the release
     lacks, and for a release without a group coordinator.
     """
-    _require_coordinator(release)
+    require_coordinator(release)
     asked = {found.title: found for found in Request if reactions_of(release, "any", found)}
     if request is not None and request not in asked:
         raise UserError(f"There is no request {arguments.shown(request)} in Kafka {release}; there are {text.listed(asked, 30)}.")
@@ -77,7 +77,8 @@ def reactions(release: str, request: str | None = None) -> pd.DataFrame:
     return Wide(journal_tables.table((row for found in chosen for row in _reactions(release, found)), REACTIONS))
 
 
-def _require_coordinator(release: str) -> None:
+def require_coordinator(release: str) -> None:
+    """Raise UserError for a release without a group coordinator."""
     try:
         group_rules(release)
     except ValueError as problem:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from kcontrol.core.model import TopicPartition
 from kcontrol.lab import analysis, record_lookup
-from kcontrol.lab.groups import listing, rebalances, responses, waiting
+from kcontrol.lab.groups import listing, reaction_grid, rebalances, responses, waiting
 from kcontrol.lab.groups import metrics as group_metrics
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.history import history_tables
@@ -55,6 +55,7 @@ class Tables:
       delayed_operations()          Kafka's purgatories: tries, watch lists, timers
       rebalances()                  each rebalance: begin, end, reason, generations, members
       reactions(request)            the response to each request in each state
+      reaction_grid()               states x requests, with the cell that was used last
       group_responses()             responses to ListGroups, DescribeGroups and others
 
     History
@@ -178,6 +179,13 @@ class Tables:
         Raises UserError, listing the requests, for a request that the release does not have.
         """
         return rebalances.reactions(self._run._played, request)
+
+    def reaction_grid(self) -> pd.DataFrame:
+        """Return the reactions as a grid, states x requests, with a mark at the cell that a coordinator used last.
+
+        Raises UserError for a release without a group coordinator.
+        """
+        return reaction_grid.grid(self._run.records, self._run._played)
 
     # ---------------------------------------------------------------- history
 

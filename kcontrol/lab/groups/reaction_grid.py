@@ -1,0 +1,72 @@
+"""The table of reactions as a grid, states x requests, with a mark at the cell that the coordinator used last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.group.group_machine import GROUP_TRANSITIONS
+from kcontrol.group.request_reactions import Reaction, Request, always, is_unknown, reactions_of
+from kcontrol.journal.fold import fold
+from kcontrol.journal.journal import Record
+from kcontrol.lab.groups.rebalances import NO_GROUP, require_coordinator
+from kcontrol.lab.support.table_display import Wide
+from kcontrol.views import group_state
+
+COLUMNS = (Request.JOIN_NEW, Request.JOIN, Request.SYNC, Request.HEARTBEAT, Request.LEAVE)
+EVENTS = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
+MARK = "\u25b6 "
+"""The mark of the cell that was used last; the HTML table also highlights the cell."""
+
+
+class Grid(Wide):
+    """A table whose marked cells are highlighted in HTML."""
+
+    def _repr_html_(self) -> str:
+        html = super()._repr_html_()
+        lines = (f"{line.replace(MARK, f'<mark>{MARK}')}</mark>" if MARK in line else line for line in html.split("</td>"))
+        return "</td>".join(lines)
+
+
+def grid(records: Sequence[Record], release: str) -> Grid:
+    """Return one row per state of the release, one column per request, with the reaction if no condition holds.
+
+    The conditions are in `rebalances.reactions`. The cell of the last request in the journal has MARK. Raises UserError for a
+    release without a group coordinator.
+    """
+    require_coordinator(release)
+    names = {None: NO_GROUP} | group_state.state_names(GROUP_TRANSITIONS.for_(release), release)
+    states = {None: None} | {str(state): state for state in GROUP_TRANSITIONS.states}
+    rows = {
+        named: {request.title: _usual(reactions_of(release, states[state], request)) for request in COLUMNS}
+        for state, named in names.items()
+    }
+    if used := _last_used(records):
+        state, request = used
+        rows[names[state]][request.title] = MARK + rows[names[state]][request.title]
+    return Grid(pd.DataFrame.from_dict(rows, orient="index").rename_axis("state"))
+
+
+def _usual(rows: Sequence[Reaction]) -> str:
+    """Return the reaction without a condition; in a state whose rows all have one, the reaction to an unknown member."""
+    return next(row.reaction for condition in (always, is_unknown) for row in rows if row.condition is condition)
+
+
+def _last_used(records: Sequence[Record]) -> tuple[str | None, Request] | None:
+    """Return the state of the group before the last request of a member, and the request; None without a request."""
+    events = {record.id: record for record in records if record.kind == "enqueue"}
+    for index in range(len(records) - 1, -1, -1):
+        record = records[index]
+        if record.kind == "begin" and record.fields["event"] in EVENTS and record.cause in events:
+            event = events[record.cause].to_json().fields["event"]
+            held = fold(records[:index])["nodes"][str(record.id.node)]["group"].get("groups", {}).get(event["group_id"])
+            return (held["state"] if held else None), _request(event)
+    return None
+
+
+def _request(event: Mapping[str, Any]) -> Request:
+    if event["event"] == "JoinGroup":
+        return Request.JOIN if event.get("member_id") else Request.JOIN_NEW
+    return next(request for request in COLUMNS if request.title == event["event"])
