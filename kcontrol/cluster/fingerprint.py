@@ -19,7 +19,8 @@ from kcontrol.cluster import data_plane
 from kcontrol.cluster.network import Network
 from kcontrol.cluster.process import Process
 from kcontrol.core.effects import Stat, TransactionResult, Znode
-from kcontrol.driver.driver import Driver, Thread
+from kcontrol.driver.driver import Driver
+from kcontrol.driver.threads import Thread
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from kcontrol.driver.round_trips import RoundTrip, is_instant
 from kcontrol.group.context import apply_transition
 
 if TYPE_CHECKING:
-    from kcontrol.driver.driver import Thread
+    from kcontrol.driver.threads import Thread
 
 
 def replay_handler(

@@ -21,7 +21,8 @@ from kcontrol.core import events
 from kcontrol.core.controller_rules import Rules
 from kcontrol.core.effects import WatchEvent
 from kcontrol.core.model import TopicPartition
-from kcontrol.driver.driver import Driver, Handle, Outbox, Thread
+from kcontrol.driver.driver import Driver
+from kcontrol.driver.threads import Handle, Outbox, Thread
 from kcontrol.group.context import GroupContext
 from kcontrol.group.handlers import REQUESTS, SCHEDULER
 from kcontrol.group.handlers import THREADS as GROUP_THREADS

@@ -46,9 +46,8 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
     remaining = tuple(
         tp for tp in _replicated_on(ctx, broker_id) if ctx.leadership[tp].leader == broker_id
     )
-    yield Respond(
-        event.correlation_id, {"error": "NONE", "partitions": dict.fromkeys(remaining, "NONE")}
-    )
+    left = dict.fromkeys(remaining, "NONE")
+    yield Respond(event.correlation_id, {"error": "NONE", "partitions": left})
 
 
 def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:

@@ -35,7 +35,7 @@ What the table does not say:
 * When a transition happens: the handlers, such as `broker_changes.on_replicas_become_offline`.
 * Other changes of the ISR: AlterIsr (`isr_changes.py`), replicas that go Offline.
 * What brokers receive: `recipients` below, and `request_batch.py`.
-* What differs before 1.1: the rule `pipelined`, and the decisions in `Design.machines`.
+* What another design decides: the rule `pipelined`, and the decisions in `Design.machines`.
 
 Read next: `leader_election.py`, `replica_machine.py`, then `broker_changes.py`, which calls both.
 Source: PartitionStateMachine.scala (2.8), with validPreviousStates of PartitionState at its end.
@@ -131,9 +131,8 @@ def elect_leader(
     if chosen is None:
         thrown = "" if ctx.rules.pipelined else f"{STRATEGIES[question.strategy].error}: "
         return f"{thrown}no leader can be elected by strategy {question.strategy}"
-    value = stored.new_leader_and_isr(chosen.leader, chosen.isr)._replace(
-        controller_epoch=ctx.controller_epoch
-    )
+    current = stored._replace(controller_epoch=ctx.controller_epoch)
+    value = current.new_leader_and_isr(chosen.leader, chosen.isr)
     recovers = ctx.rules.leader_recovery and chosen.leader not in stored.isr
     return value._replace(leader_recovery_state=RECOVERING) if recovers else value
 

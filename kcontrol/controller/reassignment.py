@@ -108,13 +108,9 @@ def topic_with_assignment(
     ctx: ControllerContext, tp: TopicPartition, assignment: ReplicaAssignment
 ) -> bytes:
     """Return the topic's data with `assignment` in place of this partition's assignment."""
-    known = {
-        other.partition: held for other, held in ctx.assignments.items() if other.topic == tp.topic
-    }
-    return zk.encode_topic(
-        zk.TopicZnode(known | {tp.partition: assignment}, ctx.topic_ids.get(tp.topic)),
-        ctx.rules.topic_znode,
-    )
+    known = {p: held for (topic, p), held in ctx.assignments.items() if topic == tp.topic}
+    topic = zk.TopicZnode(known | {tp.partition: assignment}, ctx.topic_ids.get(tp.topic))
+    return zk.encode_topic(topic, ctx.rules.topic_znode)
 
 
 # ---------------------------------------------------------------- is it complete?
@@ -240,9 +236,8 @@ def _update_leader_epoch(ctx: ControllerContext, tp: TopicPartition) -> Handler:
             raise StateChangeFailedException(
                 f"the state znode of {tp} was written by controller epoch {theirs}, ours is {ours}"
             )
-        value = stored.new_leader_and_isr(stored.leader, stored.isr)._replace(
-            controller_epoch=ctx.controller_epoch
-        )
+        current = stored._replace(controller_epoch=ctx.controller_epoch)
+        value = current.new_leader_and_isr(stored.leader, stored.isr)
         op = effects.Op("set", zk.state_path(tp), zk.encode_state(value), value.zk_version)
         result: effects.TransactionResult
         (result,) = yield effects.fenced(op)

@@ -157,17 +157,15 @@ def send_leader_and_isr(
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, OnlineReplica (2.8).
     """
+    plan: list[effects.StateChange] = []
     for replica in replicas:
-        tp = replica.topic_partition
-        if value := ctx.leadership.get(tp):
+        tp, source = replica.topic_partition, ctx.replica_state(replica)
+        value = ctx.leadership.get(tp)
+        if value:
             batch.add_leader_and_isr(ctx, (replica.broker_id,), tp, value)
-    rules = {r: "" if r.topic_partition in ctx.leadership else NO_LEADERSHIP for r in replicas}
-    yield effects.Commit(
-        tuple(
-            effects.StateChange(r, ctx.replica_state(r), target, rule=rule)
-            for r, rule in rules.items()
-        )
-    )
+        rule = "" if value else NO_LEADERSHIP
+        plan.append(effects.StateChange(replica, source, target, rule=rule))
+    yield effects.Commit(tuple(plan))
 
 
 def stop_and_leave_isr(
@@ -221,10 +219,9 @@ def unassign(
     """
     for replica in replicas:
         lists = ctx.assignments.get(replica.topic_partition, ReplicaAssignment(()))
-        without = ReplicaAssignment(
-            *(tuple(b for b in ids if b != replica.broker_id) for ids in lists)
-        )
-        yield effects.UpdateContext("assignments", {replica.topic_partition: without})
+        left = (tuple(b for b in ids if b != replica.broker_id) for ids in lists)
+        without = {replica.topic_partition: ReplicaAssignment(*left)}
+        yield effects.UpdateContext("assignments", without)
     yield _commit(ctx, replicas, target)
 
 

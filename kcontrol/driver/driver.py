@@ -29,8 +29,9 @@ What the table does not say: which effects are round trips and how these are spl
 batch of transitions is written (`state_change_commits.py`), what the fence checks (`fenced_writes.py`), and what
 becomes of a request, a response or an append after the outbox has taken it (`cluster/`).
 
-Read next: `round_trips.py`, `state_change_commits.py`, `fenced_writes.py`, then `cluster/handler_replay.py` (how a
-suspended handler is copied) and `cluster/world.py` (which step comes next).
+Read next: `threads.py` (the fields of a thread and of a timer), `round_trips.py`, `state_change_commits.py`,
+`fenced_writes.py`, then `cluster/handler_replay.py` (how a suspended handler is copied) and `cluster/world.py` (which step
+comes next).
 
 Source: ControllerEventManager.scala (1.1 to 3.9) for the loop over events; KafkaZkClient.scala for retries.
 """
@@ -38,8 +39,8 @@ Source: ControllerEventManager.scala (1.1 to 3.9) for the loop over events; Kafk
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 from kcontrol.broker.context import BrokerContext, HostedPartition, adopted
 from kcontrol.controller.context import ControllerContext, apply_update
@@ -47,81 +48,12 @@ from kcontrol.controller.handlers import preempted_response
 from kcontrol.core import effects as fx
 from kcontrol.core.events import Event
 from kcontrol.driver import log_changes, state_change_commits
-from kcontrol.driver.event_queue import EventQueue
 from kcontrol.driver.round_trips import RoundTrip, is_instant
+from kcontrol.driver.threads import Outbox, ReplayLog, Thread, Timer
 from kcontrol.group import delayed_operations
 from kcontrol.group.context import GroupContext, apply_transition
-from kcontrol.group.handlers import REQUESTS
 from kcontrol.journal.journal import Journal, RecordFactory, RecordId
 from kcontrol.zookeeper.port import Client, ConnectionLoss
-
-Handle = Callable[[Any, Any], fx.Handler]
-
-
-class Outbox(Protocol):
-    """The interface through which a driver sends requests, responses and records to the cluster."""
-
-    def send(self, driver: Driver, requests: Any, record: RecordId) -> None: ...
-    def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None: ...
-    def send_to_controller(self, driver: Driver, question: fx.SendToController, record: RecordId) -> None: ...
-    def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None: ...
-    def append(self, driver: Driver, effect: fx.Append, record: RecordId) -> None: ...
-    def read_log(self, driver: Driver, partition: Any, offset: int) -> tuple[fx.LogBatch, ...] | None: ...
-
-
-@dataclass(slots=True)
-class ReplayLog:
-    """The inputs of a suspended handler: the context when it began, and the results of its round trips."""
-
-    context: Any
-    results: list[tuple[str, Any]]
-
-    def copy(self) -> ReplayLog:
-        return ReplayLog(self.context, self.results.copy())
-
-
-@dataclass(slots=True)
-class Thread:
-    """A thread of a broker: its queue, the handler that is suspended, and the handler's round trip.
-
-    Threads that name the same `lock` take turns: a thread holds the lock from `begin` to the end of its handler or to a
-    `YieldLock`.
-    """
-
-    name: str
-    context: Any
-    handle: Handle
-    lock: str | None = None
-    queue: EventQueue[Event] = field(default_factory=EventQueue)
-    handler: fx.Handler | None = None
-    event: Any = None
-    begin_record: RecordId | None = None
-    waits_for: RoundTrip | None = None
-    replay_log: ReplayLog | None = None
-    has_yielded_lock: bool = False  # other threads may have changed the context since the handler began
-    last_change_seq: dict[Any, int] = field(default_factory=dict)  # of each partition's last transition in this handler
-
-    @property
-    def sleep_timer(self) -> str:
-        """Return the name of the timer that ends this thread's sleep."""
-        return f"sleep-{self.name}"
-
-
-class Timer:
-    """A timer that is set: when it fires, its event and that event's thread, and the record that set it."""
-
-    __slots__ = ("at_ms", "event", "periodic", "record", "thread")
-
-    def __init__(self, at_ms: int, thread: str, event: Any, record: RecordId, *, periodic: bool) -> None:
-        self.at_ms, self.thread, self.event, self.record, self.periodic = at_ms, thread, event, record, periodic
-
-    @property
-    def is_routine(self) -> bool:
-        """Return whether `run` fires the timer when nothing else is left to do.
-
-        Return False for a periodic timer, and for a timer of a group coordinator, which would remove members.
-        """
-        return not self.periodic and self.thread != REQUESTS
 
 
 class Driver:
@@ -326,9 +258,8 @@ class Driver:
 
     def _append(self, thread: Thread, effect: fx.Append) -> None:
         records = [list(record) for record in effect.records]
-        record = self.log(
-            "append", thread.begin_record, partition=effect.partition, records=records, completion_event=effect.completion_event
-        )
+        fields = {"partition": effect.partition, "records": records, "completion_event": effect.completion_event}
+        record = self.log("append", thread.begin_record, **fields)
         self.outbox.append(self, effect, record)
 
     def _apply_request(self, thread: Thread, effect: fx.ApplyRequest) -> None:

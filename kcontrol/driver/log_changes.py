@@ -17,7 +17,8 @@ from kcontrol.core.model import TopicPartition
 from kcontrol.journal.journal import RecordId
 
 if TYPE_CHECKING:
-    from kcontrol.driver.driver import Driver, Thread
+    from kcontrol.driver.driver import Driver
+    from kcontrol.driver.threads import Thread
 
 IN_MEMORY_OR_SMALL = ReplicaLog._fields[1:]
 

@@ -5,14 +5,15 @@ Since 1.1 an effect is performed as a whole; before, one path, transaction or ch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from kcontrol.core import effects as fx
 from kcontrol.driver import fenced_writes, state_change_commits
 from kcontrol.zookeeper.port import WriteResult
 
 if TYPE_CHECKING:
-    from kcontrol.driver.driver import Driver, Thread
+    from kcontrol.driver.driver import Driver
+    from kcontrol.driver.threads import Thread
 
 
 def is_instant(effect: fx.Effect) -> bool:
@@ -22,17 +23,7 @@ def is_instant(effect: fx.Effect) -> bool:
     return not isinstance(effect, ROUND_TRIPS)
 
 
-ROUND_TRIPS = (
-    fx.Exists,
-    fx.Read,
-    fx.Children,
-    fx.Transaction,
-    fx.FencedTransactions,
-    fx.ReadLog,
-    fx.YieldLock,
-    fx.Sleep,
-    fx.AwaitInFlightRequests,
-)
+ROUND_TRIPS = (*get_args(fx.RoundTripEffect), fx.YieldLock, fx.Sleep)
 
 
 class RoundTrip:

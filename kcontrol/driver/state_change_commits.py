@@ -18,7 +18,8 @@ from kcontrol.driver import fenced_writes
 from kcontrol.journal.journal import RecordId, RecordParts
 
 if TYPE_CHECKING:
-    from kcontrol.driver.driver import Driver, Thread
+    from kcontrol.driver.driver import Driver
+    from kcontrol.driver.threads import Thread
 
 CONFLICT = "BadVersion"
 

@@ -17,7 +17,8 @@ from kcontrol.core.effects import Op
 from kcontrol.core.events import Event
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.znodes import BrokerEndpoint, parent
-from kcontrol.driver.driver import Driver, Thread
+from kcontrol.driver.driver import Driver
+from kcontrol.driver.threads import Thread
 from kcontrol.journal.journal import Journal, Record
 from kcontrol.zookeeper.memory import MemoryZooKeeper
 

@@ -22,7 +22,8 @@ from kcontrol.core.effects import Op, Znode
 from kcontrol.core.events import RegisterBrokerAndReelect
 from kcontrol.core.model import PartitionReplica, TopicPartition
 from kcontrol.core.znodes import BrokerEndpoint
-from kcontrol.driver.driver import Driver, Thread
+from kcontrol.driver.driver import Driver
+from kcontrol.driver.threads import Thread
 from kcontrol.journal.journal import Record
 from tests.conformance.values import CannotPlay, look_up
 

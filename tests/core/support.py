@@ -17,7 +17,8 @@ from kcontrol.core.controller_rules import KAFKA_2_8
 from kcontrol.core.effects import Append, Handler, LogBatch, Op, SendToController
 from kcontrol.core.events import Event
 from kcontrol.core.model import PartitionState, TopicPartition
-from kcontrol.driver.driver import Driver, Thread
+from kcontrol.driver.driver import Driver
+from kcontrol.driver.threads import Thread
 from kcontrol.journal.journal import Journal, Record, RecordId, to_line
 from kcontrol.search.invariants import stored as states
 from kcontrol.search.search import SearchResult

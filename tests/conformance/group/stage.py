@@ -13,7 +13,8 @@ from kcontrol.core.controller_rules import rules
 from kcontrol.core.effects import Append, LogBatch
 from kcontrol.core.events import Event
 from kcontrol.core.model import TopicPartition
-from kcontrol.driver.driver import Driver, Thread
+from kcontrol.driver.driver import Driver
+from kcontrol.driver.threads import Thread
 from kcontrol.group import handlers
 from kcontrol.group.context import GroupConfig, GroupContext
 from kcontrol.group.group_rules import group_rules

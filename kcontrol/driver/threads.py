@@ -1,0 +1,91 @@
+"""Threads and timers of a broker process, the inputs of its handlers, and the interface to the cluster.
+
+Rules of this file: a thread has one queue and at most one suspended handler; all fields are written by the driver alone
+(`driver.py`).
+
+Source: ControllerEventManager.ControllerEventThread and KafkaScheduler (2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kcontrol.core import effects as fx
+from kcontrol.core.events import Event
+from kcontrol.driver.event_queue import EventQueue
+from kcontrol.driver.round_trips import RoundTrip
+from kcontrol.group.handlers import REQUESTS
+from kcontrol.journal.journal import RecordId
+
+if TYPE_CHECKING:
+    from kcontrol.driver.driver import Driver
+
+Handle = Callable[[Any, Any], fx.Handler]
+
+
+class Outbox(Protocol):
+    """The interface through which a driver sends requests, responses and records to the cluster."""
+
+    def send(self, driver: Driver, requests: Any, record: RecordId) -> None: ...
+    def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None: ...
+    def send_to_controller(self, driver: Driver, question: fx.SendToController, record: RecordId) -> None: ...
+    def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None: ...
+    def append(self, driver: Driver, effect: fx.Append, record: RecordId) -> None: ...
+    def read_log(self, driver: Driver, partition: Any, offset: int) -> tuple[fx.LogBatch, ...] | None: ...
+
+
+@dataclass(slots=True)
+class ReplayLog:
+    """The inputs of a suspended handler: the context when it began, and the results of its round trips."""
+
+    context: Any
+    results: list[tuple[str, Any]]
+
+    def copy(self) -> ReplayLog:
+        return ReplayLog(self.context, self.results.copy())
+
+
+@dataclass(slots=True)
+class Thread:
+    """A thread of a broker: its queue, the handler that is suspended, and the handler's round trip.
+
+    Threads that name the same `lock` take turns: a thread holds the lock from `begin` to the end of its handler or to a
+    `YieldLock`.
+    """
+
+    name: str
+    context: Any
+    handle: Handle
+    lock: str | None = None
+    queue: EventQueue[Event] = field(default_factory=EventQueue)
+    handler: fx.Handler | None = None
+    event: Any = None
+    begin_record: RecordId | None = None
+    waits_for: RoundTrip | None = None
+    replay_log: ReplayLog | None = None
+    has_yielded_lock: bool = False  # other threads may have changed the context since the handler began
+    last_change_seq: dict[Any, int] = field(default_factory=dict)  # of each partition's last transition in this handler
+
+    @property
+    def sleep_timer(self) -> str:
+        """Return the name of the timer that ends this thread's sleep."""
+        return f"sleep-{self.name}"
+
+
+class Timer:
+    """A timer that is set: when it fires, its event and that event's thread, and the record that set it."""
+
+    __slots__ = ("at_ms", "event", "periodic", "record", "thread")
+
+    def __init__(self, at_ms: int, thread: str, event: Any, record: RecordId, *, periodic: bool) -> None:
+        self.at_ms, self.thread, self.event, self.record, self.periodic = at_ms, thread, event, record, periodic
+
+    @property
+    def is_routine(self) -> bool:
+        """Return whether `run` fires the timer when nothing else is left to do.
+
+        Return False for a periodic timer, and for a timer of a group coordinator, which would remove members.
+        """
+        return not self.periodic and self.thread != REQUESTS
