@@ -245,7 +245,7 @@ def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Ha
             yield SendToController("AlterIsr", {tp: held.leadership._replace(isr=held.pending_isr)})
 
 
-RETRIED_ERRORS = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is asked again"}
+RETRIED_ERRORS = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is retried"}
 """The errors after which a leader sends AlterIsr again: always, or with this `failed_alter_isr`."""
 
 
@@ -265,7 +265,7 @@ def _after_response(
         return None
     if isinstance(response, LeaderAndIsr) and response.leader_epoch == held.leadership.leader_epoch:
         return held._replace(leadership=response, pending_isr=())
-    gives_up = response == "UNKNOWN_SERVER_ERROR" and ctx.rules.failed_alter_isr == "is given up"
+    gives_up = response == "UNKNOWN_SERVER_ERROR" and ctx.rules.failed_alter_isr == "is dropped"
     return held._replace(pending_isr=()) if gives_up or response == "INELIGIBLE_REPLICA" else None
 
 

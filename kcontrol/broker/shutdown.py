@@ -57,7 +57,7 @@ def controlled_shutdown_response(ctx: BrokerContext, event: ControlledShutdownRe
     outside the loop's try. Source: KafkaServer.controlledShutdown and BlockingChannel.connect
     (0.8.1, 0.8.2).
     """
-    ends = event.error == UNREACHABLE and ctx.rules.unreachable_controller == "ends it"
+    ends = event.error == UNREACHABLE and ctx.rules.unreachable_controller == "stops the broker"
     yield from _exit_or_retry(ctx, done=ends or (event.error == "NONE" and not event.remaining))
 
 

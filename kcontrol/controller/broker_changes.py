@@ -124,7 +124,7 @@ def on_replicas_become_offline(
         ctx, staying, ReplicaState.OFFLINE, set_size=len(replicas)
     )
     yield from deletion.fail_replica_deletion(ctx, replicas)
-    by_leaders = ctx.rules.metadata_on_broker_failure == "nothing was leaderless"
+    by_leaders = ctx.rules.metadata_on_broker_failure == "if no leader was lost"
     if not (waiting if by_leaders else staying or elected):
         yield from send_update_metadata_request(ctx, ctx.live_or_shutting_down_broker_ids)
 

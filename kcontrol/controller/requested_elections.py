@@ -75,7 +75,7 @@ def _election_error(ctx: ControllerContext, tp: TopicPartition, election_type: s
         return "UNKNOWN_TOPIC_OR_PARTITION"
     if ctx.is_queued_for_deletion(tp.topic):
         return "INVALID_TOPIC_EXCEPTION"
-    if ctx.rules.preferred_already_leads != "left alone":
+    if ctx.rules.preferred_already_leads != "skipped":
         return None
     leader = ctx.leadership[tp].leader
     if election_type == "PREFERRED":

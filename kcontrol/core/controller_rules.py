@@ -99,8 +99,8 @@ class Rules:
         ("0.8.0", "fails"), ("0.9.0", "is left"),
         doc="What a resignation does with the scheduler of automatic elections if that never "
             "started.")
-    controller_epoch_conflict: Literal["is logged", "ends it"] = since(
-        ("0.8.0", "is logged"), ("1.1.0", "ends it"),
+    controller_epoch_conflict: Literal["is logged", "ends the failover"] = since(
+        ("0.8.0", "is logged"), ("1.1.0", "ends the failover"),
         doc="What a failover does when another controller has written the controller epoch.")
     root_paths: tuple[str, ...] = since(
         ("0.8.0", ()), ("0.8.1", ROOT_PATHS_0_8), ("0.9.0", ROOT_PATHS_0_9),
@@ -109,8 +109,8 @@ class Rules:
         doc="Which persistent znodes a starting broker creates, in this order.")
     generates_cluster_id: bool = since(("0.8.0", False), ("0.10.1", True),
         doc="Whether the first broker of a cluster creates `/cluster/id` (KIP-78).")
-    znode_of_earlier_session: Literal["waited out", "fails"] = since(
-        ("0.8.0", "waited out"), ("0.9.0", "fails"),
+    znode_of_earlier_session: Literal["is awaited", "fails"] = since(
+        ("0.8.0", "is awaited"), ("0.9.0", "fails"),
         doc="Whether a broker waits for the end of an earlier session that still holds its znode, "
             "or fails.")
     broker_epochs: bool = since(("0.8.0", False), ("2.2.0", True),
@@ -147,8 +147,8 @@ class Rules:
         ("0.8.0", "getController"), ("1.1.0", "getControllerId"),
         doc="How a broker that shuts down reads `/controller`: the first fails without the znode, "
             "and reads a bare id.")
-    unreachable_controller: Literal["ends it", "is asked again"] = since(
-        ("0.8.0", "ends it"), ("0.8.2", "is asked again"),
+    unreachable_controller: Literal["stops the broker", "is retried"] = since(
+        ("0.8.0", "stops the broker"), ("0.8.2", "is retried"),
         doc="What a controlled shutdown does where the broker cannot connect to the controller "
             "(BlockingChannel.connect).")
     shutdown_skips_deleted: bool = since(("0.8.0", False), ("2.1.0", True),
@@ -165,13 +165,13 @@ class Rules:
         ("0.8.0", "leaves"), ("0.8.2", "stays if clean"), ("1.1.0", "stays"),
         doc="Whether the last member of an ISR stays there when its broker fails: "
             "never, where unclean elections are forbidden, or always.")
-    leaderless: Literal["led by the dead", "led by nobody online"] = since(
-        ("0.8.0", "led by the dead"), ("1.0.0", "led by nobody online"),
+    leaderless: Literal["dead leader", "no online leader"] = since(
+        ("0.8.0", "dead leader"), ("1.0.0", "no online leader"),
         doc="Which partitions get an election after a broker failure: those that the failed "
             "brokers led, "
             "or all whose leader is offline.")
-    preferred_already_leads: Literal["not needed", "elected again", "left alone"] = since(
-        ("0.8.0", "not needed"), ("1.1.0", "elected again"), ("2.2.0", "left alone"),
+    preferred_already_leads: Literal["not needed", "elected again", "skipped"] = since(
+        ("0.8.0", "not needed"), ("1.1.0", "elected again"), ("2.2.0", "skipped"),
         doc="What a preferred election does for a partition that its preferred replica leads "
             "already (KIP-183).")
     deleting_topic_election: Literal["stops all", "left out"] = since(
@@ -195,8 +195,8 @@ class Rules:
     leaderless_replica: Literal["stays", "goes"] = since(("0.8.0", "stays"), ("1.1.0", "goes"),
         doc="Whether a replica becomes OfflineReplica if its broker fails before its partition "
             "had a leader.")
-    leaderless_replica_of_deleting_topic: Literal["fails", "stays unsaid", "goes"] = since(
-        ("0.8.0", "fails"), ("0.9.0", "stays unsaid"), ("1.1.0", "goes"),
+    leaderless_replica_of_deleting_topic: Literal["fails", "stays without record", "goes"] = since(
+        ("0.8.0", "fails"), ("0.9.0", "stays without record"), ("1.1.0", "goes"),
         doc="What `leaderless_replica` decides, for a replica of a topic that is being deleted.")
     leader_recovery: bool = since_protocol(("0.8.0", False), ("3.2", True),
         doc="Whether the state znode records that an unclean election chose the leader (KIP-704).")
@@ -206,8 +206,8 @@ class Rules:
     smaller_isr_recipients: Literal["leader", "remaining replicas"] = since(
         ("0.8.0", "leader"), ("0.8.2", "remaining replicas"),
         doc="Which replicas receive LeaderAndIsr when a failed broker has left the ISR.")
-    empty_metadata: Literal["everything", "brokers alone"] = since(
-        ("0.8.0", "everything"), ("2.2.0", "brokers alone"),
+    empty_metadata: Literal["all partitions", "no partitions"] = since(
+        ("0.8.0", "all partitions"), ("2.2.0", "no partitions"),
         doc="What UpdateMetadata contains if the controller names no partition for it.")
     sends_empty_metadata: bool = since(("0.8.0", False), ("0.9.0", True),
         doc="Whether the controller sends an UpdateMetadata that contains no partition.")
@@ -216,13 +216,13 @@ class Rules:
         doc="Which brokers receive UpdateMetadata when a broker starts.")
     metadata_on_any_failure: bool = since(("0.8.0", False), ("0.9.0", True),
         doc="Whether brokers receive UpdateMetadata after a failure that took no leader away.")
-    metadata_on_broker_failure: Literal["nothing was leaderless", "nothing was said"] = since(
-        ("0.8.0", "nothing was leaderless"), ("3.1.0", "nothing was said"),
+    metadata_on_broker_failure: Literal["if no leader was lost", "if no request was sent"] = since(
+        ("0.8.0", "if no leader was lost"), ("3.1.0", "if no request was sent"),
         doc="When a broker failure causes an UpdateMetadata of its own: if no partition lost its "
             "leader, "
             "or if no other request was due (KAFKA-13225).")
-    deleting_topic_metadata: Literal["every time", "where named"] = since(
-        ("0.8.0", "every time"), ("2.0.0", "where named"),
+    deleting_topic_metadata: Literal["every time", "if named"] = since(
+        ("0.8.0", "every time"), ("2.0.0", "if named"),
         doc="Whether every UpdateMetadata contains all partitions that are being deleted, or only "
             "those that it names.")
     new_broker_gets_deleting_topics: bool = since(("0.8.0", True), ("2.7.0", False),
@@ -330,8 +330,8 @@ class Rules:
         doc="How many replicas must be in sync for acks=all (KAFKA-15583).")
     isr_requires_live_broker: bool = since(("0.8.0", False), ("3.3.0", True),
         doc="Whether only brokers that are alive may enter an ISR (KIP-841).")
-    failed_alter_isr: Literal["stays pending", "is given up", "is asked again"] = since(
-        ("0.8.0", "stays pending"), ("3.1.0", "is given up"), ("3.2.1", "is asked again"),
+    failed_alter_isr: Literal["stays pending", "is dropped", "is retried"] = since(
+        ("0.8.0", "stays pending"), ("3.1.0", "is dropped"), ("3.2.1", "is retried"),
         doc="What a leader does with a pending ISR after UNKNOWN_SERVER_ERROR (KAFKA-14010).")
     alter_isr: bool = since_protocol(("0.8.0", False), ("2.7", True),
         doc="Whether leaders ask the controller for a change of the ISR, instead of writing it "

@@ -50,8 +50,8 @@ class GroupRules:
         doc="Whether a removed member gets a response to its parked JoinGroup.")
     responses_name_protocol: bool = since(("0.9.0", False), ("2.5.0", True),
         doc="Whether the responses to JoinGroup and SyncGroup name the protocol (KIP-559).")
-    leave_answer: Literal["one code", "a code each"] = since(
-        ("0.9.0", "one code"), ("2.4.0", "a code each"),
+    leave_answer: Literal["one error", "one error each"] = since(
+        ("0.9.0", "one error"), ("2.4.0", "one error each"),
         doc="Whether the response to LeaveGroup has one error code, or one for each member "
             "(KIP-345).")
 

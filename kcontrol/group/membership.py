@@ -119,7 +119,7 @@ def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
     codes = []
     for identity in event.members:
         codes.append((yield from _leave_member(ctx, event, identity)))
-    one = ctx.rules.leave_answer == "one code"
+    one = ctx.rules.leave_answer == "one error"
     answer = e.LeaveResult(codes[0]) if one else e.LeaveResult("NONE", tuple(codes), event.members)
     yield Respond(event.correlation_id, answer)
 

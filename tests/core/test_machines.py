@@ -271,7 +271,7 @@ def decide_as_before_1_1(machines: Machines) -> None:
     object.__setattr__(context, "design", replace(context.design, machines=DECISIONS))
 
 
-@pytest.mark.parametrize(("rule", "is_refused"), [("fails", True), ("stays unsaid", False)])
+@pytest.mark.parametrize(("rule", "is_refused"), [("fails", True), ("stays without record", False)])
 def test_a_replica_in_deletion_without_leadership_is_skipped(rule: str, is_refused: bool) -> None:
     """From 0.9 to 1.0 a replica of a topic in deletion, without leadership, keeps its state without an error.
 

@@ -77,7 +77,7 @@ def increment_controller_epoch(ctx: ControllerContext) -> Handler:
         yield effects.UpdateContext("controller_epoch", INITIAL_EPOCH)
         # The new znode has version 0; the broker's own listener corrects the version afterwards.
         yield effects.UpdateContext("controller_epoch_zk_version", INITIAL_ZK_VERSION)
-    elif ctx.rules.controller_epoch_conflict == "ends it":
+    elif ctx.rules.controller_epoch_conflict == "ends the failover":
         raise effects.ControllerMoved
 
 

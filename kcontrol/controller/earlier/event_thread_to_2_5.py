@@ -53,7 +53,7 @@ def changed(design: Design, rules: Rules) -> Design:
     if not rules.broker_epochs:
         row = design.handlers[BrokerChange]._replace(handler=broker_change)
         changes["handlers"] = {**design.handlers, BrokerChange: row}
-    if rules.empty_metadata == "everything" or rules.deleting_topic_metadata == "every time":
+    if rules.empty_metadata == "all partitions" or rules.deleting_topic_metadata == "every time":
         changes["metadata_partitions"] = metadata_partitions
     if not (
         rules.stop_replica_batched

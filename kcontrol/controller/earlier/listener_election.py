@@ -59,7 +59,7 @@ def _register(
     Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
     """
     endpoint, timeout_ms = zk.BrokerEndpoint(host, port), ctx.config.zookeeper_session_timeout_ms
-    if ctx.rules.znode_of_earlier_session == "waited out":
+    if ctx.rules.znode_of_earlier_session == "is awaited":
         yield from registration.create_broker_znode_expecting_conflict(
             ctx.rules, ctx.broker_id, endpoint, timestamp_ms, timeout_ms
         )

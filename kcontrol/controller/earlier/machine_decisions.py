@@ -159,7 +159,7 @@ def led_by_the_dead(ctx: ControllerContext, dead: Collection[int]) -> tuple[Topi
     found = ctx.partitions_with_offline_leader()
     return (
         tuple(tp for tp in found if ctx.leadership[tp].leader in dead)
-        if ctx.rules.leaderless == "led by the dead"
+        if ctx.rules.leaderless == "dead leader"
         else found
     )
 

@@ -27,7 +27,7 @@ def metadata_partitions(
     Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
     """
     named = tuple(partitions)
-    if not named and ctx.rules.empty_metadata == "everything":
+    if not named and ctx.rules.empty_metadata == "all partitions":
         named = tuple(ctx.leadership)
     if ctx.rules.deleting_topic_metadata == "every time" and ctx.topics_to_be_deleted:
         named += tuple(tp for tp in ctx.leadership if tp.topic in ctx.topics_to_be_deleted)
