@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kcontrol.broker.log import StoredRecord
 from kcontrol.core.events import IN_REQUEST_RECORD, Event
-from kcontrol.core.model import EpochEnd, LogRecord, TopicPartition
+from kcontrol.core.model import EpochEnd, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,14 @@ class Produce(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class AppendTimedOut(Event):
+    """An append of the group coordinator at this offset waits for its replicas for too long."""
+
+    partition: TopicPartition
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class TopicConfigChange(Event):
     """The settings of a topic have changed in ZooKeeper."""
 
@@ -146,4 +155,4 @@ class FetchResponse(Event):
     leader_epoch: int
     high_watermark: int
     diverging: EpochEnd | None = None
-    records: tuple[LogRecord, ...] = field(default=(), metadata=IN_REQUEST_RECORD)
+    records: tuple[StoredRecord, ...] = field(default=(), metadata=IN_REQUEST_RECORD)

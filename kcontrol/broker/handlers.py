@@ -284,6 +284,7 @@ HANDLERS: dict[type[Event], Callable[[BrokerContext, Any], Handler]] = {
     events.ControlledShutdownResponse: controlled_shutdown_response,
     events.LogDirFailure:          log_dir_failure,
     events.Produce:                replication.produce,
+    events.AppendTimedOut:         replication.append_timed_out,
     events.TopicConfigChange:      replication.topic_config_change,
     events.FollowerFetch:          follower_fetch,
     events.FetchResponse:          replication.fetch_response,

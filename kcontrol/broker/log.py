@@ -11,12 +11,25 @@ them. Source: Log.scala, LeaderEpochFileCache.scala, Replica.scala (2.8).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from kcontrol.core.controller_rules import Truncation
-from kcontrol.core.model import NO_EPOCH, NO_LEADER, EpochEnd, LogRecord
+from kcontrol.core.model import NO_EPOCH, NO_LEADER, EpochEnd
 
 UNKNOWN = -1
+
+
+class StoredRecord(Protocol):
+    """What a replica reads of a record: its offset, its leader epoch, and a text that shows it."""
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def value(self) -> str: ...
 
 
 class EpochStart(NamedTuple):
@@ -36,6 +49,17 @@ class DelayedProduce(NamedTuple):
     correlation_id: str
 
 
+class DelayedAppend(NamedTuple):
+    """An append of the group coordinator; its `event` waits until the high watermark has passed.
+
+    `record` is the journal's record of the append.
+    """
+
+    offset: int
+    event: Any
+    record: Any
+
+
 class ReplicaLog(NamedTuple):
     """The log of one replica.
 
@@ -45,14 +69,14 @@ class ReplicaLog(NamedTuple):
     topic's setting or else the broker's, None before the broker has read the topic's settings.
     """
 
-    records: tuple[LogRecord, ...] = ()
+    records: tuple[StoredRecord, ...] = ()
     epochs: tuple[EpochStart, ...] = ()
     checkpoint: int = 0
     high_watermark: int = 0
     leader: int = NO_LEADER
     leader_epoch: int = NO_EPOCH
     followers: tuple[tuple[int, int], ...] = ()
-    waiting: tuple[DelayedProduce, ...] = ()
+    waiting: tuple[DelayedProduce | DelayedAppend, ...] = ()
     truncating: bool = False
     min_insync_replicas: int | None = None
 
@@ -94,10 +118,10 @@ class ReplicaLog(NamedTuple):
 
 
 class AppendRecords(NamedTuple):
-    """Append records; `waiting` is the correlation id of a Produce request without a response."""
+    """Append records; `waiting` is the request or the append that has no response yet."""
 
-    records: tuple[LogRecord, ...]
-    waiting: str = ""
+    records: tuple[StoredRecord, ...]
+    waiting: DelayedProduce | DelayedAppend | None = None
 
 
 class Truncate(NamedTuple):
@@ -126,6 +150,12 @@ class UpdateFollowerState(NamedTuple):
     offset: int
 
 
+class ExpireDelayedAppend(NamedTuple):
+    """Remove the append at this offset from the appends that wait for replicas."""
+
+    offset: int
+
+
 class UpdateConfig(NamedTuple):
     """Store the topic's `min.insync.replicas`."""
 
@@ -146,6 +176,7 @@ Change = (
     | UpdateHighWatermark
     | BecomeLeaderOrFollower
     | UpdateFollowerState
+    | ExpireDelayedAppend
     | UpdateConfig
     | CheckpointHighWatermark
     | DeleteLog
@@ -161,9 +192,7 @@ def _append(log: ReplicaLog, change: AppendRecords) -> ReplicaLog:
     epochs = log.epochs
     for record in change.records:
         epochs = _assign(epochs, record.leader_epoch, record.offset)
-    waiting = log.waiting
-    if change.waiting:
-        waiting += (DelayedProduce(change.records[-1].offset, change.waiting),)
+    waiting = log.waiting + ((change.waiting,) if change.waiting else ())
     records = log.records + change.records
     return log._replace(records=records, epochs=epochs, waiting=waiting, truncating=False)
 
@@ -215,12 +244,17 @@ def _update_follower_state(log: ReplicaLog, change: UpdateFollowerState) -> Repl
     return log._replace(followers=tuple(sorted(followers.items())))
 
 
+def _expire_delayed_append(log: ReplicaLog, change: ExpireDelayedAppend) -> ReplicaLog:
+    return log._replace(waiting=tuple(w for w in log.waiting if w.offset != change.offset))
+
+
 CHANGES: dict[type, Callable[..., ReplicaLog]] = {
     AppendRecords: _append,
     Truncate: _truncate,
     UpdateHighWatermark: _update_high_watermark,
     BecomeLeaderOrFollower: _become_leader_or_follower,
     UpdateFollowerState: _update_follower_state,
+    ExpireDelayedAppend: _expire_delayed_append,
     UpdateConfig: lambda log, change: log._replace(min_insync_replicas=change.min_insync_replicas),
     CheckpointHighWatermark: lambda log, change: log._replace(checkpoint=log.high_watermark),
     DeleteLog: lambda log, change: ReplicaLog(),

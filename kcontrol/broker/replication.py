@@ -1,8 +1,9 @@
 """Produce and Fetch requests of a broker, and the changes of its logs that follow from leadership.
 
-A log changes in three ways. `apply_leadership_to_logs` runs after every handler: it compares the
+A log changes in four ways. `apply_leadership_to_logs` runs after every handler: it compares the
 role of each log with the hosted partition, and changes roles, high watermarks and delayed
-responses. `fetch_response` changes a follower's log. `produce` appends to the leader's.
+responses. `fetch_response` changes a follower's log. `produce` appends a producer's record to the
+leader's log, `append_records` those of the group coordinator on this broker.
 
 The high watermark of a leader is the least log end offset of the ISR and of a pending ISR, as far
 as the leader knows them from fetches. Therefore a follower receives a new high watermark in the
@@ -15,23 +16,45 @@ Source: ReplicaManager.scala, Partition.scala and ReplicaFetcherThread.scala (2.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 from kcontrol.broker.context import BrokerContext, HostedPartition
-from kcontrol.broker.events import FetchResponse, FollowerFetch, Produce, TopicConfigChange
+from kcontrol.broker.events import (
+    AppendTimedOut,
+    FetchResponse,
+    FollowerFetch,
+    Produce,
+    TopicConfigChange,
+)
 from kcontrol.broker.log import (
     DIVERGENCE_CHECKS,
     AppendRecords,
     BecomeLeaderOrFollower,
+    DelayedAppend,
+    DelayedProduce,
     DeleteLog,
+    ExpireDelayedAppend,
     ReplicaLog,
+    StoredRecord,
     Truncate,
     UpdateConfig,
     UpdateFollowerState,
     UpdateHighWatermark,
     truncation_offset,
 )
-from kcontrol.core.effects import Handler, Read, Respond, SessionExpired, UpdateLog, Znode
+from kcontrol.core.effects import (
+    CancelTimer,
+    Effect,
+    Enqueue,
+    Handler,
+    Read,
+    Respond,
+    SessionExpired,
+    SetTimer,
+    UpdateLog,
+    Znode,
+)
 from kcontrol.core.model import NO_EPOCH, NO_LEADER, LogRecord, TopicPartition
 from kcontrol.core.znodes import MalformedZnode, decode_topic_config, topic_config_path
 
@@ -40,16 +63,21 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 EFFECTIVE: Final = "at most the replicas"
 """The value of the rule `min_insync_replicas` since 3.7. Source: Partition.effectiveMinIsr."""
 
-NOT_LEADER = {"error": "NOT_LEADER_OR_FOLLOWER", "errors": {}}
-NOT_ENOUGH = {"error": "NOT_ENOUGH_REPLICAS", "errors": {}}
-NOT_ENOUGH_AFTER_APPEND = {"error": "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "errors": {}}
+NOT_LEADER, NOT_ENOUGH = "NOT_LEADER_OR_FOLLOWER", "NOT_ENOUGH_REPLICAS"
+ACKS = (-1, 0, 1)
+"""The legal acks of an append; -1 is "all"."""
+
+
+def _produce_response(error: str) -> dict[str, object]:
+    return {"error": error, "errors": {}}
 
 
 def _append_as_leader(
     ctx: BrokerContext, tp: TopicPartition, offset: int, acks: str
 ) -> dict[str, object]:
-    record = ctx.logs[tp].records[offset]
-    return {"error": "NONE", "errors": {}, "partition": tp, "acks": acks, **record._asdict()}
+    stored = ctx.logs[tp].records[offset]
+    record = {name: getattr(stored, name) for name in LogRecord._fields}
+    return {**_produce_response("NONE"), "partition": tp, "acks": acks, **record}
 
 
 # ---------------------------------------------------------------- requests
@@ -62,18 +90,92 @@ def produce(ctx: BrokerContext, event: Produce) -> Handler:
     0.8.2). Source: Partition.appendRecordsToLeader, DelayedProduce (0.8.2, 2.8).
     """
     tp = event.partition
-    if not ctx.is_leader(tp):
-        yield Respond(event.correlation_id, NOT_LEADER)
-        return
-    if event.acks == "all" and len(ctx.hosted[tp].leadership.isr) < effective_min_isr(ctx, tp):
-        yield Respond(event.correlation_id, NOT_ENOUGH)
+    if error := _refusal(ctx, tp, waits_for_isr=event.acks == "all"):
+        yield Respond(event.correlation_id, _produce_response(error))
         return
     log = ctx.logs[tp]
     record = LogRecord(log.log_end_offset, log.leader_epoch, event.value)
-    waiting = event.correlation_id if event.acks == "all" else ""
+    waiting = DelayedProduce(record.offset, event.correlation_id) if event.acks == "all" else None
     yield UpdateLog(tp, AppendRecords((record,), waiting))
     if event.acks != "all":
         yield Respond(event.correlation_id, _append_as_leader(ctx, tp, record.offset, event.acks))
+
+
+def _refusal(ctx: BrokerContext, tp: TopicPartition, *, waits_for_isr: bool) -> str | None:
+    """Return the error of an append that this broker refuses, else None."""
+    if not ctx.is_leader(tp):
+        return NOT_LEADER
+    too_few = len(ctx.hosted[tp].leadership.isr) < effective_min_isr(ctx, tp)
+    return NOT_ENOUGH if waits_for_isr and too_few else None
+
+
+class AppendRequest(NamedTuple):
+    """An append of the group coordinator; `event` gets its outcome, if there is an event.
+
+    `record` is the journal's record of the append, `timeout_ms` the longest wait for replicas.
+    """
+
+    partition: TopicPartition
+    records: tuple[StoredRecord, ...]
+    acks: int
+    timeout_ms: int
+    event: Any
+    record: Any
+
+
+def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
+    """Append records of the group coordinator, and queue its event with the outcome.
+
+    With acks -1 the event is queued when the high watermark has passed the records, or with
+    REQUEST_TIMED_OUT after the timeout; otherwise at once. Source: ReplicaManager.appendRecords
+    (2.8), appendMessages (0.9).
+    """
+    tp, waits = asked.partition, asked.acks == -1
+    error = None if asked.acks in ACKS else "INVALID_REQUIRED_ACKS"
+    if tp in ctx.offline_partitions:
+        error = error or "KAFKA_STORAGE_ERROR"
+    error = error or _refusal(ctx, tp, waits_for_isr=waits)
+    offset = asked.records[-1].offset if asked.records else -1
+    delayed = DelayedAppend(offset, asked.event, asked.record)
+    if error or not asked.records:
+        yield from _complete(tp, delayed, error or "NONE")
+        return
+    waits = waits and asked.event is not None
+    yield UpdateLog(tp, AppendRecords(asked.records, delayed if waits else None))
+    if waits:
+        yield SetTimer(append_timer(tp, offset), asked.timeout_ms, AppendTimedOut(tp, offset))
+    yield from _maybe_increment_high_watermark(ctx, tp, ctx.hosted[tp])
+    if not waits:
+        yield from _complete(tp, delayed, "NONE")
+
+
+def append_timer(tp: TopicPartition, offset: int) -> str:
+    """Return the name of the timer that ends the wait of an append for its replicas."""
+    return f"append {tp} {offset}"
+
+
+def append_timed_out(ctx: BrokerContext, event: AppendTimedOut) -> Handler:
+    """Complete an append that still waits with REQUEST_TIMED_OUT; its records stay in the log.
+
+    Source: DelayedProduce.onExpiration (0.9, 2.8).
+    """
+    tp = event.partition
+    waiting = ctx.logs[tp].waiting if tp in ctx.logs else ()
+    for delayed in waiting:
+        if isinstance(delayed, DelayedAppend) and delayed.offset == event.offset:
+            yield UpdateLog(tp, ExpireDelayedAppend(event.offset))
+            yield from _complete(tp, delayed, "REQUEST_TIMED_OUT")
+
+
+def _complete(
+    tp: TopicPartition, delayed: DelayedProduce | DelayedAppend, error: str
+) -> Iterable[Effect]:
+    """Yield the error as a producer's response, or as the outcome of the coordinator's append."""
+    if isinstance(delayed, DelayedProduce):
+        yield Respond(delayed.correlation_id, _produce_response(error))
+    elif delayed.event is not None:
+        yield CancelTimer(append_timer(tp, delayed.offset))
+        yield Enqueue(replace(delayed.event, error=error), cause=delayed.record)
 
 
 def update_follower_fetch_state(ctx: BrokerContext, event: FollowerFetch) -> Handler:
@@ -151,7 +253,7 @@ def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
     Source: Partition.delete, LogManager.asyncDelete (2.8).
     """
     for delayed in ctx.logs[tp].waiting:
-        yield Respond(delayed.correlation_id, NOT_LEADER)
+        yield from _complete(tp, delayed, NOT_LEADER)
     yield UpdateLog(tp, DeleteLog())
 
 
@@ -184,7 +286,7 @@ def _become_leader_or_follower(
     leads = leader == ctx.broker_id
     yield UpdateLog(tp, BecomeLeaderOrFollower(leader, leader_epoch, leads))
     for delayed in () if leads else log.waiting:
-        yield Respond(delayed.correlation_id, NOT_LEADER)
+        yield from _complete(tp, delayed, NOT_LEADER)
     follows_another = leader not in (NO_LEADER, log.leader) and not leads
     if follows_another and ctx.rules.truncate_to == "high_watermark":
         yield UpdateLog(tp, Truncate(log.high_watermark, "high_watermark"))
@@ -210,10 +312,13 @@ def _maybe_increment_high_watermark(
         return
     completed = [delayed for delayed in log.waiting if delayed.offset < reached]
     yield UpdateLog(tp, UpdateHighWatermark(reached))
-    for offset, correlation_id in completed:
-        acknowledged = _append_as_leader(ctx, tp, offset, "all")
-        is_enough = len(maximal_isr) >= least
-        yield Respond(correlation_id, acknowledged if is_enough else NOT_ENOUGH_AFTER_APPEND)
+    error = "NONE" if len(maximal_isr) >= least else "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+    for delayed in completed:
+        if isinstance(delayed, DelayedProduce) and error == "NONE":
+            acknowledged = _append_as_leader(ctx, tp, delayed.offset, "all")
+            yield Respond(delayed.correlation_id, acknowledged)
+        else:
+            yield from _complete(tp, delayed, error)
 
 
 # ---------------------------------------------------------------- the settings of topics

@@ -1,18 +1,14 @@
 """Consumers and their group coordinators, where the settings name consumers.
 
-A group's coordinator is the broker that leads the group's partition of `__consumer_offsets`, a topic like any other. A consumer
-looks for its coordinator in the brokers' metadata, and sends all requests there until the connection breaks or a response says
-that the coordinator has moved. `consumer_state.py` has the state of a consumer, `consumer_protocol.py` the bytes of its requests.
-
-The log of a partition of the offsets topic exists once, as if all replicas had each record at once. A broker cannot append any
-more after a broker with a later leader epoch has become coordinator. The acknowledgement of an append is an event, so other
-events may be handled before it.
+A group's coordinator is the broker that leads the group's partition of `__consumer_offsets`, a topic like any other
+(`offsets_log.py`). A consumer looks for its coordinator in the brokers' metadata, and sends all requests there until the
+connection breaks or a response says that the coordinator has moved. `consumer_state.py` has the state of a consumer,
+`consumer_protocol.py` the bytes of its requests.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.cluster import consumer_protocol
@@ -20,10 +16,8 @@ from kcontrol.cluster.consumer_configs import INSTANCE_ID, SESSION_MS, ConsumerC
 from kcontrol.cluster.consumer_state import CLOSED, FROZEN, POLLING, Consumer, after_response
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
 from kcontrol.cluster.run_settings import Settings
-from kcontrol.core.effects import Append, LogBatch
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.releases import is_since
-from kcontrol.driver.driver import Driver
 from kcontrol.group import events as e
 from kcontrol.group.context import GroupConfig, GroupContext
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
@@ -277,30 +271,7 @@ def find_coordinator(world: World, name: str, broker: int) -> None:
     note(world, name, now._replace(active_at_ms=world.clock()), answer)
 
 
-# ---------------------------------------------------------------- the coordinators' log
-
-
-def append(world: World, driver: Driver, effect: Append, record: RecordId) -> None:
-    """Append records to the partition's log unless a later leader has taken over, and queue the completion event."""
-    tp, error, base = effect.partition, "NONE", -1
-    held = driver.broker.hosted.get(tp)
-    if held is None or not driver.broker.is_leader(tp) or held.leadership.leader_epoch < world.offsets_epochs.get(tp, -1):
-        error = "NOT_LEADER_OR_FOLLOWER"
-    else:
-        log = world.offsets_logs.get(tp, ())
-        base = log[-1].base_offset + len(log[-1].records) if log else 0
-        batch = LogBatch(base, effect.records, effect.producer_id)
-        world.offsets_logs = {**world.offsets_logs, tp: (*log, batch)}
-        record = driver.log("offsets_append", record, partition=tp, batch=batch)
-    if effect.completion_event is not None:
-        driver.enqueue(replace(effect.completion_event, error=error, base_offset=base), record)
-
-
-def read_log(world: World, driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...] | None:
-    """Return the batches of a partition from an offset on, None if this broker has no replica of the partition."""
-    if tp not in driver.broker.hosted:
-        return None
-    return tuple(batch for batch in world.offsets_logs.get(tp, ()) if batch.base_offset >= offset)
+# ---------------------------------------------------------------- changes of coordinators
 
 
 def update_coordinators(world: World) -> None:
@@ -317,7 +288,6 @@ def update_coordinators(world: World) -> None:
         cause = p.driver.journal.since(len(p.driver.journal) - 1)[0].id
         for tp in sorted(leads.keys() - p.coordinated_partitions):
             epoch = leads[tp].leadership.leader_epoch
-            world.offsets_epochs = {**world.offsets_epochs, tp: max(epoch, world.offsets_epochs.get(tp, -1))}
             p.driver.enqueue(e.PartitionElected(tp.partition, epoch), cause)
         for tp in sorted(p.coordinated_partitions - leads.keys()):
             held = p.driver.broker.hosted.get(tp)
@@ -329,8 +299,7 @@ def update_coordinators(world: World) -> None:
 
 
 def snapshot(world: World) -> dict[str, Any]:
-    """Return the consumers and the coordinators' logs in plain values; nothing in a world without consumers."""
+    """Return the consumers in plain values; nothing in a world without consumers."""
     if not world.settings.consumers:
         return {}
-    logs = {str(tp): [to_json(batch) for batch in log] for tp, log in world.offsets_logs.items()}
-    return {"consumers": {name: to_json(me) for name, me in world.consumers.items()}, "offsets_logs": logs}
+    return {"consumers": {name: to_json(me) for name, me in world.consumers.items()}}

@@ -15,6 +15,7 @@ from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kcontrol.broker.log import DelayedAppend, DelayedProduce
 from kcontrol.cluster import data_plane
 from kcontrol.cluster.network import Network
 from kcontrol.cluster.process import Process
@@ -68,8 +69,7 @@ def fingerprint(world: World) -> str:
         parts += [text(driver(p.driver)), Text(process_state(n, p), ())]
     parts += map(text, _logs(world) if world.settings.data else ())
     if world.settings.consumers:
-        consumers = {name: me.without_times() for name, me in world.consumers.items()}
-        parts += [text(canonical((consumers, world.offsets_logs)))]
+        parts += [text(canonical({name: me.without_times() for name, me in world.consumers.items()}))]
     return digest([*parts, *orphans_and_network(world.orphaned_sessions, world.network)])
 
 
@@ -191,10 +191,14 @@ def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> l
 def _logs(world: World) -> list[str]:
     """Return a text for each replica's log, and one for each partition's acknowledged records; no text has a correlation id."""
     return [
-        f"{n}{tp}{canonical(log._replace(waiting=()))}{[waiting.offset for waiting in log.waiting]}"
+        f"{n}{tp}{canonical(log._replace(waiting=()))}{[_waiting(delayed) for delayed in log.waiting]}"
         for n, found in data_plane.replicas(world).items()
         for tp, log in sorted(found.items())
     ] + [f"{tp}{canonical(acknowledged)}" for tp, acknowledged in sorted(world.acknowledged.items())]
+
+
+def _waiting(delayed: DelayedProduce | DelayedAppend) -> int | str:
+    return f"{delayed.offset}{canonical(delayed.event)}" if isinstance(delayed, DelayedAppend) else delayed.offset
 
 
 def _message(queued: Any, receiver: int) -> Any:

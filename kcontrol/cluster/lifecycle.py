@@ -24,6 +24,7 @@ from kcontrol.core.events import Expire
 from kcontrol.core.model import TopicPartition
 from kcontrol.driver import log_changes
 from kcontrol.driver.driver import Driver
+from kcontrol.group.events import ExpireOffsets
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import RecordId
 from kcontrol.zookeeper.port import Client, ClosedSession
@@ -48,6 +49,8 @@ def start(world: World, n: int) -> None:
     world.processes[n] = process.Process(driver, HOST, FIRST_PORT + n)
     opened = driver.log("open", cause, session=client.session_id)
     driver.enqueue(BrokerStartup(HOST, FIRST_PORT + n, 0, _cluster_id(world)), opened, "main")
+    if driver.group is not None:
+        driver.enqueue(ExpireOffsets(is_scheduled=True), opened)
 
 
 def _cluster_id(world: World) -> str:

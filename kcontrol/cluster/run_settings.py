@@ -31,8 +31,9 @@ class Settings:
     in the step in which they are sent; without `followers` no replica catches up. With `data` every replica has a log:
     producers can send records, and the ISR follows from the offsets of fetches. `consumers` maps names to groups; brokers have
     coordinators, with `group_config`, only if there are consumers. `consumer_configs` has further settings of a consumer under
-    Kafka's names (`consumer_configs.CONSUMER_SETTINGS`). With `purgatory` the journal has the steps of the coordinators' delayed
-    operations. `rule_changes` are rules that differ from the release's, `changes` a learner's own functions.
+    Kafka's names (`consumer_configs.CONSUMER_SETTINGS`). A run with consumers has `data`. With `purgatory` the journal has the
+    steps of the coordinators' delayed operations. `rule_changes` are rules that differ from the release's, `changes` a
+    learner's own functions.
     """
 
     release: str = "2.8"
@@ -57,6 +58,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.config is UNSPECIFIED:
             object.__setattr__(self, "config", BrokerConfig.of(self.release))
+        if self.consumers:
+            object.__setattr__(self, "data", True)
 
     def rules(self) -> Rules:
         """Return the release's rules with this run's changes. Raises UserError for an unknown release or a changed design."""

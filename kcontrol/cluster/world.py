@@ -19,6 +19,7 @@ from kcontrol.cluster import (
     delivery,
     lifecycle,
     network,
+    offsets_log,
     process,
     request_timeouts,
     watch_causes,
@@ -80,8 +81,6 @@ class World:
         self.disks: dict[int, dict[TopicPartition, ReplicaLog]] = {}  # the logs of brokers that do not run
         self.acknowledged: dict[TopicPartition, tuple[data_plane.Acknowledged, ...]] = {}  # records that producers rely on
         self.consumers: Mapping[str, consumer_state.Consumer] = consumer_clients.consumers(self.settings)
-        self.offsets_logs: Mapping[TopicPartition, tuple[LogBatch, ...]] = {}  # the batches that coordinators have appended
-        self.offsets_epochs: Mapping[TopicPartition, int] = {}  # partition -> the latest leader epoch of a coordinator
         self.done: list[Action] = []
         self._tool = self.zk.connect()
         self._base: World | None = None
@@ -239,7 +238,7 @@ class World:
         }
         copied.owners, copied.incarnations, copied.done = self.owners, self.incarnations, self.done.copy()
         copied.disks, copied.acknowledged = self.disks.copy(), self.acknowledged.copy()
-        copied.consumers, copied.offsets_logs, copied.offsets_epochs = self.consumers, self.offsets_logs, self.offsets_epochs
+        copied.consumers = self.consumers
         copied._base, copied._actions_since_base, copied._journal_length_before = None, [], self._journal_length_before
         return copied
 
@@ -312,10 +311,10 @@ class World:
         return fingerprint(self)
 
     def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
-        consumer_clients.append(self, driver, effect, record)
+        offsets_log.append(driver, effect, record)
 
     def read_log(self, driver: Driver, partition: Any, offset: int) -> tuple[LogBatch, ...] | None:
-        return consumer_clients.read_log(self, driver, partition, offset)
+        return offsets_log.read(driver, partition, offset)
 
     # ---------------------------------------------------------------- after every step
 

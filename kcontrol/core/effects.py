@@ -442,12 +442,14 @@ class AwaitInFlightRequests:
 class Enqueue:
     """Put an event into the queue of `thread`, or of the thread that handles events of this type.
 
-    `clear` preempts the events that wait in the queue.
+    `clear` preempts the events that wait in the queue. The event's record names `cause`; without
+    `cause`, the beginning of the handler.
     """
 
     event: Any
     thread: str | None = None
     clear: bool = False
+    cause: Any = None
 
 
 # fmt: off

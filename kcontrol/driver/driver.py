@@ -334,7 +334,7 @@ class Driver:
         name = effect.thread or self.route(effect.event)
         if effect.clear:
             self.clear(name, thread.begin_record)
-        self.enqueue(effect.event, thread.begin_record, name)
+        self.enqueue(effect.event, effect.cause or thread.begin_record, name)
 
     def fire(self, timer: str) -> None:
         """Fire a timer: queue its event, or end the sleep of its thread.

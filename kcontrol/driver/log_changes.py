@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from kcontrol.driver.threads import Thread
 
 IN_MEMORY_OR_SMALL = ReplicaLog._fields[1:]
+WITHOUT_FIELDS: dict[type, str] = {logs.UpdateHighWatermark: "high_watermark", logs.UpdateConfig: "log_config",
+                                   logs.CheckpointHighWatermark: "checkpoint"}  # fmt: skip
+"""The kind of record of each change that has no fields besides its partition and `now`."""
 
 
 def update_log(driver: Driver, thread: Thread, effect: fx.UpdateLog) -> None:
@@ -42,25 +45,21 @@ def apply_log_change(driver: Driver, cause: RecordId | None, tp: TopicPartition,
             driver.log("log_append", cause, partition=tp, records=records, now=now)
         case logs.Truncate(offset, rule):
             driver.log("log_truncate", cause, partition=tp, offset=offset, removed=before.records[offset:], rule=rule, now=now)
-        case logs.UpdateHighWatermark():
-            driver.log("high_watermark", cause, partition=tp, now=now)
         case logs.BecomeLeaderOrFollower(_, _, leads):
             driver.log("log_role", cause, partition=tp, leads=leads, now=now)
         case logs.UpdateFollowerState(follower, offset):
             driver.log("follower_end", cause, partition=tp, follower=follower, offset=offset, now=now)
-        case logs.UpdateConfig():
-            driver.log("log_config", cause, partition=tp, now=now)
-        case logs.CheckpointHighWatermark():
-            driver.log("checkpoint", cause, partition=tp, now=now)
+        case logs.ExpireDelayedAppend(offset):
+            driver.log("append_timeout", cause, partition=tp, offset=offset, now=now)
+        case _:
+            driver.log(WITHOUT_FIELDS[type(change)], cause, partition=tp, now=now)
 
 
 def change_log(broker: BrokerContext, tp: TopicPartition, change: logs.Change) -> ReplicaLog:
     """Change a log in a context, and return the new log."""
     after = logs.apply(broker.logs.get(tp, ReplicaLog()), change)
-    apply_update(
-        broker,
-        fx.UpdateContext("logs", remove=(tp,)) if isinstance(change, logs.DeleteLog) else fx.UpdateContext("logs", {tp: after}),
-    )
+    put, remove = (None, (tp,)) if isinstance(change, logs.DeleteLog) else ({tp: after}, ())
+    apply_update(broker, fx.UpdateContext("logs", put, remove=remove))
     return after
 
 

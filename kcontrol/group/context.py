@@ -37,6 +37,8 @@ CONFIGS: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {
                                 (("0.9.0", 1_440 * MINUTE_MS), ("2.0.0", 10_080 * MINUTE_MS))),
     "check_interval_ms":       ("offsets.retention.check.interval.ms", (("0.9.0", 600_000),)),
     "partitions":              ("offsets.topic.num.partitions",      (("0.9.0", 50),)),
+    "commit_timeout_ms":       ("offsets.commit.timeout.ms",         (("0.9.0", 5_000),)),
+    "required_acks":           ("offsets.commit.required.acks",      (("0.9.0", -1),)),
 }
 # fmt: on
 
@@ -56,6 +58,8 @@ class GroupConfig:
     retention_ms: int
     check_interval_ms: int
     partitions: int
+    commit_timeout_ms: int
+    required_acks: int
 
     @classmethod
     def of(cls, release: str, **changes: int) -> GroupConfig:

@@ -217,7 +217,9 @@ class SyncTimedOut(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class ExpireOffsets(TimedEvent):
-    """The scheduler removes expired offsets."""
+    """The scheduler removes expired offsets; with `is_scheduled` it sets its timer again."""
+
+    is_scheduled: bool = False
 
 
 # ---------------------------------------------------------------- writes that have ended

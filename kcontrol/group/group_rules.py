@@ -82,6 +82,9 @@ class GroupRules:
     append_errors: AppendErrors = since(("0.9.0", "few"), ("0.10.1", "all"),
         doc="Which errors of the log are translated for clients; \"few\" leaves out a lack of "
             "replicas (KAFKA-4086).")
+    loads_up_to: Literal["high watermark", "log end offset"] = since(
+        ("0.9.0", "high watermark"), ("0.11.0", "log end offset"),
+        doc="Where a load ends that reads a partition of the offsets topic.")
     coordinator_epochs: bool = since(("0.9.0", False), ("2.8.0", True),
         doc="Whether the coordinator ignores an election or resignation of an older leader epoch "
             "(KAFKA-12460).")

@@ -5,7 +5,8 @@ from its commit or from the time at which the group became Empty. Offsets of a g
 expire only if no member subscribes to the topic (since 2.4, KAFKA-7437). An Empty group is removed
 with the last of its offsets. Each deleted record leaves a tombstone in the log.
 
-The world decides when offsets expire: it sends `ExpireOffsets`.
+The scheduler of a coordinator looks for expired offsets when its process has started, and then
+every `offsets.retention.check.interval.ms`.
 
 Source: deleteExpiredOffsets (0.9), removeExpiredOffsets of GroupMetadata.scala,
 cleanupGroupMetadata of GroupMetadataManager.scala, handleDeleteGroups and handleDeleteOffsets of
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kcontrol.core.effects import Append, CancelTimer, Handler, Respond
+from kcontrol.core.effects import Append, CancelTimer, Handler, Respond, SetTimer
 from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
 from kcontrol.group.context import GroupContext, cache_offsets
@@ -26,12 +27,17 @@ from kcontrol.group.offsets_topic_records import group_key, offset_key
 from kcontrol.group.rebalance import session_timer
 from kcontrol.group.request_reactions import react
 
+EXPIRY_TIMER = "delete-expired-group-metadata"
+"""The name of the scheduler's task (0.10.1 on). Source: startup of GroupMetadataManager.scala."""
+
 
 def expire_offsets(ctx: GroupContext, event: e.ExpireOffsets) -> Handler:
     """Remove the expired offsets of every group, and Empty groups without offsets.
 
-    Source: deleteExpiredOffsets (0.9), cleanupGroupMetadata (2.8).
+    Source: deleteExpiredOffsets (0.9), cleanupGroupMetadata and startup (2.8).
     """
+    if event.is_scheduled:
+        yield SetTimer(EXPIRY_TIMER, ctx.config.check_interval_ms, event, periodic=True)
     for group_id in dict.fromkeys([*ctx.groups, *ctx.offsets]):
         gone, held = expired(ctx, group_id, event.timestamp_ms), ctx.offsets_of(group_id)
         after = held.without_committed(gone)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kcontrol.core.model import TopicPartition
 from kcontrol.group.model import Group, GroupProtocol, GroupState, Member, OffsetAndMetadata
@@ -174,6 +174,46 @@ def topics_of(subscription: bytes) -> frozenset[str] | None:
         return frozenset(read(SUBSCRIPTION, subscription, start)[0]["topics"])
     except (ValueError, UnicodeDecodeError):
         return None
+
+
+# ---------------------------------------------------------------- records of a partition's log
+
+
+class OffsetsTopicRecord(NamedTuple):
+    """One record of the offsets topic in the log of a replica; `data` is None for a tombstone.
+
+    `base_offset` is the offset at which its batch begins.
+    """
+
+    offset: int
+    leader_epoch: int
+    key: bytes
+    data: bytes | None
+    base_offset: int
+    producer_id: int | None = None
+
+    @property
+    def value(self) -> str:
+        """Return the content as a short text, as journals and pictures show it."""
+        fields = decode("group_key" if self.key[:2] == b"\0\2" else "offset_key", self.key)[1]
+        of = (
+            f"{TopicPartition(fields['topic'], fields['partition'])} in "
+            if "topic" in fields
+            else ""
+        )
+        subject = f"{of}{fields['group']}"
+        if self.data is None:
+            return f"tombstone of {subject}"
+        if of:
+            return f"offset {decode('offset_value', self.data)[1]['offset']} of {subject}"
+        group = decode("group_value", self.data)[1]
+        return f"generation {group['generation']} of {subject}, {len(group['members'])} members"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as a journal has it: bytes as hexadecimal text."""
+        data = None if self.data is None else self.data.hex()
+        said = {"offset": self.offset, "leader_epoch": self.leader_epoch, "value": self.value}
+        return said | {"key": self.key.hex(), "data": data, "base_offset": self.base_offset}
 
 
 # ---------------------------------------------------------------- keys and values of a group

@@ -61,7 +61,8 @@ class Fold(Changes):
     * `questions`: broker id to the requests to the controller that have no response.
     * In a world with logs, `logs`: broker id to partition to log, including dead brokers; and `acknowledged`: partition
       to acknowledged records.
-    * In a world with consumers, `consumers` and `offsets_logs`.
+    * In a world with consumers, `consumers`. Journals of versions up to 3 may have `offsets_logs`: the log of a partition of the
+      offsets topic, once for all replicas.
     """
 
     def __init__(self) -> None:
@@ -90,7 +91,6 @@ class Fold(Changes):
             self.put({}, "acknowledged")
         if first := r.fields.get("consumers"):
             self.put(dict(first), "consumers")
-            self.put({}, "offsets_logs")
 
     def _log(self, r: Record) -> None:
         f, path = r.fields, ("logs", str(r.fields.get("broker", r.id.node)), r.fields["partition"])
@@ -252,6 +252,7 @@ class Fold(Changes):
         self.put(r.fields["now"], "consumers", r.fields["name"])
 
     def _offsets_append(self, r: Record) -> None:
+        self.need({}, "offsets_logs")
         self.need([], "offsets_logs", r.fields["partition"])
         self.push(r.fields["batch"], "offsets_logs", r.fields["partition"])
 
@@ -357,6 +358,7 @@ CHANGES: dict[str, Callable[[Fold, Record], None]] = {
     "log_truncate": Fold._log,
     "log_role": Fold._log,
     "log_config": Fold._log,
+    "append_timeout": Fold._log,
     "high_watermark": Fold._log,
     "follower_end": Fold._log,
     "checkpoint": Fold._log,

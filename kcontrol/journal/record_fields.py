@@ -225,6 +225,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "log_delete": {"partition": Partition, "removed": list[LogRecord]},
     "high_watermark": OF_LOG,
     "log_config": OF_LOG,
+    "append_timeout": OF_LOG | {"offset": Count},
     "follower_end": OF_LOG | {"follower": BrokerId, "offset": Count},
     "checkpoint": OF_LOG,
     "tail_lost": OF_LOG | OF_BROKER | {"offset": Count, "removed": list[LogRecord]},

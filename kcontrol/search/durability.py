@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kcontrol.broker.log import ReplicaLog
+from kcontrol.broker.log import ReplicaLog, StoredRecord
 from kcontrol.cluster import data_plane
-from kcontrol.core.model import LogRecord, TopicPartition
+from kcontrol.core.model import TopicPartition
 from kcontrol.search.invariants import Property, stored
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def high_watermark_within(world: World) -> str | None:
     return None
 
 
-def _values(records: tuple[LogRecord, ...]) -> str:
+def _values(records: tuple[StoredRecord, ...]) -> str:
     return "[" + ", ".join(record.value for record in records) + "]"
 
 

@@ -331,6 +331,7 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "offsets_append": lambda who, f: f"The log of {f['partition']} has the records of {who.lower()}.",
     "append": lambda who, f: f"{who} appends {group_sentences.appended(f)} to {f['partition']}.",
     "read_log": lambda who, f: f"{who} reads {f['partition']} from offset {f['offset']} on.",
+    "append_timeout": lambda who, f: f"{who} no longer waits for the replicas of record {f['offset']} of {f['partition']}.",
     "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
     "log_truncate": _cut,
     "log_delete": lambda who, f: f"{who} deletes its log of {f['partition']}, with {_records(f['removed']) or 'nothing'} in it.",

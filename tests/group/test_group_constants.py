@@ -12,7 +12,8 @@ CODES = """
 -1 UNKNOWN_SERVER_ERROR  0 NONE  1 OFFSET_OUT_OF_RANGE  2 CORRUPT_MESSAGE  3 UNKNOWN_TOPIC_OR_PARTITION  4 INVALID_FETCH_SIZE
 6 NOT_LEADER_OR_FOLLOWER  7 REQUEST_TIMED_OUT  10 MESSAGE_TOO_LARGE  12 OFFSET_METADATA_TOO_LARGE
 14 COORDINATOR_LOAD_IN_PROGRESS  15 COORDINATOR_NOT_AVAILABLE  16 NOT_COORDINATOR  18 RECORD_LIST_TOO_LARGE
-19 NOT_ENOUGH_REPLICAS  20 NOT_ENOUGH_REPLICAS_AFTER_APPEND  22 ILLEGAL_GENERATION  23 INCONSISTENT_GROUP_PROTOCOL
+19 NOT_ENOUGH_REPLICAS  20 NOT_ENOUGH_REPLICAS_AFTER_APPEND  21 INVALID_REQUIRED_ACKS  22 ILLEGAL_GENERATION
+23 INCONSISTENT_GROUP_PROTOCOL
 24 INVALID_GROUP_ID  25 UNKNOWN_MEMBER_ID  26 INVALID_SESSION_TIMEOUT  27 REBALANCE_IN_PROGRESS  28 INVALID_COMMIT_OFFSET_SIZE
 56 KAFKA_STORAGE_ERROR  68 NON_EMPTY_GROUP  69 GROUP_ID_NOT_FOUND  79 MEMBER_ID_REQUIRED  81 GROUP_MAX_SIZE_REACHED
 82 FENCED_INSTANCE_ID  86 GROUP_SUBSCRIBED_TO_TOPIC  88 UNSTABLE_OFFSET_COMMIT
@@ -58,7 +59,8 @@ def test_what_the_logs_errors_become() -> None:
 def test_the_defaults_of_a_release(release: str, changed: dict[str, int]) -> None:
     """Settings that are not given have Kafka's defaults. Source: KafkaConfig.scala, OffsetConfig.scala (0.9 to 2.8)."""
     always = {"min_session_timeout_ms": 6_000, "max_size": LARGEST_INT, "metadata_max": 4_096, "check_interval_ms": 600_000}
-    assert GroupConfig.of(release) == GroupConfig(**always, **changed, partitions=50)
+    log = {"partitions": 50, "commit_timeout_ms": 5_000, "required_acks": -1}
+    assert GroupConfig.of(release) == GroupConfig(**always, **changed, **log)
 
 
 def test_which_moves_change_a_group() -> None:

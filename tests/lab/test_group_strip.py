@@ -97,7 +97,10 @@ def test_a_deadline_that_fires_ends_the_lane(opened: Opened) -> None:
 
 def test_the_next_deadline_is_filled(opened: Opened) -> None:
     """The flags are the group's pending timers; the flag of the timer that fires first is the filled one."""
-    strip = stable(opened).group_strip()
+    lab = stable(opened)
+    for name in ALL[:2]:
+        ask(lab, "heartbeat", name)
+    strip = lab.group_strip()
     flags = [(node.get("class"), node[0].text) for node in ElementTree.fromstring(strip.svg()).iter(f"{SVG}path") if len(node)]
     pending = list(strip.moments[-1].deadlines)
     assert len(pending) == 3 and pending == sorted(pending, key=lambda deadline: deadline.at_ms)

@@ -139,8 +139,8 @@ def _park(r: Record) -> Lines:
     yield f"{r.id.node}  parks {client(r.fields['correlation_id'].split(' ')[1])} until {r.fields['key']}"
 
 
-def _offsets_append(r: Record) -> Lines:
-    for key, value in r.fields["batch"].records:
+def _append(r: Record) -> Lines:
+    for key, value in r.fields["records"]:
         what = "a group" if key[:2] == GROUP_KEY else "an offset"
         yield f"{r.id.node}  appends {'the tombstone' if value is None else 'a record'} of {what}"
 
@@ -163,7 +163,7 @@ KINDS: dict[str, dict[str, Callable[[Record], Lines]]] = {
     "reads":    {"read": _read},
     "watches":  {"notify": lambda r: iter([f"zk -> {r.fields['to']}  {r.fields['type']} {r.fields['path']}"])},
     "memory":   {"update": _learn},
-    "groups":   {"group": _group, "respond": _group_answer, "park": _park, "offsets_append": _offsets_append},
+    "groups":   {"group": _group, "respond": _group_answer, "park": _park, "append": _append},
     "lives":    {"start": lambda r: iter([f"-  broker {r.fields['broker']} starts"]),
                  "stop": lambda r: iter([f"-  broker {r.fields['broker']} stops, exit code {r.fields['exit_code']}"]),
                  "set_timer": lambda r: iter([f"{r.id.node}  arms {r.fields['timer']}"]),

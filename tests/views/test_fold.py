@@ -30,7 +30,7 @@ STATES = """
 """
 
 
-GROUPS = {"group", "consumer", "append", "offsets_append", "read_log"}
+GROUPS = {"group", "consumer", "append", "read_log"}
 """The kinds of records that only a run with consumers has."""
 
 

@@ -63,6 +63,6 @@ def _counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
                 counts[record.id.node, COUNTED[written]] += 1
             elif written == "OffsetsStored":
                 commits[record.id] = len(fields["records"])
-        elif record.kind == "offsets_append" and record.cause in commits:
+        elif record.kind in ("log_append", "offsets_append") and record.cause in commits:
             counts[record.id.node, COUNTED["OffsetsStored"]] += commits[record.cause]
     return counts

@@ -36,11 +36,12 @@ class Used(NamedTuple):
 # fmt: off
 USED = {
     "metadata_max": Used("how long the metadata text of a committed offset may be, in characters"),
-    "retention_ms": Used("how long a committed offset is kept", "as the time of expiry; no offset expires by itself here",
-                         least=1, unit=MINUTE_MS),
-    "check_interval_ms": Used("how often the coordinator looks for expired offsets", "no offset expires by itself here", least=1),
+    "retention_ms": Used("how long a committed offset is kept", least=1, unit=MINUTE_MS),
+    "check_interval_ms": Used("how often the coordinator looks for expired offsets", "as the timer of each coordinator", least=1),
     "partitions": Used("how many partitions the offsets topic has", "yes; 1 in a lab with consumers, unless set",
                        least=1),
+    "commit_timeout_ms": Used("how long a write of the coordinator waits for its replicas", least=1),
+    "required_acks": Used("which acks a write of the coordinator asks for; -1 is the whole ISR", least=-1),
     "min_session_timeout_ms": Used("the least session timeout that a member may ask for"),
     "max_session_timeout_ms": Used("the greatest session timeout that a member may ask for"),
     "initial_delay_ms": Used("how long the first rebalance of an Empty group waits for more members", since="0.11.0"),
@@ -55,10 +56,6 @@ NOT_USED = (
            "no: the log here has no segments"),
     Config("offsets.topic.compression.codec", (("0.9.0", 0),), "how records of the offsets topic are compressed; 0 is not at all",
            False, "no: the log here holds records as they are"),
-    Config("offsets.commit.timeout.ms", (("0.9.0", 5_000),), "how long a write of the coordinator waits for its replicas", False,
-           "no: a write here has ended when the leader has it"),
-    Config("offsets.commit.required.acks", (("0.9.0", -1),), "how many replicas must have a write of the coordinator; -1 is all",
-           False, "no: as above"),
 )
 # fmt: on
 FIELDS = {CONFIGS[field][0]: field for field in USED}

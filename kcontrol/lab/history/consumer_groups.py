@@ -80,7 +80,7 @@ def _life(life: Row, end: Entry | None) -> Row:
 
 def commits(run: Entries) -> Iterator[Row]:
     """Yield one row per offset of a commit that a coordinator has written to the log of `__consumer_offsets`."""
-    written = {e.r.cause: e for e in run.of("offsets_append")}
+    written = {e.r.cause: e for e in (*run.of("offsets_append"), *run.of("log_append"))}
     for entry in run.of("append"):
         event = entry.r.fields["completion_event"] or {}
         if event.get("event") != "OffsetsStored" or (batch := written.get(entry.r.id)) is None:
@@ -93,6 +93,12 @@ def commits(run: Entries) -> Iterator[Row]:
                 "offset": stored["offset"],
                 "metadata": stored["metadata"],
                 "log_partition": entry.r.fields["partition"],
-                "log_offset": batch.r.fields["batch"]["base_offset"],
+                "log_offset": _base_offset(batch.r.fields),
                 "log_record": str(batch.r.id),
             }
+
+
+def _base_offset(fields: Row) -> int:
+    """Return the offset of the first record; recordings have batches, and worlds have records with their batch."""
+    found: int = fields["batch"]["base_offset"] if "batch" in fields else fields["records"][0]["offset"]
+    return found

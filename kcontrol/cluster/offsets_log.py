@@ -1,0 +1,62 @@
+"""The log of the offsets topic, as its coordinator writes and reads it: the leader's replica of a partition.
+
+A coordinator appends to the log of its own broker. The records reach the followers by fetches, like those of any topic, and the
+outcome of an append is an event of the coordinator (`replication.append_records`). A broker that does not know its successor
+yet appends to its log in vain: no follower fetches from it, and it truncates its log later.
+
+Source: appendForGroup and doLoadGroupsAndOffsets of GroupMetadataManager.scala (2.8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+
+from kcontrol.broker import replication
+from kcontrol.broker.log import ReplicaLog
+from kcontrol.core.effects import Append, LogBatch
+from kcontrol.core.model import TopicPartition
+from kcontrol.driver.driver import PERFORM, Driver
+from kcontrol.driver.threads import Thread
+from kcontrol.group.offsets_topic_records import OffsetsTopicRecord
+from kcontrol.journal.journal import RecordId
+
+NO_ACKS = 0
+
+
+def append(driver: Driver, effect: Append, record: RecordId) -> None:
+    """Append records to the leader's log; an append of tombstones alone waits for no replica.
+
+    Source: appendForGroup, cleanupGroupMetadata (2.8).
+    """
+    assert driver.group is not None
+    config, tp = driver.group.config, effect.partition
+    log = driver.broker.logs.get(tp, ReplicaLog())
+    base, epoch = log.log_end_offset, log.leader_epoch
+    records = tuple(
+        OffsetsTopicRecord(offset, epoch, key, data, base, effect.producer_id)
+        for offset, (key, data) in enumerate(effect.records, base)
+    )
+    removes = all(data is None for _, data in effect.records) and bool(effect.records)
+    acks = NO_ACKS if removes else config.required_acks
+    event = effect.completion_event and replace(effect.completion_event, base_offset=base)
+    asked = replication.AppendRequest(tp, records, acks, config.commit_timeout_ms, event, record)
+    caller = Thread("", driver.broker, replication.append_records, begin_record=record)  # the append is the cause of its effects
+    for instant in replication.append_records(driver.broker, asked):
+        PERFORM[type(instant)](driver, caller, instant)
+
+
+def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...] | None:
+    """Return the batches from an offset on, None if this broker has no log of the partition.
+
+    The bytes of the batches fit into `offsets.load.buffer.size`, except those of the first batch.
+    """
+    log, group = driver.broker.logs.get(tp), driver.group
+    if log is None or group is None or not driver.broker.is_leader(tp):
+        return None
+    end = log.high_watermark if group.rules.loads_up_to == "high watermark" else log.log_end_offset
+    found = [record for record in log.records if offset <= record.offset < end and isinstance(record, OffsetsTopicRecord)]
+    return tuple(
+        LogBatch(base, tuple((record.key, record.data) for record in batch), batch[0].producer_id)
+        for base, batch in ((base, list(records)) for base, records in groupby(found, lambda record: record.base_offset))
+    )
