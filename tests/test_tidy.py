@@ -43,7 +43,7 @@ ROOM_LINES = {
     "recordings/groups": 993,
     "search": 980,
     "spark": 450,
-    "views": 2_694,
+    "views": 2_808,
     "zookeeper": 410,
     "zookeeper/kazoo": 998,
     "zookeeper/server": 305,

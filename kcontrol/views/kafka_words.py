@@ -1,5 +1,7 @@
 """A journal as lines of Kafka's log files: the lines of state-change.log, controller.log and server.log that a release writes.
 
+The lines of group coordinators are in `kafka_group_words.py`.
+
 A line is written where Kafka logs it, if the journal has all its values. Lines with correlation ids or durations are left out,
 because a journal does not have these, and so are lines about actions that are not in the journal.
 
@@ -26,10 +28,14 @@ from kcontrol.core.znodes import (
 )
 from kcontrol.journal.journal import Record
 from kcontrol.views import clock
+from kcontrol.views.kafka_group_words import GroupWords
 from kcontrol.views.text import clean
 
 NO_LEADERSHIP, NO_LEADERSHIP_LOGGED_SINCE = "it has no leadership", (1, 1)
 """The rule of a replica's transition to Online that Kafka does not log, and the first release that logs it."""
+
+PREFIXES = ("coordinator", "group_manager")
+"""The values that each line of a coordinator can have: how the lines of GroupCoordinator and GroupMetadataManager begin."""
 
 TABLE = Path(__file__).with_suffix(".tsv")
 """One row per kind of line and release that changed it: kind, since, level, logger, message; "" as message is no line."""
@@ -74,12 +80,24 @@ class KafkaWords:
         self.epochs: dict[int, int] = {}
         self.controllers: set[int] = set()
         self.assigned: dict[str, ReplicaAssignment] = {}
+        self.groups = GroupWords()
         self.gone: set[str] = set()  # the topics whose znodes brokers have deleted
 
     def lines(self, record: Record) -> list[LogLine]:
         r = record.to_json()
         write = WRITERS.get(r.kind)
-        return list(write(self, r)) if write else []
+        found = list(write(self, r)) if write else []
+        return found + [line for kind, facts in self.groups.lines(r) for line in self._group_line(r, kind, facts)]
+
+    def _group_line(self, r: Record, kind: str, facts: dict[str, Any]) -> Iterator[LogLine]:
+        """Yield the line of a coordinator, unless the journal lacks one of its values."""
+        if (why := facts.get("reason")) is not None and (row := picked(why, self.release)) is not None:
+            facts = facts | {"reason": row[-1].format(**facts)}
+        elif why is not None:
+            del facts["reason"]
+        row = picked(kind, self.release)
+        if row is not None and set(re.findall(r"{(\w+)}", row[-1])) <= {*facts, *PREFIXES}:
+            yield from self._line(r, kind, **facts)
 
     def _line(self, r: Record, kind: str, **facts: Any) -> Iterator[LogLine]:
         row = picked(kind, self.release)
@@ -91,6 +109,8 @@ class KafkaWords:
             "id": n, "epoch": epoch,
             "controller": f"Controller {n} epoch {epoch}" if old else f"[Controller id={n} epoch={epoch}]",
             "who": f"[Controller {n}]: " if old else f"[Controller id={n}] ",
+            "coordinator": f"[GroupCoordinator {n}]: ",
+            "group_manager": f"[Group Metadata Manager on Broker {n}]: " if old else f"[GroupMetadataManager brokerId={n}] ",
             "manager": f"[Topic Deletion Manager {n}]{', ' if numbers(self.release) < (2, 3) else ' '}",
         }  # fmt: skip
         if "tp" in facts and old:

@@ -35,8 +35,14 @@ CALLED = {
     "leader_and_isr": "leader_and_isr_sent_batch", "leader_and_isr.partition": "leader_and_isr_sent",
     "update_metadata": "update_metadata_sent_batch", "stop_replica": "stop_replica_sent_batch", "elected": "controller_elected",
     "assigned": "reassign_assignment_updated", "assigned.triple": "reassign_updated",
+    "group.preparing": "rebalance_prepared", "group.stabilized": "rebalance_stabilized",
+    "group.assignment": "assignment_received",
+    "group.empty": "group_empty", "group.dead": "group_dead", "group.expired": "group_dead", "group.failed": "member_failed",
+    "group.left": "member_left", "group.loading": "group_loading", "group.unloading": "group_unloading",
     "deleted": "deletion_completed", "epoch": "controller_epoch", "resigning": "controller_resigning",
 }  # fmt: skip
+PARTS = ("value", "cached", "reason.new", "reason.updated", "reason.leader", "reason.left", "reason.expired")
+"""The kinds of rows that are a part of a line."""
 RELEASES = (
     "0.8.0",
     "0.8.1.1",
@@ -178,6 +184,9 @@ def form(message: str) -> str:
 
 STATES = ("NewReplica", "OnlineReplica", "OfflineReplica", "NonExistentReplica")
 SPELT = {
+    "{coordinator}": "",
+    "{group_manager}": "",
+    "(__consumer_offsets-{partition})": "({topic}-{partition})",
     "Set({brokers})": "{brokers}",
     "ReplicaAssignment(replicas={replicas}, addingReplicas={adding}, removingReplicas={removing})": "{assignment}",
     "(Leader:{leader},ISR:{isr},LeaderEpoch:{leader_epoch},ControllerEpoch:{decided})": "{state}",
@@ -193,7 +202,7 @@ def test_every_message_is_a_template_of_its_release(shared: Path, release: str) 
         _, logger, level, releases, template, _ = line.split("\t")
         first, _, last = releases.partition("..")
         if numbers(first)[:3] <= at <= numbers(last or first)[:3]:
-            templates.add((logger, level, form(template)))
+            templates |= {(logger.replace("[group.]", part), level, form(template)) for part in ("", "group.")}
     checked = 0
     for kind in KINDS:
         row = picked(kind, release)
@@ -309,5 +318,5 @@ def test_the_table_is_in_order() -> None:
     for kind in KINDS:
         since = [numbers(row[1]) for row in columns[1:] if row[0] == kind]
         assert since == sorted(set(since))
-    assert {*CALLED, "value", "cached"} == set(KINDS)
+    assert {*CALLED, *PARTS} == set(KINDS)
     assert TABLE.is_relative_to(ROOT / "kcontrol")

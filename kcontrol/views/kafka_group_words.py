@@ -1,0 +1,133 @@
+"""The lines of a group coordinator in server.log: which record of a journal makes which line, with the values of the line.
+
+`kafka_words.tsv` has the texts by release. The reason in "Preparing to rebalance group" (2.1 on) follows from the event whose
+handler begins the rebalance: a JoinGroup, a LeaveGroup, or the end of a session. A rebalance for another reason has no line,
+and no rebalance of 3.2 and later that a JoinGroup begins, because journals have no reasons of clients (KIP-800).
+
+Source: prepareRebalance, onCompleteJoin, doSyncGroup, handleLeaveGroup, onExpireHeartbeat, onMemberFailure, onGroupLoaded and
+onGroupUnloaded of GroupCoordinator.scala, cleanupGroupMetadata of GroupMetadataManager.scala (0.9 to 3.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
+from kcontrol.journal.journal import Record, RecordId
+
+Line = tuple[str, dict[str, Any]]
+"""The kind of a line, as in `kafka_words.tsv`, and its values."""
+
+PREPARING, EMPTY, DEAD = "PreparingRebalance", "Empty", "Dead"
+LOADED, UNLOADED, SESSION, LEAVE, JOIN, EXPIRY = (
+    "PartitionElected", "PartitionResigned", "SessionTimedOut", "LeaveGroup", "JoinGroup", "ExpireOffsets",
+)  # fmt: skip
+
+
+class GroupWords:
+    """The coordinators of one journal, as far as its lines need them."""
+
+    def __init__(self) -> None:
+        self.events: dict[RecordId, Mapping[str, Any]] = {}  # record -> the event that its handler handles
+        self.groups: dict[tuple[int, str], Mapping[str, Any]] = {}
+        self.partitions = 0  # of the offsets topic; 0 if the journal does not say
+
+    def lines(self, r: Record) -> Iterator[Line]:
+        """Yield the lines at a record, whose fields are in JSON's types."""
+        self._follow(r)
+        event = self.events.get(r.cause, {}) if r.cause else {}
+        if r.kind == "update" and r.fields["context"] == "group" and r.fields["field"] == "groups":
+            for group, now in (r.fields["put"] or {}).items():
+                yield from self._changed(r, group, now, event)
+        elif r.kind == "append" and (r.fields["completion_event"] or {}).get("event") == "AssignmentStored":
+            yield from self._assigned(r)
+        elif r.kind == "group":
+            yield from self._moved(r, event)
+
+    def _follow(self, r: Record) -> None:
+        """Keep the events of records, the groups of running brokers, and the number of partitions of the offsets topic."""
+        if r.kind == "run":
+            self.partitions = r.fields.get("config", {}).get("offsets.topic.num.partitions", 0)
+        elif r.kind in ("enqueue", "set_timer") and r.fields["event"]:
+            self.events[r.id] = r.fields["event"]
+        elif r.kind in ("begin", "timer_fired") and r.cause in self.events:
+            self.events[r.id] = self.events[r.cause]
+        elif r.kind == "read_log":
+            self.events[r.id] = {"event": LOADED}
+        elif r.kind == "stop":
+            self.groups = {key: group for key, group in self.groups.items() if key[0] != r.fields["broker"]}
+        elif r.kind == "write" and r.fields["error"] is None:
+            places = [op[1] for op in r.fields["ops"] if op[0] == "create"]
+            self.partitions += sum(path.startswith(f"/brokers/topics/{OFFSETS_TOPIC}/partitions/") for path in places)
+
+    def _changed(self, r: Record, group: str, now: Mapping[str, Any], event: Mapping[str, Any]) -> Iterator[Line]:
+        before = self.groups.get((r.id.node, group))
+        self.groups[r.id.node, group] = now
+        if before is None:
+            if event.get("event") == LOADED:
+                yield "group.loading", {"group": group, "generation": now["generation"]}
+            return
+        for member in (m for id, m in before["members"].items() if id not in now["members"]):
+            about = {"group": group, "member": member["member_id"], "instance": _option(member["instance_id"])}
+            if event.get("event") in (SESSION, LEAVE):
+                yield "group.failed" if event["event"] == SESSION else "group.left", about
+
+    def _assigned(self, r: Record) -> Iterator[Line]:
+        written = r.fields["completion_event"]
+        held = self.groups.get((r.id.node, written["group_id"]))
+        if held is not None:
+            said = {"group": written["group_id"], "generation": written["generation"], "member": held["leader"]}
+            yield "group.assignment", said | _sizes(held)
+
+    def _moved(self, r: Record, event: Mapping[str, Any]) -> Iterator[Line]:
+        f, key = r.fields, (r.id.node, r.fields["group_id"])
+        before, after = self.groups.pop(key, None), f["group_metadata"]
+        if after is not None:
+            self.groups[key] = after
+        held: Mapping[str, Any] | None = after or before
+        if held is None:
+            return
+        about = {"group": f["group_id"], "generation": held["generation"]} | _sizes(held) | self._partition(f["group_id"])
+        match f["to"]:
+            case "PreparingRebalance":
+                yield "group.preparing", about | {"state": PREPARING} | _reason(f, held, event)
+            case "Empty":
+                yield "group.empty", about
+            case "Dead":
+                what = {UNLOADED: "group.unloading", EXPIRY: "group.expired"}.get(event.get("event", ""), "group.dead")
+                yield what, about
+            case "CompletingRebalance" | "AwaitingSync":
+                yield "group.stabilized", about
+
+    def _partition(self, group: str) -> dict[str, Any]:
+        return {"partition": partition_for(group, self.partitions)} if self.partitions else {}
+
+
+def _sizes(held: Mapping[str, Any]) -> dict[str, Any]:
+    members = held["members"].values()
+    return {"members": len(members), "static": sum(member["instance_id"] is not None for member in members)}
+
+
+def _option(value: str | None) -> str:
+    """Return a value as Scala shows an Option."""
+    return "None" if value is None else f"Some({value})"
+
+
+def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the kind of the reason for a rebalance and its values; nothing for a reason that has no text."""
+    kind, member = event.get("event"), event.get("member_id")
+    if kind == SESSION:
+        return {"reason": "reason.expired", "member": member}
+    if kind == LEAVE:
+        return {"reason": "reason.left", "member": event["members"][0]["member_id"]}
+    if kind != JOIN:
+        return {}
+    joined = next((m for m in held["members"].values() if m["awaiting_join"] == event["correlation_id"]), None)
+    if joined is None:
+        return {}
+    about = {"member": joined["member_id"], "instance": _option(joined["instance_id"]), "before": f["from"]}
+    if f["rule"] == "a new member":
+        return about | {"reason": "reason.new"}
+    leads = joined["member_id"] == held["leader"] and f["from"] == "Stable"
+    return about | {"reason": "reason.leader" if leads else "reason.updated"}
