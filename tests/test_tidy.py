@@ -34,7 +34,7 @@ ROOM_LINES = {
     "kcontrol": 243,
     "lab": 1_673,
     "lab/exercises": 1_165,
-    "lab/groups": 697,
+    "lab/groups": 699,
     "lab/history": 531,
     "lab/pictures": 226,
     "lab/support": 489,

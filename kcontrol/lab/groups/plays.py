@@ -81,6 +81,12 @@ PLAYS: Mapping[str, Play] = {
         "generation 4": (("join", "bert"), ("join", "anna"), ("settle", "anna", "bert", "cleo")),
         "generation 5": (("poll late", "cleo"), ("settle", "anna", "bert")),
     }),
+    # Each night a fourth consumer joins while cleo is busy: cleo sends heartbeats, and does not join again.
+    "nightly": Play("0.9", _billing(**SESSION) | {"purgatory": True}, {
+        "three members": (("freeze", "dora"), ("alive",)),
+        "dora joins": (("stop polling", "cleo"), ("resume", "dora"), ("alive", "1 s")),
+        "cleo is removed": (("alive", "15 s"),),
+    }),
     # A static member restarts within its session timeout: same generation, another member id.
     "static restart": Play("2.8", _billing() | STATIC, {
         "two members": (("settle", "anna", "bert"),),
