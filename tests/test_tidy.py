@@ -42,7 +42,7 @@ ROOM_LINES = {
     "recordings": 1_632,
     "recordings/groups": 993,
     "search": 980,
-    "spark": 450,
+    "spark": 453,
     "views": 2_808,
     "zookeeper": 410,
     "zookeeper/kazoo": 998,

@@ -35,7 +35,7 @@ Report = Callable[[str, int, int], None]
 
 
 class Written(NamedTuple):
-    """The outcome of a call: the runs that were read, the refused files, and the number of rows by table."""
+    """The outcome of a call: the number of runs that were read, the refused files and lines, and the number of rows by table."""
 
     runs: int
     refused: list[Refused]
@@ -57,8 +57,17 @@ def write_runs(spark: SparkSession, paths: Sequence[Path], out: Path, report: Re
         if former is not None and not longer:
             return Written(len(journals), refused, {name: _read(spark, out / name).count() for name in spark_views.TABLES})
         rows = _write(spark, longer, former, out, report)
+        damaged = _damaged(spark, longer)
         _publish(out)
-    return Written(len(journals), refused, rows)
+    return Written(len(journals), refused + damaged, rows)
+
+
+def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refused]:
+    """Return each journal with lines that are no records, although they end with a line break; such lines are left out."""
+    counts = {row["run"]: row["count"] for row in spark.table("journal").groupBy("run").count().collect()}
+    lost = [(journal, record_count(journal.path) - counts.get(journal.run, 0)) for journal in journals]
+    words = "{} has {} damaged lines: the tables leave them out."
+    return [Refused(journal.path, words.format(journal.path, number)) for journal, number in lost if number > 0]
 
 
 @contextlib.contextmanager

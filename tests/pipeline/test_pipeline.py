@@ -69,6 +69,18 @@ def test_runs_that_are_read_late_twice_or_in_part_are_counted_once(spark: Any, d
     assert not (pieces / pipeline.NEW).exists() and not (pieces / pipeline.OLD).exists()
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_damaged_line_is_reported(spark: Any, days: Path, tmp_path: Path) -> None:
+    """A damaged line in the middle of a journal is counted in one sentence, and the tables have the other records."""
+    lines = min(days.iterdir()).read_bytes().splitlines(keepends=True)
+    damaged = tmp_path / "damaged.jsonl"
+    damaged.write_bytes(b"".join([*lines[:5], lines[5][:40] + b"\n", *lines[6:]]))
+    written = pipeline.write_runs(spark, [damaged], tmp_path / "out")
+    assert [item.reason for item in written.refused] == [f"{damaged} has 1 damaged lines: the tables leave them out."]
+    assert written.rows["journal"] == len(lines) - 2  # without the damaged line and the last line, which counts the records
+
+
 # ---------------------------------------------------------------- which files are which runs
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +116,25 @@ def test_a_lab_shows_a_table_and_its_text() -> None:
     for ask in (lab.tables.run_table, lab.tables.table_sql):
         with pytest.raises(UserError, match=r"There is no table 'outages' .*offline_windows"):
             ask("outages")
+
+
+REASONS: dict[str, tuple[list[list[int]], Callable[[Lab], Lab]]] = {
+    "death": ([[1, 2]], lambda lab: lab.kill(1).run()),
+    "shutdown": ([[1]], lambda lab: lab.terminate(1).run()),
+    "freeze": ([[1, 2]], lambda lab: lab.freeze(1)),
+    "deletion": ([[1, 2]], lambda lab: lab.delete_topic("t").run()),
+    "unclean election refused": ([[1, 2]], lambda lab: lab.kill(2).run().kill(1).run().start(2).run()),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_window_has_the_reason_of_its_begin(reason: str) -> None:
+    """The only offline window of the run has this reason; a refused election names the record of the refusal."""
+    assignment, play = REASONS[reason]
+    lab = play(Lab(topics={"t": assignment}, runs=None).run())
+    (window,) = rows_of_pandas(lab.tables.run_table("offline_windows"))
+    assert window["reason"] == reason
+    assert (window["refused_record"] is not None) == (reason == "unclean election refused")
 
 
 def test_every_table_of_pandas_is_a_table_of_spark() -> None:
