@@ -157,7 +157,7 @@ def test_a_controller_that_dies() -> None:
     wanted = [
         "Step 2 of the scenario: kill 1.",
         "Broker 1 is killed; ZooKeeper does not know yet.",
-        "ZooKeeper ends the session of broker 1: /brokers/ids/1 and /controller are gone.",
+        "ZooKeeper ends the session of broker 1: /brokers/ids/1 and /controller are deleted.",
         "Broker 2 creates /controller.",
         "Broker 2 rewrites /controller_epoch.",
         "Broker 2 moves the replica of t-0 on broker 2 again to Online.",
@@ -174,7 +174,7 @@ def test_a_controller_acts_after_its_watch_event(release: str) -> None:
     """A controller acts on a death, a topic or a start after the session's end, the znode or the registration."""
     said = story(release, "leader-killed", 2)
     first = next(at for at, s in enumerate(said) if s.startswith(("Broker 1 moves", "Broker 1 sends")))
-    assert first > said.index("ZooKeeper ends the session of broker 2: /brokers/ids/2 is gone.")
+    assert first > said.index("ZooKeeper ends the session of broker 2: /brokers/ids/2 is deleted.")
     said = story(release, "leader-killed", 1)
     first = next(at for at, s in enumerate(said) if s.startswith("Broker 1 "))
     assert first > said.index("A client creates /brokers/topics/t.")
