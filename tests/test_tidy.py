@@ -30,7 +30,7 @@ ROOM_LINES = {
     "driver": 648,
     "group": 2_444,
     "install": 770,
-    "journal": 929,
+    "journal": 933,
     "kcontrol": 243,
     "lab": 1_673,
     "lab/exercises": 1_165,

@@ -260,9 +260,15 @@ CONTEXT_FIELDS_3 = {
 """The fields of a broker's contexts, as `learn` records of version 2 name them, that have other names in version 3."""
 
 
+RULES_3 = {"nobody leads it": "it has no leadership"}
+"""The rules of records of version 2 that have other names in version 3."""
+
+
 def _to_version_3(record: Record) -> Record:
     """Return a record of version 2 with the names of version 3."""
     fields = {FIELDS_3.get((record.kind, name), name): value for name, value in record.fields.items()}
+    if "rule" in fields:
+        fields["rule"] = RULES_3.get(str(fields["rule"]), fields["rule"])
     if record.kind == "learn":
         fields["field"] = CONTEXT_FIELDS_3.get(name := fields["field"], name)
         if name == "hosted":

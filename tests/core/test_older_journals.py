@@ -17,7 +17,8 @@ from kcontrol.group.context import GroupContext
 from kcontrol.journal import journal_file, record_fields
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Record, RecordId
-from kcontrol.journal.journal_file import CONTEXT_FIELDS_3, FIELDS_3, KINDS_3
+from kcontrol.journal.journal_file import CONTEXT_FIELDS_3, FIELDS_3, KINDS_3, RULES_3
+from kcontrol.views import kafka_words
 
 CONTEXTS = {
     name: {field.name for field in fields(context)}
@@ -87,6 +88,14 @@ def test_the_kept_journals_have_every_name_that_has_changed() -> None:
     assert {line["kind"] for line in found} >= KINDS_3.keys()
     assert {(line["kind"], field) for line in found for field in line["fields"]} >= FIELDS_3.keys()
     assert {line["fields"]["field"] for line in found if line["kind"] == "learn"} >= CONTEXT_FIELDS_3.keys() | {"hosted"}
+
+
+def test_a_renamed_rule_is_read_under_its_present_name() -> None:
+    """A transition of version 2 has the rule under which the log lines of Kafka look for it."""
+    found = {old: Record(RecordId(1, 1, 2), "change", None, 0, {"rule": old}) for old in (*RULES_3, "offline")}
+    rules = {old: journal_file.upgraded(record, 2).fields["rule"] for old, record in found.items()}
+    assert rules == {**RULES_3, "offline": "offline"}
+    assert kafka_words.NO_LEADERSHIP in RULES_3.values()
 
 
 def test_a_former_kind_leads_to_its_present_name() -> None:

@@ -388,11 +388,11 @@ def test_what_was_erased_is_told_to_lead_again(opened: Opened) -> None:
 
 
 def test_online_is_not_alive(opened: Opened) -> None:
-    """Chapter 7: the replica of a topic that is created while its broker is dead is Online, and nobody leads it."""
+    """Chapter 7: the replica of a topic that is created while its broker is dead is Online, without a leader of its partition."""
     lab = opened(3).kill(3).run().create_topic("u", [[3]]).run()
     assert lab.tables.replicas().loc["u-0@3", ["state", "alive"]].tolist() == ["OnlineReplica", False]
     lab.start(3).run()
-    assert lab.journal("change").query("subject == 'u-0@3'").rule.tolist()[-1] == "nobody leads it"
+    assert lab.journal("change").query("subject == 'u-0@3'").rule.tolist()[-1] == "it has no leadership"
 
 
 def test_a_broker_that_leaves_refuses_to_stop(opened: Opened) -> None:
