@@ -40,7 +40,7 @@ ROOM_LINES = {
     "lab/support": 489,
     "lab/tables": 1605,
     "recordings": 1_632,
-    "recordings/groups": 993,
+    "recordings/groups": 1_003,
     "search": 980,
     "spark": 453,
     "views": 2_808,

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from kcontrol import Lab
+from kcontrol.lab.run import Run
 
 GROUP, TOPIC = "billing", [[1, 2], [2, 3], [3, 1]]
 
@@ -92,6 +93,16 @@ RUNS: dict[str, tuple[Callable[[str], Lab], str]] = {
     for play in (join, leave, expiry, coordinator_killed, load_cut_off)
     for release in ("0.9", "2.8")
 } | {"0.9 new_id": (new_id, "0.9"), "2.8 static_restart": (static_restart, "2.8")}
+
+
+RECORDED = tuple(name for name in Lab.recordings().index if "/group/" in name)
+"""The recordings of real coordinators, by the name that opens them."""
+
+
+@cache
+def recorded(name: str) -> Run:
+    """Return one of RECORDED, by its name."""
+    return Lab.open(name)
 
 
 @cache

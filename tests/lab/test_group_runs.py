@@ -13,7 +13,7 @@ from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import to_json
 from kcontrol.lab.run import Run
 from kcontrol.views.html_page import write_html
-from tests.lab.group_runs import GROUP, RUNS, played, stable
+from tests.lab.group_runs import GROUP, RECORDED, RUNS, played, recorded, stable
 from tests.lab.support import refusal
 
 
@@ -89,6 +89,62 @@ LOOKS = (the_journal, kafkas_words, the_picture, the_page, every_why, compare, o
 def test_every_look_at_every_run(name: str, look: Callable[[Run, Path], None], tmp_path: Path) -> None:
     """None of the public ways to look at a run fails on a run of a group, and each shows the group."""
     look(played(name), tmp_path)
+
+
+def coordinators_words(run: Run, folder: Path) -> None:
+    """The lines of the coordinator's log are there."""
+    assert run.journal(words="kafka")["log"].str.contains("GroupCoordinator").any()
+
+
+def its_page(run: Run, folder: Path) -> None:
+    """The page has the records of the group, with the mark of what is inferred."""
+    write_html(run.records, folder / "run.html", "A recording")
+    page = (folder / "run.html").read_text(encoding="utf-8")
+    assert "(inferred)." in page and "(its time is inferred)." in page and run.records[0].fields["group"] in page
+
+
+def why_of_groups(run: Run, folder: Path) -> None:
+    """Each subject of the group that the recording has, and the last record of each kind, has its chain of causes."""
+    group, orders = run.records[0].fields["group"], "orders-0"
+    committed = any(r.kind == "update" and r.fields["field"] == "offsets" for r in run.records)
+    offset = (f"offset of {group} in {orders}",) if committed else ()
+    subjects = (f"generation of {group}", f"leader of group {group}", f"owner of {orders} in {group}", *offset)
+    for what in (*subjects, *({record.kind: str(record.id) for record in run.records}.values())):
+        assert run.why(what).outline()
+
+
+def beside_our_run(run: Run, folder: Path) -> None:
+    """Our run of the requests has no difference."""
+    found = run.compare(Lab.play(run, runs=None))
+    assert str(found).startswith("No difference") and found._repr_html_()
+
+
+def tables_of_groups(run: Run, folder: Path) -> None:
+    """Each table about groups is there; the rebalances and the assignments name the recorded group."""
+    tables, group = run.tables, run.records[0].fields["group"]
+    assert set(tables.rebalances().index) == {group} and not tables.reactions().empty and not tables.metrics().empty
+    for found in (tables.members(), tables.offsets(), tables.assignment(), tables.consumer_groups()):
+        assert set(found.index.get_level_values("group")) <= {group}
+    assert tables.parked().empty and set(tables.timers()["group"]) <= {group}
+
+
+def its_strip(run: Run, folder: Path) -> None:
+    """The strip names each client that is a member after the last record, with its partitions."""
+    lines = run.group_strip().lines()
+    for member in run.tables.members().itertuples():
+        assert any(", ".join(member.partitions) in line for line in lines[1:])
+    assert run.records[0].fields["group"] in lines[0] and run.group_strip().svg().startswith("<svg")
+
+
+RECORDED_LOOKS = (the_journal, coordinators_words, the_picture, its_page, why_of_groups, beside_our_run, opened_again,
+                  tables_of_groups, its_strip)  # fmt: skip
+
+
+@pytest.mark.parametrize("look", RECORDED_LOOKS)
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_look_at_every_recording(name: str, look: Callable[[Run, Path], None], tmp_path: Path) -> None:
+    """None of the public ways to look at a run fails on a recording of a real coordinator."""
+    look(recorded(name), tmp_path)
 
 
 def test_the_states_of_a_release() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kcontrol.core.errors import UserError
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.offsets_topic_records import decode
 from kcontrol.journal import journal
 from kcontrol.journal.journal import Record
@@ -116,9 +117,21 @@ ANSWERS: dict[str, Callable[[Body], Body]] = {
 
 
 def _log(records: list[Record]) -> Iterator[Step]:
-    appended = (entry for record in records if record.kind == "offsets_append" for entry in record.fields["batch"]["records"])
-    for n, (key, value) in enumerate(appended, 1):
-        yield {"n": n, **log_entry(bytes_of(key), None if value is None else bytes_of(value))}
+    """Yield the records of the offsets topic: of a recording's journal, or of the leader's log in a run."""
+    n = 0
+    for record in records:
+        for key, value in _appended(record):
+            n += 1
+            yield {"n": n, **log_entry(key, value)}
+
+
+def _appended(record: Record) -> Iterator[tuple[bytes, bytes | None]]:
+    if record.kind == "offsets_append":
+        for key, value in record.fields["batch"]["records"]:
+            yield bytes_of(key), None if value is None else bytes_of(value)
+    elif record.kind == "log_append" and record.fields["partition"].startswith(f"{OFFSETS_TOPIC}-"):
+        for entry in record.fields["records"]:
+            yield bytes.fromhex(entry["key"]), None if entry["data"] is None else bytes.fromhex(entry["data"])
 
 
 def log_entry(key: bytes, value: bytes | None) -> Step:
