@@ -43,7 +43,7 @@ ROOM_LINES = {
     "recordings/groups": 1_003,
     "search": 980,
     "spark": 453,
-    "views": 2_808,
+    "views": 2_809,
     "zookeeper": 410,
     "zookeeper/kazoo": 998,
     "zookeeper/server": 305,

@@ -23,6 +23,7 @@ from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
 
 LEFT, FLAG, COLUMN, NARROWEST = 150, 62, 54, 9  # where columns begin; widths of a flag and of columns
 TOP, STATE, LANE, ROW, GAP = 36, 22, 24, 14, 5
+FITS = "max-width:100%;height:auto"  # a page that is narrower than the picture shows the picture smaller
 MOST = 60  # columns; the title says how many earlier moments there are
 COMPLETING = "CompletingRebalance"
 AT_REST = ("Stable", "Empty")
@@ -124,7 +125,7 @@ class GroupStrip:
             parts += self._partition(partition, owners, top)
             top += ROW
         parts += self._times(top + 12)
-        size = f'width="{self.width:g}" height="{top + 24}" viewBox="0 0 {self.width:g} {top + 24}"'
+        size = f'width="{self.width:g}" height="{top + 24}" viewBox="0 0 {self.width:g} {top + 24}" style="{FITS}"'
         name = escape(" ".join(self.lines()), quote=True)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" font-family="system-ui,sans-serif">'

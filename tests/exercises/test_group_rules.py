@@ -1,0 +1,40 @@
+"""The check of a rule of groups: the answer runs in the coordinator, in schedules that depend on their number alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kcontrol.lab.exercises.checks import UnusableAnswer
+from kcontrol.lab.exercises.exercises import exercise
+from kcontrol.lab.exercises.group_checks import group_rule
+
+ENTRY = exercise("try-complete-join") | {
+    "schedules": [{"release": release, "count": 2, "actions": 30} for release in ("0.9", "2.8")]
+}
+
+
+def test_every_answer_meets_the_same_calls() -> None:
+    """An answer that is always wrong is asked what the right one is asked, since Kafka's result is used after each call."""
+    one, other = ([case.expected for case in group_rule(ENTRY)(answer).cases] for answer in (lambda _: "x", lambda _: True))
+    assert one == other and {True, False} <= set(one) and len(one) > 20
+
+
+def test_pending_ids_come_up() -> None:
+    """Under 2.8 some call has a member id that no JoinGroup has used yet, and some call has no member at all."""
+    asked: list[Any] = []
+    group_rule(ENTRY)(lambda members: asked.append(members))
+    assert any(member.is_pending for members in asked for member in members) and [] in asked
+
+
+def test_an_answer_that_raises() -> None:
+    """The sentence about it has the error, the schedule, the act before the call, and the arguments."""
+
+    def raises(members: Any) -> bool:
+        return bool(members[7])
+
+    with pytest.raises(
+        UnusableAnswer, match=r"IndexError.*Kafka 0\.9, schedule 0: \w+ sends JoinGroup\. .*JoiningMember\(member_id="
+    ):
+        group_rule(ENTRY)(raises)
