@@ -4,6 +4,8 @@ rules.table(*names)         the value of each named rule, by release
 rules.elections()           the kinds of elections: occasion, leader, order of candidates
 rules.source(name)          the source code of "leader_election.offline", "group.rebalance.on_complete_join" ...
 rules.trials({name: rule})  election rules, compared in random failures
+rules.trials(assignors={})  assignors of consumer groups, compared in random joins, failures and lags
+rules.decode(record, data)  the bytes of a record of the offsets topic or of the consumer protocol
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from kcontrol.core.errors import UserError
 from kcontrol.lab import analysis
+from kcontrol.lab.groups import assignor_trials, decoded_bytes
 from kcontrol.lab.tables import elections as election_tables
 from kcontrol.lab.tables import release_differences
 from kcontrol.lab.tables import rule_trials as series
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 
     from kcontrol.lab.support.output import Shown
 
-__all__ = ["elections", "source", "table", "trials"]
+__all__ = ["decode", "elections", "source", "table", "trials"]
 
 
 def __dir__() -> Any:
@@ -50,6 +54,27 @@ def source(name: str) -> Shown:
     return analysis.source(name)
 
 
-def trials(rules: Mapping[str, series.Rule], runs: int = 100, seed: int = 1) -> pd.DataFrame:
-    """Return the effects of each rule for the offline election in random failures, one row per rule; see `rule_trials.trials`."""
-    return series.trials(rules, runs, seed)
+def trials(
+    rules: Mapping[str, series.Rule] | None = None,
+    runs: int = 100,
+    seed: int = 1,
+    *,
+    assignors: Mapping[str, assignor_trials.Assignor | None] | None = None,
+) -> pd.DataFrame:
+    """Return the effects of each rule for the offline election in random failures, one row per rule; see `rule_trials.trials`.
+
+    With `assignors` the rows are assignors: functions of (partitions, members) or (partitions, members, lags), and None under the
+    name of one of Kafka's; see `assignor_trials.trials`. Raises UserError without rules and without assignors.
+    """
+    if (rules is None) == (assignors is None):
+        raise UserError('Compare either rules or assignors, as in rules.trials(assignors={"range": None, "mine": mine}).')
+    return series.trials(rules, runs, seed) if rules is not None else assignor_trials.trials(assignors or {}, runs, seed)
+
+
+def decode(record: str, data: object) -> pd.DataFrame:
+    """Return the fields of a record, one row each, with their bytes and values; `data` are bytes or hexadecimal text.
+
+    Records are "subscription" and "assignment" of the consumer protocol, and the keys and values of the offsets topic. Raises
+    UserError, which lists the records, for an unknown record, and for bytes that are no such record.
+    """
+    return decoded_bytes.decode(record, data)

@@ -58,8 +58,8 @@ class Lab(Operations):
     Clients   produce  commit
     Replicas  shrink_isr
     Look      partitions()  brokers()  journal(kind)  records  state  summary()
-    Explain   why(what)  diagram(machine)  group_strip(group)  purgatory(name)
-              viewer
+    Explain   why(what)  diagram(machine)  viewer  purgatory(name)
+              group_strip(group)  group_matrix(group, beside)
     Compare   branch(name, at)  branches  compare(one, other)  without(record)
               rewind(to)
     Files     save(path)  name  close()  spark()

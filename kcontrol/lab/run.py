@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import graphviz
 
     from kcontrol.core.transitions import TransitionTable
+    from kcontrol.views.assignment_matrix import AssignmentMatrix
     from kcontrol.views.group_strip import GroupStrip
     from kcontrol.views.purgatory_picture import PurgatoryPicture
 
@@ -182,8 +183,13 @@ class Run(metaclass=Named):
 
         Without a name the group is the only group of the run. Raises UserError, listing the groups, for an unknown name.
         """
-        from kcontrol.views import group_moments
         from kcontrol.views.group_strip import GroupStrip
+
+        return GroupStrip(self.records, self._group(group))
+
+    def _group(self, group: str | None) -> str:
+        """Return the name of a group of this run; without a name, its only group. Raises UserError, listing the groups."""
+        from kcontrol.views import group_moments
 
         known = group_moments.groups(self.state)
         if group is None and len(known) == 1:
@@ -192,7 +198,19 @@ class Run(metaclass=Named):
             listed = f"its groups are {text.listed(known, 20)}" if known else "it has no consumer groups"
             asked = "Name one group of this run" if group is None else f"There is no group {group!r} in this run"
             raise UserError(f"{asked}; {listed}.")
-        return GroupStrip(self.records, group)
+        return group
+
+    def group_matrix(self, group: str | None = None, beside: Mapping[str, Run] | None = None) -> AssignmentMatrix:
+        """Return a picture of a group's assignment, members x partitions, with its moved partitions.
+
+        `beside` are other runs with the titles of their matrices, which stand beside this one. Raises UserError, listing the
+        groups, for any other name.
+        """
+        from kcontrol.views.assignment_matrix import AssignmentMatrix, matrix
+
+        name = self._group(group)
+        others = [matrix(run.records, run._group(group), title) for title, run in (beside or {}).items()]
+        return AssignmentMatrix([matrix(self.records, name), *others])
 
     def purgatory(self, name: str = "Heartbeat", broker: int | None = None) -> PurgatoryPicture:
         """Return the purgatory "Heartbeat" or "Rebalance" of a coordinator: its watch lists, counters and timing wheel.

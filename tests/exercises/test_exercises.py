@@ -43,6 +43,12 @@ ALSO_RIGHT = {
         r"acts = .*\[3, 2\]\}\)\]  # who of the target is preferred is free",
         r"acts = .*, \('reassign', .*, \('reassign', .*  # the same request once more changes nothing",
     ],
+    "assign-by-lag": [
+        r"for tp in .*sorted.*lags\.keys\(\) - owned, .*  # the order in which free partitions are given away matters little",
+        r"(assigned|owned) = .*reversed.*  # nor does the order of the members",
+        r"return \(len\(held\), sum.*  # a sum counted twice, or backwards, gives the same order",
+    ],
+    "fill-range": [r"for place, name in sorted\(list\(enumerate\(sorted\(members\)\)\)\):  # the numbers are in order already"],
     "lock-without-herd": [
         r"before = .* in reversed.*  # the order of names is nothing to `max`",
         r"return max\(before, key=lambda name: name\[-(9|11):\], default=None\)  # the dash before it, or a leading zero less",

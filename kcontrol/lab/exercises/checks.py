@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 
 MEMORY_MB = 1024
-CALLS_OF_LAB = ("run", "run_event", "reassign")  # the methods of a lab that a scenario's act may call, besides world actions
+ALIVE = "alive"  # the act that runs the lab with consumers that send requests by themselves
+CALLS_OF_LAB = (ALIVE, "run", "run_event", "reassign")  # acts that call a method of the lab
 
 
 class UnusableAnswer(Exception):
@@ -83,8 +84,8 @@ def play(
     """Return a lab after the `acts` of a scenario; keys other than `title`, `acts` and `holds` are arguments of Lab.
 
     With `play` the acts follow a chapter's run of this name, and the other keys are arguments of Lab.play.
-    An act is an action of the world, or ["run"], ["run", until], ["run_event", broker], ["reassign", {"t-0": [2, 3]}]. If
-    `place` is given, its entry `when` is always the last act in words.
+    An act is an action of the world, or ["run"], ["run", until], ["alive"], ["run_event", broker], or
+    ["reassign", {"t-0": [2, 3]}]. If `place` is given, its entry `when` is always the last act in words.
     """
     from kcontrol.lab.lab import Lab
 
@@ -102,7 +103,9 @@ def play(
 def do(lab: Lab, act: Iterable[Any]) -> None:
     """Do one act of a scenario or of a learner. Raises UserError for an act that is not possible."""
     kind, *rest = act
-    if kind in CALLS_OF_LAB:
+    if kind == ALIVE:
+        lab.run(*rest, alive=True)
+    elif kind in CALLS_OF_LAB:
         getattr(lab, kind)(*rest)
     else:
         lab.step((kind, *rest))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from kcontrol.core.model import TopicPartition
 from kcontrol.lab import analysis, record_lookup
-from kcontrol.lab.groups import listing, reaction_grid, rebalances, responses, waiting
+from kcontrol.lab.groups import ballots, listing, reaction_grid, rebalances, responses, waiting
 from kcontrol.lab.groups import metrics as group_metrics
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.history import history_tables
@@ -50,6 +50,7 @@ class Tables:
     Consumer groups
       members()  offsets()          members and committed offsets
       assignment()                  members x partitions
+      ballots(group)                the vote on the assignor
       consumer_groups(group)        offsets and lag, as kafka-consumer-groups --describe
       timers()  parked()            timers that are set, and requests that wait
       delayed_operations()          Kafka's purgatories: tries, watch lists, timers
@@ -141,6 +142,13 @@ class Tables:
     def assignment(self) -> pd.DataFrame:
         """Return one row per member of a group and one column per partition: whether the partition is assigned to the member."""
         return listing.assignment(self._run.state, self._run._played)
+
+    def ballots(self, group: str | None = None) -> pd.DataFrame:
+        """Return the vote on a group's assignor: a row for each member with its list and its vote, and a row with the winner.
+
+        Without a name it is the only group with members. Raises UserError, listing the groups, for any other name.
+        """
+        return ballots.ballots(self._run.state, group)
 
     def consumer_groups(self, group: str | None = None) -> pd.DataFrame:
         """Return what `kafka-consumer-groups --describe` prints of a group, or of all groups: offsets, lag, members and state.

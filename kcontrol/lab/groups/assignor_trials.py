@@ -1,0 +1,159 @@
+"""Trials of assignors: equal series of random joins, failures and lags under each of several assignors, and their effects.
+
+The model is small. A group reads six partitions of one topic. Each second every partition gets records at a rate of its own, and
+every member reads the same number of records from its partitions, the greatest lag first. Every ten seconds the group rebalances:
+a member has joined or failed, or the members are as before and the lag may have changed. A rebalance costs one second of reading:
+under the protocol EAGER for all partitions, under COOPERATIVE for those that change their owner. A cooperative assignor runs
+until it withholds no partition.
+
+Source of the assignors: `group/assignors.py`, `group/sticky.py`. Source of the costs: KIP-429.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import pandas as pd
+
+from kcontrol.core.errors import UserError, listed
+from kcontrol.core.model import TopicPartition
+from kcontrol.group.assignors import Subscription, partitions_of
+from kcontrol.group.sticky import ASSIGNORS
+from kcontrol.lab.support import arguments, replacements
+from kcontrol.lab.tables import journal_tables
+
+TOPIC, NUMBER = "t", 6
+NAMES = ("anna", "bert", "cleo", "dora", "emil")
+ROUNDS, SECONDS, READ, RATES = 8, 10, 14, (1, 2, 4, 8, 12)
+PARTITIONS = tuple(partitions_of({TOPIC: NUMBER}, TOPIC))
+COLUMNS = {"runs": "int64", "rebalances": "int64", "moved": "int64", "uneven": "int64", "greatest_lag": "int64"}
+
+Assigned = dict[str, list[TopicPartition]]
+Assignor = Callable[..., Mapping[str, Sequence[Any]]]
+
+
+class Series(NamedTuple):
+    """One random series: the rate of each partition, and for each round the members that are alive."""
+
+    rates: tuple[int, ...]
+    rounds: tuple[tuple[str, ...], ...]
+
+
+def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd.DataFrame:
+    """Return one row per assignor; each assignor gets equal `runs` series. None is Kafka's assignor of that name.
+
+    `moved` counts partitions that another living member had before, `uneven` the assignments in which a member has two partitions
+    more than another. `greatest_lag` is the greatest number of unread records of a partition, as a mean over the series. Raises
+    UserError for an assignor that raises, or that does not assign each partition to one living member.
+    """
+    series = [random_series(random.Random(f"{seed} {number}")) for number in range(arguments.whole(runs, "The number of runs"))]
+    rows = []
+    for name, own in assignors.items():
+        found = [played(name, chosen(name, own), one) for one in series]
+        sums = {key: sum(row[key] for row in found) for key in ("rebalances", "moved", "uneven", "greatest_lag")}
+        rows.append({"assignor": name, "runs": runs, **sums, "greatest_lag": sums["greatest_lag"] // max(1, runs)})
+    return journal_tables.table(rows, COLUMNS, "assignor")
+
+
+def chosen(name: str, own: Any) -> Assignor:
+    """Return the learner's assignor, or Kafka's assignor of this name. Raises UserError, listing Kafka's, for another name."""
+    if callable(own):
+        return cast(Assignor, own)
+    if own is not None or name not in ASSIGNORS:
+        wrong = f"{arguments.shown(name)}: {arguments.shown(own)} is no assignor"
+        raise UserError(f"{wrong}: give a function, or None for Kafka's own {listed(ASSIGNORS, 9)}.")
+    return ASSIGNORS[name]
+
+
+def random_series(chance: random.Random) -> Series:
+    """Return random rates and members: in each round one member joins or fails, or the members stay."""
+    alive = list(NAMES[:3])
+    rounds = [tuple(alive)]
+    for _ in range(ROUNDS):
+        absent = [name for name in NAMES if name not in alive]
+        kind = chance.choice(("join", "fail", "stay"))
+        if kind == "join" and absent:
+            alive.append(chance.choice(absent))
+        elif kind == "fail" and len(alive) > 2:
+            alive.remove(chance.choice(alive))
+        rounds.append(tuple(sorted(alive)))
+    return Series(tuple(chance.choice(RATES) for _ in PARTITIONS), tuple(rounds))
+
+
+def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
+    """Return the counts of one series under one assignor."""
+    owned: Assigned = {}
+    lags = dict.fromkeys(PARTITIONS, 0)
+    found = {"rebalances": 0, "moved": 0, "uneven": 0, "greatest_lag": 0}
+    is_cooperative = assignor is ASSIGNORS["cooperative-sticky"]
+    for generation, alive in enumerate(series.rounds):
+        before = {tp: id for id, tps in owned.items() for tp in tps}
+        owned = _rebalanced(name, assignor, {id: owned.get(id, []) for id in alive}, lags, generation, is_cooperative)
+        now = {tp: id for id, tps in owned.items() for tp in tps}
+        moved = {tp for tp in now if before.get(tp) in owned and before[tp] != now[tp]}
+        sizes = [len(tps) for tps in owned.values()]
+        found["rebalances"] += 1
+        found["moved"] += len(moved)
+        found["uneven"] += max(sizes) - min(sizes) > 1
+        for second in range(SECONDS):
+            paused = () if second else moved if is_cooperative else PARTITIONS
+            found["greatest_lag"] = max(found["greatest_lag"], _read(lags, series.rates, owned, paused))
+    return found
+
+
+def _rebalanced(
+    name: str, assignor: Assignor, owned: Assigned, lags: Mapping[TopicPartition, int], generation: int, is_cooperative: bool
+) -> Assigned:
+    """Return the next assignment; a cooperative assignor assigns again until each partition has an owner."""
+    for number in range(1, NUMBER + 2):
+        members = {id: Subscription((TOPIC,), tuple(tps), generation + number) for id, tps in owned.items()}
+        owned = _checked(name, _called(name, assignor, members, lags), members, is_cooperative)
+        if not is_cooperative or sum(map(len, owned.values())) == NUMBER:
+            return owned
+    raise AssertionError("a cooperative assignor gives each partition an owner within a round per partition")
+
+
+def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], lags: Mapping[TopicPartition, int]) -> Any:
+    """Call an assignor with the numbers of partitions and the subscriptions, and with the lags if it has a third parameter."""
+    given = ({TOPIC: NUMBER}, members, dict(lags))
+    try:
+        wanted = len(inspect.signature(assignor).parameters)
+        return assignor(*given[: max(2, wanted)])
+    except Exception as error:
+        raise UserError(f"The assignor {name!r} raised {replacements.described(error)}{replacements.place(error)}.") from None
+
+
+def _checked(name: str, answer: Any, members: Collection[str], may_withhold: bool) -> Assigned:
+    """Return an assignment with partitions in the place of their names. Raises UserError for an assignment that is not legal."""
+    if not isinstance(answer, Mapping) or not all(isinstance(tps, list | tuple) for tps in answer.values()):
+        raise UserError(f"The assignor {name!r} returned {arguments.shown(answer)}: return a list of partitions for each member.")
+    if others := [id for id in answer if id not in members]:
+        raise UserError(f"The assignor {name!r} assigned to {arguments.shown(others[0])}; the members are {listed(members, 9)}.")
+    given = [_partition(name, tp) for tps in answer.values() for tp in tps]
+    if len(set(given)) != len(given) or (len(given) != NUMBER and not may_withhold):
+        wrong = f"{len(given)} assignments of {len(set(given))} different partitions"
+        raise UserError(f"The assignor {name!r} made {wrong}: assign each of the {NUMBER} partitions to one member.")
+    return {id: [_partition(name, tp) for tp in answer.get(id, ())] for id in members}
+
+
+def _partition(name: str, value: Any) -> TopicPartition:
+    found = next((tp for tp in PARTITIONS if value in (tp, str(tp))), None)
+    if found is None:
+        raise UserError(f"The assignor {name!r} assigned {arguments.shown(value)}; the partitions are {listed(PARTITIONS, 9)}.")
+    return found
+
+
+def _read(lags: dict[TopicPartition, int], rates: Sequence[int], owned: Assigned, paused: Collection[TopicPartition]) -> int:
+    """Let one second pass: records arrive, and each member reads. Return the greatest lag after that."""
+    for tp, rate in zip(PARTITIONS, rates, strict=True):
+        lags[tp] += rate
+    for tps in owned.values():
+        left = READ
+        for tp in sorted((tp for tp in tps if tp not in paused), key=lambda tp: -lags[tp]):
+            taken = min(left, lags[tp])
+            lags[tp] -= taken
+            left -= taken
+    return max(lags.values())

@@ -1,0 +1,55 @@
+"""The vote on a group's protocol as a table of ballots: one row for each member, and a last row with the winner.
+
+The functions that vote are those of the coordinator (`group/model.py`): candidates are the protocols that all members offer, each
+member votes for the first candidate of its own list, and the protocol with most votes wins. In a tie Kafka takes the first of a
+hash map, kcontrol the protocol with the earliest vote.
+
+Source: selectProtocol, candidateProtocols of GroupMetadata.scala, vote of MemberMetadata.scala (0.9, 2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.core.errors import UserError
+from kcontrol.group.model import Group, GroupProtocol, GroupState, Member
+from kcontrol.lab.support import arguments
+from kcontrol.lab.support.table_display import Frame
+from kcontrol.views import group_state, text
+
+ALL_MEMBERS = "all members"
+
+
+def ballots(state: Mapping[str, Any], group: str | None = None) -> pd.DataFrame:
+    """Return one row per member, in the order in which the members joined, and a row for the group.
+
+    The columns are the member's protocols in its order of preference, the candidates among them, and its vote; in the last row
+    the candidates and the winner. Raises UserError, listing the groups, for a group without members.
+    """
+    found = {name: held for _, name, held in group_state.cached(state, "groups") if held["members"]}
+    name = next(iter(found)) if group is None and len(found) == 1 else group
+    if name not in found:
+        wrong = "Name one group with members" if group is None else f"Group {arguments.shown(group)} has no members"
+        raise UserError(f"{wrong}; groups with members: {text.listed(found, 30) or 'none'}.")
+    voting = Group(name, GroupState.PREPARING, members={id: _member(id, held) for id, held in found[name]["members"].items()})
+    candidates = voting.candidates
+    rows = [
+        (
+            member.client_id,
+            list(member.protocol_names),
+            [n for n in member.protocol_names if n in candidates],
+            member.vote(candidates),
+        )
+        for member in voting.members.values()
+    ]
+    counted = [f"{protocol}: {number}" for protocol, number in voting.votes.items()]
+    rows.append((ALL_MEMBERS, counted, sorted(candidates), voting.select_protocol()))
+    return Frame(rows, columns=["member", "protocols", "candidates", "vote"]).set_index("member")
+
+
+def _member(id: str, held: Mapping[str, Any]) -> Member:
+    offered = tuple(GroupProtocol(name) for name in held["protocols"])
+    return Member(id, held["client_id"], "", 0, 0, offered)

@@ -1,0 +1,128 @@
+"""The matrix of a group's assignment: members x partitions, as SVG and as text; matrices of several runs stand side by side.
+
+A square says that the partition is assigned to the member of its row; it has the colour and the letter of the member, in the
+order of joining, as in the group strip. A star
+marks a partition that another member had before. A move is a change of the owner from one Stable group to the next Stable group
+in which the partition has an owner; a partition without an owner between two rounds of a cooperative rebalance moves once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from itertools import pairwise
+from string import ascii_uppercase
+from typing import Any, NamedTuple
+
+from kcontrol.journal.journal import Record
+from kcontrol.views import group_moments, group_state, text
+from kcontrol.views.group_strip import COLOURS, STRIP_STYLE
+from kcontrol.views.still_picture import MARGIN, STYLE, label
+
+NAME, SQUARE, STEP, TOP, APART = 74, 26, 30, 64, 34
+STABLE = "Stable"
+
+
+class Matrix(NamedTuple):
+    """The assignment of one Stable group: its title, the clients, the owner of each partition, and its moves so far."""
+
+    title: str
+    clients: tuple[str, ...]
+    owners: Mapping[str, str]
+    moved: Mapping[str, int]
+    partitions: tuple[str, ...]
+
+    @property
+    def moves(self) -> str:
+        """Return the number of moves in words."""
+        number = sum(self.moved.values())
+        return f"{number} partition{'s have' if number != 1 else ' has'} moved"
+
+    def lines(self) -> list[str]:
+        """Return the matrix in words: the title with the moves, and the partitions of each client."""
+        return [f"{self.title}: {self.moves}.", *(f"  {client}: {self._held(client)}" for client in self.clients)]
+
+    def _held(self, client: str) -> str:
+        held = (f"{p}{'*' * (p in self.moved)}" for p in self.partitions if self.owners.get(p) == client)
+        return ", ".join(held) or "no partition"
+
+
+def matrix(records: Sequence[Record], group_id: str, title: str = "") -> Matrix:
+    """Return the last assignment of a group that was Stable; without a title, it is the group's protocol."""
+    stable = [m.group for m in group_moments.moments(records, group_id) if m.group and m.group["state"] == STABLE]
+    held = [_owners(group) for group in stable]
+    partitions = sorted({name for owners in held for name in owners}, key=_by_number)
+    moved = {name: number for name in partitions if (number := _moves([o[name] for o in held if name in o]))}
+    clients = tuple(dict.fromkeys(_name(member) for member in stable[-1]["members"].values())) if stable else ()
+    said = title or (str(stable[-1]["protocol"]) if stable else "not Stable yet")
+    return Matrix(said, clients, held[-1] if held else {}, moved, tuple(partitions))
+
+
+def _owners(group: Mapping[str, Any]) -> dict[str, str]:
+    members = group["members"].values()
+    return {name: _name(member) for member in members for name in group_state.partitions(member["assignment"])}
+
+
+def _name(member: Mapping[str, Any]) -> str:
+    return str(member["instance_id"] or member["client_id"])
+
+
+def _moves(owners: Sequence[str]) -> int:
+    return sum(before != after for before, after in pairwise(owners))
+
+
+def _by_number(partition: str) -> tuple[str, int]:
+    topic, _, number = partition.rpartition("-")
+    return topic, int(number)
+
+
+class AssignmentMatrix:
+    """Matrices side by side, as a picture (SVG) and as text; a notebook gets both."""
+
+    def __init__(self, matrices: Sequence[Matrix]) -> None:
+        self.matrices = matrices
+
+    def __repr__(self) -> str:
+        return "\n".join(line for one in self.matrices for line in one.lines())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+
+    def svg(self) -> str:
+        """Return the picture; a row holds as many matrices as fit into the width of four matrices of six partitions."""
+        names = dict.fromkeys(name for one in self.matrices for name in one.clients)
+        letters = {name: place for place, name in enumerate(names)}
+        parts, x, y, widest, row = list[str](), MARGIN, 0, 0, 0
+        for one in self.matrices:
+            width, height = NAME + max(5, len(one.partitions)) * STEP, TOP + len(one.clients) * STEP + 12
+            if x > MARGIN and x + width > 1_000:
+                x, y, row = MARGIN, y + row, 0
+            parts += _drawn(one, letters, x, y)
+            x, row = x + width + APART, max(row, height)
+            widest = max(widest, x)
+        size = f'width="{widest}" height="{y + row}" viewBox="0 0 {widest} {y + row}"'
+        name = escape(text.clean(" ".join(repr(self).split()), 900), quote=True)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" '
+            f'font-family="system-ui,sans-serif"><style>{STYLE}{STRIP_STYLE}</style>{"".join(parts)}</svg>'
+        )
+
+
+def _drawn(one: Matrix, letters: Mapping[str, int], x: int, y: int) -> list[str]:
+    parts = [label(x, y + 20, one.title, "ink", 14), label(x, y + 37, one.moves, "dim", 12)]
+    for place, partition in enumerate(one.partitions):
+        parts.append(label(x + NAME + place * STEP + SQUARE / 2, y + TOP - 6, text.clean(partition, 6), "dim", 11, "middle"))
+    for line, client in enumerate(one.clients):
+        top, held = y + TOP + line * STEP, [name for name in one.partitions if one.owners.get(name) == client]
+        parts.append(label(x, top + 18, f"{text.clean(client, 9)} {len(held)}", "ink", 13))
+        for place, name in enumerate(one.partitions):
+            parts += _square(x + NAME + place * STEP, top, letters[client], name in held, name in one.moved)
+    return parts
+
+
+def _square(x: int, y: int, letter: int, is_held: bool, has_moved: bool) -> list[str]:
+    frame = f'<rect x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="4"'
+    if not is_held:
+        return [f'{frame} class="state"/>']
+    words = f"{ascii_uppercase[letter % 26]}{'*' * has_moved}"
+    return [f'{frame} fill="{COLOURS[letter % len(COLOURS)]}"/>', label(x + SQUARE / 2, y + 18, words, "onbar", 13, "middle")]
