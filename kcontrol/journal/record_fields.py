@@ -173,6 +173,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "thaw": OF_BROKER,
     "open": {"session": Int64},
     "close": OF_BROKER | {"session": Int64, "deleted": Names, "zxid": Int64},
+    "reopen": {"client": str, "session": Int64},
     "session_lost": {},
     "renew": {},
     "connection_loss": OF_THREAD,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ def test_a_solved_exercise_shows_our_own_code(entry: dict[str, Any]) -> None:
 def test_a_solved_exercise_names_kafkas_source(entry: dict[str, Any]) -> None:
     """Each of Kafka's sources is named with its method or class, its file and its release."""
     parts = [part for part in entry["source"].split("; ") if "kazoo" not in part and "ZooKeeper's recipe" not in part]
-    assert [part for part in parts if ".scala (" not in part] == []
+    assert [part for part in parts if not re.search(r"\.(scala|java) \(", part)] == []
 
 
 def test_verdicts_differ_by_sign_and_colour() -> None:

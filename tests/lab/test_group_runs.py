@@ -47,7 +47,7 @@ def the_picture(run: Lab, folder: Path) -> None:
 def the_page(run: Lab, folder: Path) -> None:
     """The page has the records of the group."""
     write_html(run.records, folder / "run.html", "A run")
-    assert "takes group billing from" in (folder / "run.html").read_text(encoding="utf-8")
+    assert "moves group billing from" in (folder / "run.html").read_text(encoding="utf-8")
 
 
 def every_why(run: Lab, folder: Path) -> None:
