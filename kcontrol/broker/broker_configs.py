@@ -17,8 +17,9 @@ from kcontrol.core.rule_fields import declared
 class Config(NamedTuple):
     """One setting: its defaults by release (None: no default), its meaning and its use in kcontrol.
 
-    `is_used` says whether brokers of a world read the setting; then BrokerConfig has a field of
-    this name, with underscores for dots. `behavior_here` says how, or why not.
+    `is_used` says whether kcontrol's brokers read the setting; then BrokerConfig has a field of
+    this name, with underscores for dots. `behavior_here` says how the setting is used, or why it is
+    not.
     """
 
     name: str

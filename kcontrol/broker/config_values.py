@@ -12,7 +12,10 @@ from kcontrol.core.releases import is_since, value_in_force
 
 
 class SettingType(NamedTuple):
-    """The types of a setting and its least values, by release; the first row introduces it."""
+    """The Java type and the least value of a setting, as rows of (first release, value).
+
+    The first row of `types` has the release that introduced the setting.
+    """
 
     types: tuple[tuple[str, str], ...]
     minimums: tuple[tuple[str, int], ...] = ()

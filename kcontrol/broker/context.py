@@ -29,7 +29,7 @@ class HostedPartition(NamedTuple):
 
     @classmethod
     def from_request(cls, entry: Any) -> HostedPartition:
-        """Return the replica after a LeaderAndIsr request with this entry."""
+        """Return the replica after a LeaderAndIsr request with this entry for its partition."""
         head = entry.leader, entry.isr, entry.leader_epoch, entry.zk_version
         return cls(LeaderAndIsr(*head, entry.controller_epoch), entry.replicas)
 

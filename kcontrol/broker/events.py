@@ -29,7 +29,10 @@ class BrokerStartup(Event):
 
 @dataclass(frozen=True, slots=True)
 class BrokerRequest(Event):
-    """The header of a controller's request, and the id of the `send` record in the journal."""
+    """A request of a controller to this broker.
+
+    `request` is the id of the journal's `send` record, and `partitions` has the request's entries.
+    """
 
     correlation_id: str
     request: tuple[int, int, int]
@@ -120,7 +123,10 @@ class Produce(Event):
 
 @dataclass(frozen=True, slots=True)
 class AppendTimedOut(Event):
-    """An append of the group coordinator at this offset waits for its replicas for too long."""
+    """An append of the group coordinator has waited for its replicas longer than its timeout.
+
+    `offset` is the offset of the last record of the append.
+    """
 
     partition: TopicPartition
     offset: int

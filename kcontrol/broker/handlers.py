@@ -50,7 +50,7 @@ from kcontrol.core.znodes import encode_state, state_path
 
 
 def _request_error(ctx: BrokerContext, event: Any) -> str:
-    """Return the error of a request as a whole, or NONE.
+    """Return the error with which the broker refuses a whole request, NONE for an accepted request.
 
     Source: KafkaApis.isBrokerEpochStale, ReplicaManager (2.8).
     """
@@ -75,7 +75,7 @@ def _clear_refused(ctx: BrokerContext) -> Handler:
 
 
 def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Handler:
-    """Become leader or follower of each partition with a new leader epoch.
+    """Become leader or follower of each partition with a new leader epoch; respond with the errors.
 
     A broker in a controlled shutdown does not fetch these partitions (0.8.1 on). Source:
     ReplicaManager.makeFollowers (2.8; since 0.8.1).
@@ -97,7 +97,11 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
 
 
 def _partition_error(ctx: BrokerContext, tp: TopicPartition, entry: Any) -> str | None:
-    """Return None if the partition is applied, else the error in the response, "" for none."""
+    """Return None if the broker accepts this entry of LeaderAndIsr, else the error in the response.
+
+    The error "" means that the entry is skipped and the response has no error for the partition, as
+    for an old leader epoch in 0.8.0.
+    """
     if tp in ctx.offline_partitions:
         return "KAFKA_STORAGE_ERROR"
     held = ctx.hosted.get(tp)
@@ -108,7 +112,10 @@ def _partition_error(ctx: BrokerContext, tp: TopicPartition, entry: Any) -> str 
 
 
 def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> Handler:
-    """Replace the live brokers, and the metadata of the request's partitions."""
+    """Replace the live brokers, and the metadata of the request's partitions.
+
+    A partition whose leader is -2 (its topic is being deleted) leaves the metadata.
+    """
     error = _request_error(ctx, event)
     if error == "NONE":
         yield from _update_controller(ctx, event)
@@ -126,7 +133,7 @@ def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> 
 
 
 def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handler:
-    """Stop replicas, and delete their logs where the request says so.
+    """Stop hosting the replicas, and delete their logs if the request says so; respond with errors.
 
     A replica that this broker does not host gets no error.
     """
@@ -164,7 +171,10 @@ def _stop_error(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> st
 
 
 def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Handler:
-    """Request the ISR with this follower, unless a change of the ISR is in flight."""
+    """Request an ISR with this follower, if this broker leads and the follower may enter the ISR.
+
+    While a change of the partition's ISR is in flight, do nothing.
+    """
     tp, replica_id = event.partition, event.replica_id
     held = ctx.hosted.get(tp) if ctx.is_leader(tp) else None
     if (
@@ -184,7 +194,10 @@ def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
 
 
 def replica_lags(ctx: BrokerContext, event: events.ReplicaLags) -> Handler:
-    """Request the ISR without this follower. The leader never removes itself."""
+    """Request an ISR without this follower, if this broker leads and the follower is in the ISR.
+
+    While a change of the partition's ISR is in flight, do nothing. The leader never removes itself.
+    """
     tp, replica_id = event.partition, event.replica_id
     held = ctx.hosted.get(tp) if ctx.is_leader(tp) else None
     if held and replica_id in held.leadership.isr and replica_id != ctx.broker_id:
@@ -205,10 +218,10 @@ def _submit_isr_change(
 
 
 def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
-    """Write the ISR over the version last seen; after a conflict the old ISR stays.
+    """Write the new ISR over the znode version that the leader knows; a conflict keeps the old ISR.
 
-    Kafka tries again with every fetch, over the same version, and fails until a newer LeaderAndIsr.
-    Source: Partition.updateIsr (0.8.1).
+    After a conflict Kafka tries again with every fetch, over the old version, and fails until a
+    newer LeaderAndIsr. Source: Partition.updateIsr (0.8.1).
     """
     write = Op("set", state_path(tp), encode_state(value), value.zk_version)
     result: TransactionResult = yield Transaction((write,))
@@ -250,7 +263,10 @@ RETRIED_ERRORS = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is retrie
 
 
 def _refused_replicas(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, ...]:
-    """Return the refused followers of a partition, with those of the ISR that is refused now."""
+    """Return the followers of a partition that the controller has refused as members of the ISR.
+
+    These are the followers refused earlier, and the followers that the pending ISR would add.
+    """
     held = ctx.hosted[tp]
     return tuple(
         sorted({*ctx.ineligible_replicas.get(tp, ()), *held.pending_isr} - set(held.leadership.isr))
@@ -293,7 +309,7 @@ HANDLERS: dict[type[Event], Callable[[BrokerContext, Any], Handler]] = {
 
 
 def handle(ctx: BrokerContext, event: Event) -> Handler:
-    """Run the handler of an event, and then bring the logs in line with the leadership."""
+    """Run the handler of an event; then, in a world with logs, apply the leadership to the logs."""
     yield from HANDLERS[type(event)](ctx, event)
     if ctx.keeps_logs:
         yield from replication.apply_leadership_to_logs(ctx)

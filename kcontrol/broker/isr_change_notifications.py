@@ -17,14 +17,17 @@ BLACKOUT_MS = 5_000
 
 
 def record_isr_change(ctx: BrokerContext, tp: TopicPartition) -> Handler:
-    """Store the partition, and restart the timer that ends the batch."""
+    """Add the partition to the batch of ISR changes, and restart the timer that ends the batch.
+
+    In releases without these notifications do nothing.
+    """
     if ctx.rules.isr_notifications:
         yield UpdateContext("isr_changes", (tp,), context="broker")
         yield SetTimer(PROPAGATION_TIMER, BLACKOUT_MS, PropagateIsrChanges())
 
 
 def propagate_isr_changes(ctx: BrokerContext, event: PropagateIsrChanges) -> Handler:
-    """Create a sequential znode that lists the partitions of the batch, for the controller."""
+    """Create a sequential znode with the partitions of the batch, which notifies the controller."""
     if ctx.isr_changes:
         data = encode_partition_list(tuple(sorted(ctx.isr_changes)))
         path = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"

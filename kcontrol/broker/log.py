@@ -50,9 +50,9 @@ class DelayedProduce(NamedTuple):
 
 
 class DelayedAppend(NamedTuple):
-    """An append of the group coordinator; its `event` waits until the high watermark has passed.
+    """An append of the group coordinator that waits until the high watermark has passed `offset`.
 
-    `record` is the journal's record of the append.
+    Then `event` is queued. `record` is the id of the journal's record of the append.
     """
 
     offset: int
@@ -97,7 +97,8 @@ class ReplicaLog(NamedTuple):
         """Return the largest epoch of the log up to `leader_epoch`, and the end of that epoch.
 
         If all epochs of the log are later, return `leader_epoch` and the start of the log's first
-        epoch. Source: LeaderEpochFileCache.endOffsetFor (2.0 on).
+        epoch. If `leader_epoch` is later than all epochs of the log, return -1 for both. Source:
+        LeaderEpochFileCache.endOffsetFor (2.0 on).
         """
         if leader_epoch == self.latest_epoch:
             return EpochEnd(leader_epoch, self.log_end_offset)
@@ -125,7 +126,10 @@ class AppendRecords(NamedTuple):
 
 
 class Truncate(NamedTuple):
-    """Cut the log at `offset`, and drop leader epochs without a record. `rule` names the reason."""
+    """Cut the log at `offset`, and drop leader epochs without a record.
+
+    `rule` is the value of the rule `truncate_to` by which the follower found the offset, or "".
+    """
 
     offset: int
     rule: Truncation | Literal[""]
@@ -136,7 +140,8 @@ class UpdateHighWatermark(NamedTuple):
 
 
 class BecomeLeaderOrFollower(NamedTuple):
-    """Make this replica the leader, or a follower of `leader`."""
+    """Make this replica the leader (`leads`), or a follower of broker `leader` (-1: of no leader).
+    """
 
     leader: int
     leader_epoch: int
@@ -144,7 +149,7 @@ class BecomeLeaderOrFollower(NamedTuple):
 
 
 class UpdateFollowerState(NamedTuple):
-    """Store the log end offset of a follower, at its leader."""
+    """Store in the leader's log the log end offset of the follower on broker `broker_id`."""
 
     broker_id: int
     offset: int
@@ -227,9 +232,11 @@ def _update_high_watermark(log: ReplicaLog, change: UpdateHighWatermark) -> Repl
 
 
 def _become_leader_or_follower(log: ReplicaLog, change: BecomeLeaderOrFollower) -> ReplicaLog:
-    """Return the log of a new leader, which has no follower offsets yet, or of a follower.
+    """Return the log in its new role.
 
-    Source: Partition.makeLeader (2.8).
+    A new leader knows no offsets of followers; a broker that led before keeps them. A follower
+    drops its delayed requests, and truncates its log before it appends. Source:
+    Partition.makeLeader (2.8).
     """
     now = log._replace(leader=change.leader, leader_epoch=change.leader_epoch)
     if not change.leads:
@@ -265,7 +272,7 @@ CHANGES: dict[type, Callable[..., ReplicaLog]] = {
 
 
 def _by_end_offset(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """Return the log's end if the follower fetches beyond it, without a look at epochs.
+    """Return the log's end if the follower fetches from beyond it, else None; epochs are ignored.
 
     Source: OffsetOutOfRange, 0.8 on.
     """
@@ -273,10 +280,11 @@ def _by_end_offset(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd 
 
 
 def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """Return the end of the follower's latest epoch if the follower's log is longer.
+    """Return where the follower's latest epoch ends in the leader's log, if the follower has more.
 
-    A new follower asks once, before its first fetch. Source: OffsetForLeaderEpoch version 0
-    (KIP-101).
+    Otherwise return None. `offset` and `leader_epoch` are the follower's log end offset and latest
+    epoch. A new follower asks once, before its first fetch; then `leader_epoch` is -1. Source:
+    OffsetForLeaderEpoch version 0 (KIP-101).
     """
     if leader_epoch == NO_EPOCH:
         return _by_end_offset(log, offset, leader_epoch)
@@ -285,10 +293,11 @@ def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | Non
 
 
 def _by_common_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """Return the leader's largest common epoch and its end, if the follower's log diverges.
+    """Return the leader's largest common epoch and its end if the follower's log diverges.
 
-    A follower without that epoch truncates step by step (KIP-279). Source: OffsetForLeaderEpoch
-    (2.0 on), the diverging epoch of Fetch (2.7 on).
+    Otherwise return None. `offset` and `leader_epoch` are the follower's log end offset and latest
+    epoch. A follower without the returned epoch truncates step by step (KIP-279). Source:
+    OffsetForLeaderEpoch (2.0 on), the diverging epoch of Fetch (2.7 on).
     """
     end = log.end_offset_for(leader_epoch)
     diverges = end.leader_epoch < leader_epoch or end.end_offset < offset
@@ -304,7 +313,7 @@ DIVERGENCE_CHECKS: dict[Truncation, Callable[[ReplicaLog, int, int], EpochEnd | 
 
 
 def truncation_offset(log: ReplicaLog, diverging: EpochEnd) -> int:
-    """Return the offset at which a follower cuts its log, from the leader's `diverging`.
+    """Return the offset at which a follower cuts its log after the leader's response `diverging`.
 
     Source: AbstractFetcherThread.getOffsetTruncationState (2.8).
     """

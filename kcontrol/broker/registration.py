@@ -36,7 +36,10 @@ def make_sure_path_exists(path: str, data: bytes = b"") -> Handler:
 
 
 def get_or_generate_cluster_id(cluster_id: str) -> Handler:
-    """Create `/cluster/id` if missing. Source: KafkaServer.getOrGenerateClusterId (0.10.1, 2.8)."""
+    """Create `/cluster/id` with `cluster_id` if the znode is missing.
+
+    Source: KafkaServer.getOrGenerateClusterId (0.10.1, 2.8).
+    """
     (znode,) = yield Read((CLUSTER_ID,))
     if znode is None:
         yield from make_sure_path_exists(CLUSTER_ID, encode_cluster_id(cluster_id))
@@ -55,11 +58,11 @@ def make_sure_path_exists_after_read(path: str) -> Handler:
 def create_broker_znode(
     rules: Rules, broker_id: int, endpoint: BrokerEndpoint, timestamp_ms: int, session: int = 0
 ) -> Handler:
-    """Create and set `/brokers/ids/<id>` in one transaction; its data version is 1 (2.2 on).
+    """Create `/brokers/ids/<id>`; since 2.2 create and set it in one transaction (data version 1).
 
-    The transaction's zxid is the broker epoch (2.2 on). If `session` already holds the znode, leave
-    it as it is. Raises WriteFailed if another session holds the znode, as after a restart within
-    the session timeout.
+    The transaction's zxid is the broker epoch (2.2 on). If `session` is not 0 and already holds the
+    znode, leave the znode as it is. Raises WriteFailed if another session holds the znode, as after
+    a restart within the session timeout.
     """
     path = broker_path(broker_id)
     data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)

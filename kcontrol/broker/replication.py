@@ -102,7 +102,10 @@ def produce(ctx: BrokerContext, event: Produce) -> Handler:
 
 
 def _refusal(ctx: BrokerContext, tp: TopicPartition, *, waits_for_isr: bool) -> str | None:
-    """Return the error of an append that this broker refuses, else None."""
+    """Return the error with which this broker refuses an append, None if it accepts the append.
+
+    Only with `waits_for_isr` (acks "all") an ISR below `min.insync.replicas` is an error.
+    """
     if not ctx.is_leader(tp):
         return NOT_LEADER
     too_few = len(ctx.hosted[tp].leadership.isr) < effective_min_isr(ctx, tp)
@@ -110,9 +113,10 @@ def _refusal(ctx: BrokerContext, tp: TopicPartition, *, waits_for_isr: bool) -> 
 
 
 class AppendRequest(NamedTuple):
-    """An append of the group coordinator; `event` gets its outcome, if there is an event.
+    """An append of the group coordinator; its result is queued as `event`, unless that is None.
 
-    `record` is the journal's record of the append, `timeout_ms` the longest wait for replicas.
+    `record` is the id of the journal's record of the append, `timeout_ms` the longest wait for
+    replicas.
     """
 
     partition: TopicPartition
@@ -124,11 +128,11 @@ class AppendRequest(NamedTuple):
 
 
 def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
-    """Append records of the group coordinator, and queue its event with the outcome.
+    """Append records of the group coordinator, and queue its event with the error of the append.
 
     With acks -1 the event is queued when the high watermark has passed the records, or with
-    REQUEST_TIMED_OUT after the timeout; otherwise at once. Source: ReplicaManager.appendRecords
-    (2.8), appendMessages (0.9).
+    REQUEST_TIMED_OUT after the timeout. With acks 0 or 1, or after a refusal, the event is queued
+    in this step. Source: ReplicaManager.appendRecords (2.8), appendMessages (0.9).
     """
     tp, waits = asked.partition, asked.acks == -1
     error = None if asked.acks in ACKS else "INVALID_REQUIRED_ACKS"
@@ -155,9 +159,9 @@ def append_timer(tp: TopicPartition, offset: int) -> str:
 
 
 def append_timed_out(ctx: BrokerContext, event: AppendTimedOut) -> Handler:
-    """Complete an append that still waits with REQUEST_TIMED_OUT; its records stay in the log.
+    """Complete with REQUEST_TIMED_OUT the append at this offset, if it still waits for replicas.
 
-    Source: DelayedProduce.onExpiration (0.9, 2.8).
+    Its records stay in the log. Source: DelayedProduce.onExpiration (0.9, 2.8).
     """
     tp = event.partition
     waiting = ctx.logs[tp].waiting if tp in ctx.logs else ()
@@ -170,7 +174,10 @@ def append_timed_out(ctx: BrokerContext, event: AppendTimedOut) -> Handler:
 def _complete(
     tp: TopicPartition, delayed: DelayedProduce | DelayedAppend, error: str
 ) -> Iterable[Effect]:
-    """Yield the error as a producer's response, or as the outcome of the coordinator's append."""
+    """Send the error to the waiting producer, or queue the coordinator's event with the error.
+
+    An append without an event needs no effect.
+    """
     if isinstance(delayed, DelayedProduce):
         yield Respond(delayed.correlation_id, _produce_response(error))
     elif delayed.event is not None:
@@ -226,7 +233,8 @@ def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
 def fetch_position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
     """Return the log end offset and the latest epoch that a follower sends in its fetch.
 
-    By KIP-101 (0.11 to 1.1) the epoch is sent only until the follower has truncated its log.
+    By KIP-101 (0.11 to 1.1) the epoch is sent only until the follower has truncated its log, then
+    -1.
     """
     log = ctx.logs[tp]
     has_asked = ctx.rules.truncate_to == "leader_epoch" and not log.truncating
@@ -261,7 +269,10 @@ def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
 
 
 def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
-    """Bring the logs in line with the leadership: roles, high watermarks, new topics' settings."""
+    """Change each log to the role that the hosted partition has now, and raise high watermarks.
+
+    For a new log also read the topic's settings.
+    """
     for tp, log in list(ctx.logs.items()):
         if tp not in ctx.hosted and log.leader != NO_LEADER:
             yield from _become_leader_or_follower(ctx, tp, log, NO_LEADER, NO_EPOCH)
@@ -279,9 +290,10 @@ def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
 def _become_leader_or_follower(
     ctx: BrokerContext, tp: TopicPartition, log: ReplicaLog, leader: int, leader_epoch: int
 ) -> Handler:
-    """Change the role of a log; before 0.11 a follower of a new leader cuts at its high watermark.
+    """Change the role of a log; a replica that does not lead refuses its delayed appends.
 
-    Source: ReplicaManager.makeFollowers (0.8.0 to 0.10.2).
+    Before 0.11 a follower of a new leader cuts its log at its high watermark. Source:
+    ReplicaManager.makeFollowers (0.8.0 to 0.10.2).
     """
     leads = leader == ctx.broker_id
     yield UpdateLog(tp, BecomeLeaderOrFollower(leader, leader_epoch, leads))
@@ -297,9 +309,9 @@ def _maybe_increment_high_watermark(
 ) -> Handler:
     """Raise the high watermark to the least log end offset of the ISR and the pending ISR.
 
-    The high watermark never falls. Since 3.7 it stays while the ISR is smaller than
-    `min.insync.replicas` (KAFKA-15583). Source: Partition.maybeIncrementLeaderHW (2.8, 3.9) and
-    isrState.maximalIsr (2.8).
+    Then complete the delayed appends below it. The high watermark never falls. Since 3.7 it stays
+    while the ISR is smaller than `min.insync.replicas` (KAFKA-15583). Source:
+    Partition.maybeIncrementLeaderHW (2.8, 3.9) and isrState.maximalIsr (2.8).
     """
     log = ctx.logs[tp]
     least = effective_min_isr(ctx, tp)
@@ -348,10 +360,11 @@ def topic_config_change(ctx: BrokerContext, event: TopicConfigChange) -> Handler
 
 
 def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Handler:
-    """Read the settings of these partitions' topics in one round trip.
+    """Read the settings of these partitions' topics in one round trip, and store them in the logs.
 
-    If the session has expired, the next handler reads them. Source: Partition.createLogIfNotExists
-    and LogManager.fetchLogConfig (2.8), Partition.getOrCreateReplica (0.8.2).
+    If the session has expired, nothing is stored, and the next handler reads them. Source:
+    Partition.createLogIfNotExists and LogManager.fetchLogConfig (2.8), Partition.getOrCreateReplica
+    (0.8.2).
     """
     by_topic: dict[str, list[TopicPartition]] = {}
     for tp in partitions:
@@ -369,7 +382,7 @@ def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Hand
 
 
 def _min_insync_replicas(ctx: BrokerContext, znode: Znode | None) -> int:
-    """Return the topic's setting, or the broker's if the topic has no legal one."""
+    """Return the topic's `min.insync.replicas`, or the broker's if the topic has no legal value."""
     try:
         text = decode_topic_config(znode.data).get(MIN_INSYNC_REPLICAS, "") if znode else ""
     except MalformedZnode:

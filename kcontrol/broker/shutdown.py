@@ -29,10 +29,10 @@ UNREACHABLE, DISCONNECTED = "ConnectException", "NETWORK_EXCEPTION"
 
 
 def shut_down(ctx: BrokerContext, event: Shutdown) -> Handler:
-    """Send ControlledShutdown to the controller; without a controller, try again later.
+    """Send ControlledShutdown to the controller; if there is no controller, try again later.
 
-    If the lookup of the controller fails, stop at once. Source: KafkaServer.shutdown,
-    `swallow(controlledShutdown())` (0.8.1, 1.1, 2.8).
+    If the lookup of the controller fails, end the process without a retry. Source:
+    KafkaServer.shutdown, `swallow(controlledShutdown())` (0.8.1, 1.1, 2.8).
     """
     yield UpdateContext("shutdown_attempts", ctx.shutdown_attempts + 1, context="broker")
     (znode,) = yield Read((CONTROLLER,))
@@ -51,11 +51,11 @@ def shut_down(ctx: BrokerContext, event: Shutdown) -> Handler:
 
 
 def controlled_shutdown_response(ctx: BrokerContext, event: ControlledShutdownResponse) -> Handler:
-    """Stop if no partition remains, or after the last attempt; otherwise set the retry timer.
+    """End the process if no partition remains, or after the last attempt; else set the retry timer.
 
-    Up to 0.8.1 a broker that cannot connect to the controller stops at once: connect() raises
-    outside the loop's try. Source: KafkaServer.controlledShutdown and BlockingChannel.connect
-    (0.8.1, 0.8.2).
+    Up to 0.8.1 a broker that cannot connect to the controller ends without a retry: connect()
+    raises outside the loop's try. Source: KafkaServer.controlledShutdown and
+    BlockingChannel.connect (0.8.1, 0.8.2).
     """
     ends = event.error == UNREACHABLE and ctx.rules.unreachable_controller == "stops the broker"
     yield from _exit_or_retry(ctx, done=ends or (event.error == "NONE" and not event.remaining))

@@ -211,10 +211,9 @@ class ControllerContext(Context):
     def is_imbalanced(self, tp: TopicPartition) -> bool:
         """Return whether a replica other than the preferred replica leads the partition.
 
-        While a reassignment still adds the preferred replica, return whether this replica is in the
-        ISR.
-
-        Source: ControllerContext.hasPreferredLeader (2.8).
+        While a reassignment still adds the preferred replica, return whether the preferred replica
+        is in the ISR. Return False for a partition without a leader and for a topic that is being
+        deleted. Source: ControllerContext.hasPreferredLeader (2.8).
         """
         assignment, value = self.assignments.get(tp), self.leadership.get(tp)
         if not (assignment and value and assignment.replicas):
@@ -296,7 +295,7 @@ Counts = tuple[int, int]
 
 
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
-    """Return the partitions that `_count` must count again after a change of this field."""
+    """Return the partitions that `_count` must count again after this update of the context."""
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))
     if update.field in OF_TOPICS:

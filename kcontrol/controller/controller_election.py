@@ -33,7 +33,7 @@ def startup(ctx: ControllerContext, event: events.Startup) -> Handler:
 
 
 def reelect(ctx: ControllerContext, event: events.Reelect) -> Handler:
-    """Resign if another broker is controller, then compete for `/controller` if it is free.
+    """Resign if this broker is no longer controller, then compete for `/controller` if it is free.
 
     Source: KafkaController.processReelect (2.8).
     """
@@ -140,7 +140,7 @@ def trigger_controller_move(ctx: ControllerContext) -> Handler:
 
 
 def update_active_controller(ctx: ControllerContext) -> Handler:
-    """Read `/controller` with a new watch; store the id in it, -1 without the znode."""
+    """Read `/controller` with a new watch, and remember its controller id, -1 without the znode."""
     (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
     yield effects.UpdateContext(
         "active_controller_id", zk.decode_controller(znode.data, or_bare_id=False) if znode else -1
@@ -191,15 +191,12 @@ def _register_controller_and_increment_epoch(ctx: ControllerContext, timestamp_m
 def _check_controller_and_epoch(
     ctx: ControllerContext, controller_epoch: int
 ) -> Generator[effects.Effect, Any, int]:
-    """Return the version of `/controller_epoch`, if the failed transaction had succeeded before.
+    """Return the version of `/controller_epoch` if an earlier try of the transaction has succeeded.
 
     A lost connection can make the client send one transaction twice: the second try fails although
-    the first has succeeded. The stored id and epoch show this.
-
-    Raises ControllerMoved where the znodes name another broker or another epoch.
-
-    Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch, checkControllerAndEpoch
-    (2.8).
+    the first has succeeded. Then the znodes have this broker's id and epoch. Raises ControllerMoved
+    if the znodes have another id or epoch. Source:
+    KafkaZkClient.registerControllerAndIncrementControllerEpoch, checkControllerAndEpoch (2.8).
     """
     znode: effects.Znode | None
     (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)

@@ -57,7 +57,11 @@ InGroups = Callable[[Mapping[int, Replicas], Iterable[int], int], Sequence[Repli
 
 
 class ThreadRow(NamedTuple):
-    """One thread of a broker: the room whose handlers it runs, and the lock that it shares."""
+    """One thread of a broker: the context that its handlers use, and the lock that it shares.
+
+    `context_name` is "controller", "broker" or "group". Threads with one `lock` take turns; None
+    means that the thread has no lock.
+    """
 
     name: str
     context_name: str
@@ -81,7 +85,7 @@ EventGroup = tuple[type[Event], bool, Callable[["ControllerContext", Any], Handl
 
 
 class WatchRow(NamedTuple):
-    """One kind of change of one path, and the event that the notification becomes."""
+    """One type of ZooKeeper notification, a pattern of paths, and the event queued for both."""
 
     change: str
     path: str
@@ -89,10 +93,11 @@ class WatchRow(NamedTuple):
 
 
 class ReassignmentProtocol(NamedTuple):
-    """The handlers of reassignments.
+    """The functions with which a controller reassigns partitions.
 
-    The fields, in this order: the step of a failover before the machines start, the step after it,
-    and the handlers of a request in ZooKeeper, of a changed ISR and of started brokers.
+    In the order of the fields: the step of a failover before the machines start, the step of a
+    failover after it, and the handlers of a reassignment request in ZooKeeper, of a changed ISR and
+    of started brokers.
     """
 
     initialize: Step
@@ -126,7 +131,7 @@ class MachineDecisions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """One column of one design's tables, and the functions in which designs differ."""
+    """The tables of the controller of one release, and the functions in which releases differ."""
 
     name: str
     threads: tuple[ThreadRow, ...]
@@ -170,14 +175,17 @@ class Design:
 
 
 def handlers_of(rows: Iterable[EventRow]) -> dict[type[Event], Row]:
-    """Return the handler of each event, from the rows of a page."""
+    """Return the handler of each event, from rows of (event, state, only if active, handler)."""
     return {
         event: Row(state, only_if_active, handler) for event, state, only_if_active, handler in rows
     }
 
 
 def events_by_state(groups: Mapping[ControllerState, list[EventGroup]]) -> tuple[EventRow, ...]:
-    """Return the rows of EVENTS from `groups`, in which a page lists the rows of each state."""
+    """Return one row of (event, state, only if active, handler) for each row of `groups`.
+
+    `groups` has the rows by state, without the state.
+    """
     rows = [(state, *row) for state, group in groups.items() for row in group]
     return tuple((event, state, if_active, handler) for state, event, if_active, handler in rows)
 
@@ -185,10 +193,10 @@ def events_by_state(groups: Mapping[ControllerState, list[EventGroup]]) -> tuple
 def column(
     table: Iterable[tuple[Any, ...]], releases: Sequence[str], release: str
 ) -> tuple[Step, ...]:
-    """Return the steps of a release in their order.
+    """Return the steps of a release, in the order in which the release runs them.
 
-    A row is a step and, for each of `releases`, its place, or 0 where the release does not have the
-    step.
+    A row of `table` is a step and, for each of `releases`, its place in the order, or 0 if the
+    release does not have the step.
     """
     place = value_in_force([(since, at) for at, since in enumerate(releases, 1)], release)
     rows = sorted((row for row in table if row[place]), key=lambda row: int(row[place]))

@@ -1,1 +1,2 @@
-"""The values that every room shares: events, effects, rules, tables, znodes. Pure."""
+"""The values that all packages of kcontrol share: events, effects, rules, tables, znodes. No I/O.
+"""

@@ -50,7 +50,7 @@ ANSWERED_2_7 = (*ANSWERED_2_2, "ApiPartitionReassignment", "ListPartitionReassig
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One column: a release, an inter-broker protocol, and the value of each rule under both."""
+    """The value of each rule in one release of Kafka, with one inter-broker protocol version."""
 
     release: str
     inter_broker_protocol: str
@@ -349,7 +349,10 @@ class Rules:
         doc="Whether a starting broker takes a block of producer ids (KIP-730).")
 
     def with_changes(self, **changes: Any) -> Rules:
-        """Return this column with these values in it. Raises TypeError for an unknown rule."""
+        """Return a copy in which the rules named in `changes` have these values.
+
+        Raises TypeError for an unknown rule.
+        """
         return replace(self, **changes)
 # fmt: on
 
@@ -358,7 +361,8 @@ class Rules:
 def rules(release: str, inter_broker_protocol: str | None = None) -> Rules:
     """Return the rules in force in `release`, such as "0.8.1", "2.8" or "2.8.2".
 
-    Raises ValueError for text that is no release from 0.8.0 to 3.9.
+    `inter_broker_protocol` is `inter.broker.protocol.version`; None means the version of the
+    release. Raises ValueError for text that is no release from 0.8.0 to 3.9.
     """
     protocol = inter_broker_protocol or release
     sort_key(protocol)  # raises ValueError for text that is no release

@@ -92,9 +92,9 @@ class SessionExpired(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """Check znodes; the result is a tuple of `Stat | None`.
+    """Check whether znodes exist; the result has the `Stat` of each path, None for a missing znode.
 
-    `watch` sets a watch for the next change or creation.
+    `watch` sets a watch on each path, which fires when the znode is created, set or deleted.
     """
 
     paths: tuple[str, ...]
@@ -103,9 +103,9 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read znodes; the result is a tuple of `Znode | None`.
+    """Read znodes; the result has the `Znode` of each path, None for a missing znode.
 
-    `watch` sets a watch for the next change of an existing znode.
+    `watch` sets a watch on each existing znode, which fires when the znode is set or deleted.
     """
 
     paths: tuple[str, ...]
@@ -126,7 +126,8 @@ class Children:
 class TransactionResult(NamedTuple):
     """The result of one transaction: `OK`, or ZooKeeper's name of the first error.
 
-    The errors are `NodeExists`, `NoNode` and `BadVersion`.
+    The errors are `NodeExists`, `NoNode` and `BadVersion`. `failed_index` is the position of the
+    operation that failed, `versions` has the version of each operation's znode after a success.
     """
 
     code: str
@@ -142,17 +143,21 @@ class TransactionResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One transaction, all or nothing, without a fence. Result: one `TransactionResult`."""
+    """One transaction, all or nothing, without a check of the controller epoch.
+
+    The result is one `TransactionResult`.
+    """
 
     ops: tuple[Op, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FencedTransactions:
-    """Independent transactions, each fenced since 2.1. Result: one `TransactionResult` for each.
+    """Independent transactions; since 2.1 each also checks the version of `/controller_epoch`.
 
-    Throws `ControllerMoved` into the handler if the fence fails. `expected_epoch_zk_version` is the
-    expected version of `/controller_epoch`; None is the version in the context.
+    The result is one `TransactionResult` for each. The driver throws `ControllerMoved` into the
+    handler if the check of the version fails. `expected_epoch_zk_version` is the version that is
+    checked; None means the version in the controller's context.
     """
 
     transactions: tuple[tuple[Op, ...], ...]
@@ -160,7 +165,10 @@ class FencedTransactions:
 
 
 def fenced(*ops: Op) -> FencedTransactions:
-    """Return the effect that performs each operation in a fenced transaction of its own."""
+    """Return the effect that performs each operation in a fenced transaction of its own.
+
+    Fenced means that the transaction checks the version of `/controller_epoch` (2.1 on).
+    """
     return FencedTransactions(tuple([(op,) for op in ops]))
 
 
@@ -172,8 +180,8 @@ class StateChange(NamedTuple):
     """The transition of one partition or replica: its state, its state znode and its record.
 
     `leadership` is the partition's leadership after the transition. `write` says whether the state
-    znode is created, is set over `leadership.zk_version`, or stays as it is. `rule` names the row
-    or election strategy that decided.
+    znode is created, is set over `leadership.zk_version`, or is not written (None). `rule` names
+    the row of the transition table, or the election strategy, that decided the transition.
     """
 
     subject: Subject
@@ -305,10 +313,12 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """Apply the request of the handler's event: `partitions`, or all partitions if that is None.
+    """Store a LeaderAndIsr or UpdateMetadata request, the handler's event, in the broker's context.
 
-    With `field` "hosted" the broker stores leadership and replicas, with "metadata" the entries as
-    they are. The record points to the request instead of repeating its values.
+    Only the entries of `partitions` are stored, or all entries if `partitions` is None. `field`
+    names the changed field of the context: "hosted" gets leadership and replicas from LeaderAndIsr,
+    "metadata" gets the entries of UpdateMetadata unchanged. The journal's record has the id of the
+    request in place of the entries.
     """
 
     field: Literal["hosted", "metadata"]
@@ -325,9 +335,10 @@ class UpdateLog:
 
 @dataclass(frozen=True, slots=True)
 class RegisterZNodeHandler:
-    """Register the handler of a path: watch events of the path become events of the queue.
+    """Register the handler of a path: the driver queues an event for each watch event of the path.
 
-    Watch events of a path without a handler are dropped.
+    `children` registers the handler of changed children, instead of changed data. Watch events of a
+    path without a handler are dropped.
     """
 
     path: str
@@ -344,7 +355,7 @@ class UnregisterZNodeHandler:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send requests to brokers: a `controller.request_batch.Requests`, folded from one batch."""
+    """Send the requests of one batch, a `controller.request_batch.Requests`, to brokers."""
 
     requests: Any
 
@@ -364,7 +375,7 @@ class SendToController:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """Send the response to the request with this correlation id, parked or not."""
+    """Send the response to the request with this correlation id, even if `Park` has delayed it."""
 
     correlation_id: str
     body: Any
@@ -372,7 +383,10 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Delay the response to the request with this correlation id; `key` names the condition."""
+    """Delay the response to the request with this correlation id until a later `Respond`.
+
+    `key` names the condition for which the response waits.
+    """
 
     correlation_id: str
     key: str
@@ -397,8 +411,8 @@ class SetTimer:
 class CancelTimer:
     """Cancel a timer. A timer that is not set is no error.
 
-    If the timer is that of a delayed operation of Kafka that is not complete yet
-    (`is_complete`), the timer stays.
+    For the timer of a delayed operation of Kafka, `is_complete` says whether the operation is
+    complete; if it is false, the timer stays set.
     """
 
     timer: str
@@ -442,8 +456,8 @@ class AwaitInFlightRequests:
 class Enqueue:
     """Put an event into the queue of `thread`, or of the thread that handles events of this type.
 
-    `clear` preempts the events that wait in the queue. The event's record names `cause`; without
-    `cause`, the beginning of the handler.
+    `clear` first preempts the events that wait in that queue. `cause` is the id of the journal
+    record that caused the event; None means the record of the beginning of the handler.
     """
 
     event: Any

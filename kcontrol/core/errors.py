@@ -5,7 +5,11 @@ from typing import Any
 
 
 def listed(names: Iterable[Any], most: int = 4) -> str:
-    """Return names as `a, b, c and d`; after the first `most` names only the count of the rest."""
+    """Return names as `a, b, c and d`.
+
+    Of more than `most` names return the first `most` - 1 and the number of the other names: `a, b,
+    c and 2 more`.
+    """
     shown = [str(name) for name in names]
     if len(shown) > most:
         shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]

@@ -23,7 +23,10 @@ IF_NOT_DEFAULT = {"journal": "if not default"}
 
 
 class ControllerState(Enum):
-    """The kinds of events of the controller, in metrics. Source: ControllerState.scala (2.8)."""
+    """The controller's states, one for each kind of event that it handles, as metrics name them.
+
+    Source: ControllerState.scala (2.8).
+    """
 
     IDLE = "Idle"
     CONTROLLER_CHANGE = "ControllerChange"
@@ -74,9 +77,10 @@ class ControllerChange(Event):
 
 @dataclass(frozen=True, slots=True)
 class Reelect(Event):
-    """`/controller` was deleted.
+    """The broker may compete for `/controller`, because the znode was deleted.
 
-    In 0.11 and 1.0 a listener queues this event, after a deletion or for a new session.
+    In 0.11 and 1.0 a listener queues this event, after the deletion or after the start of a new
+    session.
     """
 
     timestamp_ms: int = 0
@@ -200,7 +204,7 @@ class TopicDeletionStopReplicaResponseReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class DeletionsResumed(Event):
-    """The delete-topics thread was signalled.
+    """Another thread has signalled the delete-topics thread, which now tries the queued deletions.
 
     Source: TopicDeletionManager.resumeTopicDeletionThread (0.8.1).
     """
@@ -322,7 +326,10 @@ class UpdateMetadataResponseReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class AlterIsrReceived(Event):
-    """An AlterIsr request of a leader: the new leadership by partition, set over its zk version."""
+    """An AlterIsr request of a leader: each partition with the leadership that the leader asks for.
+
+    The `zk_version` of this leadership is the version of the state znode that the leader knows.
+    """
 
     correlation_id: str
     broker_id: int

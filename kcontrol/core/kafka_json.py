@@ -30,7 +30,10 @@ def encode(value: Any) -> bytes:
 
 
 class Fields(NamedTuple):
-    """A decoded JSON value, whose fields are read with one error type for all defects."""
+    """A decoded JSON value; `get` and `all` raise MalformedZnode for every defect of its fields.
+
+    `description` names the znode in the errors.
+    """
 
     value: Any
     description: str
@@ -49,7 +52,8 @@ class Fields(NamedTuple):
         return Fields(found, f"{name!r} in {self.description}").all(kind)
 
     def all(self, kind: Any) -> Any:
-        """Return the whole value as `kind`. Raises MalformedZnode for a value of no such type."""
+        """Return the whole value as `kind`. Raises MalformedZnode if the value has not this type.
+        """
         try:
             return msgspec.convert(self.value, kind)
         except msgspec.ValidationError as error:

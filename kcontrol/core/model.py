@@ -115,7 +115,7 @@ class LeaderAndIsr(NamedTuple):
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> LeaderAndIsr:
-        """Return the value whose `to_json` has these fields."""
+        """Return the leadership with these fields, which have the JSON types of `to_json`."""
         return cls(**{**fields, "isr": tuple(fields["isr"])})
 
 
@@ -140,8 +140,8 @@ class EpochEnd(NamedTuple):
 class ReplicaAssignment(NamedTuple):
     """The brokers of a partition's replicas, preferred leader first.
 
-    `adding` and `removing` are those that a reassignment adds and removes. Source:
-    ReplicaAssignment in ControllerContext.scala (2.4 on).
+    `adding` and `removing` are the brokers that a reassignment adds and removes; all of them are in
+    `replicas`. Source: ReplicaAssignment in ControllerContext.scala (2.4 on).
     """
 
     replicas: tuple[int, ...]

@@ -44,9 +44,11 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """A learner's functions: actions by pair of states, elections and rules of groups by name.
+    """The functions with which a learner replaces functions of kcontrol.
 
-    `deletion_order` sorts the topics that are deleted together; Kafka uses the order of a hash set.
+    `rows` has actions of the transition tables by pair of states; `strategies` has leader elections
+    and rules of the group coordinator by name. `deletion_order` sorts the topics that are deleted
+    together; Kafka uses the order of a hash set.
     """
 
     rows: Mapping[Pair, Callable[..., Any]] = field(default_factory=dict)
@@ -58,7 +60,7 @@ NO_CHANGES = Changes()
 
 
 class TransitionTable:
-    """The rows of a state machine: the machine runs them, the diagram and the tests list them.
+    """The transitions of the partition machine or of the replica machine, one row for each.
 
     Raises ValueError if a pair of states is listed twice for one release.
     """

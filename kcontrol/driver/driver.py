@@ -94,7 +94,7 @@ class Driver:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
 
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
-        """Write one record for each row of the columns, from `next_seq` on; `Journal.add_batch` keeps the columns."""
+        """Write one record for each row of `columns`; `factory` makes the fields of a record when the journal is read."""
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 
     @property
@@ -104,9 +104,9 @@ class Driver:
     def enqueue(
         self, event: Event, cause: RecordId | None, thread: str | None = None, *, is_watch_event: bool = False
     ) -> RecordId:
-        """Put an event into the queue of `thread`, or of the thread that handles events of this type.
+        """Put an event into the queue of `thread`, or of the thread that handles events of this type; return its record's id.
 
-        `is_watch_event` says that the event was the next undelivered watch event.
+        `is_watch_event` says that the event comes from the first watch event that this broker's client has not delivered yet.
         """
         thread = thread or self.route(event)
         if hasattr(event, "timestamp_ms"):
@@ -167,7 +167,7 @@ class Driver:
         self._resume(thread, thread.handler.send, None)
 
     def advance(self, name: str) -> None:
-        """Perform the round trip that the handler waits for, and run it to the next one."""
+        """Perform the round trip that the thread's handler waits for, and run the handler to its next round trip."""
         thread = self.threads[name]
         assert thread.handler is not None and thread.waits_for is not None
         if thread.lock:

@@ -25,7 +25,7 @@ class FenceCheckFailed(Exception):
 
 
 class FencedResults(NamedTuple):
-    """The result of each transaction, without the part of the fence, and the error of the fence if it failed."""
+    """The result of each transaction, without its check of `/controller_epoch`, and the error of that check if it failed."""
 
     results: tuple[TransactionResult, ...]
     error: Exception | None
@@ -37,11 +37,11 @@ def write(
     expected_epoch_zk_version: int,
     answered: list[WriteResult] | None = None,
 ) -> FencedResults:
-    """Perform the transactions in one pipeline, each with a check of `/controller_epoch`; -1 checks nothing.
+    """Perform the transactions in one pipeline, each with a check of the version of `/controller_epoch`.
 
-    A failed check does not undo earlier transactions of the pipeline. If the connection is lost, `answered` keeps the
-    results that have arrived, so that the next try sends only the other transactions. Raises ValueError for an expected
-    version below -1.
+    With the expected version -1 no transaction has the check. A failed check does not undo earlier transactions of the pipeline.
+    If the connection is lost, the results that have arrived are added to `answered`, so that the next call sends only the other
+    transactions. Raises ValueError for an expected version below -1.
     """
     if expected_epoch_zk_version < UNFENCED:
         raise ValueError(
@@ -56,7 +56,7 @@ def write(
 
 
 def _send(client: Client, transactions: Sequence[tuple[Op, ...]], answered: list[WriteResult] | None) -> list[WriteResult]:
-    """Send the transactions that have no result yet.
+    """Send the transactions that have no result in `answered` yet, add their results, and return `answered`.
 
     Source: KafkaZkClient.retryRequestsUntilConnected (2.8), which repeats the requests that met a connection loss.
     """

@@ -32,7 +32,7 @@ def update_log(driver: Driver, thread: Thread, effect: fx.UpdateLog) -> None:
 
 
 def apply_log_change(driver: Driver, cause: RecordId | None, tp: TopicPartition, change: logs.Change) -> None:
-    """Change a log and write a record, unless the log stays equal."""
+    """Change this broker's log of a partition and write a record; write no record if the log stays equal."""
     was_there, before = tp in driver.broker.logs, driver.broker.logs.get(tp, ReplicaLog())
     after = change_log(driver.broker, tp, change)
     if isinstance(change, logs.DeleteLog) and was_there:
@@ -64,7 +64,7 @@ def change_log(broker: BrokerContext, tp: TopicPartition, change: logs.Change) -
 
 
 def difference(before: ReplicaLog, after: ReplicaLog) -> dict[str, Any]:
-    """Return the attributes of `after` that differ from `before`, besides the records."""
+    """Return the attributes of `after` that differ from `before`, by name. Records are not compared."""
     return {name: getattr(after, name) for name in IN_MEMORY_OR_SMALL if getattr(before, name) != getattr(after, name)}
 
 

@@ -37,7 +37,7 @@ def expected_epoch_zk_version(driver: Driver, expected: int | None) -> int:
 
 
 def latest_record(thread: Thread) -> RecordId | None:
-    """Return the id of the handler's last transition, or of the record of its beginning."""
+    """Return the id of the record of the handler's last transition; without a transition, of the handler's `begin` record."""
     return _cause(thread.begin_record, thread.last_change_seq.get(None))
 
 
@@ -131,9 +131,10 @@ def _parts_of_change(
     write: str | None,
     rule: str,
 ) -> RecordParts:
-    """Return the record of a transition: a `change`, or the conflict or failure of its write.
+    """Return the record of a transition: a `change`, or, if its write failed, a `conflict` or a `failed_change`.
 
-    `after` is the sequence number of its cause.
+    `begun` is the id of the handler's `begin` record, `after` the sequence number of the record that caused the transition (None:
+    the `begin` record), `checked` the version of `/controller_epoch` that the write has checked.
     """
     fields = _fields(subject, source, target)
     if result is None or result.is_ok:

@@ -84,7 +84,7 @@ class Timer:
 
     @property
     def is_routine(self) -> bool:
-        """Return whether `run` fires the timer when nothing else is left to do.
+        """Return whether `World.run` fires the timer once nothing else is left to do.
 
         Return False for a periodic timer, and for a timer of a group coordinator, which would remove members.
         """

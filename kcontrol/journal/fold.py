@@ -120,12 +120,12 @@ class Fold(Changes):
     # ---------------------------------------------------------------- processes
 
     def _unless_empty(self, *path: str) -> None:
-        """Drop the value at a path if the value is empty."""
+        """Drop the value at this path of the state if the value is empty."""
         if not self._at(path):
             self.drop(*path)
 
     def _put_or_drop(self, values: list[Any], *path: str) -> None:
-        """Put a list at a path, or drop the path if the list is empty."""
+        """Put a list at this path of the state, or drop the path if the list is empty."""
         if values:
             self.put(values, *path)
         else:

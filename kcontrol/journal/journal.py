@@ -117,13 +117,13 @@ class Journal:
         return self._spelled
 
     def build_records(self) -> None:
-        """Make the records of all batches, so that copies share them."""
+        """Make the records of all batches now, so that later copies of the journal share them."""
         for entry in self._later:
             self._spelled.extend(_records(entry))
         self._later.clear()
 
     def since(self, position: int) -> list[Record]:
-        """Return the records from a position on, without making the records of earlier batches."""
+        """Return the records from the index `position` on, without making the records of earlier batches."""
         if not self._later:
             return self._spelled[position:]
         start, at = len(self._later), self._length
@@ -151,7 +151,7 @@ class Journal:
         return self._seq.get((node, incarnation), 0) + 1
 
     def extend(self, records: Sequence[Record]) -> None:
-        """Add records that already have ids."""
+        """Add records that already have ids; `next_seq` does not count them."""
         (self._later or self._spelled).extend(records)
         self._length += len(records)
 

@@ -68,7 +68,7 @@ def opened(path: str | Path) -> BinaryIO:
 
 
 def read(path: str | Path) -> list[Record]:
-    """Return the records of a journal, with or without its last line: see `load`."""
+    """Return the records of a journal file, even if its last line is missing. Raises UserError as `load` does."""
     return load(path).records
 
 
@@ -89,7 +89,10 @@ def load(path: str | Path) -> JournalFile:
 
 
 def check(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield each record with JSON's types, checked. Raises an exception of `WRONG` at the first wrong record."""
+    """Check each record against the records before it, and yield the record with JSON's types.
+
+    Raises an exception of `WRONG` at the first record that contradicts an earlier record.
+    """
     checks = _Checks()
     for record in records:
         yield checks.take(record.to_json())
@@ -178,7 +181,10 @@ class _Checks:
         self._fold = Fold()
 
     def take(self, record: Record) -> Record:
-        """Return a record, in JSON's types, that fits the earlier records. Raises an exception of `WRONG` if not."""
+        """Check a record, whose fields have JSON's types, against the earlier records, and return it.
+
+        Raises an exception of `WRONG` if the record contradicts an earlier record or misses a field.
+        """
         node, incarnation, seq = record.id
         expected = self._last.get((node, incarnation), 0) + 1
         if seq != expected:
@@ -203,7 +209,7 @@ def upgraded(record: Record, version: int) -> Record:
 
 
 def _to_version_2(record: Record) -> Record:
-    """Give records from outside the brokers the node OUTSIDE; in version 1 they had node 0 and incarnation 0."""
+    """Return a record of version 1 with the node OUTSIDE if no broker made it; in version 1 it had node 0 and incarnation 0."""
     return record._replace(id=_outside(record.id), cause=record.cause and _outside(record.cause))
 
 

@@ -63,7 +63,7 @@ class NamedEntry(Entry):
 
 
 class LeaderAndIsr(msgspec.Struct):
-    """The LeaderAndIsr requests of a batch: all entries, and by receiver the positions of its entries."""
+    """The LeaderAndIsr requests of a batch: all entries in `values`, and in `to` the positions of each receiver's entries."""
 
     values: list[NamedEntry]
     to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], list[Count]]
@@ -77,7 +77,7 @@ class UpdateMetadata(msgspec.Struct):
 
 
 class StopReplica(msgspec.Struct):
-    """The StopReplica requests of a batch: by receiver, the values of each partition."""
+    """The StopReplica requests of a batch: for each receiver its partitions, each with the fields of its entry."""
 
     to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], dict[Partition, dict[str, Any]]]
 
@@ -128,7 +128,7 @@ class Hosted(msgspec.Struct):
 
 
 class Assignment(msgspec.Struct):
-    """The brokers of a partition's replicas, and those that a reassignment adds and removes."""
+    """The brokers of a partition's replicas, and the brokers that a reassignment adds and removes."""
 
     replicas: BrokerIds
     adding: BrokerIds
@@ -273,7 +273,10 @@ _CHECKED = {kind: _decoder(kind, fields) for kind, fields in FIELDS.items()}
 
 
 def check(kind: str, fields: Mapping[str, Any]) -> None:
-    """Check the fields of a record in JSON. Raises ValueError with the name of a missing or mistyped field."""
+    """Check the fields of a record in JSON; a kind that FIELDS does not have is not checked.
+
+    Raises ValueError with the name of a missing or mistyped field.
+    """
     if (expected := _CHECKED.get(kind)) is None:
         return
     msgspec.convert(fields, expected)

@@ -19,14 +19,14 @@ Change = tuple[str, tuple[str, ...], Any]
 
 
 class Changes:
-    """A state, and the changes of the last record."""
+    """The state that the journal's records build, and in `noted` the changes by the last record."""
 
     def __init__(self, state: dict[str, Any]) -> None:
         self.state = state
         self.noted: list[Change] = []
 
     def need(self, empty: Any, *path: str) -> Any:
-        """Return the value at a path; if there is none, put `empty` there first."""
+        """Return the value at a path, the keys from the state to the value; if there is none, put `empty` there first."""
         held, last = self.state, path[-1]
         for key in path[:-1]:
             held = held[key]
@@ -46,7 +46,7 @@ class Changes:
         self.noted.append(("put", path, value))
 
     def drop(self, *path: str) -> None:
-        """Drop the last key of a path. Raises KeyError for a missing key."""
+        """Remove the value at a path. Raises KeyError if there is no value."""
         del self._at(path[:-1])[path[-1]]
         self.noted.append(("drop", path, None))
 

@@ -64,7 +64,7 @@ class History:
         return found.all(self.records[position] for position in range(self._places[nearest], index + 1)).state
 
     def take_in(self) -> None:
-        """Fold the records that have been added to the journal."""
+        """Fold the records that the journal has got since the last call."""
         for position in range(self._folded, len(self.records)):
             record = self.records[position].to_json()
             self._end.add(record)
@@ -81,7 +81,7 @@ class History:
 
     @staticmethod
     def _twin(fold: Fold) -> Fold:
-        """Return an independent copy of a fold, which shares `_sent`: no entry of `_sent` ever changes."""
+        """Return an independent copy of a fold. The copy shares the requests in `_sent`, which never change."""
         twin = Fold()
         twin.state = {name: _copy(part, DEEP[name]) for name, part in fold.state.items()}
         twin._sent = fold._sent

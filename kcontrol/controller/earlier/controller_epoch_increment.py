@@ -24,11 +24,9 @@ def create_controller_znode_and_increment_epoch(
 ) -> Handler:
     """Create `/controller`, increment the epoch, then run the failover.
 
-    After an error the broker deletes `/controller`, even where the znode names another broker by
-    then.
-
-    Source: KafkaController.elect and triggerControllerMove, KafkaZkClient.checkedEphemeralCreate
-    (1.1).
+    If `/controller` exists, only read the id of the controller. After an error the broker deletes
+    `/controller`, even if the znode names another broker by then. Source: KafkaController.elect and
+    triggerControllerMove, KafkaZkClient.checkedEphemeralCreate (1.1).
     """
     data = zk.encode_controller(ctx.broker_id, timestamp_ms)
     result: effects.TransactionResult = yield effects.Transaction(
@@ -52,10 +50,9 @@ def create_controller_znode_and_increment_epoch(
 def increment_controller_epoch(ctx: ControllerContext) -> Handler:
     """Write the next epoch over the version that the broker has read last.
 
-    After a version conflict the broker goes on with its old epoch. Raises ControllerMoved where
-    another broker has created the znode first, and since 1.1 after a version conflict too.
-
-    Source: KafkaController.incrementControllerEpoch (0.8.1, 1.1).
+    After a version conflict the broker continues with its old epoch up to 1.0; since 1.1 it raises
+    ControllerMoved. Raises ControllerMoved in all releases if another broker has created the
+    missing znode first. Source: KafkaController.incrementControllerEpoch (0.8.1, 1.1).
     """
     mine = ctx.controller_epoch + 1
     op = effects.Op(

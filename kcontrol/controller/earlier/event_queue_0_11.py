@@ -160,7 +160,7 @@ HANDLERS = {event: event_thread.DESIGN.handlers[event] for event in AS_SINCE_1_1
 
 
 def design(rules: Rules) -> Design:
-    """Return the design of a release: its column of this page."""
+    """Return the design of 0.11 or 1.0, with that release's steps of failover and resignation."""
     return Design(
         QUEUE,
         THREADS,

@@ -43,7 +43,7 @@ TWELVE_STEPS = ReassignmentProtocol(
 
 
 def changed(design: Design, rules: Rules) -> Design:
-    """Return the design of the event thread with the changes of a release."""
+    """Return the design of the event thread with the differences of a release before 2.6."""
     changes: dict[str, Any] = {}
     if not rules.elects_with_epoch:
         changes["elect"] = create_controller_znode_and_increment_epoch
@@ -72,7 +72,7 @@ def changed(design: Design, rules: Rules) -> Design:
 
 
 def _each_alone(in_groups: InGroups) -> InGroups:
-    """Return the function that divides the groups of `in_groups` into single replicas."""
+    """Return a function that divides the groups of `in_groups` into groups of one replica each."""
 
     def alone(
         by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
@@ -83,7 +83,7 @@ def _each_alone(in_groups: InGroups) -> InGroups:
 
 
 def _moving_by(design: Design, protocol: ReassignmentProtocol) -> Design:
-    """Return the design with `protocol` as its protocol of reassignments in all tables."""
+    """Return the design with the functions of `protocol` in place of its own for reassignments."""
     instead: dict[Any, Any] = dict(zip(design.reassignment, protocol, strict=True))
     rows = {
         event: row._replace(handler=instead.get(row.handler, row.handler))

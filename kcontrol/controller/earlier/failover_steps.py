@@ -91,7 +91,8 @@ def delete_log_dir_events(ctx: ControllerContext) -> Handler:
 
 
 def read_epoch(ctx: ControllerContext) -> Handler:
-    """Read the controller epoch, which has no listener since 0.8.2."""
+    """Read `/controller_epoch` into the context, without a watch (since 0.8.2 it has no listener).
+    """
     yield from read_controller_epoch(ctx, watch=False)
 
 
@@ -105,7 +106,7 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
 
 def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
-    """Initialize the context, then open the channels to brokers; from now on the broker is active.
+    """Initialize the context, then open the channels to brokers, which makes the broker active.
 
     Source: KafkaController.initializeControllerContext, startChannelManager (0.8.1).
     """
