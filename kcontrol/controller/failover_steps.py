@@ -39,14 +39,15 @@ UNKNOWN_BROKER_EPOCH = -1
 
 
 def nothing(ctx: ControllerContext) -> Handler:
-    """Do nothing: the entry of a table for a release that has no such step."""
+    """Do nothing: the step in a table of a release that lacks the step."""
     yield from ()
 
 
 def register_handlers(ctx: ControllerContext) -> Handler:
-    """Register the handlers of a controller; set the watches of the two request znodes at once.
+    """Register the controller's handlers, and set the watches of the two request znodes.
 
-    Source: KafkaController.onControllerFailover (2.8): registerZNodeChildChangeHandler and
+    The later reads of a failover set the other watches. Source:
+    KafkaController.onControllerFailover (2.8): registerZNodeChildChangeHandler and
     registerZNodeChangeHandlerAndCheckExistence.
     """
     for path in (
@@ -84,7 +85,7 @@ def delete_children(path: str) -> Handler:
 
 
 def delete_all(paths: tuple[str, ...]) -> Handler:
-    """Delete these znodes, each by a write of its own."""
+    """Delete these znodes, each in a transaction of its own."""
     yield effects.fenced(*(effects.Op("delete", path) for path in paths))
 
 
@@ -234,9 +235,10 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
 
 
 def initialize_replica_states(ctx: ControllerContext, dead: ReplicaState) -> Handler:
-    """Set each replica's state without an action; return the online and the offline replicas.
+    """Set the state of each replica without a transition; return the online and offline replicas.
 
-    Source: ReplicaStateMachine.initializeReplicaState (2.8).
+    An online replica becomes Online, a replica that is not online gets the state `dead`. Source:
+    ReplicaStateMachine.initializeReplicaState (2.8).
     """
     everything = ctx.replicas_of(ctx.assignments)
     online = [r for r in everything if ctx.is_replica_online(r.broker_id, r.topic_partition)]

@@ -31,9 +31,9 @@ PAGES: dict[str, Callable[[Rules], Design]] = {
 
 @cache
 def design_of(rules: Rules) -> Design:
-    """Return the design of a release: its column of a page.
+    """Return the tables of the controller in this release.
 
-    Releases from 1.1 to 2.5 get the page of the event thread with their changes.
+    Releases from 1.1 to 2.5 get the tables of 2.8 with their differences.
     """
     return PAGES[rules.design](rules)
 

@@ -50,7 +50,8 @@ def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handl
 
 
 def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
-    """Return the response for each partition."""
+    """Write the ISRs that need a write and send UpdateMetadata; return each partition's response.
+    """
     responses: Responses = {}
     changes: dict[TopicPartition, LeaderAndIsr] = {}
     since_3_3 = ctx.rules.isr_requires_live_broker
@@ -92,10 +93,9 @@ def _response_without_write_since_3_3(
 ) -> LeaderAndIsr | str | None:
     """Return the response for a partition that needs no write, or None.
 
-    Besides the cases of 2.8: a leader that knows a later or an earlier version than this
-    controller, and an ISR with a broker that is not live.
-
-    Source: KafkaController.tryProcessAlterPartition (3.9).
+    Besides the cases of 2.8, a request gets an error if its leader knows a later or an earlier
+    state than this controller, or if its ISR has a broker that is not live. Source:
+    KafkaController.tryProcessAlterPartition (3.9).
     """
     if cached is None:
         return "UNKNOWN_TOPIC_OR_PARTITION"
@@ -143,7 +143,7 @@ def _write(
 
 
 def isr_change_notification(ctx: ControllerContext, event: IsrChangeNotification) -> Handler:
-    """Handle the notifications of leaders that have written an ISR themselves.
+    """Read the notifications of leaders that have written an ISR, and send UpdateMetadata.
 
     Source: KafkaController.processIsrChangeNotification (2.8).
     """
@@ -154,7 +154,7 @@ def isr_change_notification(ctx: ControllerContext, event: IsrChangeNotification
 
 
 def process_isr_notifications(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
-    """Handle the changes that the notifications name, then delete them, even after an error.
+    """Handle the ISR changes in these notifications, then delete these, even after an error.
 
     Source: KafkaController.processIsrChangeNotification (2.8), whose finally deletes the
     notifications.

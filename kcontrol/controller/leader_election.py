@@ -32,7 +32,10 @@ class ElectionInput(NamedTuple):
 
 
 class Elected(NamedTuple):
-    """The outcome of an election: the new leader and the new ISR."""
+    """The outcome of an election: the new leader and the new ISR.
+
+    `unclean` says that the new leader was outside the ISR.
+    """
 
     leader: int
     isr: tuple[int, ...]
@@ -95,10 +98,10 @@ def controlled_shutdown(c: ElectionInput) -> Elected | None:
 
 
 class Strategy(NamedTuple):
-    """One row of STRATEGIES.
+    """One election strategy: a row of STRATEGIES.
 
     `recipients` names the brokers that receive LeaderAndIsr afterwards, and `error` the exception
-    that Kafka throws before 1.1 where no replica can lead.
+    that Kafka throws before 1.1 if no replica can lead.
     """
 
     name: str

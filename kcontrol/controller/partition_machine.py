@@ -80,7 +80,11 @@ class TransitionInput(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One call of `handle_state_changes`: rows by source state, input, batch and result."""
+    """One call of `handle_state_changes`.
+
+    `rows` are the table's rows to `target` by source state, `question` is the input of their
+    actions, `batch` has the requests and `moved` the result so far.
+    """
 
     target: PartitionState
     rows: dict[PartitionState, Transition]
@@ -188,11 +192,13 @@ def handle_state_changes(
     *,
     allow_unclean: bool = False,
 ) -> Handler:
-    """Move each subject to `target`, then send the requests of all subjects in one batch.
+    """Move each subject to `target`, send their requests in one batch, return the new leadership.
 
-    Rows of memory come first, then new znodes, then elections. A handler says `yield from` this
-    function. An illegal transition is recorded, and the other subjects continue.
-    Source: ZkPartitionStateMachine.handleStateChanges and doHandleStateChanges (2.8).
+    `strategy` names the election of an Online or Offline partition; `allow_unclean` allows the
+    strategy "offline" a leader outside the ISR. Transitions in memory come first, then new state
+    znodes, then elections. An illegal transition is recorded, and the other subjects continue. A
+    handler calls this function with `yield from`. Source:
+    ZkPartitionStateMachine.handleStateChanges and doHandleStateChanges (2.8).
     """
     moved = TransitionResult({})
     subjects = tuple(subjects)
@@ -266,7 +272,7 @@ def _decide(
 def elects_in_any_case(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
-    """Return False: since 1.1 even a preferred replica that leads already is elected."""
+    """Return False: no election is needless, since 1.1 not even of a replica that leads already."""
     return False
 
 

@@ -135,7 +135,7 @@ def are_in_isr(ctx: ControllerContext, tp: TopicPartition, target: Collection[in
 
 
 def maybe_complete_reassignment(ctx: ControllerContext, tp: TopicPartition) -> Handler:
-    """Continue a reassignment with phase B, if every target replica is in the ISR.
+    """End a reassignment (phase B) if every target replica is in the ISR; otherwise do nothing.
 
     Source: KafkaController.maybeCompleteReassignment (2.8).
     """
@@ -147,7 +147,7 @@ def maybe_complete_reassignment(ctx: ControllerContext, tp: TopicPartition) -> H
 def partition_reassignment_isr_change(
     ctx: ControllerContext, event: PartitionReassignmentIsrChange
 ) -> Handler:
-    """Continue a reassignment after the state znode of its partition has changed.
+    """End a reassignment after a change of its state znode, if every target replica is in the ISR.
 
     Source: KafkaController.processPartitionReassignmentIsrChange (2.8).
     """
@@ -158,7 +158,7 @@ def partition_reassignment_isr_change(
 def maybe_complete_reassignments(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> Handler:
-    """Continue the reassignments among these partitions whose target replicas are in the ISR."""
+    """End the reassignments of these partitions whose target replicas are all in the ISR."""
     for tp in partitions:
         if tp in ctx.partitions_being_reassigned:
             yield from maybe_complete_reassignment(ctx, tp)
@@ -190,7 +190,10 @@ def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) ->
 
 
 def _stored(ctx: ControllerContext, tp: TopicPartition) -> Handler:
-    """Return the stored leadership, None without a state znode; set a watch if it has a handler."""
+    """Read the state znode; return its leadership, None without the znode.
+
+    In releases without AlterIsr the read sets a watch, by which the controller notices a new ISR.
+    """
     (znode,) = yield effects.Read((zk.state_path(tp),), watch=not ctx.rules.alter_isr)
     return zk.decode_state(znode.data, znode.stat.version) if znode else None
 
@@ -204,11 +207,8 @@ def update_leader_epoch_and_send_request(
     """Write a new leader epoch, and send LeaderAndIsr with it to the old and the added replicas.
 
     A broker ignores LeaderAndIsr without a higher leader epoch. The old replicas are `recipients`
-    or, if that is None, the replicas before the reassignment. In the request the added replicas are
-    marked as new.
-
-    Raises NullPointerException on a broker that has resigned, before 1.1.
-
+    or, if that is empty, the replicas before the reassignment. In the request the added replicas
+    are marked as new. Raises NullPointerException on a broker that has resigned, before 1.1.
     Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1, 2.8).
     """
     value = yield from _update_leader_epoch(ctx, tp)
@@ -253,6 +253,7 @@ def move_reassigned_leader_if_required(
 ) -> Handler:
     """Give the leader a new leader epoch if it is an online target, else elect a target.
 
+    A leader that stays and the replicas receive LeaderAndIsr (`recipients`: the old replicas).
     Source: KafkaController.moveReassignedPartitionLeaderIfRequired (0.8.1, 2.8).
     """
     leader = ctx.leadership[tp].leader
@@ -292,7 +293,7 @@ def _replicas(tp: TopicPartition, brokers: Iterable[int]) -> tuple[PartitionRepl
 def _remove_from_reassigning_partitions(
     ctx: ControllerContext, tp: TopicPartition, done: ReplicaAssignment
 ) -> Handler:
-    """Remove the reassignment from the context, and from the znode if it names these replicas.
+    """Remove a reassignment from the context, and from the request if its target there is `done`.
 
     Source: KafkaController.removePartitionFromReassigningPartitions (2.8).
     """
@@ -321,12 +322,10 @@ def requested_reassignments(data: bytes) -> Targets:
 def maybe_remove_from_zk_reassignment(
     ctx: ControllerContext, is_over: Callable[[TopicPartition, tuple[int, ...]], bool]
 ) -> Handler:
-    """Remove from the znode each reassignment for which `is_over` is true.
+    """Remove each reassignment for which `is_over` is true from `/admin/reassign_partitions`.
 
     An empty request is deleted; the controller then queues the event of a new request, as Kafka
-    does.
-
-    Source: KafkaController.maybeRemoveFromZkReassignment (2.8).
+    does. Source: KafkaController.maybeRemoveFromZkReassignment (2.8).
     """
     (stat,) = yield effects.Exists((zk.REASSIGN_PARTITIONS,), watch=True)
     if stat is None:

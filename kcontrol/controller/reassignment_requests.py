@@ -24,9 +24,10 @@ Responses = dict[TopicPartition, str]
 
 
 def initialize_partition_reassignments(ctx: ControllerContext) -> Handler:
-    """Start, at failover, the reassignments in the znode, then those in the topic znodes.
+    """Start, at failover, the reassignments in the request znode, then those in the topic znodes.
 
-    Source: KafkaController.initializePartitionReassignments (2.8).
+    A partition of the request that has started is not started again. Source:
+    KafkaController.initializePartitionReassignments (2.8).
     """
     taken_up = yield from zk_partition_reassignment(ctx)
     yield from maybe_resume_reassignments(ctx, lambda tp: tp not in taken_up)
@@ -35,11 +36,10 @@ def initialize_partition_reassignments(ctx: ControllerContext) -> Handler:
 def zk_partition_reassignment(
     ctx: ControllerContext, event: events.ZkPartitionReassignment | None = None
 ) -> Handler:
-    """Start the reassignments that the znode names; return the partitions that have started.
+    """Start the reassignments in `/admin/reassign_partitions`; return their partitions.
 
-    Remove the reassignments that have failed from the znode.
-
-    Source: KafkaController.processZkPartitionReassignment (2.8).
+    Remove the reassignments that fail from the znode, and do not return their partitions. Source:
+    KafkaController.processZkPartitionReassignment (2.8).
     """
     (stat,) = yield Exists((REASSIGN_PARTITIONS,), watch=True)
     if stat is None:

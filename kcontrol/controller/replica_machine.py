@@ -106,11 +106,10 @@ def memory_only(
 def start_new_replica(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Add LeaderAndIsr for the broker of each new replica whose partition has leadership.
+    """Move replicas to New, and send their broker LeaderAndIsr of partitions with leadership.
 
-    A replica that leads its partition cannot be new: its transition is refused.
-
-    Source: ZkReplicaStateMachine.doHandleStateChanges, NewReplica (2.8).
+    A replica that leads its partition cannot be new: its transition is refused. Source:
+    ZkReplicaStateMachine.doHandleStateChanges, NewReplica (2.8).
     """
     plan: list[effects.StateChange | effects.FailedStateChange] = []
     known = yield from ctx.design.machines.leadership_for_new(ctx, replicas)
@@ -187,7 +186,7 @@ def stop_and_leave_isr(
 def retire_unled(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move replicas of partitions without leadership, and add UpdateMetadata of the partitions.
+    """Move replicas of partitions without leadership to `target`, and send UpdateMetadata of them.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, replicasWithoutLeadershipInfo (2.8).
     """
@@ -228,12 +227,11 @@ def unassign(
 def leave_isr(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Remove replicas from the ISR if the context has them in it; send the ISR to the leader.
+    """Take replicas out of the ISRs in which the context has them, and send the ISR to the leader.
 
-    Refuse the replicas of a partition that has never had a leader. The broker receives no
-    StopReplica.
-
-    Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.0).
+    A replica outside its ISR only changes its state. The transition of a replica whose partition
+    has never had a leader is refused. The broker of the replicas receives no StopReplica. Source:
+    ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.0).
     """
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
     if unled:

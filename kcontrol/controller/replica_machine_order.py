@@ -25,7 +25,7 @@ Replicas = list[PartitionReplica]
 def champ_order(
     by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return the replicas of each broker, the brokers in the order of `groupBy` in Scala 2.13.
+    """Return one group of replicas per broker, in the order of `groupBy` in Scala 2.13.
 
     `broker_order` and `set_size` have an effect only in the functions of earlier releases.
     """

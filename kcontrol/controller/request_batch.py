@@ -78,7 +78,7 @@ def _fields(entry: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The requests of one batch, by broker; brokers share the values of a partition.
+    """The requests of one batch, by broker; brokers share one value for each partition.
 
     The order of sending is LeaderAndIsr, UpdateMetadata, StopReplica.
     """
@@ -132,7 +132,10 @@ class Requests:
 
 @dataclass(slots=True)
 class RequestBatch:
-    """Three accumulators of entries, which `send_requests_to_brokers` folds, sends and empties."""
+    """The LeaderAndIsr, UpdateMetadata and StopReplica entries that are sent together.
+
+    `send_requests_to_brokers` sends the entries as requests, and empties the batch.
+    """
 
     leader_and_isr: LeaderAndIsrs = field(default_factory=dict)
     update_metadata_to: set[int] = field(default_factory=set)
@@ -235,20 +238,25 @@ class RequestBatch:
 def named_partitions(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> Iterable[TopicPartition]:
-    """Return the partitions that UpdateMetadata contains: those that the controller names."""
+    """Return `partitions`: since 2.2 UpdateMetadata has only the partitions that the caller passes.
+
+    Earlier releases add others (`earlier/request_batch_to_2_5.py`). Partitions without leadership
+    are left out later, in `add_update_metadata`.
+    """
     return partitions
 
 
 def in_one_message(ctx: ControllerContext, requests: Requests) -> Iterable[Requests]:
-    """Return the requests of a batch as they are sent: together."""
+    """Return the requests of a batch undivided, as releases since 2.6 send them."""
     return (requests,)
 
 
 def send_update_metadata_request(
     ctx: ControllerContext, brokers: Iterable[int], partitions: Iterable[TopicPartition] = ()
 ) -> Generator[Effect, None, None]:
-    """Send one UpdateMetadata to each of `brokers`, outside the machines.
+    """Send one UpdateMetadata to each of `brokers`, in a batch of its own.
 
+    Without `partitions` it has the live brokers alone; before 2.2 it then has all partitions.
     Source: KafkaController.sendUpdateMetadataRequest (2.8).
     """
     batch = RequestBatch()

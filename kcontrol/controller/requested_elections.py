@@ -67,7 +67,7 @@ def partitions_in_znode(znode: object) -> Partitions:
 
 
 def _election_error(ctx: ControllerContext, tp: TopicPartition, election_type: str) -> str | None:
-    """Return the error of a partition that is not elected, or None.
+    """Return the error of a partition for which no election is held, None if one is held.
 
     Source: KafkaController.processReplicaLeaderElection (2.2, KIP-183).
     """
@@ -155,7 +155,7 @@ def schedule_first_rebalance(ctx: ControllerContext) -> Handler:
 
 
 def schedule_auto_leader_rebalance(ctx: ControllerContext, delay_ms: int) -> Handler:
-    """Set the timer of the next rebalance, where `auto.leader.rebalance.enable` is true.
+    """Set the timer of the next rebalance, if `auto.leader.rebalance.enable` is true.
 
     Source: KafkaController.scheduleAutoLeaderRebalanceTask (2.8).
     """
@@ -167,7 +167,7 @@ def schedule_auto_leader_rebalance(ctx: ControllerContext, delay_ms: int) -> Han
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: events.AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Rebalance the leaders, and set the timer again, even after an error.
+    """Elect preferred leaders of imbalanced brokers, and set the timer again, even after an error.
 
     Source: KafkaController.processAutoPreferredReplicaLeaderElection (2.8).
     """

@@ -75,7 +75,7 @@ def topics_being_reassigned(ctx: ControllerContext) -> frozenset[str]:
 
 
 def enqueue_topics_for_deletion(ctx: ControllerContext, topics: Iterable[str]) -> Handler:
-    """Put topics into the queue, then try the queue.
+    """Put topics into the queue of deletions, then try to delete the queued topics.
 
     Source: TopicDeletionManager.enqueueTopicsForDeletion (2.8).
     """
@@ -106,7 +106,10 @@ def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
 def init_topic_deletions(
     ctx: ControllerContext, topics: Collection[str], ineligible: Collection[str]
 ) -> Handler:
-    """Set the queued and the ineligible topics, where they differ from the context."""
+    """Store `topics` in the context as queued for deletion, and those in `ineligible` as such.
+
+    An unchanged set is not stored again.
+    """
     halted = {topic for topic in topics if topic in ineligible}
     for name, wanted in (
         ("topics_to_be_deleted", set(topics)),
@@ -126,7 +129,7 @@ def topics_with_offline_replicas(ctx: ControllerContext) -> frozenset[str]:
 
 
 def try_topic_deletion(ctx: ControllerContext) -> Handler:
-    """Try the queue, after the machines have started.
+    """Try to delete the queued topics, after the machines have started.
 
     Source: TopicDeletionManager.tryTopicDeletion (2.8).
     """
@@ -138,7 +141,7 @@ def try_topic_deletion(ctx: ControllerContext) -> Handler:
 
 
 def mark_topics_ineligible_for_deletion(ctx: ControllerContext, topics: Collection[str]) -> Handler:
-    """Mark those of these topics that are queued as ineligible, until `resume_deletion_for_topics`.
+    """Mark the queued topics among `topics` as ineligible, until `resume_deletion_for_topics`.
 
     Source: TopicDeletionManager.markTopicIneligibleForDeletion (2.8).
     """
@@ -150,7 +153,7 @@ def mark_topics_ineligible_for_deletion(ctx: ControllerContext, topics: Collecti
 
 
 def resume_deletion_for_topics(ctx: ControllerContext, topics: Iterable[str]) -> Handler:
-    """Make queued topics eligible again, and try the queue.
+    """Make the queued topics among `topics` eligible, then try to delete all queued topics.
 
     Source: TopicDeletionManager.resumeDeletionForTopics (2.8).
     """
@@ -163,11 +166,10 @@ def resume_deletion_for_topics(ctx: ControllerContext, topics: Iterable[str]) ->
 
 
 def fail_replica_deletion(ctx: ControllerContext, replicas: Iterable[PartitionReplica]) -> Handler:
-    """Move replicas of queued topics to Ineligible, and mark their topics as ineligible.
+    """Move replicas of queued topics to ReplicaDeletionIneligible; mark their topics ineligible.
 
-    The replicas could not be deleted, or are on a broker that has died.
-
-    Source: TopicDeletionManager.failReplicaDeletion (2.8).
+    The replicas could not be deleted, or are on a broker that has died. Source:
+    TopicDeletionManager.failReplicaDeletion (2.8).
     """
     failed = [r for r in replicas if ctx.is_queued_for_deletion(r.topic)]
     if failed:
@@ -179,7 +181,7 @@ def fail_replica_deletion(ctx: ControllerContext, replicas: Iterable[PartitionRe
 def complete_replica_deletion(
     ctx: ControllerContext, replicas: Iterable[PartitionReplica]
 ) -> Handler:
-    """Move deleted replicas to Successful, and try the queue.
+    """Move deleted replicas to ReplicaDeletionSuccessful, then try to delete the queued topics.
 
     Source: TopicDeletionManager.completeReplicaDeletion (2.8).
     """
@@ -208,7 +210,7 @@ def stop_replica_response_received(
 
 
 def resume_deletions(ctx: ControllerContext) -> Handler:
-    """Try every queued topic, all together.
+    """Complete, retry or start the deletion of all queued topics together.
 
     Source: TopicDeletionManager.resumeDeletions (2.8).
     """
@@ -248,7 +250,7 @@ def in_deletion_order(ctx: ControllerContext, topics: Collection[str]) -> list[s
 
 
 def replicas_by_topic(ctx: ControllerContext, topics: Collection[str]) -> dict[str, Replicas]:
-    """Return the assigned replicas of each topic, the topics in the order of their deletion."""
+    """Return the assigned replicas of each topic; the topics are in the order of their deletion."""
     found: dict[str, Replicas] = {topic: [] for topic in in_deletion_order(ctx, topics)}
     for tp in ctx.assignments if found else ():
         if tp.topic in found:

@@ -85,10 +85,10 @@ class TransitionTable:
         return self._by_pair.get((source, target))
 
     def for_(self, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
-        """Return the table of one release, with the actions of `changes` in their rows.
+        """Return the table of one release; the actions of `changes` replace those of their rows.
 
-        Raises ValueError for text that is no release, and KeyError for a changed row that the
-        release does not have.
+        Raises ValueError for text that is no release, and KeyError if `changes` has a pair of
+        states for which the release has no row.
         """
         return _resolved(self, release, changes)
 

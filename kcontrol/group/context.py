@@ -137,7 +137,7 @@ def cache_group(group: Group) -> UpdateContext:
 
 
 def unloaded_name(group_id: str, incarnation: int) -> str:
-    """Return the key of an unloaded group: its id and the number of its incarnation."""
+    """Return the key of a group in `unloaded`: its id, and the number by `incarnation_of`."""
     return f"{group_id} {incarnation}"
 
 

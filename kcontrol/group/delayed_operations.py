@@ -49,11 +49,12 @@ OPERATIONS: dict[type, tuple[str, str, str]] = {
 def steps(
     ctx: GroupContext | None, effect: SetTimer | CancelTimer, armed: Any
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a record's kind and fields for each step of the operation behind an effect.
+    """Yield a record's kind and fields for each step of Kafka's delayed operation behind `effect`.
 
     `armed` is the timer that the effect replaces or cancels, None without a timer: the operation of
-    its `event` is checked first. Then a `SetTimer` takes the three steps. Nothing is yielded for
-    timers without an operation. Source: tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
+    its `event` is checked first. Then a `SetTimer` takes the three steps of tryCompleteElseWatch.
+    Nothing is yielded for timers without an operation, or without `logs_operations`. Source:
+    tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
     """
     if ctx is None or not ctx.logs_operations:
         return

@@ -40,7 +40,7 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
 
 
 def translate_append_error(what: str, error: str, which: AppendErrors) -> str:
-    """Return the error in the response for an error of the log.
+    """Return the error that a client receives for this error of an append to the offsets topic.
 
     `what` is the kind of the record, "group" or "offsets". `which` is the rule `append_errors`:
     with "few" a lack of replicas is not translated (before 0.10.1, KAFKA-4086).

@@ -187,7 +187,7 @@ class PendingMemberTimedOut(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class JoinTimedOut(TimedEvent):
-    """The join phase after this generation has lasted for the rebalance timeout."""
+    """The join phase that followed this generation has lasted for the rebalance timeout."""
 
     group_id: str
     generation: int

@@ -118,11 +118,11 @@ def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
 
 
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
-    """Add one batch: the last record of a key counts; a transaction's offsets wait for its marker.
+    """Add one batch of the log to `loaded`: the last record of a key counts.
 
-    `retention_ms` is the time to expire of an offset without its own time, in releases where each
-    offset has one. Raises ValueError for a record that cannot be read. Source:
-    doLoadGroupsAndOffsets (2.8).
+    A transaction's offsets stay pending until its marker. `retention_ms` is the time to expire of
+    an offset without its own time, in releases in which each offset has one. Raises ValueError for
+    a record that cannot be read. Source: doLoadGroupsAndOffsets (2.8).
     """
     if batch.marker and batch.producer_id is not None:
         is_commit = batch.marker == "commit"
@@ -149,9 +149,9 @@ def _with_offset(
     batch: LogBatch,
     retention_ms: int | None,
 ) -> Offsets:
-    """Return the offsets of a group after one record.
+    """Return the offsets of a group after one record of the log; `value` None is a tombstone.
 
-    A tombstone removes the visible offset; in a transaction it removes the offset of that
+    A tombstone removes the committed offset; in a transaction it removes the offset of that
     transaction alone.
     """
     entries = held.by_producer.get(batch.producer_id, {}) if batch.producer_id is not None else {}
@@ -171,11 +171,11 @@ def _with_offset(
 
 
 def _load_groups_and_offsets(ctx: GroupContext, loaded: Loaded, now_ms: int) -> Handler:
-    """Put groups and offsets into the cache, unless there, and start the members' sessions.
+    """Put the loaded groups and offsets into the cache, and start the members' sessions.
 
-    Offsets without a group record become an Empty group. A group with more members than
-    group.max.size rebalances at once. Source: loadGroup of GroupMetadataManager.scala,
-    onGroupLoaded (2.8).
+    A group that is in the cache already stays as it is. Offsets without a group record become an
+    Empty group. A group with more members than group.max.size begins a rebalance. Source: loadGroup
+    of GroupMetadataManager.scala, onGroupLoaded (2.8).
     """
     for group_id, held in loaded.offsets.items():
         held = loaded.offsets[group_id] = held.without_empty()

@@ -59,7 +59,7 @@ class IllegalStateError(Exception):
 
 
 def unchanged(group: Group) -> Group:
-    """Return the group unchanged."""
+    """Return the group as it is: the transition changes its state alone."""
     return group
 
 
@@ -133,7 +133,7 @@ def transitions(ctx: GroupContext) -> TransitionTable:
 
 
 def first_state(rules: GroupRules) -> GroupState:
-    """Return the state of a new group."""
+    """Return the state of a new group: Empty, before 0.10.1 Stable."""
     return EMPTY if rules.keeps_empty_groups else STABLE
 
 

@@ -20,7 +20,7 @@ AppendErrors = Literal["few", "all"]
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """One column: the release and the value of each rule there."""
+    """The value of each rule of the group coordinator in one release of Kafka."""
 
     release: str
 
@@ -95,7 +95,7 @@ class GroupRules:
         doc="The version of the format of an offset's record, unless that has an expiry time.")
 
     def with_changes(self, **changes: Any) -> GroupRules:
-        """Return this column with other values for some rules.
+        """Return a copy in which the rules named in `changes` have these values.
 
         Raises TypeError for an unknown rule.
         """
@@ -107,8 +107,9 @@ class GroupRules:
 def group_rules(release: str, inter_broker_protocol: str | None = None) -> GroupRules:
     """Return the group coordinator's rules in `release`.
 
-    Raises ValueError for a release before 0.9, the first release with this coordinator, or after
-    3.9.
+    `inter_broker_protocol` is `inter.broker.protocol.version`; None means the version of the
+    release. Raises ValueError for a release before 0.9, the first release with this coordinator, or
+    after 3.9.
     """
     if not sort_key("0.9.0")[:2] <= sort_key(release) < (*sort_key(LAST_RELEASE), 1_000):
         legal = f"the releases are 0.9 to {LAST_RELEASE}"

@@ -42,7 +42,11 @@ GROUP_STRATEGIES: Mapping[str, Callable[..., Any]] = {TRY_COMPLETE_JOIN: try_com
 
 
 def may_complete_join(ctx: GroupContext, group: Group) -> bool:
-    """Ask the rule `group.try_complete_join` about the members and the pending member ids."""
+    """Return whether the join phase of the group may end, by Kafka's rule or a learner's function.
+
+    The name of the rule is `group.try_complete_join`. Its input has the members and the pending
+    member ids.
+    """
     members = [
         JoiningMember(id, id == group.leader, JOIN_GROUP if member.awaiting_join else None)
         for id, member in group.members.items()

@@ -153,11 +153,11 @@ def _rejoin(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
 def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
     """Replace the member id of a static member that joins without a member id by a new id.
 
-    Requests with the old id get FENCED_INSTANCE_ID from now on, parked requests at once. If the
-    group is Stable and would choose the same protocol again, no rebalance follows; since 2.6 the
-    response waits until a record with the new id is in the log. The session starts before the
-    JoinGroup is parked, so its timer runs. Source:
-    updateStaticMemberAndRebalance (2.8), KIP-345, KAFKA-9801.
+    Requests with the old id get FENCED_INSTANCE_ID from now on, and so do the parked requests. If
+    the group is Stable and would choose its present protocol again, no rebalance follows; since 2.6
+    the response waits until a record with the new id is in the log. The session starts before the
+    JoinGroup is parked, so its timer runs. Source: updateStaticMemberAndRebalance (2.8), KIP-345,
+    KAFKA-9801.
     """
     member_id, leader = _new_id(event), group.leader
     old_id = group.member_of(event.instance_id) or ""

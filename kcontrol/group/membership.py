@@ -71,7 +71,7 @@ WHILE_LOADING = {e.SyncGroup: "REBALANCE_IN_PROGRESS", e.Heartbeat: "NONE"}
 
 
 def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | None:
-    """Return the error of a request that does not depend on the group, None without an error.
+    """Return the error of a request that is refused whatever its group's state is, else None.
 
     Before 2.0 a SyncGroup is not refused because of loading. Source: handleSyncGroup,
     handleHeartbeat.
@@ -166,7 +166,7 @@ def describe_group(ctx: GroupContext, event: e.DescribeGroup) -> Handler:
 
 
 def list_groups(ctx: GroupContext, event: e.ListGroups) -> Handler:
-    """Answer with all groups in the cache, or with those in some states.
+    """Answer with all groups in the cache, or with the groups in the states that the request names.
 
     While a partition is being loaded the response has COORDINATOR_LOAD_IN_PROGRESS and the groups
     loaded so far. Source: handleListGroups (0.9, 2.8).

@@ -134,13 +134,13 @@ class Group:
     subscribed_topics: frozenset[str] | None = None
 
     def with_changes(self, **changes: Any) -> Group:
-        """Return the group with other values in some fields."""
+        """Return a copy of the group in which the fields named in `changes` have these values."""
         return replace(self, **changes)
 
     # ---- members
 
     def with_member(self, member: Member) -> Group:
-        """Return the group with one more member, or with another value of a member.
+        """Return the group with this member added, or in place of the member with this member id.
 
         The first member becomes the leader. A pending id that the member uses is no longer pending.
         Source: add of GroupMetadata.scala (0.9, 2.8).
@@ -153,15 +153,15 @@ class Group:
         )
 
     def with_members(self, members: Iterable[Member]) -> Group:
-        """Return the group with other values of its members."""
+        """Return the group with these members in place of its members."""
         return replace(self, members={member.member_id: member for member in members})
 
     def with_each_member(self, **changes: Any) -> Group:
-        """Return the group with other values in some fields of all members."""
+        """Return the group with these values in the named fields of all members."""
         return self.with_members(replace(m, **changes) for m in self.members.values())
 
     def without(self, *gone: str) -> Group:
-        """Return the group without some members; the oldest member follows a removed leader.
+        """Return the group without these members; the oldest member follows a removed leader.
 
         Source: remove of GroupMetadata.scala (0.9, 2.8), which takes the first of a hash map.
         """
@@ -176,7 +176,8 @@ class Group:
         return next((m.member_id for m in members if m.instance_id == instance_id), None)
 
     def writer_of(self, member_id: str) -> Member | None:
-        """Return the static member whose new id this is, while the id is being written."""
+        """Return the static member whose new id this is, while the id is being written, else None.
+        """
         return next((m for m in self.members.values() if member_id in m.unwritten), None)
 
     def is_fenced(self, member_id: str, instance_id: str | None) -> bool:
@@ -279,7 +280,7 @@ class Offsets:
         return tp in self.pending or any(tp in entries for entries in self.by_producer.values())
 
     def committing(self, new: Entries) -> Offsets:
-        """Return the offsets with new visible offsets, unless a later batch has a newer offset.
+        """Return the offsets with `new` committed; an offset of a later batch in the log stays.
 
         Source: onOffsetCommitAppend, completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
         """
@@ -288,7 +289,10 @@ class Offsets:
         return replace(self, committed={**old, **newer})
 
     def without_committed(self, gone: Collection[TopicPartition]) -> Offsets:
-        """Return the offsets, in `committed` without `gone`. Source: removeExpiredOffsets (2.8)."""
+        """Return the offsets without the committed offsets of `gone`; pending offsets stay.
+
+        Source: removeExpiredOffsets (2.8).
+        """
         return replace(self, committed=_without(self.committed, gone))
 
     def without(self, gone: Collection[TopicPartition]) -> Offsets:
@@ -304,11 +308,11 @@ class Offsets:
         )
 
     def for_producer(self, producer: int, entries: Entries) -> Offsets:
-        """Return all offsets, with `entries` as the transaction of one producer."""
+        """Return the offsets with `entries` as the open transaction of this producer."""
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:
-        """Return all offsets, without producers that have none.
+        """Return the offsets without the entries of producers that have no offset in a transaction.
 
         Loading makes no entry for such a producer. Source: doLoadGroupsAndOffsets (2.8).
         """
@@ -316,7 +320,7 @@ class Offsets:
         return replace(self, by_producer=left)
 
     def without_producer(self, producer: int) -> Offsets:
-        """Return all offsets without the transaction of one producer."""
+        """Return the offsets without the open transaction of this producer."""
         return replace(self, by_producer=_without(self.by_producer, (producer,)))
 
 

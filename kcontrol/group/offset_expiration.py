@@ -84,9 +84,10 @@ def _has_expired(
 
 
 def _is_unsubscribed(ctx: GroupContext, group: Group, tp: TopicPartition) -> bool:
-    """Return whether the group is known to have no member that subscribes to the topic.
+    """Return whether the group is Stable and has no member that subscribes to the topic.
 
-    Source: getExpiredOffsets of GroupMetadata.scala (2.4), KAFKA-7437.
+    Return False if the subscriptions are unknown, and before 2.4. Source: getExpiredOffsets of
+    GroupMetadata.scala (2.4), KAFKA-7437.
     """
     topics = group.subscribed_topics
     if ctx.rules.expiry != "unsubscribed" or group.protocol_type != CONSUMER:

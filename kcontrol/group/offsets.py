@@ -142,10 +142,11 @@ def _placed(event: e.OffsetsStored) -> dict[TopicPartition, CommitRecordMetadata
 
 
 def _after_append(held: Offsets, event: e.OffsetsStored) -> Offsets:
-    """Return the offsets after the write of a commit without a transaction has ended.
+    """Return the offsets after the append of a commit: committed if it succeeded, else dropped.
 
-    An offset that is not pending was deleted meanwhile, or belongs to an earlier group of this
-    name. Source: onOffsetCommitAppend, failPendingOffsetWrite of GroupMetadata.scala (2.8).
+    An offset of the commit that is no longer pending is ignored: it was deleted meanwhile, or the
+    commit belongs to an earlier group of this name. Source: onOffsetCommitAppend,
+    failPendingOffsetWrite of GroupMetadata.scala (2.8).
     """
     if event.error == "NONE":
         placed = _placed(event).items()

@@ -89,9 +89,9 @@ def _write(kind: Any, value: Any) -> bytes:
 
 
 def read(layout: Layout, data: bytes, start: int = 0) -> tuple[dict[str, Any], int]:
-    """Return the fields, and the place in `data` after them.
+    """Return the fields that begin at `start` in `data`, and the place after them.
 
-    Raises ValueError where the data end too early or lengths are wrong.
+    Raises ValueError if the data end too early or a length is wrong.
     """
     fields = {}
     for name, kind in layout:
@@ -247,7 +247,7 @@ def read_offset_value(data: bytes) -> OffsetAndMetadata:
 
 
 def group_value(group: Group, assignment: Mapping[str, bytes], version: int) -> bytes:
-    """Return the value of a group's record, with these assignments in the place of its own.
+    """Return the value of a group's record, with `assignment` in place of the members' assignments.
 
     Source: groupMetadataValue of GroupMetadataManager.scala (0.9, 2.8).
     """

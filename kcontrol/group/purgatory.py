@@ -49,9 +49,10 @@ class Purgatory:
     def try_complete_else_watch(
         self, operation: Operation, deadline_ms: int, keys: Iterable[str]
     ) -> bool:
-        """Complete an operation, or watch it under its keys until its deadline.
+        """Complete an operation and return True; else watch it until its deadline and return False.
 
-        Kafka checks the condition twice, since another thread may fulfil it meanwhile.
+        Until then `check_and_complete` of one of its keys can complete it. Kafka checks the
+        condition twice, since another thread may fulfil it meanwhile.
         """
         if self.try_complete(operation):
             return True

@@ -63,9 +63,9 @@ def sync_timer(group_id: str) -> str:
 def restart_session_timer(group_id: str, member: Member, delay_ms: int | None = None) -> SetTimer:
     """Return the effect that restarts a member's session; no timer runs while a request is parked.
 
-    A new member has a timer although its JoinGroup is parked (since 2.1). Source:
-    completeAndScheduleNextHeartbeatExpiration of GroupCoordinator.scala (0.9, 2.8),
-    hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
+    The session lasts `delay_ms`, by default the member's session timeout. A new member has a timer
+    although its JoinGroup is parked (since 2.1). Source: completeAndScheduleNextHeartbeatExpiration
+    of GroupCoordinator.scala (0.9, 2.8), hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
     """
     timer = session_timer(group_id, member.member_id)
     event = e.SessionTimedOut(group_id, member.member_id)
@@ -109,9 +109,10 @@ def remove_pending_member(ctx: GroupContext, group_id: str, member_id: str, now_
 def remove_member(
     ctx: GroupContext, group_id: str, member_id: str, now_ms: int, rule: str
 ) -> Handler:
-    """Remove a member that has failed or leaves, and rebalance or end the join phase.
+    """Remove a member that has failed or leaves; then rebalance, or end the join phase if complete.
 
-    Source: onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
+    `rule` is the reason, for the journal. Source: onMemberFailure (0.9), removeMemberAndUpdateGroup
+    (2.8).
     """
     group = ctx.groups[group_id]
     parked = group.members[member_id].awaiting_join
@@ -154,7 +155,7 @@ def sync_result(ctx: GroupContext, group: Group, assignment: bytes) -> e.SyncRes
 
 
 def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) -> Handler:
-    """Begin the join phase, if the group's state allows it.
+    """Begin the join phase, if the group's state allows it; `rule` is the reason, for the journal.
 
     The first rebalance of an Empty group waits for group.initial.rebalance.delay.ms (since 0.11).
     Source: prepareRebalance (0.9, 2.8).
@@ -183,7 +184,7 @@ def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) 
 def propagate_assignment(
     ctx: GroupContext, group_id: str, assignment: dict[str, bytes], error: str = "NONE"
 ) -> Handler:
-    """Answer every parked SyncGroup, and start the sessions of their members.
+    """Answer each parked SyncGroup with its assignment or `error`, and start the members' sessions.
 
     Source: propagateAssignment, resetAndPropagateAssignmentError (2.8).
     """
@@ -336,9 +337,9 @@ def sync_timed_out(ctx: GroupContext, event: e.SyncTimedOut) -> Handler:
 def store_group(
     ctx: GroupContext, group: Group, assignment: dict[str, bytes], then: e.Appended | None
 ) -> Append:
-    """Return the effect that writes a group's record with these assignments.
+    """Return the effect that writes a group's record with these assignments, then queues `then`.
 
-    No event follows the record of an Empty group: if its write fails, the next coordinator reads
+    `then` is None for the record of an Empty group: if its write fails, the next coordinator reads
     the generation before. Source: storeGroup of GroupMetadataManager.scala (2.8).
     """
     value = group_value(group, assignment, ctx.rules.group_value)

@@ -105,7 +105,7 @@ class ReactionInput(NamedTuple):
 
     @property
     def member(self) -> Member | None:
-        """Return the member with this member id."""
+        """Return the member with this member id, None if the group has none."""
         return self.group.members.get(self.member_id)
 
 
@@ -383,7 +383,10 @@ GROUP_REACTIONS: tuple[Reaction, ...] = (
 def reactions_of(
     release: str, state: State | str = "any", request: Request | None = None
 ) -> tuple[Reaction, ...]:
-    """Return the rows of a release in their order: all, or those of a state and of a request."""
+    """Return the rows of a release in their order, for one state and one request or for all.
+
+    `state` None means no group, "any" all states; `request` None means all requests.
+    """
     rows = [row for row in GROUP_REACTIONS if row.is_in(release)]
     rows = rows if state == "any" else [row for row in rows if state in row.states]
     return tuple(row for row in rows if request is None or request in row.requests)

@@ -36,7 +36,7 @@ UNKNOWN = -1
 
 
 class Claims(NamedTuple):
-    """The partitions that the members of the newest generation own.
+    """The partitions that members of the newest generation own, by member, as far as collected.
 
     `contested` are partitions that several members name as owned. `asked` are the member ids
     visited so far, and `are_equal` says whether all members subscribe to the same topics.
@@ -49,9 +49,10 @@ class Claims(NamedTuple):
 
 
 def claims(partitions: Partitions, members: Members) -> Claims:
-    """Collect the owned partitions, up to the first member whose topics differ from the first's.
+    """Collect the owned partitions of the members, in order; stop at other topics than the first's.
 
-    Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
+    If a member has not the topics of the first member, the later members are not read. Source:
+    allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
     """
     owned, owner, newest = Assignment(), dict[TopicPartition, str](), UNKNOWN
     contested, current, topics = set[TopicPartition](), list[str](), set[str]()
@@ -224,7 +225,8 @@ class GeneralAssignment:
         )
 
     def reassign(self, movable: list[TopicPartition]) -> bool:
-        """Repeat passes over the partitions until a pass moves none; return whether one did."""
+        """Repeat passes over the partitions until a pass moves none; return whether any was moved.
+        """
         has_moved = False
         while self.reassign_once(movable):
             has_moved = True

@@ -86,7 +86,7 @@ class Timer:
         return bucket
 
     def bucket_of(self, task: str) -> Bucket | None:
-        """Return the bucket that has a task, None if the task is in none."""
+        """Return the bucket that has a task, None if no bucket has it."""
         return self._where.get(task)
 
     def cancel(self, task: str) -> None:
@@ -95,9 +95,9 @@ class Timer:
             del bucket.tasks[task]
 
     def advance(self, now_ms: int) -> list[Move]:
-        """Empty the first bucket that is due, and set the wheels to its start.
+        """Empty the first bucket that is due, set the wheels to its start, return its tasks' moves.
 
-        Return [] if none is due.
+        Return [] if no bucket is due at `now_ms`.
         """
         if not self._due or self._due[0][0] > now_ms:
             return []

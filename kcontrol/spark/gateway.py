@@ -134,7 +134,7 @@ def needs_own_gateway(master: str) -> bool:
 
 
 def forget() -> None:
-    """Reset PySpark after its Java has ended; PySpark has no other way to start again in the same process."""
+    """Reset PySpark's module variables after its Java has ended; PySpark cannot start again in this process otherwise."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -143,7 +143,7 @@ def forget() -> None:
 
 
 def connect(gateway: Gateway) -> None:
-    """Connect PySpark to this gateway, and remove its environment variables so that child processes do not connect."""
+    """Connect PySpark to this gateway; child processes of this process do not connect to it."""
     from pyspark import SparkContext
 
     forget()

@@ -72,7 +72,7 @@ def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refu
 
 @contextlib.contextmanager
 def _sentences(out: Path) -> Iterator[None]:
-    """Turn an error of the file system into one sentence."""
+    """Raise UserError, one sentence, in place of an error of the file system such as a full disk."""
     try:
         yield
     except OSError as problem:
@@ -88,7 +88,7 @@ def _sentences(out: Path) -> Iterator[None]:
 
 
 def claim(out: Path) -> None:
-    """Make the folder of the tables, or repair it after a process that was killed. Raises UserError if it holds anything else."""
+    """Create the folder of the tables, or repair it after a process that was killed. Raises UserError if it has other files."""
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file: name a new or empty folder for the tables.")
     with _sentences(out):
@@ -105,7 +105,7 @@ def claim(out: Path) -> None:
 
 
 def _repair(out: Path) -> None:
-    """Restore the journal that a killed process has moved, and delete what it has not finished."""
+    """Restore the table `journal` if a killed process has only moved it away, and delete the folders `_old` and `_new`."""
     moved = out / OLD / "journal"
     if moved.is_dir() and not (out / "journal").is_dir():
         moved.rename(out / "journal")
@@ -130,7 +130,10 @@ def _publish(out: Path) -> None:
 def _write(
     spark: SparkSession, journals: Sequence[JournalOfRun], former: DataFrame | None, out: Path, report: Report
 ) -> dict[str, int]:
-    """Write all tables below NEW; return the number of rows of each."""
+    """Write all tables into the folder `_new`; return the number of rows of each.
+
+    `former` has the records that `out` has already; the runs of `journals` replace their records there.
+    """
     days = spark.createDataFrame([(journal.run, journal.day) for journal in journals], "run STRING, day STRING")
     kept = former.join(days.select("run"), "run", "left_anti") if former is not None else None
     journal_lines(spark, journals).createOrReplaceTempView("lines")
@@ -146,7 +149,7 @@ def _write(
 
 
 def _former(spark: SparkSession, out: Path) -> DataFrame | None:
-    """Return the records that the folder has, None if it has none."""
+    """Return the records in the table `journal` of this folder, None if there is no such table."""
     return _read(spark, out / "journal") if (out / "journal").is_dir() else None
 
 
@@ -155,7 +158,7 @@ def _read(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _at_least_as_long(journals: Sequence[JournalOfRun], former: DataFrame | None) -> list[JournalOfRun]:
-    """Return the journals that have no fewer records than the folder has of their runs."""
+    """Return the journals that have no fewer records than `former` has of their runs."""
     counts = {row["run"]: row["count"] for row in former.groupBy("run").count().collect()} if former is not None else {}
     return [journal for journal in journals if record_count(journal.path) >= counts.get(journal.run, 0)]
 

@@ -70,7 +70,7 @@ def journals_of(paths: Sequence[Path]) -> tuple[list[JournalOfRun], list[Refused
 
 
 def _opened(path: Path) -> JournalOfRun | Refused:
-    """Return what the first line of a journal says."""
+    """Return the journal with its run, version, clock and day, or the reason why the file is refused."""
     try:
         with path.open("rb") as file:
             first = msgspec.json.decode(file.readline(LONGEST_BYTES), type=_First)
@@ -94,7 +94,10 @@ def _day(path: Path, measured: clock.Clock, at_ms: int) -> str:
 
 
 def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:
-    """Yield one journal per run."""
+    """Yield one journal per run: of files with one name the longest, if each other file is a copy or the beginning of it.
+
+    Otherwise the files are several runs, named by their folder and file.
+    """
     by_name: dict[str, list[JournalOfRun]] = defaultdict(list)
     for journal in journals:
         by_name[journal.run].append(journal)

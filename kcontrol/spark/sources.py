@@ -59,14 +59,14 @@ def journal_lines(spark: SparkSession, journals: Sequence[JournalOfRun]) -> Data
 
 
 def _upgraded_fields() -> str:
-    """Return the expression for the fields of a record, whose `kind` still has the name of the version of its journal."""
+    """Return the SQL expression for a record's fields under their present names; `kind` still has the name of the old version."""
     named = NAMED.format(fields=_map({f"{kind}.{old}": new for (kind, old), new in FIELDS_3.items()}))
     upgraded = IN_VALUES.format(named=named, version=JOURNAL_VERSION, contexts=_map(CONTEXT_FIELDS_3))
     return UPGRADED_FIELDS.format(version=JOURNAL_VERSION, upgraded=upgraded)
 
 
 def _map(names: Mapping[str, str]) -> str:
-    """Return a map of names as an expression."""
+    """Return the names as the SQL expression of a map."""
     return f"map({', '.join(f'{old!r}, {new!r}' for old, new in names.items())})"
 
 

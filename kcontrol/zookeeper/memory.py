@@ -91,7 +91,7 @@ class MemoryZooKeeper:
         return ClosedSession(self._zxid, tuple(sorted(path for _, path, _, _ in draft.done)))
 
     def settle(self) -> None:
-        """Return at once: a watch event can be taken as soon as the write that fired it has returned."""
+        """Do nothing: a watch event can be taken as soon as the write that fired it has returned."""
 
     def tree(self) -> dict[str, Znode]:
         """Return every znode below the root by path in sorted order."""
@@ -170,19 +170,19 @@ class MemoryZooKeeper:
             raise SessionExpired(f"Session {session_id:#x} has ended.")
 
     def _begin(self, session_id: int) -> None:
-        """Begin a round trip. Raises SessionExpired, or ConnectionLoss if the request is to be lost."""
+        """Begin a round trip. Raises SessionExpired, or ConnectionLoss if `lose_next` has asked to lose the request."""
         if session_id not in self._events:
             self._require_open(session_id)
         if self._lost.get(session_id, False):
             self._answer(session_id)
 
     def _answer(self, session_id: int) -> None:
-        """End a round trip. Raises ConnectionLoss if the response is to be lost."""
+        """End a round trip. Raises ConnectionLoss if `lose_next` has asked to lose the response."""
         if self._lost and self._lost.pop(session_id, None) is not None:
             raise ConnectionLoss
 
     def _write(self, session_id: int, ops: tuple[Op, ...]) -> WriteResult:
-        """Perform one transaction; after an error it has taken a zxid and changed nothing."""
+        """Perform one transaction and return its result; a failed transaction takes a zxid and changes nothing else."""
         self._zxid = zxid = self._zxid + 1
         draft = Draft(self._nodes, zxid, self._now_ms(), session_id)
         for index, op in enumerate(ops):
@@ -193,7 +193,7 @@ class MemoryZooKeeper:
         return WriteResult(zxid, None, -1, tuple(draft.versions), tuple(draft.paths))
 
     def _perform(self, draft: Draft) -> None:
-        """Apply a draft, then fire the watches in the order of its operations."""
+        """Apply the changes of a transaction to the tree, then fire the watches in the order of its operations."""
         if self._nodes_are_shared and draft.changed:
             self._nodes, self._nodes_are_shared = dict(self._nodes), False
         nodes = self._nodes

@@ -98,11 +98,12 @@ class ZooKeeper(Protocol):
         """Wait until every open session has seen every write so far and its watch events can be taken."""
 
     def tree(self) -> dict[str, Znode]:
-        """Return every znode below the root by path in sorted order, without our marker and the server's own `/zookeeper`."""
+        """Return every znode below the root by path in sorted order, without kcontrol's marker and the server's own `/zookeeper`.
+        """
 
 
 def retry_read(read: Callable[[], T]) -> T:
-    """Return the result of a read; call it a second time, perhaps in a new session, if no response arrived."""
+    """Return the result of `read`; call it a second time if its connection is lost or its session has expired."""
     try:
         return read()
     except (ConnectionLoss, SessionExpired):

@@ -173,7 +173,8 @@ class Ephemerals:
         return copied
 
     def in_order_of_deletion(self, chroot: str, java: int) -> list[str]:
-        """Return the paths in the order in which the server deletes them at the end of the session: its table's clone's order."""
+        """Return the paths in the order in which the server deletes them when the session ends: that of a copy of its hash set.
+        """
         count = len(self._paths)
         wanted = -(-count * 4 // 3) if java >= 19 else int(count / 0.75 + 1)
         cloned = 1 << max(0, wanted - 1).bit_length()

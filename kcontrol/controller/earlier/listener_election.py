@@ -23,11 +23,10 @@ NO_CONTROLLER = -1
 
 
 def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
-    """Create the root paths, run the election and a failover if the broker wins, then register.
+    """Create the root paths, compete for `/controller`, then register; 0.8.0 registers first.
 
-    0.8.0 registers the broker first.
-
-    Source: KafkaServer.startup (0.8.0, 0.8.1).
+    If the broker wins, its failover comes before the registration too. Source: KafkaServer.startup
+    (0.8.0, 0.8.1).
     """
     if ctx.rules.registers_first:
         yield from _register(ctx, event.host, event.port, event.timestamp_ms)
@@ -53,10 +52,9 @@ def _register(
 ) -> Handler:
     """Create the broker's znode.
 
-    Raises WriteFailed for a znode that exists; since 0.9 also where an earlier session of this
-    broker still holds the znode.
-
-    Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
+    Before 0.9 wait until the znode of an earlier session of this broker is gone; raise WriteFailed
+    if the znode has another address. Since 0.9 raise WriteFailed if a session other than `session`
+    holds the znode. Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
     """
     endpoint, timeout_ms = zk.BrokerEndpoint(host, port), ctx.config.zookeeper_session_timeout_ms
     if ctx.rules.znode_of_earlier_session == "is awaited":
@@ -70,12 +68,11 @@ def _register(
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` and run the failover; if it exists, store the id in it.
+    """Create `/controller` and run the failover; if it exists, remember the controller id in it.
 
-    After an error the broker deletes `/controller` and does not resign: listeners, machines and
-    channels stay. In 0.8.0 the znode stays too.
-
-    Source: ZookeeperLeaderElector.elect (0.8.0, 0.8.1, 0.8.2).
+    After an error of the failover the broker does not resign: listeners, machines and channels
+    stay. Since 0.8.1 it deletes `/controller`; in 0.8.0 the znode stays too. Source:
+    ZookeeperLeaderElector.elect (0.8.0, 0.8.1, 0.8.2).
     """
     if ctx.rules.reads_before_electing:
         (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
@@ -96,10 +93,9 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller`, and return whether the znode names this broker.
+    """Create `/controller`; return True, or remember the controller id in it and return False.
 
     Before 0.9 the broker waits for the end of an earlier session that still holds its znode.
-
     Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1), ZKCheckedEphemeral
     (0.9.0).
     """
@@ -123,11 +119,11 @@ def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler:
-    """Store the id in a changed `/controller`; after a deletion run the election.
+    """Remember the controller id in a changed `/controller`; after a deletion compete for it.
 
-    Since 0.9 a controller resigns where the znode names another broker; before, it goes on.
-
-    Source: ZookeeperLeaderElector.LeaderChangeListener (0.8.1, 0.9.0).
+    A controller resigns first after a deletion (since 0.8.1), and if the znode names another broker
+    (since 0.9); in earlier releases it continues. Source:
+    ZookeeperLeaderElector.LeaderChangeListener (0.8.1, 0.9.0).
     """
     yield effects.Exists((zk.CONTROLLER,), watch=True)
     (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
@@ -143,7 +139,7 @@ def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler
 
 
 def _resign(ctx: ControllerContext) -> Handler:
-    """Resign; since 0.10.2 release the lock before and after, as other threads may need it to end.
+    """Resign; since 0.10.2 release the lock before and after, because other threads need it to end.
 
     Source: KafkaController.onControllerResignation (0.10.2, KAFKA-4360).
     """

@@ -42,9 +42,10 @@ def initialize_preferred_elections(ctx: ControllerContext) -> Handler:
 
 
 def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Elect the stored partitions, and delete the request, even where there was none.
+    """Elect the preferred leaders of the partitions that the failover has stored.
 
-    Source: KafkaController.maybeTriggerPreferredReplicaElection (0.8.1).
+    Then delete the request znode, even if no partition was stored. Source:
+    KafkaController.maybeTriggerPreferredReplicaElection (0.8.1).
     """
     yield from on_preferred_replica_election(
         ctx, tuple(sorted(ctx.preferred_elections)), delete=True
@@ -52,11 +53,10 @@ def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
 
 
 def initialize_and_trigger_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Read and elect the requested partitions, after the machines have started.
+    """Elect the preferred leaders of the requested partitions, after the machines have started.
 
-    Raises KeyError for a partition that does not exist.
-
-    Source: KafkaController.initializeAndMaybeTriggerPreferredReplicaElection (0.8.0).
+    Raises KeyError for a partition that does not exist. Source:
+    KafkaController.initializeAndMaybeTriggerPreferredReplicaElection (0.8.0).
     """
     (znode,) = yield effects.Read((PREFERRED_REPLICA_ELECTION,), watch=True)
     named = decode_partition_list(znode.data) if znode else ()
@@ -66,14 +66,11 @@ def initialize_and_trigger_preferred_elections(ctx: ControllerContext) -> Handle
 
 
 def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
-    """Elect the partitions that the znode names, except those in an election already.
+    """Elect the preferred leaders of the requested partitions that are not in an election already.
 
     Partitions of topics that are being deleted are left out; in 0.8.1 one such partition stops the
     whole election, and the request stays. A broker that has resigned elects nothing, and deletes
-    the request.
-
-    Raises MalformedZnode where the znode is no list of partitions; the znode then stays.
-
+    the request. Raises MalformedZnode if the znode is no list of partitions; the znode then stays.
     Source: PreferredReplicaElectionListener.handleDataChange (0.8.1, 0.8.2).
     """
     yield effects.Exists((PREFERRED_REPLICA_ELECTION,), watch=True)
@@ -91,12 +88,12 @@ def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection
 def on_preferred_replica_election(
     ctx: ControllerContext, partitions: Collection[TopicPartition], *, delete: bool
 ) -> Handler:
-    """Elect the partitions, then delete the request if `delete`.
+    """Elect the preferred leaders of `partitions`; if `delete`, delete the request znode then.
 
-    In between the partitions are marked as in an election, and their topics are not deleted. Raises
-    KeyError for a partition without leadership or replicas: then the request and the marks stay.
-
-    Source: KafkaController.onPreferredReplicaElection (0.8.1).
+    During the election the partitions are in `preferred_elections`, so their topics are not
+    deleted. Raises KeyError for a partition without leadership or replicas: then the request and
+    the entries in `preferred_elections` stay. Source: KafkaController.onPreferredReplicaElection
+    (0.8.1).
     """
     if partitions:
         yield effects.UpdateContext("preferred_elections", partitions)
@@ -118,9 +115,10 @@ def on_preferred_replica_election(
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Rebalance the leaders on a controller; set the timer again while the scheduler runs.
+    """Elect preferred leaders of imbalanced brokers, if active; set the timer again.
 
-    Source: KafkaController.checkAndTriggerPartitionRebalance, KafkaScheduler.schedule (0.8.1).
+    The timer is set only while the scheduler runs. Source:
+    KafkaController.checkAndTriggerPartitionRebalance, KafkaScheduler.schedule (0.8.1).
     """
     if ctx.is_active:
         yield from _rebalance(ctx)

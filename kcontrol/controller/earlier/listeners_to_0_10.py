@@ -189,7 +189,7 @@ def new_session(host: str, port: int, session: int) -> e.Event:
 
 
 def register_without_session(host: str, port: int, session: int) -> e.Event:
-    """Return the event by which the broker registers again, without the session."""
+    """Return the event by which the broker registers again; up to 0.8.2 it has no session."""
     return e.RegisterBroker(host, port)
 
 
@@ -199,7 +199,7 @@ def register(host: str, port: int, session: int) -> e.Event:
 
 
 def design(rules: Rules) -> Design:
-    """Return the design of a release: its column of this page."""
+    """Return the design of a release up to 0.10, with its steps of failover and resignation."""
     rows = [
         (event, state, active and rules.checks_active_first, handler)
         for event, state, active, handler in EVENTS

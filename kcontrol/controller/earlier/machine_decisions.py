@@ -30,7 +30,7 @@ Znodes = Sequence[Znode | None]
 def reread(
     ctx: ControllerContext, partitions: Sequence[TopicPartition]
 ) -> Generator[Effect, Any, None]:
-    """Read the replicas of new partitions again, before 0.9.
+    """Before 0.9, read the assignments of new partitions into the context a second time.
 
     Source: PartitionStateMachine.assignReplicasToPartitions (0.8.1).
     """
@@ -53,7 +53,8 @@ def is_led_as_preferred(
 ) -> bool:
     """Return whether the preferred replica leads already, so that no election is needed.
 
-    Source: PreferredReplicaPartitionLeaderSelector and LeaderElectionNotNeededException (0.8.1).
+    Return False if a later controller has written the state znode. Source:
+    PreferredReplicaPartitionLeaderSelector and LeaderElectionNotNeededException (0.8.1).
     """
     if stored is None or stored.controller_epoch > ctx.controller_epoch:
         return False
@@ -152,9 +153,9 @@ def receivers_of_smaller_isr(
 
 
 def led_by_the_dead(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPartition, ...]:
-    """Return the partitions without an online leader; before 1.0 only those that a dead broker led.
+    """Return the partitions without an online leader; before 1.0 only those that `dead` led.
 
-    Source: KafkaController.onBrokerFailure (0.11, 1.0).
+    `dead` are the ids of the failed brokers. Source: KafkaController.onBrokerFailure (0.11, 1.0).
     """
     found = ctx.partitions_with_offline_leader()
     return (

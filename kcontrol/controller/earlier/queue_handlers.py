@@ -19,15 +19,16 @@ from kcontrol.core.znodes import ISR_CHANGE_NOTIFICATION, LOG_DIR_EVENT_NOTIFICA
 
 
 def topic_change(ctx: ControllerContext, event: events.TopicChange) -> Handler:
-    """Handle the topics that the listener has read.
+    """Create the partitions of new topics, and remove the assignments of missing topics.
 
-    Source: KafkaController.TopicChange (0.11, 1.0).
+    The listener has read the names of all topics before the event was queued. Source:
+    KafkaController.TopicChange (0.11, 1.0).
     """
     yield from on_topic_list_change(ctx, event.topics or ())
 
 
 def topic_deletion(ctx: ControllerContext, event: events.TopicDeletion) -> Handler:
-    """Queue the topics that the listener has read.
+    """Queue for deletion the topics whose requests the listener has read.
 
     Source: KafkaController.TopicDeletion (0.11, 1.0).
     """
@@ -35,7 +36,7 @@ def topic_deletion(ctx: ControllerContext, event: events.TopicDeletion) -> Handl
 
 
 def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotification) -> Handler:
-    """Handle and delete the ISR notifications that the listener has read.
+    """Send UpdateMetadata for the ISR notifications that the listener has listed, then delete them.
 
     Source: KafkaController.IsrChangeNotification (0.11, 1.0).
     """
@@ -47,11 +48,10 @@ def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotif
 def log_dir_event_notification(
     ctx: ControllerContext, event: events.LogDirEventNotification
 ) -> Handler:
-    """Handle and delete the notifications of log directories that the listener has read.
+    """Send LeaderAndIsr to the brokers in the listed log directory notifications; delete these.
 
-    The handler does not check whether this broker is still controller.
-
-    Source: KafkaController.LogDirEventNotification (1.0).
+    The handler does not check whether this broker is still controller. Source:
+    KafkaController.LogDirEventNotification (1.0).
     """
     yield from log_dirs.process_log_dir_events(
         ctx, tuple(f"{LOG_DIR_EVENT_NOTIFICATION}/{name}" for name in event.sequence_numbers or ())
@@ -59,9 +59,10 @@ def log_dir_event_notification(
 
 
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
-    """Elect other leaders or stop followers, one by one; respond with the partitions still led.
+    """Elect other leaders or stop followers, one partition after the other; respond with the rest.
 
-    Source: KafkaController.ControlledShutdown (0.11, 1.0).
+    The rest are the partitions that the broker still leads. Source:
+    KafkaController.ControlledShutdown (0.11, 1.0).
     """
     broker_id = event.broker_id
     if broker_id not in ctx.live_broker_epochs:

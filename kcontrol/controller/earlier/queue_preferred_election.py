@@ -21,9 +21,10 @@ from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_li
 
 
 def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
-    """Elect the partitions that the listener has read, except those of topics being deleted.
+    """Elect the preferred leaders of the partitions that the listener has read from the request.
 
-    Source: KafkaController.PreferredReplicaLeaderElection (0.11, 1.0).
+    Partitions of topics that are being deleted are left out. Source:
+    KafkaController.PreferredReplicaLeaderElection (0.11, 1.0).
     """
     requested = event.partitions or ()
     yield from _elect(
@@ -54,11 +55,10 @@ def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
 def _elect(
     ctx: ControllerContext, partitions: Collection[TopicPartition], *, delete: bool
 ) -> Handler:
-    """Elect, look up the leader of each partition, and delete the request if `delete`.
+    """Elect the preferred leaders of `partitions`; if `delete`, delete the request znode then.
 
-    Raises KeyError for a partition without leadership or replicas: then the request stays.
-
-    Source: KafkaController.onPreferredReplicaElection (0.11, 1.0).
+    Raises KeyError for a partition without leadership or replicas: then the request stays. Source:
+    KafkaController.onPreferredReplicaElection (0.11, 1.0).
     """
     yield from partition_machine.handle_state_changes(
         ctx, partitions, PartitionState.ONLINE, "preferred"
@@ -72,7 +72,7 @@ def _elect(
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Rebalance the leaders, one partition after the other, and set the timer again.
+    """Elect preferred leaders of imbalanced brokers, one by one, and set the timer again.
 
     Source: KafkaController.checkAndTriggerAutoLeaderRebalance (0.11, 1.0).
     """

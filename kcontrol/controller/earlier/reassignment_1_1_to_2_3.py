@@ -23,7 +23,7 @@ from kcontrol.core.znodes import REASSIGN_PARTITIONS, state_path
 
 
 def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
-    """Store all reassignments that the znode names, and start them.
+    """Store all reassignments in `/admin/reassign_partitions` in the context, and start them.
 
     Source: KafkaController.PartitionReassignment (1.1).
     """
@@ -34,7 +34,7 @@ def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassign
 
 
 def initialize_reassignments(ctx: ControllerContext) -> Handler:
-    """Store the reassignments that the znode names, and return the partitions.
+    """Read `/admin/reassign_partitions` into the context, and return the partitions in it.
 
     Source: KafkaController.initializePartitionReassignment (1.1).
     """
@@ -53,12 +53,11 @@ def trigger_reassignments(ctx: ControllerContext) -> Handler:
 def _maybe_trigger_reassignments(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> Handler:
-    """Start each reassignment; remove from the request what cannot start.
+    """Start the reassignment of each partition; remove those that cannot start from the request.
 
-    A reassignment cannot start where the topic is being deleted, the partition is unknown, the
-    partition has the target replicas already, or a step raises.
-
-    Source: KafkaController.maybeTriggerPartitionReassignment (1.1).
+    A reassignment cannot start if the topic is being deleted, the partition is unknown, the
+    partition has the target replicas already, or a step raises. Source:
+    KafkaController.maybeTriggerPartitionReassignment (1.1).
     """
     for tp in partitions:
         target = ctx.partitions_being_reassigned[tp]

@@ -35,7 +35,7 @@ Brokers = tuple[int, ...]
 
 
 class KafkaException(Exception):
-    """A request for a reassignment that is not started."""
+    """A request for a reassignment that the controller refuses to start."""
 
 
 # ---------------------------------------------------------------- how it begins
@@ -203,7 +203,8 @@ def partition_reassignment_isr_change(
 def on_partition_reassignment(
     ctx: ControllerContext, tp: TopicPartition, target: Brokers
 ) -> Handler:
-    """Run the steps of a reassignment that are possible now, in six or twelve steps."""
+    """Run the steps of a reassignment that are possible now: of six in 0.8.0, of twelve up to 2.3.
+    """
     steps = (
         reassign_in_six_steps if ctx.rules.reassignment == "six steps" else reassign_in_twelve_steps
     )
@@ -211,11 +212,11 @@ def on_partition_reassignment(
 
 
 def reassign_in_six_steps(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
-    """Run steps 1 and 2 while a target replica is not in the ISR, and steps 3 to 6 afterwards.
+    """Start the new replicas (1, 2) unless all targets are in the ISR; else run steps 3 to 6.
 
-    Steps 1 and 2 do not write the topic znode.
-
-    Source: KafkaController.onPartitionReassignment (0.8.0).
+    3: elect a leader among the targets, if needed. 4: stop the old replicas. 5: write the topic
+    znode. 6: remove the partition from the request. Source: KafkaController.onPartitionReassignment
+    (0.8.0).
     """
     if not (yield from reassignment.are_in_isr(ctx, tp, target)):
         yield from _start_new_replicas(ctx, tp, target, ctx.replicas(tp))  # 1
@@ -282,9 +283,10 @@ def reassign_in_twelve_steps(
 
 
 def _write_assignment(ctx: ControllerContext, tp: TopicPartition, replicas: Brokers) -> Handler:
-    """Write the topic znode, which is created where it is missing, and change the context.
+    """Write the topic znode with these replicas of the partition, and change the context.
 
-    Source: KafkaController.updateAssignedReplicasForPartition (0.8.1).
+    A missing topic znode is created. Source: KafkaController.updateAssignedReplicasForPartition
+    (0.8.1).
     """
     yield from reassignment.set_or_create(
         zk.topic_path(tp.topic),
@@ -297,7 +299,10 @@ def _write_assignment(ctx: ControllerContext, tp: TopicPartition, replicas: Brok
 
 
 def _requested_reassignments() -> Handler:
-    """Return the targets that the znode names. Raises MalformedZnode for JSON of a wrong form."""
+    """Read `/admin/reassign_partitions`; return the targets by partition, {} without the znode.
+
+    Raises MalformedZnode for JSON of a wrong form.
+    """
     (znode,) = yield effects.Read((zk.REASSIGN_PARTITIONS,), watch=True)
     return _parse_reassignments(znode.data) if znode else {}
 

@@ -17,14 +17,12 @@ from kcontrol.core.model import TopicPartition
 def metadata_partitions(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions of an UpdateMetadata for which the controller names `partitions`.
+    """Return the partitions of an UpdateMetadata whose sender passes `partitions`.
 
-    Without a named partition these are, before 2.2, all partitions with leadership. Before 2.0
-    every UpdateMetadata also contains the topics that are being deleted.
-
-    Raises KeyError, before 1.1, for a partition with leadership that has no assignment.
-
-    Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
+    If `partitions` is empty, these are, before 2.2, all partitions with leadership. Before 2.0
+    every UpdateMetadata also contains the topics that are being deleted. Raises KeyError, before
+    1.1, for a partition with leadership that has no assignment. Source:
+    ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
     """
     named = tuple(partitions)
     if not named and ctx.rules.empty_metadata == "all partitions":
@@ -59,7 +57,7 @@ def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Req
 
 
 def split_stop_replica_by_delete(requests: Requests) -> Iterator[Requests]:
-    """Yield the requests with the replicas to delete, then StopReplica for the other replicas.
+    """Yield the requests with each StopReplica that deletes, then a StopReplica for other replicas.
 
     Protocols before 2.6 have one flag for deletion in each request (KIP-570).
     """

@@ -30,9 +30,11 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 def order_of_the_caller(
     by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return each replica alone, in the order of the caller's set, for releases up to 1.0.
+    """Return the replicas one per group, as a Scala Set iterates over them, for releases up to 1.0.
 
-    Up to four replicas come broker by broker, more come by hash.
+    A set of up to four replicas keeps the order of insertion: broker by broker, brokers in
+    `broker_order`. A larger set iterates by hash. `set_size` is the size of the set from which the
+    replicas are taken, if that is larger.
     """
     brokers = _order_of_brokers(by_broker, broker_order)
     replicas = [replica for broker_id in brokers for replica in by_broker[broker_id]]
@@ -44,7 +46,10 @@ def order_of_the_caller(
 def order_of_hashes(
     by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return the replicas of each broker, the brokers as `groupBy` lists them, for 1.1 to 2.5."""
+    """Return one group per broker, in the order of Scala 2.12's `groupBy`, for 1.1 to 2.5.
+
+    `broker_order` is the order in which brokers are added to the map; `set_size` has no effect.
+    """
     return [
         by_broker[broker_id]
         for broker_id in in_order_of_hashes(_order_of_brokers(by_broker, broker_order))
@@ -96,7 +101,7 @@ def in_set_order(ids: Iterable[int]) -> tuple[int, ...]:
 
 
 def in_order_of_hashes(brokers: Collection[int]) -> list[int]:
-    """Return brokers in the order of `groupBy` in Scala 2.12.
+    """Return brokers in the order in which `groupBy` in Scala 2.12 lists them.
 
     Up to four brokers come from the last bucket down, more come in the order of the trie.
     """

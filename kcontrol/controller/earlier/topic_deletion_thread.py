@@ -37,12 +37,12 @@ STOPPED, WAITING, SIGNALLED = ThreadState
 
 
 def note(state: ThreadState) -> Handler:
-    """Store the state of the thread in the context."""
+    """Store the state of the delete-topics thread in the context."""
     yield UpdateContext("topic_deletion_thread", state.value)
 
 
 def wake(state: ThreadState) -> Handler:
-    """Store the state of the thread, and queue the event that the thread handles."""
+    """Store the state of the delete-topics thread, and queue the event that the thread handles."""
     yield from note(state)
     yield Enqueue(DeletionsResumed())
 
@@ -61,7 +61,10 @@ DELETION_THREAD_TRANSITIONS = TransitionTable("deletion thread", ThreadState, SO
 
 
 def move_thread(ctx: ControllerContext, target: ThreadState) -> Handler:
-    """Move the thread to the state `target`. Raises ValueError if the table has no row."""
+    """Move the delete-topics thread to the state `target`.
+
+    Raises ValueError if DELETION_THREAD_TRANSITIONS has no row for this transition.
+    """
     row = DELETION_THREAD_TRANSITIONS.find(ThreadState(ctx.topic_deletion_thread), target)
     if row is None:
         raise ValueError(
@@ -136,7 +139,7 @@ def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
 
 
 def start_thread(ctx: ControllerContext) -> Handler:
-    """Start the thread, as the last step of a failover; it tries the queue first.
+    """Start the delete-topics thread, as the last step of a failover; first it tries the queue.
 
     Source: TopicDeletionManager.start (0.8.1).
     """
@@ -145,7 +148,7 @@ def start_thread(ctx: ControllerContext) -> Handler:
 
 
 def stop_thread(ctx: ControllerContext) -> Handler:
-    """Stop the thread in a resignation, and empty the queue.
+    """Stop the delete-topics thread in a resignation, and empty the queue of topics.
 
     Source: TopicDeletionManager.shutdown (0.8.1).
     """

@@ -11,7 +11,7 @@ from kcontrol.core.effects import Handler
 
 
 def resume_deletions_one_by_one(ctx: ControllerContext) -> Handler:
-    """Try every queued topic, one after the other.
+    """Complete, retry or start the deletion of each queued topic, one topic after the other.
 
     Source: TopicDeletionManager.resumeDeletions (2.4).
     """

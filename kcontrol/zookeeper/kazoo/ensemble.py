@@ -28,7 +28,7 @@ OWN_SESSION_TIMEOUT_MS = 18_000
 
 
 class RootInUse(Exception):
-    """Another client holds this root with an owner."""
+    """Another client with an owner has this root open."""
 
 
 class KazooZooKeeper:
@@ -73,7 +73,7 @@ class KazooZooKeeper:
         return session
 
     def end(self, client: Client) -> ClosedSession:
-        """End a session by taking it over and closing it, which has the effects of its expiry, but at once.
+        """End a session with the effects of its expiry, without a wait for its timeout: take the session over and close it.
 
         Raises SessionExpired if the session has ended before.
         """
@@ -96,14 +96,14 @@ class KazooZooKeeper:
         retry_read(self._settle)
 
     def tree(self) -> dict[str, Znode]:
-        """Return every znode below the root by path in sorted order, without our marker and the server's own `/zookeeper`.
+        """Return every znode below the root by path in sorted order, without kcontrol's marker and the server's own `/zookeeper`.
 
         Each level of the tree takes two pipelined rounds.
         """
         return retry_read(self._tree)
 
     def are_ours(self, paths: Sequence[str]) -> list[bool]:
-        """Return for each path whether the ACL of its znode has our owner; False for a missing znode."""
+        """Return for each path whether the ACL of its znode has this client's owner; False for a missing znode."""
         return retry_read(lambda: self._synced().are_ours(paths))
 
     # ------------------------------------------------------------ open and close
@@ -190,7 +190,7 @@ class KazooZooKeeper:
 
 
 def _require_zookeeper(hosts: str, patience_s: float) -> None:
-    """Raise UserError at once if no ZooKeeper can be reached; kazoo would try for ever."""
+    """Raise UserError if no ZooKeeper can be reached within `patience_s`; kazoo would try for ever."""
     try:
         close_session(collect_hosts(hosts)[0], patience_s)
     except (TimeoutError, ConnectionResetError, ValueError) as problem:

@@ -41,7 +41,7 @@ class MemoryKazooClient:
         self._listeners.append(listener)
 
     def stop(self) -> None:
-        """Close the session, which ends at once."""
+        """Close the session in this call; its ephemeral znodes are deleted."""
         if self._session.session_id in self._zookeeper.sessions():
             self._zookeeper.end(self._session)
         self.set_state(KazooState.LOST)
@@ -153,7 +153,7 @@ class MemoryKazooClient:
         return [watch for kind in kinds for watch in self.watchers.pop((kind, event.path), [])]
 
     def set_state(self, state: str) -> None:
-        """Call every listener with a new state, once."""
+        """Store the state, and call every listener with it if it is a new one."""
         if state != self.state:
             self.state = state
             for listener in self._listeners:
@@ -179,19 +179,19 @@ class MemoryKazooTransaction:
         self._client, self._ops = client, list[Op]()
 
     def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False, sequence: bool = False) -> None:
-        """Add the creation of a znode."""
+        """Add the creation of a znode to the transaction."""
         self._ops.append(Op("create", path, value, ephemeral=ephemeral, sequential=sequence))
 
     def set_data(self, path: str, value: bytes, version: int = -1) -> None:
-        """Add a write of a znode's data, with its expected version."""
+        """Add a write of a znode's data, with its expected version, to the transaction."""
         self._ops.append(Op("set", path, value, version))
 
     def delete(self, path: str, version: int = -1) -> None:
-        """Add the deletion of a znode, with its expected version."""
+        """Add the deletion of a znode, with its expected version, to the transaction."""
         self._ops.append(Op("delete", path, expected_version=version))
 
     def check(self, path: str, version: int) -> None:
-        """Add a check that a znode has this version."""
+        """Add a check that a znode has this version to the transaction."""
         self._ops.append(Op("check", path, expected_version=version))
 
     def commit(self) -> list[Any]:

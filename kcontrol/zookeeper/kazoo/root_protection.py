@@ -63,7 +63,7 @@ def parse_address(text: str) -> Address:
 
 
 class _Root(NamedTuple):
-    """The root that an address names, and a free chroot as an example for error texts."""
+    """The root that an address names; `free` is a chroot that does not exist yet, as an example for error texts."""
 
     hosts: str
     path: str
@@ -75,7 +75,7 @@ class _Root(NamedTuple):
 
 
 def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
-    """Open a foreign ZooKeeper under the rules above. Without a chroot the root is `/kcontrol-<seed>`.
+    """Open a foreign ZooKeeper for a lab, which may write only below its root; without a chroot the root is `/kcontrol-<seed>`.
 
     Raises:
         UserError: the address has another form, no ZooKeeper responds there, the rights do not suffice, or the root is not ours.
@@ -94,15 +94,18 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
 
 
 def mark_server(hosts: str, seed: int) -> None:
-    """Mark a server that a lab has started: a cluster at `/kcontrol-...` on this server is a lab's, even if it has no marker."""
+    """Write kcontrol's marker at the top of a server that a lab has started.
+
+    A Kafka cluster at `/kcontrol-...` on such a server is a lab's, even if its root has no marker.
+    """
     with KazooZooKeeper(hosts) as ensemble:
         ensemble.connect().write([(Op("create", MARKER, _marker(seed, SERVER)),)])
 
 
 def make_empty(ensemble: KazooZooKeeper, seed: int) -> None:
-    """Delete the znodes of an earlier run below a root of ours, in transactions that fail if one of them has changed since.
+    """Delete the znodes of an earlier run below a root with kcontrol's marker; fail if one of them has changed since the read.
 
-    ZooKeeper has no condition on a czxid. So a znode that replaced one of ours between the read and the transaction, with an
+    ZooKeeper has no condition on a czxid. So a znode that replaced one of these between the read and the transaction, with an
     equal data version, is deleted.
 
     Raises:
@@ -151,7 +154,10 @@ def _free_chroot(client: Reader, seed: int) -> str:
 
 
 def _claim(client: KazooSession, root: _Root, seed: int) -> str:
-    """Check or create our marker at the root and return the root's owner. Raises UserError with nothing written."""
+    """Create kcontrol's marker `/.kcontrol` at the root if it is missing, and return the owner in the marker.
+
+    Raises UserError, and writes nothing, if kcontrol may not use the root.
+    """
     hosts, path, _ = root
     if path == "/" or path == OF_THE_SERVER or path.startswith(f"{OF_THE_SERVER}/"):
         whose = "holds the znodes of all clients" if path == "/" else "is ZooKeeper's own part"
@@ -180,12 +186,12 @@ def _marker(seed: int, owner: str) -> bytes:
 
 
 def is_ours(client: Reader, root: str) -> bool:
-    """Return whether a root has our marker."""
+    """Return whether a root has kcontrol's marker."""
     return bool(owner_of(client, root))
 
 
 def owner_of(client: Reader, root: str) -> str:
-    """Return the owner in the marker of a root, "" without a marker of ours."""
+    """Return the owner in kcontrol's marker of a root, "" if the root has no such marker."""
     marker = client.read([_below(root, MARKER)], watch=False)[0]
     try:
         content = json.loads(marker.data) if marker else None
@@ -195,7 +201,7 @@ def owner_of(client: Reader, root: str) -> str:
 
 
 def _require_no_foreign_cluster(client: KazooSession, root: _Root) -> None:
-    """Raise UserError if a root without our marker has the znodes of a Kafka cluster."""
+    """Raise UserError if a root without kcontrol's marker has the znodes of a Kafka cluster."""
     if is_ours(client, root.path):
         return
     paths = [_below(root.path, path) for path in ("/controller", "/brokers/ids")]

@@ -155,7 +155,7 @@ class KazooSession:
         return mark
 
     def are_ours(self, paths: Sequence[str]) -> list[bool]:
-        """Return for each path whether the ACL of its znode has our owner; False for a missing znode."""
+        """Return for each path whether the ACL of its znode has this session's owner; False for a missing znode."""
         answers = self._request_all(lambda path, _: GetACL(path), paths, watch=False)
         return [answer is not None and any(acl.id == self._ownership for acl in answer[0]) for answer in answers]
 
@@ -233,10 +233,10 @@ class KazooSession:
         return self._chroot if path == "/" else self._chroot + path
 
     def _record(self, op: Op) -> Any:
-        """Return the wire record of one operation, with the response of a server without a chroot.
+        """Return kazoo's request for one operation; the server must respond to it like a server without a chroot.
 
-        No operation reaches beyond the chroot. A broker's client gives these responses with a chroot too: it checks a path
-        before it adds the chroot, and adds none to a deletion of the root. Source: ZooKeeper.create and delete (Java, 3.9).
+        No operation reaches beyond the chroot. A broker's client gives these responses with a chroot too: it checks a path before
+        it adds the chroot, and adds none to a deletion of the root. Source: ZooKeeper.create and delete (Java, 3.9).
         """
         require_op(op)
         path = self._full(op.path)
@@ -274,7 +274,7 @@ class KazooSession:
             raise UserError(f"ZooKeeper refuses a request ({error_name(refusal)}): choose a chroot with full rights.") from None
 
     def _request_all(self, record: Callable[[str, Any], Any], paths: Sequence[str], watch: bool) -> list[Any]:
-        """Send one pipelined request per path and return the responses."""
+        """Send one pipelined request of the type `record` per path, and return the responses."""
         full = [self._full(path) for path in paths]
         self._require_connection()
         watcher = self._on_event if watch else None

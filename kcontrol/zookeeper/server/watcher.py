@@ -108,10 +108,10 @@ def end_group(child: "subprocess.Popen[bytes]", grace_s: float) -> None:
 
 
 def await_end(child: "subprocess.Popen[bytes]", wake: int, parent: int) -> None:
-    """Wait until the child or the parent has ended.
+    """Wait until the child or the parent has ended; `wake` is the pipe that becomes readable when the child ends.
 
-    The end of the pipe shows the parent's end at once. But a fork of the parent may keep the pipe open, so the parent's id is
-    checked too; the parent itself passes its id, since it may end before this process can read it.
+    The end of the parent's pipe shows that the parent has ended. But a fork of the parent may keep the pipe open, so the parent's
+    id is checked too; the parent itself passes its id, since it may end before this process can read it.
     """
     while child.poll() is None and os.getppid() == parent:
         readable, _, _ = select.select([0, wake], [], [], PARENT_POLL_S)
@@ -132,7 +132,7 @@ def die_with_watcher() -> None:
 
 
 def watch(order: dict[str, object]) -> int:
-    """Start the child that the order names, print its pid, end it with the parent, and return its exit status."""
+    """Start the command of `order`, print its pid, end it when the parent ends, and return its exit status."""
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken)
