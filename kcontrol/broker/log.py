@@ -140,8 +140,7 @@ class UpdateHighWatermark(NamedTuple):
 
 
 class BecomeLeaderOrFollower(NamedTuple):
-    """Make this replica the leader (`leads`), or a follower of broker `leader` (-1: of no leader).
-    """
+    """Make this replica the leader (`leads`), or a follower of `leader`, -1 for no leader."""
 
     leader: int
     leader_epoch: int

@@ -212,8 +212,10 @@ class ControllerContext(Context):
         """Return whether a replica other than the preferred replica leads the partition.
 
         While a reassignment still adds the preferred replica, return whether the preferred replica
-        is in the ISR. Return False for a partition without a leader and for a topic that is being
-        deleted. Source: ControllerContext.hasPreferredLeader (2.8).
+        is in the ISR. Return False for a partition without leadership or replicas, and for a topic
+        that is being deleted.
+
+        Source: ControllerContext.hasPreferredLeader (2.8).
         """
         assignment, value = self.assignments.get(tp), self.leadership.get(tp)
         if not (assignment and value and assignment.replicas):

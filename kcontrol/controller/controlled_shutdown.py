@@ -19,7 +19,7 @@ Partitions = tuple[TopicPartition, ...]
 
 
 def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Handler:
-    """Elect other leaders for the broker's partitions; respond with those that it still leads.
+    """Elect other leaders for the broker's partitions; respond with the partitions it still leads.
 
     If the response names no partition, the broker may stop.
 

@@ -194,9 +194,12 @@ def _check_controller_and_epoch(
     """Return the version of `/controller_epoch` if an earlier try of the transaction has succeeded.
 
     A lost connection can make the client send one transaction twice: the second try fails although
-    the first has succeeded. Then the znodes have this broker's id and epoch. Raises ControllerMoved
-    if the znodes have another id or epoch. Source:
-    KafkaZkClient.registerControllerAndIncrementControllerEpoch, checkControllerAndEpoch (2.8).
+    the first has succeeded. Then the znodes have this broker's id and epoch.
+
+    Raises ControllerMoved if the znodes have another id or epoch.
+
+    Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch, checkControllerAndEpoch
+    (2.8).
     """
     znode: effects.Znode | None
     (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)

@@ -59,8 +59,8 @@ InGroups = Callable[[Mapping[int, Replicas], Iterable[int], int], Sequence[Repli
 class ThreadRow(NamedTuple):
     """One thread of a broker: the context that its handlers use, and the lock that it shares.
 
-    `context_name` is "controller", "broker" or "group". Threads with one `lock` take turns; None
-    means that the thread has no lock.
+    `context_name` is "controller" or "broker". Threads with one `lock` take turns; None means that
+    the thread has no lock.
     """
 
     name: str

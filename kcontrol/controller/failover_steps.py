@@ -46,8 +46,9 @@ def nothing(ctx: ControllerContext) -> Handler:
 def register_handlers(ctx: ControllerContext) -> Handler:
     """Register the controller's handlers, and set the watches of the two request znodes.
 
-    The later reads of a failover set the other watches. Source:
-    KafkaController.onControllerFailover (2.8): registerZNodeChildChangeHandler and
+    The later reads of a failover set the other watches.
+
+    Source: KafkaController.onControllerFailover (2.8): registerZNodeChildChangeHandler and
     registerZNodeChangeHandlerAndCheckExistence.
     """
     for path in (
@@ -237,8 +238,9 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
 def initialize_replica_states(ctx: ControllerContext, dead: ReplicaState) -> Handler:
     """Set the state of each replica without a transition; return the online and offline replicas.
 
-    An online replica becomes Online, a replica that is not online gets the state `dead`. Source:
-    ReplicaStateMachine.initializeReplicaState (2.8).
+    An online replica becomes Online, a replica that is not online gets the state `dead`.
+
+    Source: ReplicaStateMachine.initializeReplicaState (2.8).
     """
     everything = ctx.replicas_of(ctx.assignments)
     online = [r for r in everything if ctx.is_replica_online(r.broker_id, r.topic_partition)]

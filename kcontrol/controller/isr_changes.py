@@ -50,8 +50,7 @@ def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handl
 
 
 def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
-    """Write the ISRs that need a write and send UpdateMetadata; return each partition's response.
-    """
+    """Write the ISRs that need a write and send UpdateMetadata; return a response per partition."""
     responses: Responses = {}
     changes: dict[TopicPartition, LeaderAndIsr] = {}
     since_3_3 = ctx.rules.isr_requires_live_broker
@@ -94,8 +93,9 @@ def _response_without_write_since_3_3(
     """Return the response for a partition that needs no write, or None.
 
     Besides the cases of 2.8, a request gets an error if its leader knows a later or an earlier
-    state than this controller, or if its ISR has a broker that is not live. Source:
-    KafkaController.tryProcessAlterPartition (3.9).
+    state than this controller, or if its ISR has a broker that is not live.
+
+    Source: KafkaController.tryProcessAlterPartition (3.9).
     """
     if cached is None:
         return "UNKNOWN_TOPIC_OR_PARTITION"

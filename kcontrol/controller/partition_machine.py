@@ -197,8 +197,9 @@ def handle_state_changes(
     `strategy` names the election of an Online or Offline partition; `allow_unclean` allows the
     strategy "offline" a leader outside the ISR. Transitions in memory come first, then new state
     znodes, then elections. An illegal transition is recorded, and the other subjects continue. A
-    handler calls this function with `yield from`. Source:
-    ZkPartitionStateMachine.handleStateChanges and doHandleStateChanges (2.8).
+    handler calls this function with `yield from`.
+
+    Source: ZkPartitionStateMachine.handleStateChanges and doHandleStateChanges (2.8).
     """
     moved = TransitionResult({})
     subjects = tuple(subjects)
@@ -272,7 +273,7 @@ def _decide(
 def elects_in_any_case(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
-    """Return False: no election is needless, since 1.1 not even of a replica that leads already."""
+    """Return False: since 1.1 Kafka elects the preferred replica even if it leads already."""
     return False
 
 

@@ -208,7 +208,10 @@ def update_leader_epoch_and_send_request(
 
     A broker ignores LeaderAndIsr without a higher leader epoch. The old replicas are `recipients`
     or, if that is empty, the replicas before the reassignment. In the request the added replicas
-    are marked as new. Raises NullPointerException on a broker that has resigned, before 1.1.
+    are marked as new.
+
+    Raises NullPointerException on a broker that has resigned, before 1.1.
+
     Source: KafkaController.updateLeaderEpochAndSendRequest (0.8.1, 2.8).
     """
     value = yield from _update_leader_epoch(ctx, tp)
@@ -253,7 +256,8 @@ def move_reassigned_leader_if_required(
 ) -> Handler:
     """Give the leader a new leader epoch if it is an online target, else elect a target.
 
-    A leader that stays and the replicas receive LeaderAndIsr (`recipients`: the old replicas).
+    If the leader stays, `recipients` are the old replicas that receive LeaderAndIsr.
+
     Source: KafkaController.moveReassignedPartitionLeaderIfRequired (0.8.1, 2.8).
     """
     leader = ctx.leadership[tp].leader
@@ -325,7 +329,9 @@ def maybe_remove_from_zk_reassignment(
     """Remove each reassignment for which `is_over` is true from `/admin/reassign_partitions`.
 
     An empty request is deleted; the controller then queues the event of a new request, as Kafka
-    does. Source: KafkaController.maybeRemoveFromZkReassignment (2.8).
+    does.
+
+    Source: KafkaController.maybeRemoveFromZkReassignment (2.8).
     """
     (stat,) = yield effects.Exists((zk.REASSIGN_PARTITIONS,), watch=True)
     if stat is None:

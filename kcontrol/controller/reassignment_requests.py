@@ -26,8 +26,9 @@ Responses = dict[TopicPartition, str]
 def initialize_partition_reassignments(ctx: ControllerContext) -> Handler:
     """Start, at failover, the reassignments in the request znode, then those in the topic znodes.
 
-    A partition of the request that has started is not started again. Source:
-    KafkaController.initializePartitionReassignments (2.8).
+    A partition of the request that has started is not started again.
+
+    Source: KafkaController.initializePartitionReassignments (2.8).
     """
     taken_up = yield from zk_partition_reassignment(ctx)
     yield from maybe_resume_reassignments(ctx, lambda tp: tp not in taken_up)
@@ -38,8 +39,9 @@ def zk_partition_reassignment(
 ) -> Handler:
     """Start the reassignments in `/admin/reassign_partitions`; return their partitions.
 
-    Remove the reassignments that fail from the znode, and do not return their partitions. Source:
-    KafkaController.processZkPartitionReassignment (2.8).
+    Remove the reassignments that fail from the znode, and do not return their partitions.
+
+    Source: KafkaController.processZkPartitionReassignment (2.8).
     """
     (stat,) = yield Exists((REASSIGN_PARTITIONS,), watch=True)
     if stat is None:

@@ -108,8 +108,9 @@ def start_new_replica(
 ) -> Steps:
     """Move replicas to New, and send their broker LeaderAndIsr of partitions with leadership.
 
-    A replica that leads its partition cannot be new: its transition is refused. Source:
-    ZkReplicaStateMachine.doHandleStateChanges, NewReplica (2.8).
+    A replica that leads its partition cannot be new: its transition is refused.
+
+    Source: ZkReplicaStateMachine.doHandleStateChanges, NewReplica (2.8).
     """
     plan: list[effects.StateChange | effects.FailedStateChange] = []
     known = yield from ctx.design.machines.leadership_for_new(ctx, replicas)
@@ -230,8 +231,9 @@ def leave_isr(
     """Take replicas out of the ISRs in which the context has them, and send the ISR to the leader.
 
     A replica outside its ISR only changes its state. The transition of a replica whose partition
-    has never had a leader is refused. The broker of the replicas receives no StopReplica. Source:
-    ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.0).
+    has never had a leader is refused. The broker of the replicas receives no StopReplica.
+
+    Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.0).
     """
     unled = [r for r in replicas if r.topic_partition not in ctx.leadership]
     if unled:
@@ -327,7 +329,7 @@ def handle_state_changes(
 def _by_action(
     ctx: ControllerContext, replicas: Replicas, target: ReplicaState
 ) -> dict[Callable[..., Steps] | None, Replicas]:
-    """Return the replicas of one broker by the action of their row, None where there is no row."""
+    """Return one broker's replicas by the action of their row, or under None if there is no row."""
     table = REPLICA_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
     actions = {
         source: row.action if (row := table.find(source, target)) else None

@@ -240,8 +240,8 @@ def named_partitions(
 ) -> Iterable[TopicPartition]:
     """Return `partitions`: since 2.2 UpdateMetadata has only the partitions that the caller passes.
 
-    Earlier releases add others (`earlier/request_batch_to_2_5.py`). Partitions without leadership
-    are left out later, in `add_update_metadata`.
+    Earlier releases add other partitions (`earlier/request_batch_to_2_5.py`). Partitions without
+    leadership are left out later, in `add_update_metadata`.
     """
     return partitions
 
@@ -257,6 +257,7 @@ def send_update_metadata_request(
     """Send one UpdateMetadata to each of `brokers`, in a batch of its own.
 
     Without `partitions` it has the live brokers alone; before 2.2 it then has all partitions.
+
     Source: KafkaController.sendUpdateMetadataRequest (2.8).
     """
     batch = RequestBatch()

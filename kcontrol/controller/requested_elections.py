@@ -32,11 +32,12 @@ NOT_AVAILABLE = {
 
 
 def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderElection) -> Handler:
-    """Elect the named partitions where an election is needed; respond, or delete the znode.
+    """Elect leaders of the requested partitions that need it; respond, or delete the request znode.
 
-    Raises KeyError for a partition that has never had a leader: since 2.2 before any election, so
-    that no partition is elected and no client gets a response; in 1.1 to 2.1 after the elections of
-    the other partitions. The znode stays in both cases.
+    A request of an admin client gets a response. Raises KeyError for a partition that has never had
+    a leader: since 2.2 before any election, so that no partition is elected and no client gets a
+    response; in 1.1 to 2.1 after the elections of the other partitions. The znode stays in both
+    cases.
 
     Source: KafkaController.processReplicaLeaderElection (2.2 to 3.9).
     """
@@ -88,10 +89,10 @@ def _election_error(ctx: ControllerContext, tp: TopicPartition, election_type: s
 def on_replica_election(
     ctx: ControllerContext, partitions: Collection[TopicPartition], election_type: str, trigger: str
 ) -> Handler:
-    """Elect the partitions, then delete a request that came through the znode.
+    """Elect leaders of the partitions, then delete a request that came through the znode.
 
-    Raises KeyError for a partition without a leader, unless an admin client asked; the znode then
-    stays.
+    Raises KeyError for a partition without a leader, unless the request came from an admin client;
+    the znode then stays.
 
     Source: KafkaController.onReplicaElection (2.8).
     """

@@ -43,7 +43,7 @@ def topic_change(ctx: ControllerContext, event: TopicChange) -> Handler:
 def remove_topics(ctx: ControllerContext, topics: tuple[str, ...]) -> Handler:
     """Remove these topics from the context, except the states of their partitions and replicas.
 
-    The mark that a topic is ineligible for deletion stays too.
+    The entries in `topics_ineligible_for_deletion` stay too.
 
     Source: ControllerContext.removeTopic (2.8).
     """

@@ -45,7 +45,7 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
 
 
 def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Queue these topics; delete the requests of unknown topics, and all if deletion is disabled.
+    """Queue topics; delete the requests of unknown topics, or all requests if deletion is disabled.
 
     Topics in a reassignment are marked ineligible before they are queued. The mark has no effect,
     since it applies to queued topics alone; Kafka has the same order.
@@ -63,7 +63,7 @@ def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handl
 
 
 def delete_unknown_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Delete the requests in `/admin/delete_topics` of unknown topics; return the others."""
+    """Delete the requests of unknown topics in `/admin/delete_topics`; return the known topics."""
     unknown = tuple(name for name in names if name not in ctx.all_topics)
     if unknown:
         yield from delete_all(tuple(map(delete_topic_path, unknown)))
@@ -168,8 +168,9 @@ def resume_deletion_for_topics(ctx: ControllerContext, topics: Iterable[str]) ->
 def fail_replica_deletion(ctx: ControllerContext, replicas: Iterable[PartitionReplica]) -> Handler:
     """Move replicas of queued topics to ReplicaDeletionIneligible; mark their topics ineligible.
 
-    The replicas could not be deleted, or are on a broker that has died. Source:
-    TopicDeletionManager.failReplicaDeletion (2.8).
+    The replicas could not be deleted, or are on a broker that has died.
+
+    Source: TopicDeletionManager.failReplicaDeletion (2.8).
     """
     failed = [r for r in replicas if ctx.is_queued_for_deletion(r.topic)]
     if failed:

@@ -193,7 +193,8 @@ class TopicDeletion(Event):
 class TopicDeletionStopReplicaResponseReceived(Event):
     """A broker has responded to a StopReplica request that deletes replicas.
 
-    `partitions` are those of topics that are being deleted, `errors` the error codes by partition.
+    `partitions` are the request's partitions of topics that are being deleted, `errors` the error
+    codes by partition.
     """
 
     broker_id: int

@@ -25,7 +25,7 @@ class NotJson(MalformedZnode):
 
 
 def encode(value: Any) -> bytes:
-    """Return compact JSON in the order of the keys, as Kafka writes it."""
+    """Return compact JSON; objects keep the order of their keys, as in Kafka."""
     return msgspec.json.encode(value)
 
 
@@ -52,7 +52,9 @@ class Fields(NamedTuple):
         return Fields(found, f"{name!r} in {self.description}").all(kind)
 
     def all(self, kind: Any) -> Any:
-        """Return the whole value as `kind`. Raises MalformedZnode if the value has not this type.
+        """Return the whole value as `kind`, a type that msgspec can check.
+
+        Raises MalformedZnode if the value has not this type.
         """
         try:
             return msgspec.convert(self.value, kind)

@@ -53,7 +53,7 @@ class PartitionReplica(NamedTuple):
 
 
 class PartitionState(Enum):
-    """The four states of a partition, under Kafka's names, as in Kafka's logs."""
+    """The four states of a partition, with the names that Kafka's logs use."""
 
     NON_EXISTENT = "NonExistentPartition"
     NEW = "NewPartition"

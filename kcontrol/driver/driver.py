@@ -144,7 +144,10 @@ class Driver:
         return thread.lock is None or self.locks.get(thread.lock, thread.name) == thread.name
 
     def ready(self) -> list[tuple[str, str]]:
-        """Return (step, thread) for each thread that can go on: "advance" resumes its handler, "begin" takes the next event."""
+        """Return (step, thread) for each thread that is not blocked.
+
+        The step "advance" resumes the thread's handler, "begin" takes the next event.
+        """
         advancing = {name: self.can_advance(thread) for name, thread in self.threads.items()}
         can = {name: "advance" if advancing[name] else "begin" if self.can_begin(t) else "" for name, t in self.threads.items()}
         return [(kind, name) for name, kind in can.items() if kind]

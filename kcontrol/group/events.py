@@ -344,7 +344,10 @@ class LeaveResult(NamedTuple):
 
 
 class ErrorsResult(NamedTuple):
-    """The response to commits and deletions: an error of the request, and of each part."""
+    """The response to commits and deletions: an error of the request, and an error of each part.
+
+    The parts are partitions, or groups in the response to DeleteGroups.
+    """
 
     errors: dict[TopicPartition, str] | dict[str, str]
     error: str = "NONE"

@@ -64,7 +64,10 @@ def unchanged(group: Group) -> Group:
 
 
 def reset_assignments(group: Group) -> Group:
-    """Return the group without assignments, and without members whose SyncGroup is missing."""
+    """Return the group with an empty `pending_sync`, and without assignments if any were expected.
+
+    Only a CompletingRebalance group expects assignments.
+    """
     if group.state is COMPLETING:
         group = group.with_each_member(assignment=b"")
     return group.with_changes(pending_sync=())

@@ -87,7 +87,7 @@ def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | N
 
 
 def heartbeat(ctx: GroupContext, event: e.Heartbeat) -> Handler:
-    """Answer by the row of GROUP_REACTIONS, and restart the session if the row says so.
+    """Answer with the error of the row in GROUP_REACTIONS; restart the session if the row does.
 
     Source: handleHeartbeat (0.9, 2.8).
     """

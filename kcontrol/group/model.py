@@ -176,8 +176,7 @@ class Group:
         return next((m.member_id for m in members if m.instance_id == instance_id), None)
 
     def writer_of(self, member_id: str) -> Member | None:
-        """Return the static member whose new id this is, while the id is being written, else None.
-        """
+        """Return the static member whose new id this is, while it is being written, else None."""
         return next((m for m in self.members.values() if member_id in m.unwritten), None)
 
     def is_fenced(self, member_id: str, instance_id: str | None) -> bool:

@@ -66,9 +66,9 @@ class Purgatory:
         return False
 
     def check_and_complete(self, key: str) -> int:
-        """Check all operations under a key, and remove those that are complete.
+        """Check all operations under a key, and remove the complete operations from the key.
 
-        Return how many operations this call completed.
+        Return how many operations this call has completed.
         """
         watched = self.watchers.get(key, [])
         waiting = [operation for operation in watched if not operation.is_completed]

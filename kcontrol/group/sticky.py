@@ -200,7 +200,7 @@ class GeneralAssignment:
         return sorted(self.held, key=lambda name: (len(self.held[name]), code_units(name)))
 
     def best_candidate(self, tp: TopicPartition) -> str:
-        """Return the member with the fewest partitions among those that may take this one."""
+        """Return the member with the fewest partitions, of those that may take this partition."""
         return next(id for id in self.ranked() if tp in self.wanted[id])
 
     def can_participate(self, id: str) -> bool:
@@ -225,7 +225,9 @@ class GeneralAssignment:
         )
 
     def reassign(self, movable: list[TopicPartition]) -> bool:
-        """Repeat passes over the partitions until a pass moves none; return whether any was moved.
+        """Repeat passes over the partitions until a pass moves none.
+
+        Return whether any pass has moved a partition.
         """
         has_moved = False
         while self.reassign_once(movable):

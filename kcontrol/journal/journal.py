@@ -112,7 +112,7 @@ class Journal:
 
     @property
     def records(self) -> list[Record]:
-        """Return all records; each call returns one and the same list."""
+        """Return all records; each call returns this journal's own list, not a copy."""
         self.build_records()
         return self._spelled
 

@@ -45,11 +45,11 @@ class SparkProblem(UserError):
 
 
 class Gateway:
-    """A Java process of our own with Spark's gateway; `log` is its log file, in a folder that is deleted at the end.
+    """A Java process with Spark's gateway, started by kcontrol; its log file is `log`, in a folder that is deleted at the end.
 
     Args:
         heap: the Java heap; Spark requires at least 450 MB.
-
+    
     Raises:
         SparkProblem: PySpark is not installed, or its Java ended or did not respond.
         JavaProblem: there is no Java that is new enough.
@@ -129,7 +129,7 @@ _gateway: Gateway | None = None
 
 
 def needs_own_gateway(master: str) -> bool:
-    """Return whether Spark needs a Java of ours: not under spark-submit, which has its own, and not on a cluster."""
+    """Return whether kcontrol must start Spark's Java: not under spark-submit, which has its own, and not on a cluster."""
     return "PYSPARK_GATEWAY_PORT" not in os.environ and (master == "local" or master.startswith("local["))
 
 

@@ -98,8 +98,7 @@ class ZooKeeper(Protocol):
         """Wait until every open session has seen every write so far and its watch events can be taken."""
 
     def tree(self) -> dict[str, Znode]:
-        """Return every znode below the root by path in sorted order, without kcontrol's marker and the server's own `/zookeeper`.
-        """
+        """Return every znode below the root, sorted by path, without kcontrol's marker and the server's own `/zookeeper`."""
 
 
 def retry_read(read: Callable[[], T]) -> T:

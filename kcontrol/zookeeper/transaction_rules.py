@@ -173,7 +173,9 @@ class Ephemerals:
         return copied
 
     def in_order_of_deletion(self, chroot: str, java: int) -> list[str]:
-        """Return the paths in the order in which the server deletes them when the session ends: that of a copy of its hash set.
+        """Return the paths in the order in which the server deletes them: the order of a copy of its hash set.
+
+        `java` is the release of Java that the server runs on.
         """
         count = len(self._paths)
         wanted = -(-count * 4 // 3) if java >= 19 else int(count / 0.75 + 1)

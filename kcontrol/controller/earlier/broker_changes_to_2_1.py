@@ -17,7 +17,9 @@ def broker_change(ctx: ControllerContext, event: BrokerChange) -> Handler:
     """Handle brokers whose registration is new, then the brokers that have died.
 
     The context gets all registrations before any other step. Without broker epochs the controller
-    does not notice a restart between two reads. Source: KafkaController.processBrokerChange (2.1).
+    does not notice a restart between two reads.
+
+    Source: KafkaController.processBrokerChange (2.1).
     """
     registered, epochs = yield from read_brokers(ctx)
     new = tuple(b for b in epochs if b not in ctx.live_broker_epochs)

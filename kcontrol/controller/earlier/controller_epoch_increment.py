@@ -25,8 +25,10 @@ def create_controller_znode_and_increment_epoch(
     """Create `/controller`, increment the epoch, then run the failover.
 
     If `/controller` exists, only read the id of the controller. After an error the broker deletes
-    `/controller`, even if the znode names another broker by then. Source: KafkaController.elect and
-    triggerControllerMove, KafkaZkClient.checkedEphemeralCreate (1.1).
+    `/controller`, even if the znode names another broker by then.
+
+    Source: KafkaController.elect and triggerControllerMove, KafkaZkClient.checkedEphemeralCreate
+    (1.1).
     """
     data = zk.encode_controller(ctx.broker_id, timestamp_ms)
     result: effects.TransactionResult = yield effects.Transaction(
@@ -51,8 +53,11 @@ def increment_controller_epoch(ctx: ControllerContext) -> Handler:
     """Write the next epoch over the version that the broker has read last.
 
     After a version conflict the broker continues with its old epoch up to 1.0; since 1.1 it raises
-    ControllerMoved. Raises ControllerMoved in all releases if another broker has created the
-    missing znode first. Source: KafkaController.incrementControllerEpoch (0.8.1, 1.1).
+    ControllerMoved.
+
+    Raises ControllerMoved in all releases if another broker has created the missing znode first.
+
+    Source: KafkaController.incrementControllerEpoch (0.8.1, 1.1).
     """
     mine = ctx.controller_epoch + 1
     op = effects.Op(

@@ -25,8 +25,9 @@ NO_CONTROLLER = -1
 def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
     """Create the root paths, compete for `/controller`, then register; 0.8.0 registers first.
 
-    If the broker wins, its failover comes before the registration too. Source: KafkaServer.startup
-    (0.8.0, 0.8.1).
+    If the broker wins, its failover comes before the registration too.
+
+    Source: KafkaServer.startup (0.8.0, 0.8.1).
     """
     if ctx.rules.registers_first:
         yield from _register(ctx, event.host, event.port, event.timestamp_ms)
@@ -54,7 +55,9 @@ def _register(
 
     Before 0.9 wait until the znode of an earlier session of this broker is gone; raise WriteFailed
     if the znode has another address. Since 0.9 raise WriteFailed if a session other than `session`
-    holds the znode. Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
+    holds the znode.
+
+    Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
     """
     endpoint, timeout_ms = zk.BrokerEndpoint(host, port), ctx.config.zookeeper_session_timeout_ms
     if ctx.rules.znode_of_earlier_session == "is awaited":
@@ -71,8 +74,9 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     """Create `/controller` and run the failover; if it exists, remember the controller id in it.
 
     After an error of the failover the broker does not resign: listeners, machines and channels
-    stay. Since 0.8.1 it deletes `/controller`; in 0.8.0 the znode stays too. Source:
-    ZookeeperLeaderElector.elect (0.8.0, 0.8.1, 0.8.2).
+    stay. Since 0.8.1 it deletes `/controller`; in 0.8.0 the znode stays too.
+
+    Source: ZookeeperLeaderElector.elect (0.8.0, 0.8.1, 0.8.2).
     """
     if ctx.rules.reads_before_electing:
         (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
@@ -96,6 +100,7 @@ def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     """Create `/controller`; return True, or remember the controller id in it and return False.
 
     Before 0.9 the broker waits for the end of an earlier session that still holds its znode.
+
     Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1), ZKCheckedEphemeral
     (0.9.0).
     """
@@ -122,8 +127,9 @@ def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler
     """Remember the controller id in a changed `/controller`; after a deletion compete for it.
 
     A controller resigns first after a deletion (since 0.8.1), and if the znode names another broker
-    (since 0.9); in earlier releases it continues. Source:
-    ZookeeperLeaderElector.LeaderChangeListener (0.8.1, 0.9.0).
+    (since 0.9); in earlier releases it continues.
+
+    Source: ZookeeperLeaderElector.LeaderChangeListener (0.8.1, 0.9.0).
     """
     yield effects.Exists((zk.CONTROLLER,), watch=True)
     (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
@@ -139,7 +145,7 @@ def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler
 
 
 def _resign(ctx: ControllerContext) -> Handler:
-    """Resign; since 0.10.2 release the lock before and after, because other threads need it to end.
+    """Resign; since 0.10.2 release the lock before and after, so that other threads can end.
 
     Source: KafkaController.onControllerResignation (0.10.2, KAFKA-4360).
     """

@@ -52,8 +52,9 @@ def data_of(path: str) -> Handler:
 def broker_change(ctx: ControllerContext, event: events.BrokerChange) -> Handler:
     """Compare the registered ids with the known ids; handle new brokers, then dead brokers.
 
-    A restart between two reads goes unnoticed. Source: ReplicaStateMachine.BrokerChangeListener
-    (0.8.1).
+    A restart between two reads goes unnoticed.
+
+    Source: ReplicaStateMachine.BrokerChangeListener (0.8.1).
     """
     ids = sorted(int(name) for name in (yield from children_of(zk.BROKER_IDS)))
     if not ctx.machines_started:
@@ -74,8 +75,9 @@ def broker_change(ctx: ControllerContext, event: events.BrokerChange) -> Handler
 def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     """Send UpdateMetadata, bring the brokers' replicas Online, resume reassignments and deletions.
 
-    The new brokers receive UpdateMetadata, since 0.9 the other brokers too. Source:
-    KafkaController.onBrokerStartup (0.8.1, 0.9.0).
+    The new brokers receive UpdateMetadata, since 0.9 the other brokers too.
+
+    Source: KafkaController.onBrokerStartup (0.8.1, 0.9.0).
     """
     to_all = ctx.rules.metadata_on_broker_startup == "all brokers"
     yield from send_update_metadata_request(
@@ -157,8 +159,10 @@ def on_topic_list_change(ctx: ControllerContext, now: tuple[str, ...]) -> Handle
     """Create the partitions of topics that only `now` has; remove assignments of missing topics.
 
     `now` are the children of `/brokers/topics`. The leadership and the states of a removed topic
-    stay in the context. Source: PartitionStateMachine.TopicChangeListener (0.8.1),
-    KafkaController.TopicChange and onNewTopicCreation (0.11, 1.0).
+    stay in the context.
+
+    Source: PartitionStateMachine.TopicChangeListener (0.8.1), KafkaController.TopicChange and
+    onNewTopicCreation (0.11, 1.0).
     """
     new = tuple(t for t in now if t not in ctx.all_topics)
     gone = tuple(t for t in sorted(ctx.all_topics) if t not in now)
@@ -220,8 +224,9 @@ def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown
     """Elect other leaders or stop followers, one partition after the other; respond with the rest.
 
     The rest are the partitions that the broker still leads. The handler releases the lock before
-    each partition, so other threads may change the context in between. Source:
-    KafkaController.shutdownBroker (0.8.1).
+    each partition, so other threads may change the context in between.
+
+    Source: KafkaController.shutdownBroker (0.8.1).
     """
     broker_id = event.broker_id
     error = "BrokerNotAvailableException" if broker_id not in ctx.live_broker_epochs else None

@@ -44,8 +44,9 @@ def initialize_preferred_elections(ctx: ControllerContext) -> Handler:
 def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
     """Elect the preferred leaders of the partitions that the failover has stored.
 
-    Then delete the request znode, even if no partition was stored. Source:
-    KafkaController.maybeTriggerPreferredReplicaElection (0.8.1).
+    Then delete the request znode, even if no partition was stored.
+
+    Source: KafkaController.maybeTriggerPreferredReplicaElection (0.8.1).
     """
     yield from on_preferred_replica_election(
         ctx, tuple(sorted(ctx.preferred_elections)), delete=True
@@ -55,8 +56,9 @@ def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
 def initialize_and_trigger_preferred_elections(ctx: ControllerContext) -> Handler:
     """Elect the preferred leaders of the requested partitions, after the machines have started.
 
-    Raises KeyError for a partition that does not exist. Source:
-    KafkaController.initializeAndMaybeTriggerPreferredReplicaElection (0.8.0).
+    Raises KeyError for a partition that does not exist.
+
+    Source: KafkaController.initializeAndMaybeTriggerPreferredReplicaElection (0.8.0).
     """
     (znode,) = yield effects.Read((PREFERRED_REPLICA_ELECTION,), watch=True)
     named = decode_partition_list(znode.data) if znode else ()
@@ -70,7 +72,10 @@ def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection
 
     Partitions of topics that are being deleted are left out; in 0.8.1 one such partition stops the
     whole election, and the request stays. A broker that has resigned elects nothing, and deletes
-    the request. Raises MalformedZnode if the znode is no list of partitions; the znode then stays.
+    the request.
+
+    Raises MalformedZnode if the znode is no list of partitions; the znode then stays.
+
     Source: PreferredReplicaElectionListener.handleDataChange (0.8.1, 0.8.2).
     """
     yield effects.Exists((PREFERRED_REPLICA_ELECTION,), watch=True)
@@ -91,9 +96,12 @@ def on_preferred_replica_election(
     """Elect the preferred leaders of `partitions`; if `delete`, delete the request znode then.
 
     During the election the partitions are in `preferred_elections`, so their topics are not
-    deleted. Raises KeyError for a partition without leadership or replicas: then the request and
-    the entries in `preferred_elections` stay. Source: KafkaController.onPreferredReplicaElection
-    (0.8.1).
+    deleted.
+
+    Raises KeyError for a partition without leadership or replicas: then the request and the entries
+    in `preferred_elections` stay.
+
+    Source: KafkaController.onPreferredReplicaElection (0.8.1).
     """
     if partitions:
         yield effects.UpdateContext("preferred_elections", partitions)
@@ -117,8 +125,9 @@ def auto_preferred_replica_leader_election(
 ) -> Handler:
     """Elect preferred leaders of imbalanced brokers, if active; set the timer again.
 
-    The timer is set only while the scheduler runs. Source:
-    KafkaController.checkAndTriggerPartitionRebalance, KafkaScheduler.schedule (0.8.1).
+    The timer is set only while the scheduler runs.
+
+    Source: KafkaController.checkAndTriggerPartitionRebalance, KafkaScheduler.schedule (0.8.1).
     """
     if ctx.is_active:
         yield from _rebalance(ctx)

@@ -53,8 +53,9 @@ def is_led_as_preferred(
 ) -> bool:
     """Return whether the preferred replica leads already, so that no election is needed.
 
-    Return False if a later controller has written the state znode. Source:
-    PreferredReplicaPartitionLeaderSelector and LeaderElectionNotNeededException (0.8.1).
+    Return False if a later controller has written the state znode.
+
+    Source: PreferredReplicaPartitionLeaderSelector and LeaderElectionNotNeededException (0.8.1).
     """
     if stored is None or stored.controller_epoch > ctx.controller_epoch:
         return False
@@ -155,7 +156,9 @@ def receivers_of_smaller_isr(
 def led_by_the_dead(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPartition, ...]:
     """Return the partitions without an online leader; before 1.0 only those that `dead` led.
 
-    `dead` are the ids of the failed brokers. Source: KafkaController.onBrokerFailure (0.11, 1.0).
+    `dead` are the ids of the failed brokers.
+
+    Source: KafkaController.onBrokerFailure (0.11, 1.0).
     """
     found = ctx.partitions_with_offline_leader()
     return (

@@ -30,7 +30,7 @@ def startup(ctx: ControllerContext, event: Startup) -> Handler:
 
 
 def controller_change(ctx: ControllerContext, event: ControllerChange) -> Handler:
-    """Remember the controller id that the listener has read; a controller with another id resigns.
+    """Remember the controller id that the listener has read; resign if it replaces this broker's.
 
     Source: KafkaController.ControllerChange (0.11, 1.0).
     """

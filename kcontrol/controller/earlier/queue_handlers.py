@@ -21,8 +21,9 @@ from kcontrol.core.znodes import ISR_CHANGE_NOTIFICATION, LOG_DIR_EVENT_NOTIFICA
 def topic_change(ctx: ControllerContext, event: events.TopicChange) -> Handler:
     """Create the partitions of new topics, and remove the assignments of missing topics.
 
-    The listener has read the names of all topics before the event was queued. Source:
-    KafkaController.TopicChange (0.11, 1.0).
+    The listener has read the names of all topics before the event was queued.
+
+    Source: KafkaController.TopicChange (0.11, 1.0).
     """
     yield from on_topic_list_change(ctx, event.topics or ())
 
@@ -50,8 +51,9 @@ def log_dir_event_notification(
 ) -> Handler:
     """Send LeaderAndIsr to the brokers in the listed log directory notifications; delete these.
 
-    The handler does not check whether this broker is still controller. Source:
-    KafkaController.LogDirEventNotification (1.0).
+    The handler does not check whether this broker is still controller.
+
+    Source: KafkaController.LogDirEventNotification (1.0).
     """
     yield from log_dirs.process_log_dir_events(
         ctx, tuple(f"{LOG_DIR_EVENT_NOTIFICATION}/{name}" for name in event.sequence_numbers or ())
@@ -61,8 +63,9 @@ def log_dir_event_notification(
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
     """Elect other leaders or stop followers, one partition after the other; respond with the rest.
 
-    The rest are the partitions that the broker still leads. Source:
-    KafkaController.ControlledShutdown (0.11, 1.0).
+    The rest are the partitions that the broker still leads.
+
+    Source: KafkaController.ControlledShutdown (0.11, 1.0).
     """
     broker_id = event.broker_id
     if broker_id not in ctx.live_broker_epochs:

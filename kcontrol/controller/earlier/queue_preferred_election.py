@@ -23,8 +23,9 @@ from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_li
 def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
     """Elect the preferred leaders of the partitions that the listener has read from the request.
 
-    Partitions of topics that are being deleted are left out. Source:
-    KafkaController.PreferredReplicaLeaderElection (0.11, 1.0).
+    Partitions of topics that are being deleted are left out.
+
+    Source: KafkaController.PreferredReplicaLeaderElection (0.11, 1.0).
     """
     requested = event.partitions or ()
     yield from _elect(
@@ -57,8 +58,9 @@ def _elect(
 ) -> Handler:
     """Elect the preferred leaders of `partitions`; if `delete`, delete the request znode then.
 
-    Raises KeyError for a partition without leadership or replicas: then the request stays. Source:
-    KafkaController.onPreferredReplicaElection (0.11, 1.0).
+    Raises KeyError for a partition without leadership or replicas: then the request stays.
+
+    Source: KafkaController.onPreferredReplicaElection (0.11, 1.0).
     """
     yield from partition_machine.handle_state_changes(
         ctx, partitions, PartitionState.ONLINE, "preferred"

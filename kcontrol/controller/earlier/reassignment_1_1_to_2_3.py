@@ -56,8 +56,9 @@ def _maybe_trigger_reassignments(
     """Start the reassignment of each partition; remove those that cannot start from the request.
 
     A reassignment cannot start if the topic is being deleted, the partition is unknown, the
-    partition has the target replicas already, or a step raises. Source:
-    KafkaController.maybeTriggerPartitionReassignment (1.1).
+    partition has the target replicas already, or a step raises.
+
+    Source: KafkaController.maybeTriggerPartitionReassignment (1.1).
     """
     for tp in partitions:
         target = ctx.partitions_being_reassigned[tp]

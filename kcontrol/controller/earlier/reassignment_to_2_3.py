@@ -203,8 +203,7 @@ def partition_reassignment_isr_change(
 def on_partition_reassignment(
     ctx: ControllerContext, tp: TopicPartition, target: Brokers
 ) -> Handler:
-    """Run the steps of a reassignment that are possible now: of six in 0.8.0, of twelve up to 2.3.
-    """
+    """Run the steps of a reassignment that are possible now: of six in 0.8.0, of twelve later."""
     steps = (
         reassign_in_six_steps if ctx.rules.reassignment == "six steps" else reassign_in_twelve_steps
     )
@@ -215,8 +214,9 @@ def reassign_in_six_steps(ctx: ControllerContext, tp: TopicPartition, target: Br
     """Start the new replicas (1, 2) unless all targets are in the ISR; else run steps 3 to 6.
 
     3: elect a leader among the targets, if needed. 4: stop the old replicas. 5: write the topic
-    znode. 6: remove the partition from the request. Source: KafkaController.onPartitionReassignment
-    (0.8.0).
+    znode. 6: remove the partition from the request.
+
+    Source: KafkaController.onPartitionReassignment (0.8.0).
     """
     if not (yield from reassignment.are_in_isr(ctx, tp, target)):
         yield from _start_new_replicas(ctx, tp, target, ctx.replicas(tp))  # 1
@@ -285,8 +285,9 @@ def reassign_in_twelve_steps(
 def _write_assignment(ctx: ControllerContext, tp: TopicPartition, replicas: Brokers) -> Handler:
     """Write the topic znode with these replicas of the partition, and change the context.
 
-    A missing topic znode is created. Source: KafkaController.updateAssignedReplicasForPartition
-    (0.8.1).
+    A missing topic znode is created.
+
+    Source: KafkaController.updateAssignedReplicasForPartition (0.8.1).
     """
     yield from reassignment.set_or_create(
         zk.topic_path(tp.topic),

@@ -20,9 +20,11 @@ def metadata_partitions(
     """Return the partitions of an UpdateMetadata whose sender passes `partitions`.
 
     If `partitions` is empty, these are, before 2.2, all partitions with leadership. Before 2.0
-    every UpdateMetadata also contains the topics that are being deleted. Raises KeyError, before
-    1.1, for a partition with leadership that has no assignment. Source:
-    ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
+    every UpdateMetadata also contains the topics that are being deleted.
+
+    Raises KeyError, before 1.1, for a partition with leadership that has no assignment.
+
+    Source: ControllerBrokerRequestBatch.addUpdateMetadataRequestForBrokers (0.8.1, 1.1, 2.0).
     """
     named = tuple(partitions)
     if not named and ctx.rules.empty_metadata == "all partitions":

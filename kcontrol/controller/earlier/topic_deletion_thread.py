@@ -83,7 +83,7 @@ def signal_thread(ctx: ControllerContext) -> Handler:
 
 
 def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
-    """Queue the requested topics, and mark those in an election or a reassignment as ineligible.
+    """Queue the requested topics; mark topics in an election or a reassignment as ineligible.
 
     0.8.1 queues first, so that the mark has an effect; later releases mark first. The handler does
     not check whether this broker is still controller: a broker that has resigned deletes the
@@ -116,7 +116,7 @@ def clear_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
 
 
 def topics_in_transition(ctx: ControllerContext) -> frozenset[str]:
-    """Return the topics that are in a preferred election or in a reassignment."""
+    """Return the topics that have a partition in a preferred election or in a reassignment."""
     return frozenset(tp.topic for tp in ctx.preferred_elections) | deletion.topics_being_reassigned(
         ctx
     )

@@ -96,7 +96,7 @@ class KazooZooKeeper:
         retry_read(self._settle)
 
     def tree(self) -> dict[str, Znode]:
-        """Return every znode below the root by path in sorted order, without kcontrol's marker and the server's own `/zookeeper`.
+        """Return every znode below the root, sorted by path, without kcontrol's marker and the server's own `/zookeeper`.
 
         Each level of the tree takes two pipelined rounds.
         """

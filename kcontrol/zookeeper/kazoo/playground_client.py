@@ -75,8 +75,7 @@ class KazooPlaygroundClient:
         close_session([self._server], PATIENCE_S, self.kazoo._session_id, self.kazoo._session_passwd)
 
     def drain(self) -> None:
-        """Wait until this client's watches have been called for every write so far; without a connection return without a wait.
-        """
+        """Wait until this client's watches have been called for every write so far; without a connection do not wait."""
         if self.kazoo.state != KazooState.CONNECTED:
             return
         self.kazoo.sync("/")

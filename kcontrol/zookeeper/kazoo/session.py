@@ -166,7 +166,7 @@ class KazooSession:
         return error_name(outcome) if isinstance(outcome, Exception) else None
 
     def end(self) -> int:
-        """Take the session over, close it and return the zxid of its end; our own connection does not resume the session."""
+        """Take the session over, close it and return the zxid of its end; kazoo's own connection does not resume the session."""
         self.has_ended = True
         self._kazoo._stopped.set()
         try:

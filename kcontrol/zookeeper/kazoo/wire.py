@@ -40,7 +40,7 @@ class Reply(AsyncResult):  # type: ignore[misc] # kazoo has no types
 
 
 class SetWatches:
-    """The request by which Java's client sets its watches again: the server notifies at once of changes since `zxid`.
+    """The request by which Java's client sets its watches again: the server notifies it immediately of changes since `zxid`.
 
     Args:
         zxid: the last zxid that the client has seen.
@@ -70,13 +70,13 @@ class SetWatches:
 def close_session(
     hosts: Sequence[tuple[str, int]], patience_s: float, session_id: int = 0, password: bytes = bytes(16)
 ) -> int | None:
-    """Take a session over on a new connection and close it at once. Session 0 stands for a new session.
+    """Open a session again on a new connection and close it, which ends it; session 0 stands for a new session.
 
     `patience_s` limits the whole exchange with a server, however many bytes arrive meanwhile.
 
     Returns:
         The zxid of the session's end, or None if the server does not know the session.
-
+    
     Raises:
         OSError: no server could be reached; the error of the last server.
         ValueError: the server is not a ZooKeeper.
@@ -102,7 +102,7 @@ def close_session(
 
 
 def to_stat(stat: Any) -> Stat:
-    """Return kazoo's stat as our Stat."""
+    """Return kazoo's stat as `kcontrol.core.effects.Stat`."""
     return Stat(
         stat.czxid, stat.ctime, stat.mzxid, stat.mtime, stat.pzxid, stat.cversion, stat.version, stat.aversion,
         stat.ephemeralOwner, stat.dataLength, stat.numChildren,

