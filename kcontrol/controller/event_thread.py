@@ -87,7 +87,7 @@ Row = WatchRow
 
 # fmt: off
 THREADS = (
-    #         thread        room whose handlers it runs   lock that it shares
+    #         thread        context of its handlers       lock that it shares
     ThreadRow("main",       "broker",                     None),
     ThreadRow("controller", "controller",                 None),
     ThreadRow("requests",   "broker",                     None),

@@ -144,7 +144,7 @@ def _is_imbalanced(ctx: ControllerContext, tp: TopicPartition) -> bool:
     )
 
 
-# ---------------------------------------------------------------- the automatic kind
+# ---------------------------------------------------------------- the automatic rebalance
 
 
 def schedule_first_rebalance(ctx: ControllerContext) -> Handler:

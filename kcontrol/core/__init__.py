@@ -1,2 +1,1 @@
-"""The values that all packages of kcontrol share: events, effects, rules, tables, znodes. No I/O.
-"""
+"""The values that all packages share: events, effects, rules, tables, znodes. No I/O."""

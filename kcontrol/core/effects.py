@@ -127,7 +127,8 @@ class TransactionResult(NamedTuple):
     """The result of one transaction: `OK`, or ZooKeeper's name of the first error.
 
     The errors are `NodeExists`, `NoNode` and `BadVersion`. `failed_index` is the position of the
-    operation that failed, `versions` has the version of each operation's znode after a success.
+    operation that failed. After a success `versions` has the new data version of each operation's
+    znode, None after a deletion or a check.
     """
 
     code: str

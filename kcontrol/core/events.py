@@ -77,7 +77,7 @@ class ControllerChange(Event):
 
 @dataclass(frozen=True, slots=True)
 class Reelect(Event):
-    """The broker may compete for `/controller`, because the znode was deleted.
+    """The broker competes for `/controller` again, because the znode was deleted.
 
     In 0.11 and 1.0 a listener queues this event, after the deletion or after the start of a new
     session.

@@ -60,7 +60,7 @@ NO_CHANGES = Changes()
 
 
 class TransitionTable:
-    """The transitions of the partition machine or of the replica machine, one row for each.
+    """The rows of a state machine: one for each legal transition of its states.
 
     Raises ValueError if a pair of states is listed twice for one release.
     """

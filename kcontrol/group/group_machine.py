@@ -64,9 +64,9 @@ def unchanged(group: Group) -> Group:
 
 
 def reset_assignments(group: Group) -> Group:
-    """Return the group with an empty `pending_sync`, and without assignments if any were expected.
+    """Return the group with an empty `pending_sync`: no member has to send SyncGroup.
 
-    Only a CompletingRebalance group expects assignments.
+    In CompletingRebalance the assignments of the members are dropped too.
     """
     if group.state is COMPLETING:
         group = group.with_each_member(assignment=b"")

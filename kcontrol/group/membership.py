@@ -87,9 +87,9 @@ def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | N
 
 
 def heartbeat(ctx: GroupContext, event: e.Heartbeat) -> Handler:
-    """Answer with the error of the row in GROUP_REACTIONS; restart the session if the row does.
+    """Answer with the error of the row in GROUP_REACTIONS for this request.
 
-    Source: handleHeartbeat (0.9, 2.8).
+    If the row has `restarts_session`, restart the session. Source: handleHeartbeat (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     error = refused_here(ctx, event)

@@ -54,7 +54,7 @@ from kcontrol.core.events import ControllerState as S
 
 # fmt: off
 THREADS = (
-    #         thread        room whose handlers it runs   lock that it shares
+    #         thread        context of its handlers       lock that it shares
     ThreadRow("zk-events",  "controller",                 None),
     ThreadRow("controller", "controller",                 None),
     ThreadRow("main",       "broker",                     None),

@@ -91,10 +91,7 @@ def delete_log_dir_events(ctx: ControllerContext) -> Handler:
 
 
 def read_epoch(ctx: ControllerContext) -> Handler:
-    """Read `/controller_epoch` into the context, without a watch: since 0.8.2 it has no listener.
-
-
-    """
+    """Read `/controller_epoch` into the context without a watch: since 0.8.2 it has no listener."""
     yield from read_controller_epoch(ctx, watch=False)
 
 

@@ -62,7 +62,7 @@ STATE_OF_PARTITION = r"(?P<partition>/brokers/topics/[^/]+/partitions/\d+/state)
 
 # fmt: off
 THREADS = (
-    #         thread                 room whose handlers it runs   lock that it shares
+    #         thread                 context of its handlers       lock that it shares
     ThreadRow("main",                "controller",                 LOCK),
     ThreadRow("zk-events",           "controller",                 LOCK),
     ThreadRow("controlled-shutdown", "controller",                 LOCK),
