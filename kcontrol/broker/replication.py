@@ -186,7 +186,10 @@ def _complete(
 
 
 def update_follower_fetch_state(ctx: BrokerContext, event: FollowerFetch) -> Handler:
-    """Store a follower's log end offset. Source: Partition.updateFollowerFetchState (2.8)."""
+    """Store a follower's log end offset in the leader's log, if this broker leads the partition.
+
+    Source: Partition.updateFollowerFetchState (2.8).
+    """
     tp, replica_id, offset = event.partition, event.replica_id, event.offset
     if ctx.is_leader(tp) and ctx.logs[tp].follower_end_offset(replica_id) != offset:
         yield UpdateLog(tp, UpdateFollowerState(replica_id, offset))

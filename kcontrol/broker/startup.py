@@ -52,7 +52,10 @@ def _register(ctx: BrokerContext, event: BrokerStartup) -> Handler:
 
 
 def _new_producer_id_block(broker_id: int) -> Handler:
-    """Take the next thousand producer ids; after a conflict, read and try again."""
+    """Take the next thousand producer ids by a write to `/latest_producer_id_block`.
+
+    After a version conflict read the znode again and retry. Without the znode take none.
+    """
     while True:
         (znode,) = yield Read((PRODUCER_ID_BLOCK,))
         if znode is None:

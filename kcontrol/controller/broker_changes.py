@@ -63,11 +63,12 @@ def _remove(brokers: Brokers) -> Handler:
 
 
 def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
-    """Send UpdateMetadata, move replicas to Online, resume reassignments and deletions.
+    """Send UpdateMetadata, move the brokers' replicas Online, resume reassignments and deletions.
 
-    The replicas are those on `brokers`. The other brokers receive only the list of live brokers.
-    `brokers` receive all partitions; since 2.7 the partitions of topics that are being deleted are
-    left out. Source: KafkaController.onBrokerStartup (2.6, 2.8).
+    UpdateMetadata has all partitions for `brokers`, and only the list of live brokers for the other
+    brokers. Since 2.7 it lacks the partitions of topics that are being deleted.
+
+    Source: KafkaController.onBrokerStartup (2.6, 2.8).
     """
     if ctx.offline_dirs:
         yield UpdateContext("offline_dirs", remove=brokers)

@@ -65,7 +65,9 @@ def register_handlers(ctx: ControllerContext) -> Handler:
 
 
 def delete_notifications(ctx: ControllerContext) -> Handler:
-    """Delete the notifications without a read, since the failover reads the whole state.
+    """Delete, unread, the notifications of ISR changes and of failed log directories.
+
+    The failover reads the whole state anyway.
 
     Source: KafkaController.onControllerFailover (2.8).
     """

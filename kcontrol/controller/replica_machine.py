@@ -81,7 +81,10 @@ def _commit(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) ->
 def refuse(
     ctx: ControllerContext, replicas: Replicas, target: ReplicaState, reason: str, *, illegal: bool
 ) -> effects.Commit:
-    """Return the effect that records why these replicas stay in their states."""
+    """Return the effect that records why these replicas stay in their states.
+
+    `illegal` says that the table has no row for the transition.
+    """
     return effects.Commit(
         tuple(
             effects.FailedStateChange(r, ctx.replica_state(r), target, reason, illegal)
@@ -213,7 +216,7 @@ def stop_and_delete(
 def unassign(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Remove deleted replicas from the assignments in memory.
+    """Move deleted replicas to NonExistentReplica, and remove them from the assignments in memory.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, NonExistentReplica (2.8).
     """

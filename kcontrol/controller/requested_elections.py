@@ -229,7 +229,7 @@ def unclean_leader_election_enable(
 def topic_unclean_leader_election_enable(
     ctx: ControllerContext, event: events.TopicUncleanLeaderElectionEnable
 ) -> Handler:
-    """Try to elect a topic's leaders again, after the topic allows unclean elections.
+    """Try to elect the missing leaders of a topic, after it has come to allow unclean elections.
 
     Source: KafkaController.processTopicUncleanLeaderElectionEnable (2.8).
     """

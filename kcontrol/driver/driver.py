@@ -157,7 +157,7 @@ class Driver:
         return all(thread.handler is None for thread in self.threads.values())
 
     def begin(self, name: str) -> None:
-        """Take the next event and run its handler to its first round trip."""
+        """Take the next event of this thread's queue, and run its handler to the handler's first round trip."""
         thread = self.threads[name]
         item = thread.queue.take(self.clock())
         thread.event = item.event

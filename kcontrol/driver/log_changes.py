@@ -69,7 +69,10 @@ def difference(before: ReplicaLog, after: ReplicaLog) -> dict[str, Any]:
 
 
 def checkpoint(driver: Driver) -> None:
-    """Write the high watermarks of all replicas to disk. Source: ReplicaManager.checkpointHighWatermarks (0.8 on)."""
+    """Write the high watermarks of all replicas of this broker to disk.
+
+    Source: ReplicaManager.checkpointHighWatermarks (0.8 on).
+    """
     for tp, log in list(driver.broker.logs.items()):
         if log.checkpoint != log.high_watermark:
             apply_log_change(driver, None, tp, logs.CheckpointHighWatermark())

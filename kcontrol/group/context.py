@@ -109,7 +109,7 @@ class GroupContext(Context):
         return self.ended.get(group_id, 0)
 
     def name_of(self, state: object) -> str:
-        """Return the name of a state in this release."""
+        """Return Kafka's name of this group state in the coordinator's release."""
         completing = self.rules.completing_rebalance_name
         return completing if state is GroupState.COMPLETING else str(state)
 
@@ -137,7 +137,7 @@ def cache_group(group: Group) -> UpdateContext:
 
 
 def unloaded_name(group_id: str, incarnation: int) -> str:
-    """Return the key of a group in `unloaded`: its id, and the number by `incarnation_of`."""
+    """Return the key of a group in `unloaded`: its id and its number (see `incarnation_of`)."""
     return f"{group_id} {incarnation}"
 
 

@@ -187,7 +187,10 @@ def transaction_completed(ctx: GroupContext, event: e.TransactionCompleted) -> H
 
 
 def after_transaction(held: Offsets, producer: int, *, is_commit: bool) -> Offsets:
-    """Return the offsets of a group after the end of one producer's transaction."""
+    """Return the offsets of a group after the end of one producer's transaction.
+
+    If `is_commit`, the offsets of the transaction are committed, else they are dropped.
+    """
     entries = held.by_producer.get(producer, {})
     return (held.committing(entries) if is_commit else held).without_producer(producer)
 

@@ -376,5 +376,5 @@ def _hosted(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def fold(records: Iterable[Record]) -> dict[str, Any]:
-    """Return the state after the records."""
+    """Return the state of the cluster after these records: see `Fold`."""
     return Fold().all(records).state

@@ -147,7 +147,7 @@ class Journal:
             self._later.append(LazyBatch(self._number(node, incarnation, len(columns[0])), at_ms, factory, columns))
 
     def next_seq(self, node: int, incarnation: int) -> int:
-        """Return the sequence number of this process's next record."""
+        """Return the sequence number of the next record of this node and incarnation."""
         return self._seq.get((node, incarnation), 0) + 1
 
     def extend(self, records: Sequence[Record]) -> None:

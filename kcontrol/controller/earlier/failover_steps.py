@@ -153,7 +153,7 @@ def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
 
 
 def await_all_requests(ctx: ControllerContext) -> Handler:
-    """Wait for the responses on all channels."""
+    """Wait for the responses on all channels, from 0.10.2 to 2.1.0 (see `await_requests`)."""
     yield from await_requests(ctx, sorted(ctx.live_broker_epochs))
 
 

@@ -78,7 +78,7 @@ def allowed_always(
 def stored_leadership(
     ctx: ControllerContext, replicas: Replicas
 ) -> Generator[Effect, Any, dict[TopicPartition, LeaderAndIsr]]:
-    """Read the leadership of the partitions of new replicas.
+    """Read the state znodes of new replicas' partitions; return the leadership by partition.
 
     Source: ReplicaStateMachine.handleStateChange, NewReplica (0.8.1).
     """
@@ -107,6 +107,8 @@ def refuse_unled(
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
     """Return whether a replica without leadership stays in its state without a record.
+
+    This holds since 0.9 for a replica of a topic that is being deleted.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.9.0).
     """

@@ -107,7 +107,7 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
 
 
 def clear_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Delete the requests, where `delete.topic.enable` is false.
+    """Delete the requests for deletions of these topics, because `delete.topic.enable` is false.
 
     Source: PartitionStateMachine.DeleteTopicsListener (0.10.2).
     """

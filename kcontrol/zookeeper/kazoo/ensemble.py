@@ -136,7 +136,7 @@ class KazooZooKeeper:
         del self._sessions[session.session_id]
 
     def _synced(self) -> KazooSession:
-        """Return a session of our own whose server has seen every write so far; a new session replaces an expired session."""
+        """Return this object's own session, or a new one if it has expired, once its server has seen every write so far."""
         if self._closed:
             raise SessionExpired("This ZooKeeper client has been closed.")
         if self._own_session.has_ended:

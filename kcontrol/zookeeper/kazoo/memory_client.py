@@ -37,7 +37,7 @@ class MemoryKazooClient:
         return self._session.session_id, b""
 
     def add_listener(self, listener: Callable[[str], object]) -> None:
-        """Call this function with each new state from now on."""
+        """Register a function that is called with each new state from now on."""
         self._listeners.append(listener)
 
     def stop(self) -> None:

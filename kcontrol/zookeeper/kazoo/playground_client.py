@@ -132,7 +132,7 @@ class MemoryPlaygroundClient:
         self.kazoo.expire()
 
     def drain(self) -> None:
-        """Call the watches here for every write so far."""
+        """Call this client's watches for every write so far."""
         self.kazoo.deliver_notifications()
 
     def close(self) -> None:
