@@ -69,7 +69,7 @@ def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
 
 
 def _clear_refused(ctx: BrokerContext) -> Handler:
-    """Clear the refused followers, since the controller may accept them now."""
+    """Clear `ineligible_replicas`, since the controller may accept these followers now."""
     if ctx.ineligible_replicas:
         yield UpdateContext("ineligible_replicas", clear=True, context="broker")
 

@@ -204,7 +204,7 @@ def retire_unled(
 def stop_and_delete(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Send the broker a StopReplica that deletes each replica.
+    """Move replicas to ReplicaDeletionStarted, and send their broker StopReplica with deletion.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, ReplicaDeletionStarted (2.8).
     """

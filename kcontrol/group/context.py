@@ -63,7 +63,10 @@ class GroupConfig:
 
     @classmethod
     def of(cls, release: str, **changes: int) -> GroupConfig:
-        """Return a release's defaults with some changes. Raises TypeError for other settings."""
+        """Return a release's defaults with these changes.
+
+        Raises TypeError for an unknown setting.
+        """
         rows = CONFIGS.items()
         return cls(**{name: value_in_force(row, release) for name, (_, row) in rows} | changes)
 

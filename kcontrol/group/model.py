@@ -85,7 +85,7 @@ class Member:
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     def after_id_write(self, member_id: str) -> Member:
-        """Return the member after the write of one of its ids has ended."""
+        """Return the member without `member_id` in `unwritten`: the write of this id has ended."""
         return replace(self, unwritten=tuple(id for id in self.unwritten if id != member_id))
 
     @property
