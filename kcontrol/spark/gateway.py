@@ -49,7 +49,7 @@ class Gateway:
 
     Args:
         heap: the Java heap; Spark requires at least 450 MB.
-    
+
     Raises:
         SparkProblem: PySpark is not installed, or its Java ended or did not respond.
         JavaProblem: there is no Java that is new enough.

@@ -76,7 +76,7 @@ def close_session(
 
     Returns:
         The zxid of the session's end, or None if the server does not know the session.
-    
+
     Raises:
         OSError: no server could be reached; the error of the last server.
         ValueError: the server is not a ZooKeeper.
