@@ -421,7 +421,7 @@ def _isr_without(
     """Return the transition of one replica with its ISR: the stored ISR without the replica.
 
     A leader that leaves is replaced by -1. The last ISR member stays, unless `may_lose_isr`. Return
-    None for a replica that is passed over.
+    None if there is no state znode and `is_passed_over` is true for the replica.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """

@@ -35,11 +35,11 @@ def _entries(value: Any, deep: int) -> int:
 
 
 class History:
-    """The states of a journal, which may grow.
+    """The states of the cluster after each record of a journal, which may grow.
 
-    A checkpoint is made after as many records as the state has entries, and at least `every` records after the last. So
-    all checkpoints together are no larger than the journal, and folding from a checkpoint takes no longer than copying
-    it. `follow` is called once for each record, in order, with the record in JSON's types and its changes.
+    A checkpoint is made after as many records as the state has entries, and at least `every` records after the last. So all
+    checkpoints together are no larger than the journal, and folding from a checkpoint takes no longer than copying it. `follow`
+    is called once for each record, in order, with the record in JSON's types and its changes.
     """
 
     def __init__(self, records: Sequence[Record], every: int = EVERY, follow: Follow | None = None) -> None:

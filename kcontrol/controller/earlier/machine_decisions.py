@@ -96,7 +96,7 @@ def refuse_unled(
 ) -> Generator[Effect, Any, None]:
     """Refuse the transition of replicas whose partition has never had a leader.
 
-    Since 0.9 the journal gets no record where the topic is being deleted.
+    Since 0.9 the journal gets no record of a replica whose topic is being deleted.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.9.0).
     """

@@ -39,7 +39,7 @@ def controller_change(ctx: ControllerContext, event: ControllerChange) -> Handle
 
 
 def reelect(ctx: ControllerContext, event: Reelect) -> Handler:
-    """Resign if `/controller` names another broker, then compete if the znode is free.
+    """Resign if `/controller` names another broker or is missing, then compete if it is missing.
 
     Source: KafkaController.Reelect (0.11, 1.0).
     """

@@ -42,9 +42,10 @@ class KafkaException(Exception):
 
 
 def zk_partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
-    """Start the reassignments of the znode that are not in progress; take the lock for each again.
+    """Start the reassignments in `/admin/reassign_partitions` that are not in progress.
 
-    Raises MalformedZnode where the znode is no request.
+    The handler releases the lock before each reassignment. Raises MalformedZnode if the data of the
+    znode are no request.
 
     Source: PartitionsReassignedListener.handleDataChange (0.8.1).
     """
@@ -71,7 +72,7 @@ def _begin_reassignment(ctx: ControllerContext, tp: TopicPartition, target: Brok
 
 
 def partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignment) -> Handler:
-    """Start the reassignments of the znode that are not in progress.
+    """Start the reassignments in `/admin/reassign_partitions` that are not in progress.
 
     The event thread reads the znode again, although its listener has read it.
 
