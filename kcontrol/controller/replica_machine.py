@@ -251,7 +251,7 @@ def leave_isr(
 def delete_and_unassign(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Send a StopReplica that deletes each replica, and remove the replicas from the assignments.
+    """Move replicas to NonExistentReplica: delete them by StopReplica, and remove them from memory.
 
     Source: ReplicaStateMachine.handleStateChange, NonExistentReplica (0.8.0).
     """

@@ -203,7 +203,9 @@ def partition_modifications(
 
 
 def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotification) -> Handler:
-    """Handle the ISR changes that the notifications name; delete the notifications in any case.
+    """Send UpdateMetadata about the ISR changes in the notifications, then delete these.
+
+    The notifications are deleted even after an error.
 
     Source: IsrChangeNotificationListener.handleChildChange (0.9.0.1).
     """
