@@ -32,9 +32,9 @@ def test_what_it_points_to_is_there() -> None:
 
 
 def test_the_reading_path_is_short() -> None:
-    """The README's reading path names five files that exist; together they have at most 1,225 lines."""
+    """The README's reading path names five files that exist; together they have at most 1,235 lines."""
     assert len(READ_FIRST) == 5
-    assert sum(len((ROOT / name).read_text().splitlines()) for name in READ_FIRST) <= 1_225
+    assert sum(len((ROOT / name).read_text().splitlines()) for name in READ_FIRST) <= 1_235
 
 
 @pytest.mark.parametrize("name", READ_FIRST)

@@ -30,7 +30,7 @@ ROOM_LINES = {
     "driver": 648,
     "group": 2_444,
     "install": 770,
-    "journal": 933,
+    "journal": 934,
     "kcontrol": 253,
     "lab": 1_681,
     "lab/exercises": 1_168,
