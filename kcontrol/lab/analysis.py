@@ -25,7 +25,11 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 
 
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
-    """Return the steps of the last handler of an event that did more than read; see `Tables.handler_steps`."""
+    """Return one row per step of the last handler of `event` that wrote, sent or queued.
+
+    If each handler only read, of the last one. `broker` None means any broker. With `memory` there are rows for changes of the
+    controller's memory too. Raises UserError, which lists the handled events, if no handler of the event has run.
+    """
     begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
     handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]
     if not handlers:
@@ -63,7 +67,7 @@ def _event(begin: Record) -> str:
 
 
 def _steps(records: Sequence[Record], begin: Record) -> list[Record]:
-    """Return the records of one handler, in order, without those of the events that it queued."""
+    """Return the records of a handler from its `begin` record to its `end`, without the records of events that it queued."""
     members, found = {begin.id}, list[Record]()
     for record in records[records.index(begin) + 1 :]:
         if record.cause not in members or record.id[:2] != begin.id[:2] or record.kind == "enqueue":

@@ -15,7 +15,7 @@ MAIN, UNNAMED = "main", "branch"
 
 
 def free_name(name: object, taken: Mapping[str, Any]) -> str:
-    """Return the name for a new branch. Raises UserError for a name that a branch has, and for a value that is not a name."""
+    """Return `name`, checked as the name of a new branch. Raises UserError if it is in `taken`, or if it is not a text."""
     if not isinstance(name, str) or not name.strip():
         raise UserError(f'{name!r} cannot be the name of a branch: use words, such as "what if".')
     arguments.storable(name)
@@ -25,7 +25,7 @@ def free_name(name: object, taken: Mapping[str, Any]) -> str:
 
 
 def numbered(name: str, taken: Mapping[str, Any]) -> str:
-    """Return the name, with a number behind it if a branch has the name already."""
+    """Return `name` if no branch in `taken` has it, else the name with the first free number, such as "what if (2)"."""
     numbers = (f"{name} ({n})" for n in range(2, len(taken) + 3))
     return next(free for free in (name, *numbers) if free not in taken)
 
@@ -39,16 +39,20 @@ class Without(NamedTuple):
 
 
 def is_at_rest(world: World) -> bool:
-    """Return whether no routine action is left."""
+    """Return whether the cluster has nothing to do by itself: no step of a thread, delivery, fetch or timer.
+
+    Faults do not count.
+    """
     return next(actions.routine_actions(world), None) is None
 
 
 def play_without(original: World, at: int) -> Without:
-    """Play the run again in the simulated world, without the action that made record number `at`.
+    """Play the actions of `original` again in the simulated world, without the action that made record number `at`, from 0.
 
-    Later actions that are not possible without this action are left out too. Where the run had no routine action left, the
-    second run does its routine actions before the next action. Raises UserError if the record was made by a routine action, or
-    if the run cannot be played again.
+    A routine action is a step that the cluster does by itself, such as a delivery. Later actions that are not possible without
+    the left-out action are left out too. Where the original had no routine action left, the second run also performs all its
+    routine actions before the next action. Raises UserError if a routine action made the record, or if the run cannot be played
+    again.
     """
     whole, shortened = World(original.settings), World(original.settings)
     left_out: Action | None = None
@@ -76,7 +80,10 @@ def play_without(original: World, at: int) -> Without:
 
 
 def _has_happened(world: World, action: Action, routine: bool) -> bool:
-    """Do an action if it is possible and, for a routine action of the run, routine again; return whether it was done."""
+    """Perform an action and return True.
+
+    Return False if it is not possible, or if it was a routine action in the run and is none now.
+    """
     if routine and action not in actions.routine_actions(world):
         return False
     try:

@@ -28,7 +28,7 @@ PROGRESS = {"exercises": "int64", "tried": "int64", "solved": "int64"}
 
 
 def recordings() -> pd.DataFrame:
-    """Return one row per recording of real brokers, by the name that `Lab.open` and `Lab.play` take."""
+    """Return one row per recording of real brokers; its index is the name that `Lab.open` and `Lab.play` take."""
     rows = ({"name": f"{release}/{scenario}", "release": release, "scenario": scenario} for release, scenario in shipped())
     return Wide(journal_tables.table(rows, RECORDINGS, "name"))
 
@@ -40,7 +40,10 @@ def questions() -> pd.DataFrame:
 
 
 def exercise_table() -> pd.DataFrame:
-    """Return one row per exercise, by the id that `exercises.check` takes, with the learner's result and the hints taken."""
+    """Return one row per exercise, with the learner's result and the number of hints shown.
+
+    The index is the id for `exercises.check`.
+    """
     return Wide(journal_tables.table(_exercises(), EXERCISES, "id"))
 
 
@@ -70,10 +73,10 @@ def shipped() -> list[tuple[str, str]]:
 
 
 def file_of(name: str | Path) -> Path:
-    """Return the file for a path, or for the name of a recording such as "2.8.2/isr-order".
+    """Return a path unchanged; return the shipped file for the name of a recording, such as "2.8.2/isr-order".
 
-    Raises UserError for a path that the file system refuses. Raises UserError, which lists the recordings, for a name such as
-    "2.8.2/x" that is neither a file nor a recording.
+    A file in the working folder comes before a recording of this name. Raises UserError for a path that the file system refuses,
+    and, with a list of the recordings, for a name such as "2.8.2/x" that is neither a file nor a recording.
     """
     release, _, scenario = str(name).partition("/")
     releases = list(dict.fromkeys(known for known, _ in shipped()))

@@ -35,9 +35,9 @@ COLUMNS = {"record": "Int64", "id": "string", "kind": "string", "what": "string"
 
 
 def comparable_record(record: Record) -> tuple[Any, ...]:
-    """Return a record without times, zxids and session ids, so that records of different worlds can be compared.
+    """Return a record without times, zxids, session ids and broker epochs, so that records of different worlds can be compared.
 
-    The settings of a run, which its first record has, are left out too.
+    Of the first record, which has the settings of the run, only the kind is returned.
     """
     if record.kind == "run":
         return (record.kind,)
@@ -60,10 +60,10 @@ def _essence(value: Any) -> Any:
 
 
 class Divergence(NamedTuple):
-    """The first records that differ between two runs; `at` is their number in the journal, from 0.
+    """The first pair of records that differ between two runs named `names`.
 
-    A record is None if its run has ended, and both are None if the runs are equal. `runs` are the journals at the time of the
-    comparison.
+    `at` is the position of the pair in both journals, from 0. A record is None if its journal has ended before this position, and
+    both are None if the journals are equal. `runs` are copies of the journals at the time of the comparison.
     """
 
     names: tuple[str, str]
@@ -73,12 +73,18 @@ class Divergence(NamedTuple):
 
     @property
     def decision(self) -> Differing | None:
-        """The first decision about a partition that differs, or None where all decisions are equal."""
+        """The first decisions (of a leader or an ISR) about one partition that differ between the runs.
+
+        None if all decisions are equal.
+        """
         return first_decision.first_difference(*self.runs) if any(self.records) else None
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per run with its first record that the other run does not have, or no row where the runs are equal."""
+        """One row per run with its record at the first position at which the journals differ.
+
+        No row if the journals are equal.
+        """
         rows = [self._row(name, r) for name, r in zip(self.names, self.records, strict=True)] if any(self.records) else []
         return journal_tables.table(rows, COLUMNS, "run")
 
@@ -146,7 +152,7 @@ class Divergence(NamedTuple):
 
     @property
     def states(self) -> tuple[State, State]:
-        """The states at the ends of both runs."""
+        """The states of both clusters after the last record of each run."""
         one, other = map(fold, self.runs)
         return one, other
 
@@ -162,7 +168,10 @@ def _html(table: pd.DataFrame) -> str:
 
 
 def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
-    """Return labels for two runs: their names, or if both have only the name of their world, the settings that differ."""
+    """Return `names`, the labels of two runs.
+
+    If both are only the name of their world ("simulated"), return the settings that differ.
+    """
     if not all(_is_unnamed(name, run) for name, run in zip(names, runs, strict=True)):
         return names
     pair = [_settings(run) for run in runs]
@@ -188,7 +197,10 @@ def _settings(run: Run) -> dict[str, str]:
 
 
 def divergence(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> Divergence:
-    """Return the first difference between two journals; times, zxids and session ids do not count."""
+    """Return the first difference between two journals, whose runs have these names.
+
+    Times, zxids and session ids do not count.
+    """
     runs = (list(one), list(other))
     for at, pair in enumerate(zip_longest(*runs)):
         here, there = pair

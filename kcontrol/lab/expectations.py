@@ -7,16 +7,16 @@ from kcontrol.lab.support.output import say
 
 
 class Unexpected(AssertionError):
-    """A pinned fact does not hold."""
+    """The error of `expect` for a value that is not the expected value; a notebook shows its text without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
 
 
 def expect(label: str, want: object, got: object) -> None:
-    """Print the fact with a check mark if `got` equals `want`; raise Unexpected if it does not.
+    """Print `label` and the value with a check mark if `got` equals `want`; raise Unexpected if it does not.
 
-    If `got` stands for a part that this machine does not have, the fact is printed as open.
+    If `got` is a MissingPart, for example because Spark is not installed, print that the fact stays open.
     """
     if isinstance(got, MissingPart):
         say(f"○ {label}: open, because this machine lacks a part that it needs")

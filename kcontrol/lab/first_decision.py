@@ -17,7 +17,10 @@ from kcontrol.views.decisions import NO_LEADER, about_partitions
 
 
 class Decision(NamedTuple):
-    """A decision: its outcome as values and in words, its record, and the number and the last of outside actions before it."""
+    """A decision about a partition's leader or ISR: its outcome as values and in words, and the record that has it.
+
+    `acts` is the number of actions from outside before it, such as kills, and `act` the record of the last of these actions.
+    """
 
     outcome: tuple[Any, ...]
     words: str
@@ -27,14 +30,20 @@ class Decision(NamedTuple):
 
 
 class Differing(NamedTuple):
-    """The first decisions about `partition` that differ, one per run; None for a run without a further decision about it."""
+    """The first decisions about `partition` that differ, one per run.
+
+    None for a run without a further decision about the partition.
+    """
 
     partition: str
     decisions: tuple[Decision | None, Decision | None]
 
 
 def decisions(records: Sequence[Record]) -> dict[str, list[Decision]]:
-    """Return each partition's decisions in the order of the journal; a repeated outcome counts once."""
+    """Return each partition's decisions about its leader and ISR in the order of the journal.
+
+    Equal neighbours are returned once.
+    """
     found: dict[str, list[Decision]] = defaultdict(list)
     acts, act = 0, None
     for record in records:
@@ -47,9 +56,9 @@ def decisions(records: Sequence[Record]) -> dict[str, list[Decision]]:
 
 
 def first_difference(one: Sequence[Record], other: Sequence[Record]) -> Differing | None:
-    """Return the first decision about a partition that differs, None if all are equal.
+    """Return the partition and the decisions of both runs that differ first; None if all decisions about partitions are equal.
 
-    The first is the one with the fewest outside actions before it.
+    Of several partitions, the decision with the fewest actions from outside (such as kills) before it is first.
     """
     left, right = decisions(one), decisions(other)
     found = []

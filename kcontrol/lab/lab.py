@@ -165,7 +165,7 @@ class Lab(Operations):
         return self._world.journal.records
 
     def actions(self) -> list[PossibleAction]:
-        """Return the actions that are possible now: first the routine actions, in the order of `run`, then the faults.
+        """Return the actions that are possible now: first the actions that `run` takes, in the order of `run`, then the faults.
 
         The flag `routine` of an action says whether `run` and the viewer's Step button take it.
         """
@@ -174,7 +174,7 @@ class Lab(Operations):
             return self._world.actions()
 
     def step(self, action: Sequence[Any] | None = None) -> Self:
-        """Do one action; without an argument, do the next routine action.
+        """Perform one action, such as ("kill", 1); without an argument, perform the next action that `run` would take.
 
         Raises UserError, which lists the possible actions, for an action that is not possible.
         """
@@ -187,7 +187,7 @@ class Lab(Operations):
         return self._act(*chosen)
 
     def run(self, until: str | Callable[[Self], object] = run_until.QUIET, *, alive: bool = False) -> Self:
-        """Do routine actions until none is left, or until the condition `until` is true.
+        """Perform the actions that the cluster does by itself, until none is left, or until the condition `until` is true.
 
         `until` is "quiet", "a controller is elected", a sentence such as "t-0 has a leader" (`run_until.SENTENCES` has all
         sentences), an event that a broker begins to handle, such as "BrokerChange", or a function of the lab.
@@ -437,7 +437,7 @@ class Lab(Operations):
     # ---------------------------------------------------------------- pictures
 
     def _table(self, machine: str) -> TransitionTable:
-        """Return the transition table of this lab's brokers, with the learner's rows."""
+        """Return the transition table of this lab's brokers, with the learner's functions in the rows that the lab replaces."""
         super()._table(machine)
         settings = self._world.settings
         return replacements.table(machine, settings.release, settings.changes)
@@ -468,12 +468,12 @@ class Lab(Operations):
         return self._shown._repr_mimebundle_(**kwargs)
 
     def _release(self) -> None:
-        """Bring the Step buttons of the viewers up to date, which wait while a question is open."""
+        """Disable the Step buttons of this lab's viewers while its question has no answer, and enable them after the answer."""
         for viewer in filter(None, (self._shown, self._beside)):
             viewer.held = self._held or ""
 
     def _check_invariants(self, own: tuple[invariants.Own, ...]) -> pd.DataFrame:
-        """Play this run again and check every invariant after each step."""
+        """Play this run again, and return a table of every invariant, and of the functions in `own`, checked after each step."""
         world = World(self._world.settings)
         return invariants.check_invariants(self._world, lambda: self._played_again(world), own)
 

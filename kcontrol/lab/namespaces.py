@@ -199,7 +199,7 @@ class Group(Namespace[LabT]):
         return self._lab._act("freeze_consumer", consumer, *(() if for_ms is None else (for_ms,)))
 
     def resume(self, consumer: str) -> LabT:
-        """Let a consumer go on that is frozen, closed or does not poll: it keeps the member id and the generation that it had."""
+        """Let a consumer continue that is frozen, closed or does not poll; it keeps its member id and its generation."""
         return self._lab._act("resume_consumer", consumer)
 
     def stop_polling(self, consumer: str) -> LabT:
@@ -227,7 +227,7 @@ class Group(Namespace[LabT]):
     # ---------------------------------------------------------------- requests of an administrator
 
     def list(self, *states: str, broker: int | None = None) -> LabT:
-        """Ask every broker that can be reached, or one broker, for its groups: all, or since 2.6 those in some states.
+        """Send ListGroups to every broker that can be reached, or only to `broker`; `states` filters the groups (since 2.6).
 
         Source: handleListGroups of GroupCoordinator.scala (2.8), KIP-518.
         """
@@ -238,14 +238,14 @@ class Group(Namespace[LabT]):
         return self._lab
 
     def describe(self, group: str, broker: int | None = None) -> LabT:
-        """Ask the coordinator, or `broker`, for a group; a group that does not exist is Dead.
+        """Send DescribeGroups to the coordinator of a group, or to `broker`.
 
-        Source: handleDescribeGroup of GroupCoordinator.scala (2.8).
+        For an unknown group the response has the state Dead. Source: handleDescribeGroup of GroupCoordinator.scala (2.8).
         """
         return self._ask("DescribeGroups", group, (group,), broker)
 
     def delete(self, *groups: str, broker: int | None = None) -> LabT:
-        """Ask the coordinator of each group, or one broker, to delete the group with its offsets (since 1.1).
+        """Send DeleteGroups to the coordinator of each group, or to `broker`: a group is deleted with its offsets (since 1.1).
 
         The errors are NON_EMPTY_GROUP for a group with members, and GROUP_ID_NOT_FOUND. Source: handleDeleteGroups of
         GroupCoordinator.scala (2.8), KIP-229.
@@ -257,7 +257,7 @@ class Group(Namespace[LabT]):
         return self._lab
 
     def delete_offsets(self, group: str, *partitions: str, broker: int | None = None) -> LabT:
-        """Ask the coordinator, or `broker`, to delete a group's offsets of partitions (since 2.4).
+        """Send OffsetDelete to the coordinator of a group, or to `broker`: the group's offsets of these partitions (since 2.4).
 
         The errors are GROUP_SUBSCRIBED_TO_TOPIC for each partition of a topic that a member subscribes to, GROUP_ID_NOT_FOUND,
         UNKNOWN_TOPIC_OR_PARTITION, and NON_EMPTY_GROUP for a group with members that is no consumer group. Source:

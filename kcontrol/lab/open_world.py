@@ -38,7 +38,7 @@ class _SharedServer:
 
     @contextmanager
     def root(self, seed: int) -> Iterator[tuple[str, str]]:
-        """Yield the address of the server, and a chroot for one lab."""
+        """Yield the address of the server, started if it does not run, and a chroot for one lab with this seed."""
         from kcontrol.zookeeper.kazoo.root_protection import mark_server
         from kcontrol.zookeeper.server.embedded import EmbeddedZooKeeper, is_serving
 
@@ -62,7 +62,7 @@ _own = _SharedServer()
 
 
 def open_world(settings: Settings, world: str, zookeeper: str | None, otherwise: str | None) -> OpenWorld:
-    """Open a world of this kind; `zookeeper` is the address of a ZooKeeper that runs already.
+    """Open the world "simulated" or "zookeeper"; `zookeeper` is the address of a running server, None to start a server.
 
     If the world cannot be opened, `otherwise` is opened instead. Raises UserError for an unknown world, and if neither world
     can be opened.

@@ -59,7 +59,7 @@ class Operations(Run):
         return self._act("thaw", broker)
 
     def expire_session(self, broker: int) -> Self:
-        """End the session of a broker, which a dead broker leaves behind and a running broker uses."""
+        """End the ZooKeeper session of a dead or a running broker, so that its ephemeral znodes are deleted."""
         return self._act("expire", broker)
 
     # ---------------------------------------------------------------- replicas and requests
@@ -82,7 +82,7 @@ class Operations(Run):
     # ---------------------------------------------------------------- consumers
 
     def commit(self, name: str, partition: str, offset: int, metadata: str = "") -> Self:
-        """Let a consumer commit the offset up to which it has read a partition, with a text."""
+        """Let a consumer commit an offset of a partition, which is the next offset to read, with the text `metadata`."""
         return self._act("commit", name, partition, offset, *((metadata,) if metadata else ()))
 
     # ---------------------------------------------------------------- commands of an operator
@@ -131,9 +131,9 @@ class Operations(Run):
     def reassign(self, targets: reassignments.Targets, *, znode: bool = False) -> Self:
         """Request the reassignment of partitions, each to its target brokers, preferred leader first; None cancels it.
 
-        An admin client sends the request to the controller, whose response is in the journal; a refusal is printed. With
-        `znode`, and before 2.4, Kafka's tool writes `/admin/reassign_partitions`. As there is no response then, a sentence about
-        target brokers that are not alive is printed at once.
+        An admin client sends the request to the controller, whose response is in the journal; a refusal is printed. With `znode`,
+        and before 2.4, Kafka's tool writes `/admin/reassign_partitions`. The tool gets no response, so this method prints a
+        sentence about each reassignment to brokers that are not alive.
         """
         asked = reassignments.checked(self.state, targets)
         if znode or not rules(self._played).reassigns_on_request:

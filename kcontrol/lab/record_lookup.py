@@ -19,7 +19,10 @@ FORMS = (
 
 
 def position(records: Sequence[Record], to: object) -> int:
-    """Return the number of a record in the journal, by its id or its number. Raises UserError for an unknown record."""
+    """Return the position in the journal, from 0, of the record with the id `to` ("2.1.58") or the number `to` (-1 is the last).
+
+    Raises UserError if there is no such record.
+    """
     if isinstance(to, int) and not isinstance(to, bool):
         if -len(records) <= to < len(records):
             return to % len(records)

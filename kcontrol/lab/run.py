@@ -120,8 +120,9 @@ class Run(metaclass=Named):
         """Compare two runs: return the first decision about a partition that differs, the first record, and both ends.
 
         `compare(other)` compares this run with another run, `compare(one, other)` any two runs; a branch may be given by its
-        name. If one of them is a recording of real brokers, the result is the first difference by the rule of the recordings.
-        Raises UserError for a value that is not a run, and if the run beside a recording follows no scenario.
+        name. If one of them is a recording of real brokers, the result is the first difference that `recordings/compare.py` does
+        not allow. Raises UserError for a value that is not a run, and for a run beside a recording that was not played from a
+        scenario.
         """
         (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
         if any(group_recording_diff.is_recorded_group(run.records) for run in (here, there)):
@@ -136,7 +137,7 @@ class Run(metaclass=Named):
         return {}
 
     def _named(self, run: object) -> tuple[str, Run]:
-        """Return a run with its name."""
+        """Return the name of a run, and the run. Raises UserError for a value that is not a run."""
         if isinstance(run, Run):
             return run.name, run
         raise UserError(f"{run!r} is not a run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")

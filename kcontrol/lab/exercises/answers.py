@@ -11,14 +11,17 @@ from kcontrol.core.errors import UserError
 
 
 class Slot(NamedTuple):
-    """The public name that a stub defines: a function with its `def` line as `heading`, or a value with `heading` None."""
+    """The public name that the file of an answer defines. `heading` is the `def` line of a function, None for a value."""
 
     name: str
     heading: str | None
 
 
 def slot(text: str) -> Slot:
-    """Return the last public name that a file defines. Raises UserError if the file defines none, or is not Python code."""
+    """Return the last public name that the code in `text` defines at its top level.
+
+    Raises UserError if the code defines no public name, or is not Python.
+    """
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError) as error:
@@ -38,9 +41,10 @@ def _about(error: SyntaxError | ValueError) -> str:
 
 
 def answer_in(text: str, place: str, name: str) -> Any:
-    """Return the value that a file defines under this name. The text is executed, a learner's text only in the sandbox.
+    """Execute the code in `text`, and return its variable or function `name`; `place` is the file name in tracebacks.
 
-    Raises UserError if the file does not define the name. Every error of the executed text is passed on.
+    A learner's code is executed only in the sandbox. Raises UserError if the code does not define the name, and every error that
+    the code raises.
     """
     slot(text)
     scope: dict[str, Any] = {"__name__": "answer", "__file__": place}
@@ -51,12 +55,12 @@ def answer_in(text: str, place: str, name: str) -> Any:
 
 
 def shipped(entry: dict[str, Any], which: str) -> Any:
-    """Return the answer that the `stub` or the `solution` of an exercise defines; both files come with the package."""
+    """Return the function or value that a file of an exercise defines; `which` is "stub" or "solution"."""
     return answer_in(_text(entry, which), entry[which], stub_slot(entry).name)
 
 
 def stub_slot(entry: dict[str, Any]) -> Slot:
-    """Return the name that the stub of an exercise defines."""
+    """Return the name, and for a function the `def` line, that the stub of an exercise defines."""
     return slot(_text(entry, "stub"))
 
 
@@ -65,7 +69,10 @@ def _text(entry: dict[str, Any], which: str) -> str:
 
 
 def wrong(entry: dict[str, Any], listed: dict[str, Any]) -> Any:
-    """Return a listed wrong answer: its `code` replaces the body of the stub's function, or the stub's value."""
+    """Return the function or value of a known wrong answer, an entry of the exercise's list `wrong`.
+
+    Its `code` replaces the body of the stub's function, or the stub's value.
+    """
     name, heading = stub_slot(entry)
     code = listed["code"]
     filled = f"{heading}\n{textwrap.indent(code, '    ')}\n" if heading else f"{name} = {code}\n"

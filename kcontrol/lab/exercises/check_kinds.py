@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 def rule(entry: Entry) -> Checker:
-    """Prepare a check that runs the learner's election rule in the machine beside Kafka's rule, whose result is used.
+    """Prepare a check that calls the learner's election rule at each election of the scenarios, and compares it with Kafka's.
 
-    Kafka's result is used so that every answer is compared on equal inputs.
+    The partition state machine uses the leader that Kafka's rule elects, so that every answer is compared on equal inputs.
     """
     from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
 
@@ -71,7 +71,12 @@ def _leader(broker: int | None) -> str:
 
 
 def row(entry: Entry) -> Checker:
-    """Prepare a check that runs the learner's function as the action of a row, with the arguments (ctx, tp, input)."""
+    """Prepare a check that calls the learner's function with (ctx, tp, input) at each use of one transition.
+
+    The result is compared with that of Kafka's action.
+
+    The partition state machine uses the result of Kafka's action.
+    """
     ours = replacements.own_function(entry["replaces"])
 
     def mark(function: Any) -> CheckedAnswer:
@@ -88,16 +93,20 @@ def row(entry: Entry) -> Checker:
 
 
 def _decision(value: Any) -> Any:
-    """Return the decision of a row's action in JSON's types; every refusal counts as equal, whatever its text."""
+    """Return the result of a transition's action in JSON's types.
+
+    Each text, which is the reason of a refusal, becomes "refused".
+    """
     return "refused" if isinstance(value, str) else comparable(value)
 
 
 def _compare_in_machine(
     entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
 ) -> CheckedAnswer:
-    """Play the scenarios with the learner's function in the machine; return one case per call of the function.
+    """Play the scenarios in labs whose state machine calls `compared`, and return one case per call.
 
-    `argument` is the argument of Lab that takes the function. Raises UnusableAnswer for the first call that raised.
+    `compared` calls the learner's function and Kafka's, and returns the case and Kafka's result, which the machine uses.
+    `argument` is the argument of Lab that replaces the function. Raises UnusableAnswer for the first call that raised.
     """
     cases: list[Case] = []
     problems: list[UnusableAnswer] = []
@@ -123,7 +132,10 @@ def _compare_in_machine(
 
 
 def _recording_errors(function: Callable[..., Any], problems: list[UnusableAnswer]) -> Callable[..., Any]:
-    """Return the function, with each UnusableAnswer appended to `problems`, which a lab turns into a `handler_error` record."""
+    """Return `function` with one addition: each UnusableAnswer that it raises is appended to `problems`, and raised again.
+
+    The list is needed because a lab turns the error of a handler into a `handler_error` record, and continues.
+    """
 
     def noting(*question: Any) -> Any:
         try:
@@ -180,14 +192,15 @@ def _run_of(lab: Lab) -> Run:
 
 
 def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
-    """Return the arguments of `verdicts.Cluster`."""
+    """Return the arguments of `verdicts.Cluster`, a picture of the cluster at the end of the run."""
     return {"title": title, "brokers": list(run.records[0].fields["brokers"]), "state": run.state}
 
 
 def invariant(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function after every step of each run.
+    """Prepare a check of an invariant: the learner's function is called with the Run so far, after each ms of each scenario.
 
-    In a scenario with `holds` true it has to return True after every step; with `holds` false it has to return False once.
+    In a scenario with `holds` true the function has to return True each time; with `holds` false it has to return False at least
+    once.
     """
     runs = [(s["title"], s["holds"], list(_steps(s))) for s in entry["scenario"]]
 
@@ -198,7 +211,7 @@ def invariant(entry: Entry) -> Checker:
 
 
 def _steps(scenario: Mapping[str, Any]) -> Iterator[list[Record]]:
-    """Yield the records of each step of a run: a step takes one ms of virtual time."""
+    """Yield the records of a scenario's run in lists, one list per ms of virtual time that has records."""
     for _, step in groupby(play(scenario).records, key=lambda record: record.at_ms):
         yield list(step)
 
@@ -260,10 +273,10 @@ def _difference(yours: Any, right: Any, like: Any) -> str:
 
 
 def reach(entry: Entry) -> Checker:
-    """Prepare a check that does the learner's acts, at most `at_most`; then the expression `of` of each goal has to equal `is`.
+    """Prepare a check that performs the learner's list of actions, such as ("kill", 1), and compares the cluster with goals.
 
-    "run" does not count as an act. The cluster comes to rest after each act, unless `rest` is false. Only the kinds of acts in
-    `allowed` may be used.
+    After the last action the expression `of` of each goal has to equal its `is`. Only the kinds in `allowed` may be used, at most
+    `at_most` actions, without counting "run". After each action the cluster performs all its own steps, unless `rest` is false.
     """
 
     def mark(answer: Any) -> CheckedAnswer:
@@ -282,7 +295,7 @@ def reach(entry: Entry) -> Checker:
 
 
 def _after(acts: Iterable[Any], entry: Entry) -> Lab:
-    """Play an exercise's scenario, perform the learner's acts, and return the lab without routine actions left."""
+    """Play an exercise's scenario, perform the learner's actions `acts`, let the cluster become quiet, and return the lab."""
     lab = play(entry["scenario"][0])
     for number, act in enumerate(acts, 1):
         _played(lab, act, number, entry["allowed"])
@@ -293,7 +306,10 @@ def _after(acts: Iterable[Any], entry: Entry) -> Lab:
 
 
 def _permitted(acts: list[tuple[Any, ...]], entry: Entry) -> int:
-    """Return the number of acts other than "run". Raises UnusableAnswer for an act that may not be used."""
+    """Return the number of the learner's actions other than "run".
+
+    Raises UnusableAnswer for an action whose kind the exercise does not allow.
+    """
     for act in acts:
         if not act or act[0] not in ("run", *entry["allowed"]):
             raise UnusableAnswer(f"{short(act)} may not be used here; the allowed acts are {', '.join(entry['allowed'])}.")

@@ -27,14 +27,15 @@ CALLS_OF_LAB = (ALIVE, "run", "run_event", "reassign")  # acts that call a metho
 
 
 class UnusableAnswer(Exception):
-    """The error for an answer that cannot be checked: the text is one sentence about it."""
+    """The error for an answer that cannot be checked; its text is one sentence for the learner."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a check: the learner's value, the right value (both in JSON's types), and the sentence for a difference.
+    """One comparison of a check: the learner's value `answer` and the right value `expected`, both in JSON's types.
 
-    `printed` is the output of the answer since the case before; `drawn` describes pictures, see `verdicts.pictures`.
+    `text` is the sentence that the learner reads if they differ. `printed` is the answer's output since the case before; `drawn`
+    has the arguments of pictures, see `verdicts.pictures`.
     """
 
     text: str
@@ -50,7 +51,7 @@ class Case:
 
 
 class CheckedAnswer(NamedTuple):
-    """The cases of an answer, and a sentence that is shown if the answer is right."""
+    """The comparisons of an answer with the right values, and a sentence that is shown if all are right."""
 
     cases: list[Case]
     remark: str = ""
@@ -60,10 +61,10 @@ Checker = Callable[[Any], CheckedAnswer]
 
 
 class CheckKind(NamedTuple):
-    """A kind of check for exercises.
+    """A kind of check for exercises, such as the comparison of a function or of a value.
 
-    `prepare` makes the checker of an exercise, `wanted` names the type of a legal answer in words, and `accepts` checks the
-    type of an answer.
+    `prepare` takes the entry of an exercise and returns the function that checks one answer. `wanted` names the type of a legal
+    answer in words, and `accepts` returns whether an answer has this type.
     """
 
     prepare: Callable[[Entry], Checker]
@@ -81,11 +82,12 @@ def play(
     rows: Mapping[str, Callable[..., Any]] | None = None,
     strategies: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Lab:
-    """Return a lab after the `acts` of a scenario; keys other than `title`, `acts` and `holds` are arguments of Lab.
+    """Return a lab in which the actions `acts` of a scenario were performed.
 
-    With `play` the acts follow a chapter's run of this name, and the other keys are arguments of Lab.play.
-    An act is an action of the world, or ["run"], ["run", until], ["alive"], ["run_event", broker], or
-    ["reassign", {"t-0": [2, 3]}]. If `place` is given, its entry `when` is always the last act in words.
+    Other keys than `title` and `holds` are arguments of Lab. With the key `play` the actions follow the chapter's run of this
+    name, and the other keys are arguments of Lab.play. An action is one of World.actions, or ["run"], ["run", until],
+    ["alive"], ["run_event", broker], ["reassign", {"t-0": [2, 3]}]. If `place` is given, its entry `when` is set to the last action in
+    words. `rows` and `strategies` are arguments of Lab.
     """
     from kcontrol.lab.lab import Lab
 
@@ -101,7 +103,10 @@ def play(
 
 
 def do(lab: Lab, act: Iterable[Any]) -> None:
-    """Do one act of a scenario or of a learner. Raises UserError for an act that is not possible."""
+    """Perform one action of a scenario or of a learner, such as ("kill", 1) or ("run",), in a lab.
+
+    Raises UserError for an action that is not possible.
+    """
     kind, *rest = act
     if kind == ALIVE:
         lab.run(*rest, alive=True)
@@ -119,7 +124,7 @@ WHEN = {"kill": "broker {} is killed", "start": "broker {} starts", "create_topi
 
 
 def in_words(act: Iterable[Any]) -> str:
-    """Return an act as a clause, such as "broker 1 is killed"."""
+    """Return an action of a scenario as a clause, such as "broker 1 is killed"."""
     kind, *rest = act
     return WHEN[kind].format(*rest) if kind in WHEN else " ".join(map(str, (kind, *rest))) + " has happened"
 
@@ -128,7 +133,10 @@ def in_words(act: Iterable[Any]) -> str:
 
 
 def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
-    """Return the result of a learner's function. Raises UnusableAnswer for every error; `about` describes the call."""
+    """Call a learner's function and return its result.
+
+    Raises UnusableAnswer for each error, whose text ends with `about`, the call.
+    """
     try:
         with printed_output.capturing():
             return function(*arguments)
@@ -143,7 +151,7 @@ def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
 
 
 def evaluate(expression: str, **names: Any) -> Any:
-    """Return the value of an expression from exercises.toml or predictions.toml."""
+    """Return the value of a Python expression from exercises.toml or predictions.toml, which can use the variables `names`."""
     return eval(expression, dict(names))  # noqa: S307 - the text comes with the package
 
 
@@ -163,7 +171,10 @@ def kind_of_value(value: Any) -> str:
 
 
 def another_type(yours: Any, right: Any) -> str:
-    """Return a sentence, with a space before it, if two values have different types; "" if they have one type."""
+    """Return a sentence, with a space before it, if two values have different types in JSON.
+
+    "" if they have one type or one is None.
+    """
     given, wanted = kind_of_value(yours), kind_of_value(right)
     return f" The check expects {wanted}; your answer is {given}." if given and wanted and given != wanted else ""
 

@@ -26,7 +26,10 @@ NOT_COUNTED = "This is not counted: progress is kept in a learner's folder, such
 
 @cache
 def registry(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
-    """Return the entry of every exercise in the file, by id, in the order of the chapters, with the `folder` of its files."""
+    """Return the entry of every exercise in `exercises.toml`, by id, in the order of the file.
+
+    `folder` is the folder of its files.
+    """
     entries = tomllib.loads((folder / "exercises.toml").read_text(encoding="utf-8"))["exercise"]
     return {entry["id"]: {"wrong": [], "folder": str(folder)} | entry for entry in entries}
 
@@ -39,9 +42,10 @@ def exercise(id: object) -> dict[str, Any]:
 
 
 def hint(id: str, folder: Any = HERE) -> Shown:
-    """Return the next hint; after the last hint a sentence that says so, and then the first hint again.
+    """Return the next hint to an exercise, and store in the learner's folder that it was shown.
 
-    Raises UserError for an unknown id.
+    After the last hint, return a sentence that there is no other hint; then the first hint follows. Raises UserError for an
+    unknown id.
     """
     hints, place = exercise(id)["hints"], progress.folder() if folder is HERE else folder
     given = progress.of(place, id)["hints"]
@@ -63,10 +67,10 @@ def incident(id: str) -> Run:
 
 
 def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
-    """Check an answer to an exercise in another process, and write the result into the learner's `folder`.
+    """Check an answer to an exercise in a separate process, write the result into the learner's `folder`, and return the verdict.
 
-    An answer that raises, loops or kills its process gets a verdict too. Raises UserError, which lists the ids, for an unknown
-    exercise.
+    An answer that raises, never ends or kills its process gets a verdict too. Raises UserError, which lists the ids, for an
+    unknown exercise.
     """
     said = judged(exercise(id), answer)
     place = progress.folder() if folder is HERE else folder
@@ -77,14 +81,17 @@ def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
 
 
 def judged(entry: dict[str, Any], answer: object) -> Verdict:
-    """Return the verdict on an answer to this exercise, without a change in the learner's folder."""
+    """Check an answer to this exercise in a separate process, and return the verdict; nothing in the learner's folder changes."""
     on_the_shell = isinstance(answer, sandbox.AnswerText)
     hint = f"`kcontrol exercises hint {entry['id']}`" if on_the_shell else f'exercises.hint("{entry["id"]}")'
     return verdict(entry, sandbox.judge(answer, entry), hint)
 
 
 def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Verdict:
-    """Return the verdict for the report of a check; see `sandbox_main.reports`. `hint` is the call that shows the next hint."""
+    """Return the verdict for `found`, the report of a check (see `sandbox_main.reports`).
+
+    `hint` is the call that shows the next hint.
+    """
     if problem := found.get("problem"):
         return Verdict(False, problem, signed=True, printed=found.get("printed", ""))
     if found.get("open"):
@@ -104,7 +111,7 @@ def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Ver
 
 
 def kafka_code(entry: dict[str, Any]) -> str:
-    """Return the source code of the function that the answer replaces; for other exercises, the text of the solution."""
+    """Return the source code of the function that the answer replaces; if it replaces none, the text of the solution."""
     if replaced := entry.get("replaces"):
         return inspect.getsource(replacements.own_function(replaced)).rstrip()
     return Path(entry["folder"], entry["solution"]).read_text(encoding="utf-8").rstrip()

@@ -34,9 +34,9 @@ OTHER_REQUESTS, TIMERS = 0.25, 0.1
 
 
 def group_rule(entry: Entry) -> Checker:
-    """Prepare a check of a rule of groups in the random schedules of the entry.
+    """Prepare a check that compares the learner's rule of the group coordinator with Kafka's rule while consumers act at random.
 
-    Each table `schedules` has a `release`, the `count` of its schedules and the number of `actions` in each.
+    Each table in `schedules` has a `release`, the `count` of its random runs and the number of `actions` in each run.
     """
 
     def mark(function: Any) -> CheckedAnswer:
@@ -50,7 +50,11 @@ def group_rule(entry: Entry) -> Checker:
 
 
 def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: Any, cases: dict[str, Case]) -> None:
-    """Play one schedule; add a case for each call with new arguments. Raises UnusableAnswer for the first call that raised."""
+    """Play the random run whose seed is `number`, and add a case to `cases` for each call of the rule with new arguments.
+
+    The coordinator uses the result of Kafka's rule. Raises UnusableAnswer for the first call of the learner's function that
+    raised.
+    """
     ours, problems, place = replacements.own_function(entry["replaces"]), list[UnusableAnswer](), {"when": "the group is new"}
 
     def compare_and_return_ours(*question: Any) -> Any:
@@ -78,7 +82,10 @@ def _shown(question: tuple[Any, ...]) -> str:
 
 
 def _opened(release: str, strategies: Mapping[str, Any]) -> World:
-    """Return a world of one broker that coordinates the group and has a topic of three partitions."""
+    """Return a world of one running broker, the coordinator of the group, with the topics in TOPICS.
+
+    `strategies` replace rules.
+    """
     settings = requested_settings.settings(
         1, release, 7, {}, requested_settings.Changed(strategies=strategies), consumers=dict.fromkeys(CONSUMERS, GROUP)
     )
@@ -92,7 +99,10 @@ def _opened(release: str, strategies: Mapping[str, Any]) -> World:
 
 
 def _run(world: World, chance: random.Random, actions: int, place: dict[str, str]) -> None:
-    """Perform random actions of consumers, and ends of timers of the group."""
+    """Perform `actions` random actions: requests of consumers, and timers of the group that fire.
+
+    `place["when"]` is the last in words.
+    """
     for _ in range(actions):
         timers = sorted(name for name in world.processes[1].driver.timers if f" {GROUP}" in name)
         name, drawn = chance.choice(CONSUMERS), chance.random()

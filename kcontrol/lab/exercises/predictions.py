@@ -47,7 +47,7 @@ def shuffled(id: str, options: Sequence[Mapping[str, str]]) -> list[Mapping[str,
 
 
 def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
-    """Return whether this lab is in the state to which the question belongs."""
+    """Return whether the expression `fits` of a question is true in this lab, so that the question can be asked there."""
     from kcontrol.lab.exercises.checks import evaluate
 
     try:
@@ -57,7 +57,7 @@ def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
 
 
 def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
-    """Return the question about this lab, with the answer from the learner's folder; an answer calls `answered`.
+    """Return the question about this lab, with an earlier answer from the learner's folder; each new answer calls `answered`.
 
     Raises UserError, which lists the ids, for an unknown question.
     """
@@ -132,7 +132,7 @@ class PredictionQuestion:
 
     @property
     def waiting(self) -> str | None:
-        """The reason for which a step has to wait; None after an answer, and for a foreign question."""
+        """The sentence for a learner who steps the lab before answering; None after an answer, and for a foreign question."""
         return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
 
     def show_outcome(self) -> None:
@@ -168,7 +168,7 @@ class PredictionQuestion:
         return self.options[self.chosen - 1] if self.chosen else ""
 
     def _said(self) -> str:
-        """Return the line below the options."""
+        """Return the line below the options: whether there is an answer, and after the outcome whether it is right."""
         if not self.chosen:
             return "Not answered yet."
         if not self.outcome_is_shown:
@@ -238,7 +238,7 @@ class PredictionQuestion:
         return self._form
 
     def _show(self) -> None:
-        """Update the form, and the outcome in the output of its cell."""
+        """Update the question's form and its outcome in the notebook, as far as each of them is displayed."""
         if self._handle is not None:
             self._handle.update(Outcome(self))
         if self._form is not None:

@@ -11,7 +11,10 @@ MOST_CHARACTERS = 2_000
 
 
 class Printed(io.TextIOBase):
-    """A stream that keeps the first characters of its text, and passes all text on at once, because the process may be killed."""
+    """A stream that keeps the first characters of its text, and writes all text to `descriptor` without a buffer.
+
+    There is no buffer because the process of an answer may be killed at any moment. A descriptor of -1 takes no text.
+    """
 
     def __init__(self) -> None:
         self.kept, self.descriptor = "", -1

@@ -67,7 +67,10 @@ class ProcessEnd(NamedTuple):
 
 
 def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return the last report of `sandbox_main.reports`; if there is none, a `problem` sentence and the `printed` output."""
+    """Check an answer in a separate process, and return the last report of `sandbox_main.reports` from this process.
+
+    Without a valid report return a sentence `problem` and, if the process has ended, the output `printed`.
+    """
     text = answer if isinstance(answer, AnswerText) else None
     try:
         packed = b"" if text else cloudpickle.dumps(answer)
@@ -85,7 +88,7 @@ def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sources(text: AnswerText | None) -> dict[str, list[str]]:
-    """Return the lines of the notebook's cells, or of the learner's file, by the file names that tracebacks show."""
+    """Return the lines of the learner's file `text`; if it is None, of the notebook's cells; by the file names in tracebacks."""
     if text:
         return {text.path: text.text.splitlines(keepends=True)}
     cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}
@@ -93,7 +96,10 @@ def _sources(text: AnswerText | None) -> dict[str, list[str]]:
 
 
 def _run(letter: IO[bytes]) -> ProcessEnd | None:
-    """Return the supervisor's report, None if there is no report. All processes that the answer has started are ended."""
+    """Run the supervisor with the file `letter` as its input, and return its report; None if there is no valid report.
+
+    At the end all processes that the answer has started are killed.
+    """
     mark = secrets.token_hex(16)
     command = [sys.executable, "-P", "-m", "kcontrol.lab.exercises.supervisor"]
     env = os.environ | {MARK: mark, "OPENBLAS_NUM_THREADS": "1"}  # threads of numpy use address space, which is limited
@@ -110,7 +116,9 @@ def _run(letter: IO[bytes]) -> ProcessEnd | None:
 
 
 def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
-    """Let the supervisor end its descendants; kill it if it does not, and every process with this check's mark.
+    """Send SIGTERM to the supervisor, which ends its descendants.
+
+    Then kill each process with this check's mark in its environment. The supervisor is killed if it does not end in time.
 
     If the answer has killed the supervisor, its processes are still running. A process can escape from a search: it starts
     another process and ends before the search reads it. So the search is repeated until no process has ended during it.
@@ -135,7 +143,10 @@ def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def validated_report(report: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return the report if it is complete and consistent; for any other report return a `problem`."""
+    """Return the report as a mapping if it is complete and consistent.
+
+    For any other text return a mapping with a `problem` sentence.
+    """
     try:
         found = json.loads(report)
         if found.get("open") is True:

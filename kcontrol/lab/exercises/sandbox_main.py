@@ -44,7 +44,10 @@ def limit(seconds: int) -> None:
 
 
 def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[str, Any]:
-    """Return the report: `problem` if the answer cannot be checked, `open` if it is empty, else `cases`, `passed`, `remark`."""
+    """Return the report on an answer: `problem` if it cannot be checked, `open` if it is empty, else `cases`, `passed`, `remark`.
+
+    `mark` is the prepared checker of the exercise; if it is None, the checker is prepared here.
+    """
     if answer is None or answer is ... or (isinstance(answer, list | tuple | dict | str) and not answer):
         return {"open": True}
     kind = kind_of(entry)
@@ -66,7 +69,10 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
-    """Return the number of the first listed wrong answer whose `when` is true or whose cases equal these; None without one."""
+    """Return the position in the exercise's list `wrong` of the first entry that equals this answer; None if no entry does.
+
+    An entry equals the answer if its expression `when` is true or, without `when`, if its `code` gives the values in `found`.
+    """
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):
         if "when" in listed:

@@ -32,7 +32,7 @@ class Election(NamedTuple):
 
     @property
     def candidates(self) -> tuple[replica_strip.Candidate, ...]:
-        """The candidates, one per replica; a leader that is not a replica comes last."""
+        """One candidate per assigned replica; a leader that is not assigned comes last."""
         unassigned = [self.leader] if self.leader is not None and self.leader not in self.assignment else []
         return tuple(self._candidate(broker) for broker in [*self.assignment, *unassigned])
 
@@ -66,7 +66,10 @@ class Cluster(NamedTuple):
 
 
 def pictures(drawn: Sequence[Data]) -> tuple[Picture, ...]:
-    """Return the pictures that a case describes. Raises TypeError, ValueError, LookupError or AttributeError for invalid data."""
+    """Return the pictures for a case's `drawn`, whose elements are the arguments of `Election` (with a `leader`) or `Cluster`.
+
+    Raises TypeError, ValueError, LookupError or AttributeError for invalid data.
+    """
     made: list[Picture] = [Election(**about) if "leader" in about else Cluster(**about) for about in drawn]
     for picture in made:
         picture.svg()  # raises for data that an answer has forged
@@ -74,9 +77,10 @@ def pictures(drawn: Sequence[Data]) -> tuple[Picture, ...]:
 
 
 class Verdict(NamedTuple):
-    """The result of a check: whether the answer passed, the text, and the misconception behind a listed wrong answer.
+    """The result of a check: whether the answer passed, a text for the learner, and a wrong answer's misconception.
 
-    `signed` is false for an empty answer, which has no sign. `code` is the code of kcontrol, for an answer that passed.
+    `signed` is whether a check mark or a cross is shown; an empty answer has none. `printed` is the output of the answer, and
+    `code` the function of kcontrol that the exercise is about, for an answer that passed.
     """
 
     passed: bool

@@ -19,7 +19,7 @@ Fact = Callable[[Held], Any]
 
 
 def owner(partition: str) -> Fact:
-    """Return a function that finds the member whose assignment has this partition, None without such a member."""
+    """Return a function of a group as JSON that returns the id of the member with this partition, None without such a member."""
 
     def fact(held: Held) -> Any:
         members = held["members"].items()
@@ -29,7 +29,10 @@ def owner(partition: str) -> Fact:
 
 
 def committed(partition: str) -> Fact:
-    """Return a function that finds a partition's committed offset and the place of its batch in the log, None without one."""
+    """Return a function of a group's offsets as JSON that returns the partition's committed offset and its batch's base offset.
+
+    The function returns None if the partition has no committed offset.
+    """
 
     def fact(held: Held) -> Any:
         stored = held["committed"].get(partition)
@@ -53,9 +56,9 @@ def is_question(what: str) -> bool:
 
 
 def last_change(records: Iterable[Record], what: str) -> Record | None:
-    """Return the record that last changed the fact in `what`; None if no record ever set the fact.
+    """Return the record that last changed the fact in `what`, a text such as "generation of billing"; None if no record set it.
 
-    If no coordinator has the group or the offset any more, return the record that removed it.
+    If no coordinator has the group or the offset any more, return the record that removed the group or the offset.
     """
     said, field, fact = next((m.groupdict(), field, ask(m.groupdict())) for m, field, ask in _matches(what))
     held: dict[int, Any] = {}
@@ -77,7 +80,10 @@ def _matches(what: str) -> Iterator[tuple[re.Match[str], str, Callable[[dict[str
 
 
 def _values(records: Iterable[Record], field: str, group: str) -> Iterator[tuple[Record, Held | None]]:
-    """Yield each record that changes a coordinator's group or offsets, with the value after it; None after a removal."""
+    """Yield each record that changes this group's entry in a coordinator's memory, with the new value as JSON.
+
+    None after a removal. `field` is "groups" for the state of the group, "offsets" for its offsets.
+    """
     for record in records:
         f = record.fields
         if record.kind == "group" and field == "groups" and f["group_id"] == group:

@@ -20,7 +20,7 @@ DESCRIBED = {"partition": "string", "current_offset": "Int64", "log_end_offset":
 
 
 def assignment(state: State, release: str) -> pd.DataFrame:
-    """Return a row per member, by group, client and member id, and a column per partition: whether the partition is the member's.
+    """Return a row per member, by group, client and member id, and a column per partition: whether the member is assigned it.
 
     The columns are the partitions of all existing topics and of all assignments.
     """
@@ -38,11 +38,11 @@ def assignment(state: State, release: str) -> pd.DataFrame:
 
 
 def described(state: State, release: str, group: str | None = None) -> pd.DataFrame:
-    """Return what `kafka-consumer-groups --describe` prints, by group, with the state of the group.
+    """Return the rows that `kafka-consumer-groups --describe` prints, with the state of the group.
 
-    The tool shows assignments only of a Stable group; other committed offsets have no member. The end of the log is the high
-    watermark of the leader, and is missing if brokers keep no logs. Source: collectGroupsOffsets of ConsumerGroupCommand.scala
-    (2.8). Raises UserError, listing the groups, for a group that no coordinator has.
+    Without `group`, of every group. The tool shows assignments only of a Stable group; other committed offsets have no member.
+    The end of the log is the high watermark of the leader, and is missing if brokers keep no logs. Source: collectGroupsOffsets
+    of ConsumerGroupCommand.scala (2.8). Raises UserError, listing the groups, for a group that no coordinator has.
     """
     offsets = {name: held["committed"] for _, name, held in group_state.cached(state, "offsets")}
     groups = {found.group: found for found in group_state.groups(state, release)}
@@ -57,7 +57,10 @@ def described(state: State, release: str, group: str | None = None) -> pd.DataFr
 def _described(
     name: str, group: group_state.Group | None, committed: Mapping[str, Any], state: State
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one group: the members with most partitions first, then offsets without a member."""
+    """Yield one row per partition of a group: first the partitions of members, from the largest assignment, then the others.
+
+    `group` is None if only offsets of the group are stored; `committed` has its committed offsets by partition.
+    """
     shown, seen = group.state if group else "Dead", set[str]()
     members = group.members if group and group.state == "Stable" else []
     for member in sorted(members, key=lambda member: -len(member.partitions)):

@@ -48,9 +48,9 @@ def _of_broker(broker: int, held: Mapping[str, Any], counts: Counter[tuple[int, 
 
 
 def _counts(records: Sequence[Record]) -> Counter[tuple[int, str]]:
-    """Return the counts of each running process, by broker and metric.
+    """Return the numbers of committed offsets and completed rebalances since each broker's start, by broker and metric.
 
-    A commit counts with its records when the log has them, a rebalance when the leader's assignment goes to the log.
+    The offsets of a commit count when the log has their records, a rebalance when the leader's assignment is sent to the log.
     """
     counts, commits = Counter[tuple[int, str]](), dict[Any, int]()
     for record in records:

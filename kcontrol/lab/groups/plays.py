@@ -33,7 +33,7 @@ TOPICS = {
 
 
 class Play(NamedTuple):
-    """A play: the release that it is about, arguments of `Lab`, and the acts of each step by the name of the step."""
+    """A prepared run of a chapter: its release, the arguments of `Lab`, and the actions (words of WORDS) of each named step."""
 
     release: str
     arguments: Mapping[str, Any]
@@ -41,7 +41,10 @@ class Play(NamedTuple):
 
 
 def _billing(*others: str, **settings: Any) -> dict[str, Any]:
-    """Return the arguments of a lab with group billing, broker 2 as its coordinator, and other consumers of group audit."""
+    """Return the arguments of a lab in which four consumers (NAMES) belong to group billing, whose coordinator is broker 2.
+
+    `settings` are configs of these consumers; `others` are the names of further consumers, which belong to group audit.
+    """
     consumers = {name: {"group.id": "billing"} | settings for name in NAMES}
     return {"consumers": consumers | {name: {"group.id": "audit"} for name in others}, "topics": TOPICS}
 
@@ -99,7 +102,7 @@ PLAYS: Mapping[str, Play] = {
 
 
 def _send(lab: Lab, request: str, *names: str) -> None:
-    """Let consumers send a request, one after the other, and join again after MEMBER_ID_REQUIRED."""
+    """Let each consumer in `names` send a request in turn, and send it again if the response is MEMBER_ID_REQUIRED (KIP-394)."""
     for name in names:
         getattr(lab.group, request)(name).run()
         if _consumer(lab, name)["error"] == "MEMBER_ID_REQUIRED":
@@ -123,7 +126,10 @@ def _settle(lab: Lab, *names: str) -> None:
 
 
 def _member_id(lab: Lab, name: str) -> None:
-    """Let a consumer get a member id, where the release assigns ids before a consumer joins."""
+    """Let a consumer send a first JoinGroup, whose response has its member id.
+
+    Do nothing in a release without MEMBER_ID_REQUIRED.
+    """
     if has_reaction(lab.records[0].fields["release"], "MEMBER_ID_REQUIRED"):
         lab.group.join(name).run()
 
@@ -174,9 +180,9 @@ WORDS: Mapping[str, Callable[..., Any]] = {
 
 
 def find(scenario: object, until: object) -> Play | None:
-    """Return the play of this name, None for a scenario that is not a play's name.
+    """Return the play with the name `scenario`; None if there is no such play and `until` is None.
 
-    Raises UserError if `until` is no step of the play, listing the steps, or if the scenario is no play, listing the plays.
+    Raises UserError, listing the legal names, if `until` is given and is no step of the play, or if there is no such play.
     """
     found = PLAYS.get(scenario) if isinstance(scenario, str) else None
     if until is None or (found and until in found.steps):

@@ -22,7 +22,7 @@ MARK = "\u25b6 "
 
 
 class Grid(Wide):
-    """A table whose marked cells are highlighted in HTML."""
+    """A table in which cells that begin with MARK are highlighted in HTML."""
 
     def _repr_html_(self) -> str:
         html = super()._repr_html_()
@@ -31,10 +31,10 @@ class Grid(Wide):
 
 
 def grid(records: Sequence[Record], release: str) -> Grid:
-    """Return one row per state of the release, one column per request, with the reaction if no condition holds.
+    """Return a row per group state of the release and a column per request: the coordinator's response if no condition holds.
 
-    The conditions are in `rebalances.reactions`. The cell of the last request in the journal has MARK. Raises UserError for a
-    release without a group coordinator.
+    `rebalances.reactions` has the responses with conditions. The cell of the last request in the journal begins with MARK. Raises
+    UserError for a release without a group coordinator.
     """
     require_coordinator(release)
     names = {None: NO_GROUP} | group_state.state_names(GROUP_TRANSITIONS.for_(release), release)
@@ -50,12 +50,15 @@ def grid(records: Sequence[Record], release: str) -> Grid:
 
 
 def _usual(rows: Sequence[Reaction]) -> str:
-    """Return the reaction without a condition; in a state whose rows all have one, the reaction to an unknown member."""
+    """Return the reaction of the row without a condition; if each row has a condition, the reaction to an unknown member id."""
     return next(row.reaction for condition in (always, is_unknown) for row in rows if row.condition is condition)
 
 
 def _last_used(records: Sequence[Record]) -> tuple[str | None, Request] | None:
-    """Return the state of the group before the last request of a member, and the request; None without a request."""
+    """Return the state of the group before the last request of a member, None for no group, and the kind of this request.
+
+    Return None if no coordinator has handled a request of a member.
+    """
     events = {record.id: record for record in records if record.kind == "enqueue"}
     for index in range(len(records) - 1, -1, -1):
         record = records[index]

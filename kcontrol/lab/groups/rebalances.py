@@ -64,10 +64,11 @@ def _begun(r: Record, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reactions(release: str, request: str | None = None) -> pd.DataFrame:
-    """Return a release's reactions as rows, for each state and request, in the order in which the coordinator checks conditions.
+    """Return one row per group state, request and condition, with the response of the coordinator in this release.
 
-    With `request` return only the rows of this request. Raises UserError, listing the requests, for a request that the release
-    lacks, and for a release without a group coordinator.
+    The rows of a state and request have the order in which the coordinator checks their conditions. `request` None means every
+    request. Raises UserError, listing the requests, for a request that the release lacks, and for a release without a
+    coordinator.
     """
     require_coordinator(release)
     asked = {found.title: found for found in Request if reactions_of(release, "any", found)}

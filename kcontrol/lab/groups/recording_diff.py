@@ -26,9 +26,10 @@ def is_recorded_group(records: Sequence[Record]) -> bool:
 
 
 def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> GroupRecordingDiff:
-    """Return the comparison of two runs of one exchange. The recording is "theirs"; of two recordings the first is "theirs".
+    """Return the comparison of two runs in which a coordinator received one recorded sequence of requests.
 
-    Raises UserError if one of the runs plays no recording of a group.
+    The recording of a real coordinator is "theirs", also as the second run; of two recordings the first is "theirs". Raises
+    UserError if one of the runs was not made from a recording of a group.
     """
     if not is_recorded_group(one):
         names, one, other = names[::-1], other, one
@@ -36,9 +37,10 @@ def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: S
 
 
 class GroupRecordingDiff(RecordingDiff):
-    """Two runs of one exchange, compared by the rule of the recordings of groups (`recordings/groups/compare.py`).
+    """Two runs of one sequence of requests to a coordinator, compared as `recordings/groups/compare.py` describes.
 
-    `difference` is the first difference, or None; `table` has the answers and the records of the log of both, line by line.
+    `difference` is the first difference, None without one; `table` has the responses and the log records of both runs, line by
+    line.
     """
 
     def _compare(self) -> Iterator[Difference]:

@@ -59,7 +59,7 @@ def _description(body: Mapping[str, Any]) -> str:
 
 
 def refusals(record: Record) -> Iterator[str]:
-    """Yield a sentence for each error of a response."""
+    """Yield a sentence for each error in a response to an administrator's request about groups; none for any other record."""
     for row in _rows(record):
         if row["error"] != "NONE":
             about = f" of {row['about']}" if row["about"] else ""
@@ -67,7 +67,7 @@ def refusals(record: Record) -> Iterator[str]:
 
 
 def states(release: str, asked: Sequence[Any]) -> tuple[str, ...]:
-    """Return the states that ListGroups names.
+    """Return `asked`, checked as the states of groups by which a ListGroups request filters.
 
     Raises UserError, listing the states, for an unknown state, and for any state before 2.6 (KIP-518).
     """

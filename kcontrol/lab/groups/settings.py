@@ -24,7 +24,10 @@ FIRST = "0.9.0"
 
 
 class Used(NamedTuple):
-    """A setting with an effect in a lab: its least value, and the factor from its unit to that of its field in GroupConfig."""
+    """A setting of the coordinator that has an effect in a lab: its meaning, how a lab uses it (`here`), and its first release.
+
+    `least` is its least value, and `unit` the factor from its unit to the unit of its field in GroupConfig.
+    """
 
     meaning: str
     here: str = "yes"
@@ -76,7 +79,7 @@ def _dotted(name: object) -> str:
 
 
 def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
-    """Convert the coordinator's settings, by name, to fields of GroupConfig, whose units the values get.
+    """Return the coordinator's settings by their field in GroupConfig, with the values in the units of these fields.
 
     Raises UserError for a setting that the release lacks or that has no effect in a lab, listing the legal settings, and for an
     illegal value, listing the legal range.
@@ -95,7 +98,7 @@ def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
 
 
 def table(settings: Settings) -> pd.DataFrame:
-    """Return one row per setting of the coordinator, as `Tables.config` has them; none before 0.9."""
+    """Return one row per setting of the coordinator, with the columns of `Tables.config`; no row before 0.9."""
     rows = _rows(settings) if is_since(FIRST, settings.release) else ()
     return journal_tables.table(rows, journal_tables.CONFIG, "name")
 

@@ -27,7 +27,7 @@ REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "append": "OffsetCommit"}
 
 
 def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per timer that is set, the timer that fires next first, with its member."""
+    """Return one row per timer that a broker has set, in the order of firing, with the group and member of a member's timer."""
     now_ms, armed = records[-1].at_ms, []
     for broker, node in state["nodes"].items():
         for name, timer in node["timers"].items():
@@ -49,7 +49,7 @@ def _client(state: State, group: str | None, member: str | None) -> str | None:
 
 
 def parked(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per request that a coordinator has parked without a response, the oldest first."""
+    """Return one row per request that waits in a coordinator for its response, such as a JoinGroup; the oldest request first."""
     rows = [row for record in _unanswered(records, state) for row in _row(record, state)]
     now_ms = records[-1].at_ms
     timed = ({**row, "waited_ms": now_ms - row["since_ms"]} for row in rows)
@@ -57,7 +57,7 @@ def parked(records: Sequence[Record], state: State) -> pd.DataFrame:
 
 
 def _unanswered(records: Sequence[Record], state: State) -> Iterator[Record]:
-    """Yield the record of each request that is parked now, in the order of these records."""
+    """Yield the `park` record of each request that waits for its response at the end of the journal, in the journal's order."""
     found = {
         (record.id.node, record.fields["correlation_id"]): record
         for record in records
@@ -104,9 +104,10 @@ def _for_sync(held: Mapping[str, Any]) -> str:
 
 
 def operations(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per delayed operation, by the record of its first try: its steps, the rings of its task, its completion.
+    """Return one row per delayed operation, indexed by the record of its first try: its steps, its timing wheels, its completion.
 
-    Raises UserError if the journal does not have the steps.
+    `rings` has the tick of each timing wheel in which the operation's timer was. Raises UserError if the lab of this journal was
+    opened without `purgatory=True`.
     """
     rows = [(each.begun, _operation(broker, each)) for broker, found in _purgatories(records) for each in found.operations]
     position = {record.id: number for number, record in enumerate(records)}
@@ -123,7 +124,7 @@ def _operation(broker: int, operation: delayed_operations.Operation) -> dict[str
 
 
 def purgatory(records: Sequence[Record], name: str, broker: int | None) -> PurgatoryPicture:
-    """Return a purgatory after the last record; without `broker` the one in which the last operation began.
+    """Return a picture of the purgatory `name` after the last record; without `broker`, of the broker whose operation began last.
 
     Raises UserError, which lists the purgatories, for an unknown name or broker.
     """

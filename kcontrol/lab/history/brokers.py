@@ -14,7 +14,10 @@ ENDS = {"close": "session ended", "delete": "znode deleted", "set": "znode overw
 
 
 def tenures(run: Entries) -> Iterator[Row]:
-    """Yield one row per content of `/controller`; its controller epoch is the last epoch that was written during this content."""
+    """Yield one row per term of a controller: the time from a write of `/controller` to the next write, or its deletion.
+
+    The controller epoch of the row is the last value that was written to `/controller_epoch` during the term.
+    """
     writes = list(znode_writes(run, lambda path: path == CONTROLLER))
     epochs = [w for w in znode_writes(run, lambda path: path == CONTROLLER_EPOCH) if w.op in ("create", "set")]
     for write, after in zip_longest(writes, writes[1:]):
@@ -82,7 +85,10 @@ def requests(run: Entries) -> Iterator[Row]:
 
 
 def _answers(run: Entries) -> dict[tuple[str, int, str], Entry]:
-    """Return the record of each response by the id of the `send` record, receiver and request; recordings have none."""
+    """Return the record of each response by the id of the `send` record, the receiving broker and the API of the request.
+
+    The journal of a recording has no responses.
+    """
     received: dict[str, tuple[str, int, str]] = {}
     found: dict[tuple[str, int, str], Entry] = {}
     for entry in run.entries:

@@ -16,7 +16,7 @@ Key = tuple[int, str]
 
 
 def _histories(run: Entries) -> dict[Key, list[Entry]]:
-    """Return the records of each group and the later ends of its coordinator's process, by coordinator and group."""
+    """Return, by coordinator and group id, the records that change the group, and the later `stop` records of its coordinator."""
     found: dict[Key, list[Entry]] = defaultdict(list)
     for entry in run.of("group", "stop"):
         if entry.r.kind == "group":
@@ -29,7 +29,10 @@ def _histories(run: Entries) -> dict[Key, list[Entry]]:
 
 
 def _group(entry: Entry) -> dict[str, Any]:
-    """Return the group in a record; empty if the group has left the coordinator's memory, or if the coordinator has ended."""
+    """Return the group in a record as JSON.
+
+    An empty mapping if the group has left the coordinator's memory, or the coordinator ended.
+    """
     return entry.r.fields.get("group_metadata") or {}
 
 
@@ -99,6 +102,6 @@ def commits(run: Entries) -> Iterator[Row]:
 
 
 def _base_offset(fields: Row) -> int:
-    """Return the offset of the first record; recordings have batches, and worlds have records with their batch."""
+    """Return the offset of the first record that an append has written; `batch` is in recordings only."""
     found: int = fields["batch"]["base_offset"] if "batch" in fields else fields["records"][0]["offset"]
     return found

@@ -12,7 +12,7 @@ Row = dict[str, Any]
 
 
 class Entry(NamedTuple):
-    """A record with JSON's types; `n` is its position in the journal from 1, `time_ms` is None in a recording."""
+    """A record `r` with values in JSON's types; `n` is its position in the journal, from 1; `time_ms` is None in a recording."""
 
     n: int
     r: Record
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """The records of a run."""
+    """The records of a run with their positions, and the clock of their times ("virtual", "wall" or "none")."""
 
     entries: list[Entry]
     clock: clock.Clock
@@ -43,7 +43,10 @@ def entries_of(records: Sequence[Record]) -> Entries:
 
 
 def interval(begin: Entry, end: Entry | None) -> Row:
-    """Return the columns of a time from the record `begin` to the record `end`; without `end` the time has not ended."""
+    """Return the columns of a row about the time from the record `begin` to the record `end`.
+
+    `end` None means that it has not ended.
+    """
     known = begin.time_ms is not None and end is not None and end.time_ms is not None
     return {
         "n": begin.n,
@@ -67,7 +70,7 @@ class ZnodeWrite(NamedTuple):
 
 
 def znode_writes(run: Entries, chosen: Callable[[str], bool]) -> Iterator[ZnodeWrite]:
-    """Yield the writes of the paths that `chosen` accepts, in order."""
+    """Yield the writes of znodes whose paths `chosen` accepts, in the order of the journal."""
     for entry in run.of("write", "close"):
         fields = entry.r.fields
         if entry.r.kind == "close":
@@ -79,9 +82,10 @@ def znode_writes(run: Entries, chosen: Callable[[str], bool]) -> Iterator[ZnodeW
 
 
 class StoredState(NamedTuple):
-    """One content of a partition's state znode; `leader` and `isr` are None if the znode is deleted.
+    """One value of a partition's state znode; `leader` and `isr` are None if the znode was deleted.
 
-    `source` is the former state in the partition state machine, None for any other write. A recording has no `rule`.
+    `source` is the state of the partition before a transition that wrote the znode, None if no transition wrote it. `rule` is the
+    election's strategy, None in a recording.
     """
 
     entry: Entry

@@ -33,7 +33,7 @@ def stored_states(run: Entries) -> Iterator[StoredState]:
 
 
 def _with_former(run: Entries) -> Iterator[tuple[StoredState, StoredState | None]]:
-    """Yield each content of a state znode with the content before it."""
+    """Yield each value of a state znode with the value before it, None for the first value."""
     former: dict[str, StoredState] = {}
     for state in stored_states(run):
         yield state, former.get(state.partition)
@@ -77,7 +77,10 @@ def isr_history(run: Entries) -> Iterator[Row]:
 
 
 def elections(run: Entries) -> Iterator[Row]:
-    """Yield one row per election of a leader after the first one; the kind of an election is None if it was not recorded."""
+    """Yield one row per transition of an Offline or Online partition to Online; `kind` is None if the run does not have it.
+
+    A partition's first leader, elected at its creation, has no row.
+    """
     for state, former in _with_former(run):
         if state.source in ELECTING:
             yield (
@@ -124,7 +127,7 @@ def offline_windows(run: Entries) -> Iterator[Row]:
 
 
 class _OfflineWindows:
-    """The partitions without a running leader, computed record by record from state znodes and processes."""
+    """The times in which a partition has no running leader, computed record by record from state znodes and broker processes."""
 
     def __init__(self, run: Entries) -> None:
         self._states: dict[int, list[StoredState]] = defaultdict(list)
@@ -139,7 +142,7 @@ class _OfflineWindows:
         self._closed: list[Row] = []
 
     def take(self, entry: Entry) -> None:
-        """Take the next record."""
+        """Begin and end times without a leader by the next record of the journal."""
         fields, kind = entry.r.fields, entry.r.kind
         if kind == "send":
             self._sent[tuple(entry.r.id)] = fields["requests"]
@@ -187,7 +190,10 @@ class _OfflineWindows:
         return self._process.get(broker, ("", None))[0] in ("start", "thaw")
 
     def _taken_over(self, entry: Entry) -> Iterator[str]:
-        """Yield the partitions whose leader the broker becomes by a LeaderAndIsr request."""
+        """Yield the partitions that a broker leads after it has applied a LeaderAndIsr request.
+
+        `entry` is the `apply_request` record.
+        """
         sent, broker = self._sent[tuple(entry.r.fields["request"])]["leader_and_isr"], entry.r.id.node
         chosen = entry.r.fields["partitions"]
         for position in sent["to"][str(broker)]:
@@ -221,7 +227,7 @@ class _OfflineWindows:
             self._closed.append(self._open.pop(partition) | {"end": entry, "led_after": self._leader.get(partition)})
 
     def rows(self) -> Iterator[Row]:
-        """Yield the windows in the order of their begins."""
+        """Yield one row per time without a leader, in the order of their begins."""
         for row in sorted((*self._closed, *self._open.values()), key=lambda row: (row["begin"].n, row["partition"])):
             times = interval(row.pop("begin"), row.pop("end"))
             refused = row["refused_record"] and row["reason"] != "deletion"

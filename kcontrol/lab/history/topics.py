@@ -18,7 +18,10 @@ def _is_child(path: str, parent: str) -> bool:
 
 
 def deletion_times(run: Entries) -> dict[str, Times]:
-    """Return the records that create and delete the deletion request of each topic, by topic."""
+    """Return, by topic, pairs of the records that create and delete its znode in `/admin/delete_topics`.
+
+    None if it was not deleted.
+    """
     found: dict[str, Times] = defaultdict(list)
     for write in znode_writes(run, lambda path: _is_child(path, DELETE_TOPICS)):
         times = found[write.path.removeprefix(DELETE_TOPICS)]
@@ -69,7 +72,7 @@ def _asked(write: ZnodeWrite) -> Targets:
 
 
 def _changing(write: ZnodeWrite) -> Targets:
-    """Return the targets of the partitions with added or removed replicas in a topic's znode."""
+    """Return the target replicas, by name, of each partition of a topic znode that has added or removed replicas."""
     topic = write.path.removeprefix(TOPICS)
     try:
         found = decode_topic((write.data or "").encode()).partitions if write.op in ("create", "set") else {}

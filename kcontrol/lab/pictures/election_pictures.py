@@ -100,7 +100,7 @@ PARTS = {"maybe_resign": "maybeResign()", "elect": "elect()"}
 
 
 def causes() -> Iterator[tuple[str, type[events.Event], tuple[str, ...]]]:
-    """Yield each cause, its event, and the functions `maybe_resign` and `elect` that the handler calls, in this order."""
+    """Yield each cause of an election or a resignation, its event, and which of `maybe_resign` and `elect` its handler calls, in order."""
     changes = [(f"{CONTROLLER} {CHANGES[type_]}", event) for type_, path, event in event_thread.WATCHES if path == CONTROLLER]
     found: list[tuple[str, Any]] = [*BEGINNINGS, *changes]
     for cause, event in found:
@@ -109,7 +109,7 @@ def causes() -> Iterator[tuple[str, type[events.Event], tuple[str, ...]]]:
 
 
 def triggers(records: Sequence[Record], state: State) -> Diagram:
-    """Draw the causes that lead to an election of the controller, and those that lead to a resignation at most."""
+    """Draw the causes that lead to an election of the controller, and the causes that lead at most to a resignation."""
     ends = {True: Box("elect", ("an election",), "current"), False: Box("no election", ("no election",))}
     boxes, arrows = dict[str, Box](), list[Arrow]()
     for cause, event, called in causes():
@@ -187,7 +187,7 @@ CAMPAIGNS = {event.__name__ for _, event, called in causes() if "elect" in calle
 
 
 def _way(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Return the arrows that one election took."""
+    """Return the arrows of ELECT that one election took; `records` are the records of its handler."""
     tried = [
         r
         for r in records

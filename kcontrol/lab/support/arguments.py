@@ -17,7 +17,7 @@ def shown(value: object) -> str:
 
 
 def words(value: object, what: str, example: str) -> str:
-    """Return the value if it is text that UTF-8 can encode. Raises UserError, with `example`, if it is not."""
+    """Return the value if it is text that UTF-8 can encode. Raises UserError, which names `what` and `example`, if it is not."""
     if not isinstance(value, str):
         raise UserError(f"{what} must be text, such as {example!r}, not {shown(value)}.")
     storable(value)
@@ -36,7 +36,10 @@ def storable(value: object) -> None:
 
 
 def mapping(value: Any, what: str, example: str) -> Mapping[Any, Any]:
-    """Return the value if it is a mapping, and an empty mapping for None. Raises UserError, with `example`, if it is not."""
+    """Return the value if it is a mapping; return an empty mapping for None.
+
+    Raises UserError, which names `what` and `example`, for any other value.
+    """
     if value is not None and not isinstance(value, Mapping):
         raise UserError(f"{what} must be a dict, as in {example}, not {shown(value)}.")
     return value or {}

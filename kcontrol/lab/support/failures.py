@@ -26,14 +26,20 @@ PATIENCE = {
 
 
 class FailureWatch:
-    """The counts of a run's failures; `repeating` is the broker with the last failure, None before an event fails again."""
+    """The counts of failures while `Lab.run` runs.
+
+    `repeating` is None until the handler of one event has failed twice on a broker; then it is the broker of the last failure.
+    """
 
     def __init__(self) -> None:
         self.repeating: int | None = None
         self._seen: Counter[str] = Counter()
 
     def watch(self, step: Sequence[Record]) -> None:
-        """Count the failures of a step. Raises UserError if their number ends the run, or if a learner's function raised."""
+        """Count the failures among the records of a step.
+
+        Raises UserError if a count reaches PATIENCE, or if a learner's function raised.
+        """
         if not any(record.kind == "connection_loss" for record in step):
             self._seen["connection_loss"] = 0
         for record in step:
@@ -60,9 +66,9 @@ class FailureWatch:
 
 
 def next_action(routine: Iterator[Action], repeating: int | None) -> Action | None:
-    """Return the next routine action, None if there is none.
+    """Return the first action in `routine`, the actions that the cluster can do by itself; None if there is none.
 
-    While the events of a broker fail repeatedly, the actions of other brokers come first.
+    If `repeating` is a broker whose handlers fail again and again, return an action of any other broker first.
     """
     first = next(routine, None)
     if first is None or repeating is None:

@@ -52,7 +52,10 @@ def refuse_old_argument(replace: object) -> None:
 
 
 def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
-    """Return the table of a machine in a release; for a release without this machine, the table of the last release."""
+    """Return the transition table of "partition", "replica" or "group" in a release, with a learner's functions in `changes`.
+
+    For a release without this state machine return the table of the last release.
+    """
     try:
         (group_rules if machine == "group" else rules)(release)
     except ValueError:
@@ -61,27 +64,28 @@ def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> Transiti
 
 
 def row_name(machine: str, row: Transition) -> str:
-    """Return the name of a row, such as "partition.(OfflinePartition, OnlinePartition)"."""
+    """Return the name of a transition, such as "partition.(OfflinePartition, OnlinePartition)"."""
     return f"{machine}.({row.source}, {row.target})"
 
 
 def named_rows(release: str) -> dict[str, Transition]:
-    """Return the rows of all machines of a release, by name."""
+    """Return the transitions of all state machines of a release, by name."""
     return {row_name(machine, row): row for machine in MACHINES for row in table(machine, release)}
 
 
 def own_function(name: str) -> Callable[..., Any]:
-    """Return kcontrol's function with this name: an election, a rule of groups, or else the action of a row of 2.8."""
+    """Return kcontrol's function for a name: the rule of an election or of the group coordinator, or a transition's action in 2.8."""
     if name in GROUP_STRATEGIES:
         return GROUP_STRATEGIES[name]
     return STRATEGIES[name].rule if name in STRATEGIES else named_rows("2.8")[name].action
 
 
 def changes(release: str, rows: Any = None, strategies: Any = None) -> Changes:
-    """Return a learner's functions in the form in which the machines call them.
+    """Return the learner's functions that replace actions of transitions (`rows`) and rules (`strategies`) in one run.
 
-    The key of a row is its two states, as in (PartitionState.OFFLINE, PartitionState.ONLINE), or its name. Raises UserError,
-    which lists the legal keys, for a row or a strategy that the release does not have, and for a value that is not a function.
+    The key in `rows` is two states, as in (PartitionState.OFFLINE, PartitionState.ONLINE), or the name of the row; the key in
+    `strategies` is the name of an election or of a coordinator's rule. Raises UserError, which lists the legal keys, for a row or
+    a strategy that the release does not have, and for a value that is not a function.
     """
     rows = arguments.mapping(rows, "Rows", '{"partition.(OfflinePartition, OnlinePartition)": mine}')
     strategies = arguments.mapping(strategies, "Strategies", '{"offline": mine}')
@@ -99,14 +103,18 @@ def changes(release: str, rows: Any = None, strategies: Any = None) -> Changes:
 
 
 def _strategy(name: str, function: Any) -> Callable[..., Any]:
-    """Return a learner's function as the machines call it; a rule of groups gets plain values already."""
+    """Return a function that is called in place of the rule `name`, and that raises RuleFailed for each error of `function`.
+
+    A function for an election can have the parameters (assignment, isr, live); it is then called with these parts of an
+    ElectionInput. A function for a rule of the group coordinator is called with the arguments of that rule.
+    """
     if name in GROUP_STRATEGIES:
         return _guarded(f"the rule {name}", _function(name, function))
     return _guarded(f"the election {name}", _as_rule(_function(name, function)))
 
 
 def _key_text(key: Any) -> str:
-    """Return the key of a row as short text; for a pair of states, their names."""
+    """Return a key that a learner has given for a row as short text; for a pair of states, their names."""
     return f"({', '.join(map(str, key))})" if isinstance(key, tuple) else f"{key!r:.80}"
 
 
@@ -117,7 +125,10 @@ def _function(name: str, function: Any) -> Callable[..., Any]:
 
 
 def rule_changes(given: Any) -> dict[str, Any]:
-    """Return the rules that a run changes. Raises UserError, which lists the rules or values, for an unknown rule or value."""
+    """Return the argument `rules` of a lab, a mapping from rules (such as "fenced_writes") to values, after a check.
+
+    Raises UserError, which lists the legal rules or values, for an unknown rule or value.
+    """
     every = declared(Rules) | declared(GroupRules)
     found = arguments.mapping(given, "Rules", '{"fenced_writes": False}')
     for name, value in found.items():
@@ -158,7 +169,10 @@ def place(error: BaseException) -> str:
 
 
 def _as_rule(function: Callable[..., Any]) -> Callable[[ElectionInput], Elected | None]:
-    """Return a function of `(assignment, isr, live)` as an election rule; a function of one ElectionInput is already one."""
+    """Return a function of an ElectionInput that calls the learner's function with `(assignment, isr, live)`.
+
+    A learner's function with one parameter is returned unchanged: its argument is the ElectionInput.
+    """
     if arity(function) == 1:
         return function
 
@@ -183,7 +197,10 @@ def question(c: ElectionInput) -> tuple[list[int], list[int], list[int]]:
 
 
 def ask(function: NextLeader, c: ElectionInput) -> int | None:
-    """Return the leader that the function returns. Raises WrongAnswer for a value that is neither a broker's id nor None."""
+    """Call a learner's function with the parts of an ElectionInput, and return the leader that it returns.
+
+    Raises WrongAnswer for a value that is neither a broker's id nor None.
+    """
     answer: Any = function(*question(c))
     if answer is None:
         return None
@@ -198,7 +215,7 @@ def _kind(answer: Any) -> str:
 
 
 def elected(c: ElectionInput, leader: int | None) -> Elected | None:
-    """Return the election of this leader: the new ISR is the live part of the old ISR, or the leader alone if unclean."""
+    """Return the election of `leader`, None for no leader: the new ISR is the live part of the old ISR, or the leader alone if unclean."""
     if leader is None:
         return None
     isr: Sequence[int] = tuple(b for b in c.isr if b in c.live_replicas)

@@ -23,7 +23,10 @@ EXAMPLE = '{"unclean.leader.election.enable": True}'
 
 
 class Changed(NamedTuple):
-    """The arguments of a lab that change Kafka's behaviour: rows and strategies with functions, rules with values."""
+    """The arguments of a lab that change Kafka's behaviour: functions for `rows` and `strategies`, values for `rules`.
+
+    See `Lab`.
+    """
 
     rows: Any = None
     strategies: Any = None
@@ -49,7 +52,10 @@ def _named(config: Any) -> Mapping[str, Any]:
 
 
 def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
-    """Return the consumers with their settings, under Kafka's names. Raises UserError, with the settings, for unknown ones."""
+    """Return the settings of each consumer, under Kafka's names, by the consumer's name.
+
+    Raises UserError for an illegal name or setting; for an unknown setting the error lists the known settings.
+    """
     found = {}
     for name, said in arguments.mapping(consumers, "Consumers", '{"a": "g"}').items():
         arguments.words(name, "A consumer's name", "a")
@@ -63,7 +69,10 @@ def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
 
 
 def topic_settings(release: str, config: Any) -> dict[str, str]:
-    """Return the settings of a topic as Kafka's tool stores them. Raises UserError, listing the legal values, for others."""
+    """Return the settings of a topic as Kafka's tool stores them.
+
+    Raises UserError, listing the legal values, for an illegal setting.
+    """
     try:
         return admin_actions.topic_settings(release, _named(config or {}))
     except ValueError as problem:
@@ -119,7 +128,10 @@ def settings(
 
 
 def played(scenario: Mapping[str, Any], release: str | None, seed: int, changed: Changed) -> Settings:
-    """Return the settings of a run that plays a scenario. Raises UserError, listing the legal values, for illegal values."""
+    """Return the settings of a run that plays a scenario; without `release`, under the scenario's release.
+
+    Raises UserError, which lists the legal values, for an illegal value.
+    """
     line = player.line_of(release) if release else player.release_of(scenario)
     if "exchange" in scenario:
         return settings(release=line, seed=seed, changed=changed, **group_player.scenario_settings(scenario))

@@ -56,7 +56,7 @@ PATTERNS = {sentence: _pattern(sentence) for sentence in SENTENCES}
 
 
 def _sentence(until: object) -> Goal | None:
-    """Return the condition for a sentence; None for any other value."""
+    """Return the condition for a text that has the form of a sentence in SENTENCES; None for any other value."""
     for sentence, pattern in PATTERNS.items():
         if isinstance(until, str) and (said := pattern.fullmatch(until)):
             holds, name = SENTENCES[sentence], next(iter(said.groups()), "")
@@ -100,7 +100,10 @@ def end_ms(world: World, until: object, alive: bool) -> int | None:
 
 
 def goal(until: str | Callable[[Any], object]) -> Goal:
-    """Return the condition for `until`. Raises UserError, which lists the legal values, for an unknown text."""
+    """Return the condition for the argument `until` of `Lab.run`.
+
+    Raises UserError, which lists the legal values, for an unknown text.
+    """
     if callable(until):
         reached = until
         return lambda lab, step: bool(reached(lab))

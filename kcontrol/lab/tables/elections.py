@@ -42,7 +42,7 @@ class CandidateTable:
 
 
 def candidates(state: folded_state.State, partition: str, rules: Rules, unclean: bool) -> CandidateTable:
-    """Return the replicas of a partition: the leader, the winner of an offline election if it were held now, and the others.
+    """Return the replicas of a partition with a verdict on each: leads, would win an offline election now, dead, in sync, or not in sync.
 
     A replica counts as alive if its broker is registered in ZooKeeper. `unclean` is the brokers' setting
     unclean.leader.election.enable; the topic's own setting overrides it.

@@ -39,7 +39,7 @@ DIFFERENCES = {"where": "string", "what": "string", "before": "object", "after":
 
 
 def timed(types: Mapping[str, str], records: Sequence[Record]) -> dict[str, str]:
-    """Return the columns of a table, with time columns that fit the run's clock.
+    """Return `types`, the types of a table's columns by name, with time columns that fit the run's clock.
 
     A run on a wall clock has dates, a run in virtual time has integer columns named `..._ms`, a recording has no time columns.
     """
@@ -101,7 +101,7 @@ def _partition_row(p: folded_state.Partition, states: Mapping[str, str]) -> dict
 
 
 def brokers(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per broker that the run has named, by id.
+    """Return one row per broker in the settings of the run and per broker that was started, by id.
 
     `controller` says that `/controller` names the broker, `believes_so` that the broker itself believes to be the controller.
     `handling` has the events of suspended handlers, and `queue` the events that wait.

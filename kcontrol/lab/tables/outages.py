@@ -59,7 +59,10 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _taken_over(record: Record, sent: Mapping[tuple[int, ...], dict[str, Any]]) -> dict[str, int]:
-    """Return the partitions whose leader the record's broker becomes by a LeaderAndIsr request, each with this broker."""
+    """Return the partitions that a broker leads after it has applied a LeaderAndIsr request, each with this broker.
+
+    Return no partition if the record is not the application of such a request; `sent` has the requests by the id of their record.
+    """
     if record.kind != "apply_request" or record.fields["field"] != "hosted":
         return {}
     named = sent[tuple(record.fields["request"])]["leader_and_isr"]

@@ -32,7 +32,10 @@ REASSIGNMENTS = {"replicas": "object", "target": "object", "adding": "object", "
 
 
 def checked(state: folded_state.State, targets: object) -> dict[str, list[int] | None]:
-    """Return the target replicas by partition. Raises UserError for a wrong form and for an unknown partition."""
+    """Return the target replicas by partition, None for a cancellation.
+
+    Raises UserError if `targets` does not map partitions to lists of ids or to None, and for an unknown partition.
+    """
     if not isinstance(targets, Mapping) or not targets or not all(map(_is_target, targets.values())):
         raise UserError(
             f"{targets!r} is not a reassignment: map each partition to its target brokers, as in "
@@ -43,7 +46,7 @@ def checked(state: folded_state.State, targets: object) -> dict[str, list[int] |
 
 
 def _is_target(value: object) -> bool:
-    """Return whether this is a list of ids, or None. The controller checks the ids."""
+    """Return whether a value is a list of integers, or None. The controller checks whether they are ids of brokers."""
     listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     return value is None or (listed and all(hasattr(b, "__index__") and not isinstance(b, bool) for b in value))  # type: ignore[attr-defined]
 
@@ -134,7 +137,7 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _implied(stored: ReplicaAssignment, target: tuple[int, ...]) -> ReplicaAssignment:
-    """Return the replicas, those added and those removed, for a release whose topic znode has only the replicas."""
+    """Return all, added and removed replicas of a reassignment to `target`, for a release whose topic znode has only the replicas."""
     replicas = tuple(dict.fromkeys((*target, *stored.replicas)))
     adding = tuple(b for b in target if b not in stored.replicas)
     return ReplicaAssignment(replicas, adding, tuple(b for b in replicas if b not in target))

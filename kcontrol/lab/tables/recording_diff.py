@@ -33,7 +33,10 @@ def is_recorded(records: Sequence[Record]) -> bool:
 
 
 def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return the scenario of a run or of a dict, and a name for the run that plays it. Raises UserError for anything else."""
+    """Return the scenario of a run, or a dict as a scenario, and a name for the run that plays it.
+
+    Raises UserError for any other value.
+    """
     if isinstance(given, Mapping):
         if "exchange" in given:
             return group_recording.parse(msgspec.json.encode(given), "This dict"), f"our {group_recording.scenario(given)}"
@@ -50,7 +53,7 @@ def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]
 def recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> RecordingDiff:
     """Return the comparison of two runs of one scenario. The recording is "theirs"; of two recordings the first is "theirs".
 
-    Raises UserError if one of the runs follows no scenario.
+    Raises UserError if one of the runs was not played from a scenario.
     """
     if not is_recorded(one):
         names, one, other = names[::-1], other, one
@@ -58,9 +61,9 @@ def recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequenc
 
 
 class RecordingDiff:
-    """Two runs of one scenario, compared by the rule of the recordings (`recordings/compare.py`).
+    """Two runs of one scenario, compared as `recordings/compare.py` describes.
 
-    `difference` is the first difference, or None; `table` has both runs, line by line.
+    `difference` is the first difference, None without one; `table` has both runs, line by line.
     """
 
     def __init__(self, names: tuple[str, str], theirs: Recording, ours: Recording) -> None:
@@ -115,7 +118,7 @@ class RecordingDiff:
         return f"The first difference is in {where}, in {d.kind}, {d.about}. {sides}."
 
     def _around(self, d: Difference) -> pd.DataFrame:
-        """Return the rows of the table beside a difference."""
+        """Return the rows of the table for the step and the kind of entries in which a difference is."""
         return self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
 
     def __repr__(self) -> str:

@@ -30,7 +30,7 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
     """Return one row per rule; every rule gets equal `runs` series of broker deaths and starts. None is Kafka's own rule.
 
     `elections` counts changes of a leader to another broker, `unclean` the changes to a broker outside the ISR, `down` the
-    outages of partitions, and `steps_down` the steps of all outages. Raises UserError for a rule that raises.
+    outages of partitions, and `steps_down` their total length in ms of virtual time. Raises UserError for a rule that raises.
     """
     series = [list(_failures(random.Random(f"{seed} {number}"))) for number in range(runs)]
     return journal_tables.table(
@@ -69,7 +69,7 @@ def _play(settings: Settings, failures: Sequence[Action]) -> Sequence[Record]:
 
 
 def counted(records: Sequence[Record]) -> Counter[str]:
-    """Return the numbers of elections, unclean elections, outages, and steps of outages in a journal."""
+    """Return the numbers of elections, unclean elections and outages in a journal, and the length of all outages in ms."""
     found, held = Counter[str](), dict[str, dict[str, Any]]()
     for record in records:
         for partition, stored in written(record).items():
