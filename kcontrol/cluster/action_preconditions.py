@@ -42,7 +42,7 @@ def start(world: World, n: object) -> str:
 
 
 def reach(world: World, n: Any, *_: object) -> str:
-    """Return that the broker is not running or is frozen; else an empty text."""
+    """Return the sentence that a broker does not run, or that it is frozen; "" if it runs and is not frozen."""
     if not is_id(n) or n not in world.processes:
         return f"Broker {n!r} is not running; {_running(world)}"
     return "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: perform ('thaw', {n}) first"
@@ -68,7 +68,10 @@ def break_channel(world: World, sender: object, receiver: object) -> str:
 
 
 def shrink(world: World, leader: Any, partition: str, follower: object) -> str:
-    """Return the first condition that fails: the leadership, the ISR, a pending change of the ISR, the lag of the follower."""
+    """Return why a leader cannot remove a follower from the ISR: the first condition that fails.
+
+    The conditions are that the broker leads, the follower is in the ISR, no AlterIsr is pending, and the follower lags.
+    """
     hosted = world.processes[leader].driver.broker.hosted if delivery.is_reachable(world, leader) else {}
     held = hosted.get(TopicPartition.parse(partition))
     others = [b for b in held.leadership.isr if b != leader] if held and held.leadership.leader == leader else []
@@ -93,7 +96,7 @@ def fail_log_dir(world: World, n: Any, partition: str) -> str:
 
 
 def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
-    """Return that the broker runs or, if it does not run, the last offsets of the replicas."""
+    """Return why a disk cannot lose records from an offset on: the broker runs, or its log ends before this offset."""
     if n in world.processes:
         return f"Broker {n} is running: only a stopped broker can lose records that were not flushed; kill it first"
     found = ((b, logs.get(TopicPartition.parse(partition))) for b, logs in data_plane.replicas(world).items())
@@ -105,7 +108,11 @@ def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
 
 
 def ask(world: World, name: str, *request: object) -> str:
-    """Return the first condition that fails: the consumer, its poll timeout, the freeze, the pending request, the coordinator."""
+    """Return why a consumer cannot send a request, or why its poll cannot time out: the first condition that fails.
+
+    The conditions are that the consumer exists, can have a poll timeout, is not frozen, has no pending request and has a
+    coordinator.
+    """
     if missing := _consumer(world, name):
         return missing
     me = world.consumers[name]
@@ -123,7 +130,7 @@ def ask(world: World, name: str, *request: object) -> str:
 
 
 def _consumer(world: World, name: str) -> str:
-    """Return that there is no consumer of this name; else an empty text."""
+    """Return the sentence that there is no consumer of this name; "" if there is one."""
     if name in world.consumers:
         return ""
     there = f"the consumers of this run: {_names(world.consumers)}" if world.consumers else "this run has none"
@@ -143,7 +150,7 @@ def resume_consumer(world: World, name: str) -> str:
 
 
 def stop_polling(world: World, name: str) -> str:
-    """Return that the consumer does not poll now: its process is frozen, closed, or stuck already."""
+    """Return why a consumer cannot stop polling: it does not exist, or it does not poll now (frozen, closed, or stopped)."""
     missing = _consumer(world, name)
     return missing or f"Consumer {name} does not poll now ({world.consumers[name].condition}): resume it first"
 
@@ -153,7 +160,7 @@ def wait(world: World, ms: object) -> str:
 
 
 def delete_topic(world: World, topic: str) -> str:
-    """Return that the topic does not exist or that its deletion was requested before."""
+    """Return why the deletion of a topic cannot be requested: the topic does not exist, or its deletion was requested before."""
     there = sorted(admin_actions.topics(world))
     if topic not in there:
         return f"There is no topic {topic!r}; {f'the topics are {_names(there)}' if there else 'no topic exists yet'}"

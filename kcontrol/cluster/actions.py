@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """One kind of action: its predicate, the function that performs the action, the names of its arguments, and its error text.
+    """One kind of action, such as "kill": the function that checks whether it is possible, and the function that performs it.
 
-    Arguments in brackets are optional. `why_not` returns the reason why an action is not possible. It is called only for an
-    error, because a search calls `possible` very often.
+    `form` has the names of the action's arguments; those in brackets are optional. `why_not` returns the reason why an action is
+    not possible; it is called only for an error, because a search calls `possible` very often.
     """
 
     possible: Callable[..., bool]
@@ -250,7 +250,7 @@ def _not_now(world: World, kind: Kind, action: Action) -> ActionNotPossible:
 
 
 def routine_actions(world: World) -> Iterator[Action]:
-    """Yield the routine actions in the order in which `run` performs them.
+    """Yield the actions that a healthy cluster does by itself (routine actions), in the order in which `run` performs them.
 
     Outages come first; then the steps of threads, watch events, session renewals, requests, fetches, checkpoints, expiries of
     orphaned sessions, timers and timeouts.
@@ -303,7 +303,7 @@ def routine_actions(world: World) -> Iterator[Action]:
 
 
 def fault_actions(world: World) -> Iterator[Action]:
-    """Yield the faults that the settings offer and that are possible now, and the timers that are not routine."""
+    """Yield the faults and client actions that the settings offer and that are possible now, and the timers that `run` does not fire."""
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):
         yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if not timer.is_routine and not p.frozen)

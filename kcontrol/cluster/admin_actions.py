@@ -26,7 +26,7 @@ def lacks_topic(world: World, topic: str) -> bool:
 
 
 def can_create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> bool:
-    """Check the form of a new topic and return `lacks_topic`. Raises ValueError or TypeError if the form is wrong.
+    """Return whether this topic can be created now, see `lacks_topic`. Raises ValueError or TypeError for a wrong argument.
 
     Any name without a slash is legal here, since brokers accept every child of `/brokers/topics`; `Lab` refuses the names that
     Kafka's tool refuses.
@@ -43,7 +43,10 @@ def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
 
 
 def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
-    """Return settings as the topic tool stores them, in Kafka's spelling. Raises ValueError, listing the legal values."""
+    """Return settings as the topic tool stores them, in Kafka's spelling.
+
+    Raises ValueError, which lists the legal names or values, for an illegal setting.
+    """
     return {name: str(config_values.read("topic", name, value, release)).lower() for name, value in config.items()}
 
 
@@ -108,7 +111,10 @@ def delete_topic(world: World, topic: str) -> None:
 
 
 def can_write(world: World, path: str, text: str = "") -> bool:
-    """Check the form of a path and a text; ZooKeeper checks the rest. Raises ValueError for a path without a leading slash."""
+    """Return True for an absolute path; ZooKeeper checks the rest of the request when it is performed.
+
+    Raises ValueError for a path without a leading slash, and for a text that UTF-8 cannot encode.
+    """
     text.encode()
     if not path.startswith("/"):
         raise ValueError
@@ -155,7 +161,10 @@ def can_list(world: World, broker: int) -> bool:
 
 
 def can_reassign(world: World, broker: int, targets: Any) -> bool:
-    """Check the form of the targets and return `can_list`. Raises ValueError, TypeError or AttributeError for a wrong form."""
+    """Return whether a broker can receive a request to reassign partitions, see `can_list`.
+
+    Raises ValueError, TypeError or AttributeError if `targets` does not map partitions to lists of ids or None.
+    """
     if not _read(targets):
         raise ValueError
     return can_list(world, broker)

@@ -26,7 +26,7 @@ NOT_CONTROLLER = "NOT_CONTROLLER"
 
 
 def record_known_controller(world: World, driver: Driver) -> None:
-    """Record the controller that this broker knows as its channel's controller, unless the channel has a controller already."""
+    """Set the controller of a broker's channel for AlterIsr from the broker's metadata, unless the channel has a controller."""
     if driver.broker.rules.alter_isr and driver.broker.controller_id >= 0:
         world.network.known_controllers.setdefault(driver.node, driver.broker.controller_id)
 

@@ -94,7 +94,7 @@ def receiver(world: World, me: Consumer) -> int | None:
 
 
 def is_connected(world: World, process: tuple[int, int]) -> bool:
-    """Return whether this incarnation of a broker runs and is not frozen."""
+    """Return whether a process, given as (broker, incarnation), runs and is not frozen."""
     return is_reachable(world, process[0]) and world.processes[process[0]].driver.incarnation == process[1]
 
 
@@ -143,7 +143,7 @@ def is_consumer(world: World, name: object) -> bool:
 
 
 def can_commit(world: World, name: str, partition: str, offset: int, metadata: str = "") -> bool:
-    """Check the form of a commit and return `can_ask`. Raises ValueError if the form is wrong."""
+    """Return whether a consumer can commit an offset now. Raises ValueError for an argument with a wrong form."""
     TopicPartition.parse(partition)
     if not isinstance(metadata, str):
         raise ValueError
@@ -220,7 +220,7 @@ def _send(world: World, name: str, me: Consumer, event: Any, broker: int | None 
 
 
 def note(world: World, name: str, now: Consumer, cause: RecordId | None) -> None:
-    """Store the new state of a consumer, with a record."""
+    """Store the new state of a consumer, and log a `consumer` record with this state."""
     world.consumers = {**world.consumers, name: now}
     world.log("consumer", cause, name=name, now=now)
 
@@ -299,7 +299,7 @@ def update_coordinators(world: World) -> None:
 
 
 def snapshot(world: World) -> dict[str, Any]:
-    """Return the consumers in plain values; nothing in a world without consumers."""
+    """Return the part `consumers` of a world's snapshot, in JSON's types; an empty dict in a world without consumers."""
     if not world.settings.consumers:
         return {}
     return {"consumers": {name: to_json(me) for name, me in world.consumers.items()}}

@@ -95,7 +95,7 @@ class ConsumerConfig:
 
 
 def checked(release: str, name: str, given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the settings of a consumer in the forms of the table.
+    """Return the given settings of a consumer after a check, each in the form that CONSUMER_SETTINGS has for it.
 
     Raises UserError, with the legal names or values, for an unknown setting and for an illegal value.
     """

@@ -40,7 +40,10 @@ AT_ONCE = ("", "NONE", "MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNKNOWN_M
 
 
 class Due(NamedTuple):
-    """An action or a deadline with its time; `keeps` says that it changes nothing in the group, such as a heartbeat."""
+    """The next action of a consumer, or a coordinator's timer, with its time.
+
+    `keeps` is whether it leaves the group as it is: a heartbeat, or the session timer of a member that sends heartbeats.
+    """
 
     at_ms: int
     action: Action
@@ -55,15 +58,15 @@ def can_wait(world: World, ms: object) -> bool:
 
 
 def wait(world: World, ms: int) -> None:
-    """Let `ms` of virtual time pass; 1 ms of them is the step itself."""
+    """Let `ms` milliseconds of virtual time pass; one of them is the ms that each step takes."""
     world.log("act", None, action=["wait", ms])
     world.now_ms += ms - 1
 
 
 def next_action(world: World, end_ms: int | None = None) -> Action | None:
-    """Return the next action of the consumers, a deadline that fires, or the wait for one of these.
+    """Return the consumer's request or the coordinator's timer that is due first; if its time is later than now, the wait for it.
 
-    Return None at `end_ms`, or without `end_ms` if all groups are at rest.
+    Return None at `end_ms`; without `end_ms`, return None when consumers have only heartbeats to send.
     """
     due = sorted((*_requests(world), *_deadlines(world)), key=lambda one: one.at_ms)
     if end_ms is None and all(one.keeps for one in due):

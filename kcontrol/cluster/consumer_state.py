@@ -62,7 +62,10 @@ class Consumer(NamedTuple):
         return Consumer(self.group, requests=self.requests, instance_id=self.instance_id)
 
     def after_loss(self, error: str) -> Consumer:
-        """Return the consumer without its member id and its partitions; its process and its assignor's memory stay."""
+        """Return the consumer without its member id and its partitions.
+
+        The condition of its process and its last assignment stay.
+        """
         return self._replace(
             member_id="", generation=-1, leader="", members=(), assignment=b"", state=UNJOINED, rejoin_needed=False, error=error
         )

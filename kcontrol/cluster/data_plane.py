@@ -64,7 +64,10 @@ def produce_actions(world: World, n: int, broker: BrokerContext) -> Iterator[Act
 
 
 def record_response(world: World, driver: Driver, correlation_id: str, body: dict[str, Any], record: RecordId) -> bool:
-    """Record what a leader has acknowledged to a producer. Return False if the response is not for a producer."""
+    """Store the record that a leader acknowledges with this response to a producer, if it has no error, and return True.
+
+    Return False if the response is not for a producer.
+    """
     if not correlation_id.endswith(PRODUCE):
         return False
     if body["error"] == "NONE":

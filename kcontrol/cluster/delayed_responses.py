@@ -34,7 +34,10 @@ def _followed_leaders(driver: Driver) -> set[int]:
 
 
 def delay_if_fetching(world: World, driver: Driver, correlation_id: str, body: Any) -> bool:
-    """Store this response if it must wait for a fetch; return whether it must."""
+    """Store a response to LeaderAndIsr and return True, if the broker must first end a fetch from a frozen leader.
+
+    Return False if the response need not wait; then it is not stored.
+    """
     received, fetching = world.network.fetching_from.pop(correlation_id, (None, ()))
     leaders = tuple(sorted(set(fetching) - _followed_leaders(driver)))
     if received is None or not leaders:

@@ -32,7 +32,10 @@ def advance(world: World, n: int, thread: str) -> None:
 
 
 def deliver(world: World, n: int) -> None:
-    """Queue the event of the next watch event, if its path still has a handler; else log that the watch event is dropped."""
+    """Queue the broker's event for its next notification.
+
+    If the path has no handler any more, log that the notification is dropped.
+    """
     p = world.processes[n]
     watch_event, record = p.notifications.popleft()
     design = p.driver.controller.design

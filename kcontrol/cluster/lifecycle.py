@@ -61,7 +61,7 @@ def _cluster_id(world: World) -> str:
 
 
 def kill(world: World, n: int) -> None:
-    """End a process at once; ZooKeeper keeps its session until the session expires."""
+    """End a process, as SIGKILL does; ZooKeeper keeps its session until the session expires."""
     record = _log_stop(world, n, None, None)
     p = world.processes.pop(n)
     data_plane.store_logs(world, n, p.driver)
@@ -208,8 +208,8 @@ def exit_process(world: World, n: int) -> None:
 def renew_session(world: World, n: int) -> None:
     """Let the client library of a living broker find that the session has expired.
 
-    A design with `on_expiry` events queues them before all others. In a design without `on_expiry` events ZkClient opens a new
-    session at once and calls every listener.
+    In a release whose design has `on_expiry` events, they take the place of all waiting events. In any other release ZkClient
+    opens a new session in this step and calls every listener.
     """
     p = world.processes[n]
     p.session_loss_record = record = p.driver.log("renew", p.session_loss_record)

@@ -27,8 +27,9 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
     """Return one row per step of the last handler of `event` that wrote, sent or queued.
 
-    If each handler only read, of the last one. `broker` None means any broker. With `memory` there are rows for changes of the
-    controller's memory too. Raises UserError, which lists the handled events, if no handler of the event has run.
+    If each handler only read, return the rows of the last handler. `broker` None means any broker. With `memory` there are rows
+    for changes of the controller's memory too. Raises UserError, which lists the handled events, if no handler of the event has
+    run.
     """
     begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
     handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]

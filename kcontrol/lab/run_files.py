@@ -42,7 +42,7 @@ class RunFile:
         return next(path for name in names if not (path := folder.absolute() / f"{name}{SUFFIX}").exists())
 
     def flush(self, records: Sequence[Record]) -> None:
-        """Write the records since the last call over the last line of the file, and then a new last line, which counts all records."""
+        """Write the records since the last call over the file's last line, and then a new last line, which counts all records."""
         if self.path is None or len(records) == self._written:
             return
         try:

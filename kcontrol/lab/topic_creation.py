@@ -34,7 +34,10 @@ class TopicRequest:
         self.state, self.release, self.seed = state, str(run["release"]), run["seed"]
 
     def create(self, name: Any, assignment: Any, partitions: Any, replication_factor: Any, config: Any) -> tuple[Any, ...]:
-        """Return the action, which includes the assignment. Raises UserError for a topic that Kafka's tool refuses."""
+        """Return the action `create_topic` with the replicas of each partition.
+
+        Raises UserError for a topic that Kafka's tool refuses.
+        """
         self.check_name(name)
         if topic_path(name) in self.state["znodes"]:
             raise UserError(f"Topic {name} exists already: choose another name.")
@@ -68,7 +71,10 @@ class TopicRequest:
 
 
 def altered_settings(state: folded_state.State, release: str, topic: str, config: Any) -> dict[str, str]:
-    """Return all settings of a topic after a change. Raises UserError for an illegal setting."""
+    """Return all settings of a topic after the changes in `config`, in which None removes a setting.
+
+    Raises UserError for an illegal setting.
+    """
     stored = state["znodes"].get(topic_config_path(topic))
     before = decode_topic_config(stored[0].encode()) if stored else {}
     if not isinstance(config, Mapping):
@@ -79,7 +85,7 @@ def altered_settings(state: folded_state.State, release: str, topic: str, config
 
 @contextmanager
 def refusals(what: str) -> Iterator[None]:
-    """Turn the refusal of Kafka's tool into UserError, in one printable line."""
+    """Raise UserError, with a line that begins with `what`, in place of a TopicRefused error in the `with` block."""
     try:
         yield
     except topic_tool.TopicRefused as problem:
@@ -87,7 +93,7 @@ def refusals(what: str) -> Iterator[None]:
 
 
 def checked(assignment: Any) -> Assignment:
-    """Return the assignment, which lists the replicas of each partition. Raises UserError for anything else."""
+    """Return the assignment if it has a list of broker ids for each partition. Raises UserError for any other value."""
     if not _is_assignment(assignment):
         raise UserError(
             f"{text.clean(repr(assignment), 200)} is not an assignment: give each partition a list of brokers, as in "

@@ -35,7 +35,7 @@ def _imports(source: str) -> str:
 
 
 def _enclosed(name: str, source: str) -> str:
-    """Return a module as a function that is called at once, so that modules cannot share names by accident."""
+    """Return a JavaScript module wrapped in a function, so that modules cannot share names by accident."""
     exported = ", ".join(match["name"] for match in _EXPORT.finditer(source))
     return f"const {name}_js = (() => {{\n{_EXPORT.sub('', _imports(source))}\nreturn {{ {exported} }};\n}})();\n"
 

@@ -13,9 +13,10 @@ BY_CLIENT = A_CLIENT.lower()
 
 
 class ControllerTerm(NamedTuple):
-    """A content of `/controller`; `id` is the id of the record that wrote it, `broker` is None for a content without a broker.
+    """The time during which `/controller` has one value; `id` is the record that wrote it, `broker` is None if it has no broker.
 
-    `controller_epoch` is the content of `/controller_epoch` at that time. `ended_by` is None for the present content.
+    `controller_epoch` is the value of `/controller_epoch` at the begin. `begun_by` and `ended_by` are the causes in words;
+    `ended_by` is None for the present value.
     """
 
     id: str
@@ -26,7 +27,7 @@ class ControllerTerm(NamedTuple):
 
 
 def controller_terms(records: Iterable[Record]) -> list[ControllerTerm]:
-    """Return every content of `/controller` in a journal, in order."""
+    """Return the term of each controller: one ControllerTerm per value of `/controller` in a journal, in order."""
     found: list[ControllerTerm] = []
     epoch: int | None = None
     for record in records:

@@ -25,7 +25,10 @@ TRIES = {1: "first try", 2: "second try"}
 
 
 class Place(NamedTuple):
-    """A slot of the wheel in which a task is from `at_ms` on: the ring's tick, the slot's number and the start of its time."""
+    """A slot of a timing wheel that has an operation's timer task from `at_ms` on.
+
+    `tick_ms` is the tick of the wheel, `slot` the number of the slot, and `begins_ms` the begin of the slot's time.
+    """
 
     at_ms: int
     tick_ms: int
@@ -35,7 +38,11 @@ class Place(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """One delayed operation. `completed_by` is a try, "a check", "its timer", or "" while the operation waits."""
+    """One delayed operation of a coordinator, such as a DelayedJoin.
+
+    `key` is the key of its watch list, `timer` the name of its timer, and `begun` the record of its first try. `completed_by` is
+    "first try", "second try", "a check", "its timer", or "" while the operation waits.
+    """
 
     operation: str
     purgatory: str
@@ -73,7 +80,7 @@ class Purgatory:
         return len(self.wheel_timer)
 
     def rings(self) -> list[Wheel]:
-        """Return the rings of the wheel, the finest first."""
+        """Return the timing wheels of the purgatory's timer, the wheel with the smallest tick first."""
         found = [self.wheel_timer.wheel]
         while found[-1].above is not None:
             found.append(found[-1].above)

@@ -37,7 +37,7 @@ MEANINGS: dict[str, Any] = _meanings()
 
 
 def rule(record: Record) -> str:
-    """Return the rule that decided, in a few words; "" for a record without a decision."""
+    """Return the rule behind a handler or a transition in a few words; "" for a record of any other kind."""
     fields, entry = record.fields, None
     if record.kind == "begin":
         entry = MEANINGS["events"].get(fields["event"])
@@ -49,13 +49,16 @@ def rule(record: Record) -> str:
 
 
 def note(machine: str, source: str, target: str) -> str:
-    """Return the note of a machine's table about a pair of states; "" for a pair that is not in the table."""
+    """Return the note about a transition in the table of a state machine ("partition", "replica" or "group").
+
+    "" if it is illegal.
+    """
     rows = MEANINGS["machines"][machine]["rows"]
     return next((str(row[2]) for row in rows if row[:2] == [source, target]), "")
 
 
 def row_of(record: Record) -> str:
-    """Return the row of the table for a transition, with its note; "" for a record that is not a transition."""
+    """Return the transition of a `change` record with its note, as "A -> B: note"; "" for a record of any other kind."""
     fields = record.fields
     if record.kind != "change":
         return ""
@@ -64,7 +67,7 @@ def row_of(record: Record) -> str:
 
 
 def decided(record: Record, release: str = "") -> list[str]:
-    """Return the explanations of a record: the row of its table, its rule, and its place in Kafka, without those it lacks."""
+    """Return the explanations of a record, as far as it has them: its transition, its rule, and its method and file in Kafka."""
     row, why, where = row_of(record), rule(record), kafka_source(record, release)
     if row.endswith(f": {why}"):
         why = ""

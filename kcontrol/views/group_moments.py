@@ -31,7 +31,11 @@ class Deadline(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The group after the record `index`: its coordinator and the group in its cache, both None if no broker has the group."""
+    """The group after the record with the index `record`: its coordinator, and the group in the coordinator's cache.
+
+    Both are None if no broker has the group. `deadlines` are its timers, and `fired` has the member id of each timer that fires
+    at this record, None for a timer of the whole group.
+    """
 
     record: int
     at_ms: int
@@ -52,7 +56,7 @@ def groups(state: Mapping[str, Any]) -> list[str]:
 
 
 def moments(records: Iterable[Record], group_id: str) -> list[Moment]:
-    """Return a moment for each record that changes the picture of the group, in the order of the journal."""
+    """Return a Moment for each record that changes the group's coordinator, state, generation or members, or fires its timer."""
     fold, found = Fold(), list[Moment]()
     for index, record in enumerate(records):
         before = dict(fold.state["nodes"].get(str(record.id.node), {}).get("timers", {})) if record.kind == FIRED else {}
@@ -72,7 +76,10 @@ def moments(records: Iterable[Record], group_id: str) -> list[Moment]:
 
 
 def _visible(moment: Moment) -> Any:
-    """Return the values by which two columns differ; timers are left out, since a timer that is set again only moves a flag."""
+    """Return the values that a column of the picture shows.
+
+    Timers are left out, because a timer that is set again moves a flag and needs no new column.
+    """
     if moment.group is None:
         return moment.coordinator
     members = {id: (kind(member), member["assignment"]) for id, member in moment.members.items()}

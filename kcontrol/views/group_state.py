@@ -34,7 +34,7 @@ WAITS = {"join": "JoinGroup", "sync": "SyncGroup"}
 
 
 class Group(NamedTuple):
-    """One group in the memory of a coordinator; `held` has the fields of the journal."""
+    """One group in the memory of a coordinator; `held` has the group's fields as the journal has them."""
 
     group: str
     coordinator: int
@@ -60,13 +60,13 @@ def state_name(state: str, release: str) -> str:
 
 
 def state_names(table: TransitionTable, release: str) -> dict[str, str]:
-    """Return the release's names, by kcontrol's names, of the states that rows of the release's table lead to or from."""
+    """Return, by kcontrol's name, the release's name of each group state that has a transition in the release's table."""
     found = {str(state) for row in table for state in row[:2]}
     return {str(state): state_name(str(state), release) for state in table.states if str(state) in found}
 
 
 def cached(state: State, field: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Yield the entries of a field in the coordinators' contexts, by broker and group: broker, group id and value."""
+    """Yield (broker, group id, value) for each entry of `field`, "groups" or "offsets", in the coordinators' memory, sorted."""
     for broker, node in sorted(state["nodes"].items(), key=lambda item: int(item[0])):
         for group, held in sorted(node.get("group", {}).get(field, {}).items()):
             yield int(broker), group, held

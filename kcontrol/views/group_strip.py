@@ -151,7 +151,7 @@ class GroupStrip:
         return parts
 
     def _flags(self) -> list[str]:
-        """The deadlines that are pending after the last moment, right of it, in the order in which they fire."""
+        """Return the flags of the deadlines that are pending after the last moment, from left to right in the order of firing."""
         parts, times = [], sorted({d.at_ms for d in self._pending})
         tops = {lane.member_id: TOP + STATE + GAP + place * (LANE + GAP) for place, lane in enumerate(self.lanes)}
         for deadline in self._pending:
@@ -185,7 +185,7 @@ class GroupStrip:
         return parts
 
     def _times(self, y: float) -> list[str]:
-        """The times of moments, where there is room for them."""
+        """Return the texts of the moments' times; a time without room beside the last text is left out."""
         parts, free = [], 0.0
         for place, moment in enumerate(self.moments):
             if self.x(place) >= free:

@@ -26,7 +26,7 @@ LOADED, UNLOADED, SESSION, LEAVE, JOIN, EXPIRY = (
 
 
 class GroupWords:
-    """The coordinators of one journal, as far as its lines need them."""
+    """The state of a journal's coordinators that log lines need: events, groups, and the number of offsets partitions."""
 
     def __init__(self) -> None:
         self.events: dict[RecordId, Mapping[str, Any]] = {}  # record -> the event that its handler handles
@@ -34,7 +34,7 @@ class GroupWords:
         self.partitions = 0  # of the offsets topic; 0 if the journal does not say
 
     def lines(self, r: Record) -> Iterator[Line]:
-        """Yield the lines at a record, whose fields are in JSON's types."""
+        """Yield the lines that Kafka's coordinator logs at a record, each as its kind and values; the record has JSON's types."""
         self._follow(r)
         event = self.events.get(r.cause, {}) if r.cause else {}
         if r.kind == "update" and r.fields["context"] == "group" and r.fields["field"] == "groups":
@@ -46,7 +46,7 @@ class GroupWords:
             yield from self._moved(r, event)
 
     def _follow(self, r: Record) -> None:
-        """Keep the events of records, the groups of running brokers, and the number of partitions of the offsets topic."""
+        """Store from a record its event, the end of its broker's groups, or a new partition of the offsets topic."""
         if r.kind == "run":
             self.partitions = r.fields.get("config", {}).get("offsets.topic.num.partitions", 0)
         elif r.kind in ("enqueue", "set_timer") and r.fields["event"]:

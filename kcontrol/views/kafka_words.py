@@ -43,7 +43,7 @@ TABLE = Path(__file__).with_suffix(".tsv")
 
 @cache
 def rows(kind: str) -> tuple[tuple[str, ...], ...]:
-    """Return the rows of a kind as (since, level, logger, message), the oldest first."""
+    """Return the rows for a kind of line, such as "partition.new", as (since, level, logger, message), oldest first."""
     lines = [line.split("\t") for line in TABLE.read_text().splitlines()[1:]]
     return tuple(tuple(columns) for name, *columns in lines if name == kind)
 
@@ -66,7 +66,7 @@ def numbers(release: str) -> tuple[int, ...]:
 
 
 def picked(kind: str, release: str) -> tuple[str, ...] | None:
-    """Return level, logger and message of a kind in a release, from the latest row up to this release; None without a line."""
+    """Return the level, logger and message of a kind of line in a release; None if the release does not log it."""
     at = numbers(release)
     found = [row[1:] for row in rows(kind) if numbers(row[0])[: len(at)] <= at]
     return found[-1] if found and found[-1][-1] else None

@@ -44,14 +44,20 @@ def is_shown(path: Sequence[str]) -> bool:
 
 
 class Patches:
-    """The forms and long texts of one run's rows, numbered in the order of their first use."""
+    """The converter of changes of the state into the patches of one run's rows.
+
+    It numbers the forms and the long texts of patches in the order of their first use; see the module for both words.
+    """
 
     def __init__(self) -> None:
         self._forms: dict[Form, int] = {}
         self._texts: dict[str, int] = {}
 
     def of(self, row: Row, changes: Iterable[Change]) -> Row:
-        """Return `patch`, `texts` and `with` of a row; an empty dict for a row without changes to a drawn part."""
+        """Return the entries `patch`, `texts` and `with` of a record's row, from the changes of the state by the record.
+
+        Return an empty dict if no panel draws a changed part.
+        """
         shown = [change for change in changes if is_shown(change[1])]
         if not shown:
             return {}
@@ -73,7 +79,10 @@ class Patches:
 
 
 class _FormMaker:
-    """The places of a row's values, and the texts and literals of a patch that have no place in the row."""
+    """The converter of one row's changes into a form: values of the row become places such as "$fields.subject".
+
+    `texts` and `literals` collect the values that have no place in the row.
+    """
 
     def __init__(self, row: Row) -> None:
         node = row["id"][0]
@@ -99,11 +108,14 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Return a key of a path, or the place of an equal number in the row."""
+        """Return a key of a changed path for the form; for a number that the row has, its place in the row."""
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:
-        """Return a value with places instead of the row's values. A form has no numbers, because 1 and True are equal."""
+        """Return a value in which each value of the row is replaced by its place, such as "$fields.subject".
+
+        A form has no numbers, because 1 and True are equal.
+        """
         kind = type(part)
         if part is None or kind is bool:
             return part
@@ -126,7 +138,7 @@ class _FormMaker:
 
 
 def _as_json(form: Any) -> Any:
-    """Return a form in JSON's types, with lists and objects in place of its tuples."""
+    """Return the form of a patch in JSON's types, with lists and objects in place of its tuples."""
     if not isinstance(form, tuple):
         return form
     kind, *parts = form

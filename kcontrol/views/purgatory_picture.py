@@ -130,7 +130,7 @@ class PurgatoryPicture:
         yield label(x_name - 3, y_name + 4, clock.duration(ring.tick_ms), "dim", 10, "end")
 
     def _fall(self, operation: Operation, y: float) -> Iterator[str]:
-        """A dotted line from slot to slot, and a circle where the task left the wheel."""
+        """Yield a dotted line through the slots of an operation's task, and a circle if the task has left the wheels."""
         ticks = {ring.tick_ms: (number, ring.size) for number, ring in enumerate(self.purgatory.rings())}
         points = []
         for place in operation.places:

@@ -62,7 +62,11 @@ class Rows:
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
-    """Return the rows of a run's records. A record that contradicts an earlier record has `broken` and no patch."""
+    """Return one row per record of a run, for the viewer.
+
+    `patch` in a row is the change of the viewer's state by the record. The row of a record that contradicts an earlier record has
+    the reason in `broken` instead.
+    """
     found, fold = Rows(), Fold()
     for record in records:
         plain, broken = record.to_json(), {}
@@ -76,7 +80,7 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
 
 def about_run(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the brokers, the release, the world and its clock from the first row; a row of another kind than `run` has none."""
+    """Return the brokers, the release, the world and its clock from the first row; empty values if its kind is not `run`."""
     first = found[0]["fields"] if found and found[0]["kind"] == "run" else {}
     world = str(first.get("world", ""))
     about = {"brokers": first.get("brokers", []), "release": str(first.get("release", "")), "world": world}

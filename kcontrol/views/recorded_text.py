@@ -22,10 +22,10 @@ def begins(run: Mapping[str, Any]) -> str:
 
 
 def entry(do: Mapping[str, Any]) -> str:
-    """Return an entry of a recorded exchange, as `A sends JoinGroup` or `broker stopped`; "" for a step of other scenarios."""
+    """Return an entry of a coordinator's recording as text, such as "A sends JoinGroup"; "" for a step of any other recording."""
     return str(do["event"]) if "event" in do else f"{do['client']} sends {do['api']}" if "api" in do else ""
 
 
 def mark(fields: Mapping[str, Any]) -> str:
-    """Return the end of the sentence of a record that is inferred, with its full stop; "" for any other record."""
+    """Return the end of the sentence about a record that the recording lacks, or whose time it lacks; "" for any other record."""
     return MARKS.get(fields["inferred"], MARKS["record"]) if "inferred" in fields else ""

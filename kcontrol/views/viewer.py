@@ -55,7 +55,10 @@ class Stepper(Protocol):
         ...
 
     def step(self, action: Any = None) -> object:
-        """Do an action, or without an argument the next routine action. Raises UserError for an action that is not possible."""
+        """Perform an action; without an argument, the next action that `run` performs.
+
+        Raises UserError for an impossible action.
+        """
         ...
 
     def run(self) -> object: ...
@@ -224,13 +227,13 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- rows
 
     def _made_anew(self) -> list[dict[str, Any]]:
-        """Return the rows of all records, folded from the beginning."""
+        """Return the rows of all records, computed again from the first record on."""
         self._rows = Rows()
         self._history = History(self._source, follow=self._rows.add)
         return self._newly_made()
 
     def _newly_made(self) -> list[dict[str, Any]]:
-        """Return the rows of the records since the last call."""
+        """Return the rows of the records that were added since the last call."""
         self._history.take_in()
         made, self._rows.made = self._rows.made, []
         return made
@@ -281,7 +284,7 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._step_by_importance(self._important(2), 1)
 
     def why(self, record: int | str | Sequence[int] | None = None) -> list[str]:
-        """Show the chain of causes of a record, and return it as lines, nearest cause first, each with its row, rule and source.
+        """Show the chain of causes of a record; return it as lines, the record first, each with its rule and place in Kafka.
 
         None closes the chain.
         """
@@ -321,11 +324,11 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- actions
 
     def click_step(self, action: Sequence[Any] | None = None) -> None:
-        """Do one action, or without an argument the next routine action; then show the last record."""
+        """Perform one action, without an argument the next action that `run` performs; then show the last record."""
         self._do(lambda stepper: stepper.step(_as_tuples(action)))
 
     def click_run(self) -> None:
-        """Do routine actions until the cluster is quiet; then show the last record."""
+        """Perform all actions that the cluster does by itself, until none is left; then show the last record."""
         self._do(lambda stepper: stepper.run())
 
     def _do(self, act: Callable[[Stepper], object]) -> None:
@@ -392,7 +395,10 @@ class Viewer(anywidget.AnyWidget):
         return f"{text.summary(self.state(), self.brokers)}; record {min(self.at + 1, count)} of {count}"
 
     def headline(self) -> str:
-        """Return the sentence of the record that is shown; at the end of a run at rest, the last decision, as in viewer.js."""
+        """Return the sentence of the record that is shown, as viewer.js does.
+
+        For the last record return the last decision instead, if `run` has nothing to do and the record is no action from outside.
+        """
         if not self.records:
             return ""
         shown = self.records[min(self.at, len(self.records) - 1)]

@@ -137,7 +137,10 @@ def _matches(pattern: str, path: str) -> bool:
 
 
 def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
-    """Yield the rows with the paths of existing znodes, and the rows whose paths are watched without a znode."""
+    """Yield the rows of a design with each pattern replaced by the matching paths of existing znodes.
+
+    A row whose path is in WITHOUT_ZNODE stays as it is, because brokers watch this path also without a znode.
+    """
     for pattern, kind, who in rows:
         if pattern in WITHOUT_ZNODE:
             yield pattern, kind, who

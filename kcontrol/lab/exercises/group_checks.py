@@ -101,7 +101,7 @@ def _opened(release: str, strategies: Mapping[str, Any]) -> World:
 def _run(world: World, chance: random.Random, actions: int, place: dict[str, str]) -> None:
     """Perform `actions` random actions: requests of consumers, and timers of the group that fire.
 
-    `place["when"]` is the last in words.
+    `place["when"]` is set to the last action in words.
     """
     for _ in range(actions):
         timers = sorted(name for name in world.processes[1].driver.timers if f" {GROUP}" in name)

@@ -88,7 +88,10 @@ def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sources(text: AnswerText | None) -> dict[str, list[str]]:
-    """Return the lines of the learner's file `text`; if it is None, of the notebook's cells; by the file names in tracebacks."""
+    """Return source lines by the file name that a traceback shows: of the learner's file `text`, or of the notebook's cells.
+
+    `text` is None for an answer from a notebook.
+    """
     if text:
         return {text.path: text.text.splitlines(keepends=True)}
     cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}

@@ -74,7 +74,7 @@ def named_rows(release: str) -> dict[str, Transition]:
 
 
 def own_function(name: str) -> Callable[..., Any]:
-    """Return kcontrol's function for a name: the rule of an election or of the group coordinator, or a transition's action in 2.8."""
+    """Return kcontrol's function for a name: the rule of an election or of the coordinator, or a transition's action (2.8)."""
     if name in GROUP_STRATEGIES:
         return GROUP_STRATEGIES[name]
     return STRATEGIES[name].rule if name in STRATEGIES else named_rows("2.8")[name].action
@@ -215,7 +215,10 @@ def _kind(answer: Any) -> str:
 
 
 def elected(c: ElectionInput, leader: int | None) -> Elected | None:
-    """Return the election of `leader`, None for no leader: the new ISR is the live part of the old ISR, or the leader alone if unclean."""
+    """Return the election of `leader`, None for no leader.
+
+    The new ISR has the live replicas of the old ISR, or the leader alone if the leader is not in the old ISR.
+    """
     if leader is None:
         return None
     isr: Sequence[int] = tuple(b for b in c.isr if b in c.live_replicas)

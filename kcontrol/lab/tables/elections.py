@@ -42,7 +42,9 @@ class CandidateTable:
 
 
 def candidates(state: folded_state.State, partition: str, rules: Rules, unclean: bool) -> CandidateTable:
-    """Return the replicas of a partition with a verdict on each: leads, would win an offline election now, dead, in sync, or not in sync.
+    """Return the replicas of a partition with a verdict on each: leads, dead, in sync, not in sync, or next.
+
+    The replica with the verdict "next" would win an offline election now.
 
     A replica counts as alive if its broker is registered in ZooKeeper. `unclean` is the brokers' setting
     unclean.leader.election.enable; the topic's own setting overrides it.

@@ -137,7 +137,7 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _implied(stored: ReplicaAssignment, target: tuple[int, ...]) -> ReplicaAssignment:
-    """Return all, added and removed replicas of a reassignment to `target`, for a release whose topic znode has only the replicas."""
+    """Return all, added and removed replicas of a reassignment to `target`, before 2.4, where the topic znode lacks them."""
     replicas = tuple(dict.fromkeys((*target, *stored.replicas)))
     adding = tuple(b for b in target if b not in stored.replicas)
     return ReplicaAssignment(replicas, adding, tuple(b for b in replicas if b not in target))

@@ -163,11 +163,11 @@ class Tables:
         return waiting.timers(self._run.records, self._run.state)
 
     def parked(self) -> pd.DataFrame:
-        """Return one row per request that a coordinator has parked: its time, and the event that will complete it."""
+        """Return one row per request that a coordinator has parked, without a response yet: its time, and the awaited event."""
         return waiting.parked(self._run.records, self._run.state)
 
     def delayed_operations(self) -> pd.DataFrame:
-        """Return one row per delayed operation of a coordinator: its steps, the rings that its task was in, its completion.
+        """Return one row per delayed operation of a coordinator: its steps, the timing wheels of its timer, its completion.
 
         Raises UserError for a run without `purgatory=True`.
         """
@@ -182,14 +182,16 @@ class Tables:
         return rebalances.rebalances(self._run.records)
 
     def reactions(self, request: str | None = None) -> pd.DataFrame:
-        """Return the coordinator's table of reactions. For a state and a request the first row whose condition holds decides.
+        """Return the coordinator's response per group state, request and condition; the first row whose condition holds applies.
+
+        Without `request` the table has every request.
 
         Raises UserError, listing the requests, for a request that the release does not have.
         """
         return rebalances.reactions(self._run._played, request)
 
     def reaction_grid(self) -> pd.DataFrame:
-        """Return the reactions as a grid, states x requests, with a mark at the cell that a coordinator used last.
+        """Return the coordinator's responses as a grid, group states x requests, with a mark at the cell of the last request.
 
         Raises UserError for a release without a group coordinator.
         """

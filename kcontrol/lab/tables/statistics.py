@@ -100,7 +100,7 @@ def _replicas_being_deleted(m: Memory, counts: Callable[[str], bool]) -> int:
 
 
 class Gauge(NamedTuple):
-    """A gauge of the active controller: its name, the first release that has it, and the field of KafkaController it shows."""
+    """A gauge of the active controller: its name, first release, field in KafkaController, and the function that computes it."""
 
     name: str
     since: str
@@ -132,6 +132,7 @@ class Statistic(NamedTuple):
 
     `kind` is "gauge" (`values` has one number), "meter" (`values` are times of occurrences, in ms since the broker's start) or
     "times" (`values` are durations in ms). `type` and `name` are those of the MBean; `type` is "" for a field without an MBean.
+    `age_ms` is the time since the broker's start, and `domain` the MBean's domain without "kafka.".
     """
 
     broker: int

@@ -198,9 +198,9 @@ def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
 
 
 def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
-    """Return the record that caused the event to be queued.
+    """Return the record that caused an event of the controller, whose `enqueue` record is `record`; None without a cause.
 
-    If ZkClient's thread queued the event, this is the record that caused the event of ZkClient's thread.
+    In releases with ZkClient its thread receives a notification and queues the event; then the notification's record is returned.
     """
     cause = by_id.get(record.cause) if record.cause else None
     if cause and cause.kind == "begin" and cause.to_json().fields["event"] in PASSED_ON:
@@ -209,7 +209,10 @@ def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
 
 
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
-    """Mark the first waiting event of a queue as preempted; at the end of a process, mark all its events as dead."""
+    """Set the result of events that no handler will complete.
+
+    A `preempt` record preempts the first waiting event of its thread; a `stop` record ends all open events of its broker.
+    """
     broker = record.fields.get("broker", record.id.node)
     waiting = [row for row in rows.values() if row["broker"] == broker and row["result"] in (WAITS, UNDER_WAY)]
     if record.kind == "stop":
@@ -221,7 +224,7 @@ def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
 
 
 def counted(records: Sequence[Record], rules: Rules) -> Iterator[tuple[str, int]]:
-    """Return how often each event has come from a znode or a session in this run."""
+    """Return each event that a notification of a znode or an expired session has caused, with its number in this run."""
     rows = _rows(records, {event.__name__ for event in design_of(rules).handlers}).values()
     names = [row["event"] for row in rows if row["noticed"]]
     return ((name, names.count(name)) for name in dict.fromkeys(names))

@@ -145,7 +145,11 @@ def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
 
 
 def _counted(zookeeper: ZooKeeper, clients: Sequence[Client], run: Callable[[Client], int], watches: int) -> _Count:
-    """Let every contender run, end the leader's session, and let each contender run again that gets a notification."""
+    """Count the watches, and the notifications and tries after the leader's death.
+
+    `run` lets a contender try to lead, and returns 1 if it leads. Every contender tries once, then the leader's session ends, and
+    each contender with a notification tries again.
+    """
     leader = next(client for client in [client for client in clients if run(client)])
     zookeeper.settle()
     others = [client for client in clients if client is not leader]
