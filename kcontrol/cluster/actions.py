@@ -303,7 +303,7 @@ def routine_actions(world: World) -> Iterator[Action]:
 
 
 def fault_actions(world: World) -> Iterator[Action]:
-    """Yield the faults and client actions that the settings offer and that are possible now, and the timers that `run` does not fire."""
+    """Yield the possible faults and client actions that the settings offer, and the timers that `run` does not fire."""
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):
         yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if not timer.is_routine and not p.frozen)

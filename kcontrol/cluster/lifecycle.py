@@ -208,8 +208,8 @@ def exit_process(world: World, n: int) -> None:
 def renew_session(world: World, n: int) -> None:
     """Let the client library of a living broker find that the session has expired.
 
-    In a release whose design has `on_expiry` events, they take the place of all waiting events. In any other release ZkClient
-    opens a new session in this step and calls every listener.
+    In a release whose design has `on_expiry` events, these events replace all waiting events of the controller's thread. In any
+    other release ZkClient opens a new session in this step and calls every listener.
     """
     p = world.processes[n]
     p.session_loss_record = record = p.driver.log("renew", p.session_loss_record)

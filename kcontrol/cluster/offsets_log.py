@@ -47,9 +47,9 @@ def append(driver: Driver, effect: Append, record: RecordId) -> None:
 
 
 def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...] | None:
-    """Return the batches from an offset on, None if this broker has no log of the partition.
+    """Return all batches from an offset on, None if this broker does not lead the partition or has no log of it.
 
-    The bytes of the batches fit into `offsets.load.buffer.size`, except those of the first batch.
+    The last batch is that before the high watermark or the log end, by the release's rule `loads_up_to`.
     """
     log, group = driver.broker.logs.get(tp), driver.group
     if log is None or group is None or not driver.broker.is_leader(tp):

@@ -50,7 +50,7 @@ def cut_off(p: Process) -> None:
 
 
 def mark(p: Process) -> None:
-    """Change nothing but the state."""
+    """Change nothing in the process; `move` sets the state of the session."""
 
 
 def connect(p: Process) -> None:

@@ -68,7 +68,7 @@ def _timers(driver: Driver) -> dict[str, Any]:
 
 
 def context(ctx: Any) -> dict[str, Any]:
-    """Return the fields of a context that can change, in plain values."""
+    """Return the fields of a controller's, broker's or coordinator's memory that can change, in JSON's types."""
     names = [name for name in type(ctx).__slots__ if name not in CONSTANT + DERIVED + ON_DISK]
     return {name: _field(getattr(ctx, name)) for name in names}
 
@@ -80,7 +80,7 @@ def _field(value: Any) -> Any:
 
 
 def without_defaults(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a snapshot or a fold without its empty fields and first values, so that both can be compared."""
+    """Return a snapshot or a fold without empty fields and fields with their default, so that both can be compared."""
     nodes = {}
     for n, node in state["nodes"].items():
         rooms = {

@@ -22,7 +22,7 @@ class TopicRefused(ValueError):
 
 
 def check_name(name: object, others: Iterable[str], release: str) -> str:
-    """Return the name if a topic may have it beside the topics `others`. Raises TopicRefused.
+    """Return the name if a topic may have it beside the topics `others`. Raises TopicRefused if it may not.
 
     Source: Topic.validate (0.8.0 on), AdminUtils.createOrUpdateTopicPartitionAssignmentPathInZK
     (0.9.0), AdminZkClient (2.8).
@@ -71,7 +71,7 @@ def assign_replicas(
 
 
 def check_counts(partitions: object, replication_factor: object, brokers: int, release: str) -> tuple[int, int]:
-    """Return both counts if `brokers` brokers can hold the topic. Raises TopicRefused.
+    """Return both counts if `brokers`, a number, is large enough for them. Raises TopicRefused for an illegal count.
 
     Source: AdminUtils (0.8.0 to 3.9).
     """

@@ -115,7 +115,7 @@ class World:
     # ---------------------------------------------------------------- actions and steps
 
     def actions(self) -> list[actions.PossibleAction]:
-        """Return the possible actions: routine actions as World.run performs them, then timers and the faults of the settings."""
+        """Return the possible actions: first those that `run` performs, in its order, then timers and the faults of the settings."""
         return [
             *map(actions.RoutineAction, actions.routine_actions(self)),
             *map(actions.PossibleAction, actions.fault_actions(self)),
@@ -159,7 +159,10 @@ class World:
             raise
 
     def run(self, limit: int = 1_000_000) -> int:
-        """Perform routine actions until none is left and return the number of steps. Raises RuntimeError after `limit` steps."""
+        """Perform the actions that a healthy cluster does by itself until none is left, and return the number of steps.
+
+        Raises RuntimeError if an action is left after `limit` steps.
+        """
         for steps in range(limit):
             following = next(actions.routine_actions(self), None)
             if following is None:
@@ -303,7 +306,7 @@ class World:
             broker_to_controller.deliver_response(self, driver, correlation_id, body, record)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state that pictures show, in plain values; equal to `fold(journal.records)` after every step."""
+        """Return the state that pictures show, in JSON's types; equal to `fold(journal.records)` after every step."""
         return snapshot(self)
 
     def fingerprint(self) -> str:

@@ -12,7 +12,7 @@ DONE = 2  # the importance of records of actions from outside
 
 
 def report(run: Run) -> str:
-    """Return a run as text: its last state in one line, each action from outside (such as a kill), and each partition at the end."""
+    """Return a run as text: its last state in one line, its actions from outside (such as a kill), and its partitions."""
     done = text.lines(record for record in run.records if text.importance(record) >= DONE)
     return "\n".join([text.clean(repr(run)), *done, *(_partition(name, row) for name, row in run.partitions().iterrows())])
 

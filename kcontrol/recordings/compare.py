@@ -155,7 +155,10 @@ class StepComparison:
         return Difference(self.number, self.a.step["do"], kind, about, theirs, ours)
 
     def lists(self, kind: str, named: Mapping[Any, str], left: Mapping[Any, list[Any]], right: Mapping[Any, list[Any]]) -> Any:
-        """Yield the first difference between the two lists of each key."""
+        """Yield, for each key in `named`, the first difference between its lists in `left` and `right`.
+
+        `named` has the name of each key for the difference, and `kind` is the kind of the differences.
+        """
         for key, name in named.items():
             theirs, ours = left.get(key, []), right.get(key, [])
             at = next((i for i, (x, y) in enumerate(zip(theirs, ours, strict=False)) if x != y), min(len(theirs), len(ours)))
@@ -344,6 +347,9 @@ class Normalizer:
         self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], stopped: set[Any]
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
         """Return the entries of each sender, receiver and partition, in order, and the number of requests of each kind.
+
+        `raced` has, by partition, the leader epochs of ISR changes in this step: fields that race with such a change are left
+        out. Requests to the brokers in `stopped` are left out.
 
         A controller that resigns closes its connections, so requests of two of its terms may be handled in either order.
         """

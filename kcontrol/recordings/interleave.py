@@ -18,10 +18,11 @@ Group = list[dict[str, Any]]
 
 
 class Item(NamedTuple):
-    """The next item of a step.
+    """One write, transition, request or action on a process, in the order of a recorded step.
 
-    `kind` is "write", "move", "request", "sent" for a request that arrives later, or the name of an action on a process. `what`
-    is a group of writes, an entry of the recording, or a broker's id.
+    `kind` is "write", "move" for a transition, "request", "sent" for a request that arrives later, or the name of an action on a
+    process. `what` is the list of writes of a transaction, an entry of the recording, or a broker's id. `move` is the transition
+    that belongs to a write.
     """
 
     kind: str
@@ -59,13 +60,16 @@ class Decision(NamedTuple):
 
 
 class Leaderships:
-    """The leadership in each state znode; it separates the decisions of controllers from ISR changes."""
+    """The value of each state znode so far, by which a controller's decision is distinguished from a leader's ISR change."""
 
     def __init__(self) -> None:
         self.held: dict[str, dict[str, Any]] = {}
 
     def decided(self, write: dict[str, Any]) -> Decision | None:
-        """Return the decision of a write, None for an ISR change and for all other writes."""
+        """Store the value that a write has for a state znode; return it as a controller's decision.
+
+        Return None for an ISR change that a leader requested, and for a write of any other znode.
+        """
         tp = state_key(write.get("path", ""))
         if tp is None:
             return None
@@ -84,7 +88,10 @@ def is_isr_change(before: dict[str, Any], value: dict[str, Any]) -> bool:
 
 
 def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], seen: Leaderships) -> dict[int, int]:
-    """Return the number of the transition that each group wrote, by the number of the group; both lists keep their order."""
+    """Return, by the position of each transaction in `groups`, the position of the transition in `moves` that wrote it.
+
+    Both lists keep their order; a transaction without a transition is left out.
+    """
     found: dict[int, int] = {}
     start = 0
     for g, group in enumerate(groups):
@@ -114,7 +121,7 @@ def _decides(move: dict[str, Any], decision: Decision) -> bool:
 
 
 class Gates:
-    """Computes for each item of a step the number of groups of writes that must come before the item."""
+    """The number of transactions (groups of writes) of a step that must come before each of its transitions and requests."""
 
     def __init__(self, step: Step, groups: list[Group], before: dict[str, dict[str, Any]]) -> None:
         self.groups, self.known = groups, {(tp, *_essence(v)) for tp, v in before.items()}
@@ -132,7 +139,7 @@ class Gates:
         return ((g + 1, write) for g, group in enumerate(self.groups) for write in group)
 
     def after(self, fits: Callable[[dict[str, Any]], bool]) -> int:
-        """Return the number of groups up to the first write that fits, 0 if no write fits."""
+        """Return the number of transactions up to and with the first write that `fits` accepts, 0 if it accepts no write."""
         return next((g for g, write in self._out() if fits(write)), 0)
 
     def registered(self, broker: int) -> int:
@@ -149,7 +156,7 @@ class Gates:
         return max(gates)
 
     def _of_replica(self, move: dict[str, Any]) -> list[int]:
-        """Return the number of groups of writes before a replica's transition.
+        """Return numbers of transactions that must come before a replica's transition.
 
         New comes after the replica's assignment. Online comes after the registration of its broker and, from New, after the write
         of the ISR with the replica.
@@ -201,7 +208,7 @@ def _stops(request: dict[str, Any], subject: str, *, delete: bool) -> bool:
 
 
 def process_actions(step: Step, gates: Gates) -> list[tuple[int, Item]]:
-    """Return the actions of the step on processes, each with the number of groups before it."""
+    """Return the actions of a step on broker processes, each with the number of transactions that come before it."""
     found: list[tuple[int, Item]] = []
     now = 0
     for do in step["do"].get("together", [step["do"]]):
@@ -232,7 +239,7 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 
 
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
-    """Return the number of groups before an action: a start before its session opens, an exit before its session closes.
+    """Return the number of transactions before an action: a start is before its session opens, an exit before its session closes.
 
     All other actions come in the order of the step.
     """
@@ -283,7 +290,7 @@ def _late_requests(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[st
 
 
 class _Interleaver:
-    """The transitions and requests of a step that are still to be yielded, each with its number of earlier groups of writes."""
+    """The transitions and requests of a step that are still to be yielded, each with the number of transactions before it."""
 
     def __init__(self, moves: Any, requests: Any, gates: Gates, pending: list[tuple[int, Item]], paired: set[int]) -> None:
         self.moves, self.requests, self.pending, self.paired = moves, requests, pending, paired
@@ -295,7 +302,7 @@ class _Interleaver:
         self.next_move = self.next_request = 0
 
     def ready_items(self, out: int) -> Iterator[Item]:
-        """Yield the items that may come after `out` groups: process actions, transitions, requests, exits."""
+        """Yield the items that may come after the first `out` transactions: process actions, transitions, requests, exits."""
         yield from self._process_actions(out, leaving=False)
         yield from self._moves_and_requests(out)
         yield from self._process_actions(out, leaving=True)

@@ -126,9 +126,10 @@ class Player:
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
     def _end_sessions(self, before: int | None = None) -> None:
-        """End the sessions that end in the recorded step; with `before` only the sessions that end before this write.
+        """End the sessions that end in the recorded step.
 
-        After each end the world runs until quiet, unless the next end follows at once.
+        With `before` only the sessions that end before the write with this number. After each end the world runs until quiet, if
+        the recording has a write of a znode directly after this end.
         """
         for broker in self.recorded.closes(before):
             if self._has_orphaned_session(broker):
@@ -142,7 +143,7 @@ class Player:
         return broker in self.world.orphaned_sessions or (p is not None and p.frozen and p.session is SessionState.OPEN)
 
     def _shrink(self, before: int) -> None:
-        """Let leaders remove the lagging followers that the recording removes from an ISR before this write."""
+        """Let leaders remove the lagging followers that the recording removes from an ISR before the write with the number `before`."""
         while self.shrinks and self.shrinks[0].at < before:
             lag = self.shrinks.pop(0)
             tp, leader = parse_state_path(lag.path), lag.before["leader"]
@@ -160,11 +161,10 @@ class Player:
                 )
 
     def _next(self, routine: list[Any]) -> Any:
-        """Return the routine action that the recording has next.
+        """Return the action of `routine`, the actions that the cluster can do by itself, that the recording has next.
 
-        All brokers get the watch event of an election at once: a candidate creates `/controller` only after the other brokers
-        have handled the event. A controller of 0.8 that handles it too late does not resign; if the recording shows that, the
-        winner acts first.
+        A candidate creates `/controller` only after the other brokers have handled the watch event of the election. A controller
+        of 0.8 that handles this event too late does not resign; if the recording shows that, the winner acts first.
         """
         prompt = [action for action in routine if not self._must_wait(action)]
         ends = [] if self.recorded.end_at_rest else [a for a in prompt if a[0] == "exit" and a[1] in self.recorded.at_once]
@@ -187,7 +187,10 @@ class Player:
         return self._next_fetch(routine, following) if following[0] == "fetch" else following
 
     def _next_fetch(self, routine: list[Any], following: Any) -> Any:
-        """Return the fetch whose follower joins first in the recording, and note if this changes the order."""
+        """Return the fetch in `routine` whose follower joins an ISR first in the recording, else `following`.
+
+        A sentence is added to `followed` if the fetch differs from `following`, the fetch that comes next without the recording.
+        """
         for fetch in self.joins:
             if fetch in routine:
                 self.joins.remove(fetch)
@@ -229,7 +232,7 @@ class Player:
         return False
 
     def _routine(self) -> list[Any]:
-        """Return the routine actions.
+        """Return the actions that the cluster can do by itself.
 
         A request to a frozen broker times out only while the recorded step has writes to come.
         """
@@ -249,7 +252,10 @@ class Player:
             self._rest()
 
     def kill(self, brokers: Any) -> None:
-        """Kill brokers at once; the recording has the ends of their sessions and the writes between these ends."""
+        """Kill a broker, or a list of brokers together; their sessions then end in the order that the recording has.
+
+        After an end that a write follows in the recording, the world runs until quiet before the next end.
+        """
         killed = _list(brokers)
         for broker in killed:
             self.world.step(("kill", broker))
@@ -280,7 +286,10 @@ class Player:
             self.world.step(("thaw", broker))
 
     def together(self, steps: list[dict[str, Any]]) -> None:
-        """Perform several actions that do not wait for their effects; the recording has the writes before each action."""
+        """Perform several actions without running the world until quiet between them.
+
+        Before each action the world runs until the brokers have made as many writes as the recording has before this action.
+        """
         self.waits = False
         try:
             for step in steps:
@@ -291,7 +300,7 @@ class Player:
             self.waits = True
 
     def _catch_up(self, word: str, argument: Any) -> None:
-        """Run until the brokers have made the writes that the recording has before this action."""
+        """Run until the brokers have made as many writes as the recording has before the action `word` with this argument."""
         if writes := self.recorded.before(word, argument):
             self._settle(but="expire", writes=writes)
         self._end_sessions(self.recorded.at)
@@ -433,7 +442,7 @@ def line_of(release: str) -> str:
 
 
 def _steps(scenario: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the steps, each with its words under `do`."""
+    """Return the steps of a scenario, each as a dict with its actions under `do`. Raises UserError if it is no scenario."""
     steps = scenario.get("steps")
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps) or "brokers" not in scenario:
         raise UserError("This is not a scenario: give a dict with brokers, a list of ids, and steps, a list of dicts.")

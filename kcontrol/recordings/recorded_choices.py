@@ -66,10 +66,10 @@ class RecordedChoices:
             )
 
     def next(self, routine: Sequence[Action]) -> Action | None:
-        """Return the next action if failovers repeat, else None.
+        """Return the action of `routine` that comes next, if the recorded step has more than one election of a controller, else None.
 
-        When a controller resigns, it has sent as many requests as in the recording. The other brokers find the new controller
-        at once; after a resignation the next winner acts first.
+        Before a controller resigns, it sends as many requests as in the recording. While it is controller, all other brokers act first;
+        after its resignation the winner of the next election acts first.
         """
         if not self.repeats:
             return None
@@ -102,7 +102,7 @@ class RecordedChoices:
 
 
 def writes_of(record: Record) -> int:
-    """Return the number of a broker's writes in a record, without those to paths of no fixed time."""
+    """Return the number of a broker's writes in a record, without writes to paths that `recorded_step.counts` leaves out."""
     if record.id.broker is None or record.kind not in ("write", "change"):
         return 0
     fields = record.to_json().fields

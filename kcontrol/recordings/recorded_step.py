@@ -44,7 +44,10 @@ class Shrink(NamedTuple):
 
 
 class RecordedStep:
-    """One step of a recording; without content for a step of a plain scenario."""
+    """One step of a recording, with the choices that the player repeats.
+
+    Without choices for a step of a dict that is no recording.
+    """
 
     def __init__(self, step: Mapping[str, Any]) -> None:
         self.step = step

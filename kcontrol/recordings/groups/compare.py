@@ -19,7 +19,7 @@ FREE_ORDER = "the order of members differs, which Kafka leaves open (docs/omissi
 
 
 def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
-    """Yield the differences in the order of the exchange, then those of the log; `theirs` is the recording."""
+    """Yield the differences in the responses, in the order of the requests, then those in the log; `theirs` is the recording."""
     names = member_names(theirs, ours)
     for one, other in zip(theirs["exchange"], ours["exchange"], strict=False):
         if _asked(one) != _asked(other):
@@ -34,7 +34,7 @@ def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
 
 
 def member_names(theirs: Step, ours: Step) -> dict[str, str]:
-    """Return the recording's name of each member id of ours: both were made for the same JoinGroup."""
+    """Return, by each member id in `ours`, the member id of the recording that was made for the corresponding JoinGroup."""
     pairs = zip(theirs["exchange"], ours["exchange"], strict=False)
     joined = ((one, other) for one, other in pairs if one.get("api") == other.get("api") == "JoinGroup")
     return {
@@ -49,7 +49,7 @@ def _asked(step: Step) -> Step:
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """Return a value with other member ids, wherever a member id is the whole of a text."""
+    """Return a value of JSON's types in which each text that is a key of `names`, a member id, is replaced by its value there."""
     if isinstance(value, str):
         return names.get(value, value)
     if isinstance(value, dict):
@@ -58,7 +58,7 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Difference]:
-    """Yield the differences between two answers to one request: in their fields, and in what released them."""
+    """Yield the differences between two responses to one request: in their fields, and in the request or timer that released them."""
     answer, found = one.get("answer"), other.get("answer")
     if answer is None or found is None:
         if answer != found:
@@ -89,7 +89,7 @@ def _logs(theirs: list[Step], ours: list[Step]) -> Iterator[Difference]:
 
 
 def _record(entry: Step) -> Step:
-    """Return a record of the log as it is compared: without times, members by id."""
+    """Return a record of the offsets topic without its times, and with its members by member id."""
     value = entry["value"]
     if value is None:
         return {"key": entry["key"], "value": None}
@@ -100,7 +100,7 @@ def _record(entry: Step) -> Step:
 
 
 def free_orders(theirs: Step, ours: Step) -> list[int]:
-    """Return the entries in whose answers both sides have equal members in another order, which Kafka leaves open."""
+    """Return the numbers of the requests in whose responses both sides have equal members in different orders."""
     names = member_names(theirs, ours)
     pairs = zip(theirs["exchange"], renamed(ours["exchange"], names), strict=False)
     orders = ((one["n"], *(list((side.get("answer") or {}).get("members", ())) for side in (one, other))) for one, other in pairs)

@@ -31,7 +31,7 @@ def is_of_group(records: Sequence[Record]) -> bool:
 
 
 def of_journal(records: Sequence[Record]) -> Step:
-    """Return a journal as a recording of a group. Raises UserError for a journal without the entries of an exchange."""
+    """Return a journal as a recording of a group. Raises UserError if the journal was not made from such a recording."""
     if not is_of_group(records):
         raise UserError("This run plays no recording of a group: make a run with Lab.play(recording).")
     plain = [record.to_json() for record in records]
@@ -71,7 +71,7 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return the number of the entry that begins the chain of causes of an answer, and the number of timers in the chain."""
+    """Return as `released_by` the number of the request that is the first cause of a response, and the number of `timers` between."""
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)
     entry = records[places[max(0, bisect_right(places, root) - 1)]]
@@ -117,7 +117,7 @@ ANSWERS: dict[str, Callable[[Body], Body]] = {
 
 
 def _log(records: list[Record]) -> Iterator[Step]:
-    """Yield the records of the offsets topic: of a recording's journal, or of the leader's log in a run."""
+    """Yield the records of the offsets topic that a journal has, from a recording or from the log of a leader."""
     n = 0
     for record in records:
         for key, value in _appended(record):

@@ -42,7 +42,10 @@ GONE = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
 
 
 class Memory:
-    """The coordinator's memory of the recorded group; `now_ms` is the time of the next record."""
+    """The memory of a recorded coordinator, inferred from requests, responses and log; each change adds a record to the journal.
+
+    `now_ms` is the time of the next record.
+    """
 
     def __init__(self, recording: Step, journal: Journal) -> None:
         self.recording, self.journal, self.now_ms = recording, journal, 0
@@ -62,7 +65,10 @@ class Memory:
     # ---------------------------------------------------------------- records
 
     def note(self, kind: str, cause: RecordId | None, *, inferred: str | None = RECORD, **fields: Any) -> RecordId:
-        """Append a record of the broker to the journal, and return its id."""
+        """Append a record of the broker to the journal, and return its id.
+
+        `inferred` is the field with this name: RECORD or TIME, None for a record that the recording has.
+        """
         said = fields if inferred is None else fields | {"inferred": inferred}
         return self.journal.add(BROKER, self.incarnation, kind, cause, self.now_ms, said)
 
@@ -77,7 +83,7 @@ class Memory:
         self._update("groups", cause, {self.group_id: group})
 
     def commit(self, offsets: Offsets, cause: RecordId) -> None:
-        """Put the group's committed offsets into the memory."""
+        """Store the group's committed offsets in the memory, and add an `update` record."""
         self.offsets = offsets
         if offsets:
             self._update("offsets", cause, {self.group_id: offsets})
@@ -155,7 +161,7 @@ class Memory:
     # ---------------------------------------------------------------- rebalances
 
     def prepare(self, rule: str, cause: RecordId) -> None:
-        """Begin a rebalance, unless it has begun."""
+        """Begin a rebalance with this rule as its reason; do nothing without a group and during PreparingRebalance."""
         group = self.group
         if group is None or group.state is PREPARING:
             return
@@ -165,14 +171,21 @@ class Memory:
         self.move(PREPARING, rule, cause)
 
     def complete_by_timer(self, answers: list[Step]) -> None:
-        """Begin the next generation by the timer of the join phase."""
+        """Let the timer of the rebalance fire, which begins the next generation.
+
+        `answers` are the recorded JoinGroups with their responses, which name the generation.
+        """
         timer = join_timer(self.group_id)
         event = e.JoinTimedOut(self.group_id, self.group.generation if self.group else 0)
         armed = self.note("set_timer", None, timer=timer, thread=REQUESTS, fires_at_ms=self.now_ms, event=event)
         self.complete_join(answers, self.note("timer_fired", armed, timer=timer))
 
     def complete_join(self, answers: list[Step], cause: RecordId) -> None:
-        """Begin the next generation: its members are those of the leader's response, and their requests are answered."""
+        """Begin the next generation with the members in the leader's response.
+
+        The responses to their JoinGroups get `cause` as cause. `answers` are the recorded JoinGroups with their responses.
+        Members without a JoinGroup are removed. In any state but PreparingRebalance nothing changes.
+        """
         group = self.group
         if group is None or group.state is not PREPARING:
             return
@@ -229,7 +242,10 @@ class Memory:
             self.note("cancel_timer", cause, timer=session_timer(self.group_id, member_id))
 
     def expire_until(self, at_ms: int) -> None:
-        """Remove the members whose sessions end by this time, and tombstones of offsets that expire by this time."""
+        """Remove the members whose sessions end until `at_ms`, and append the tombstones of offsets that expire until then.
+
+        A member stays if it has a parked request, or if one of its later requests succeeds in the recording.
+        """
         while due := sorted((ends_ms, id) for id, (ends_ms, _) in self.sessions.items() if ends_ms <= at_ms):
             ends_ms, member_id = due[0]
             _, armed = self.sessions.pop(member_id)
@@ -246,7 +262,7 @@ class Memory:
         return own is not None and not set(errors(own)) & set(GONE)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append the tombstones of offsets at the first check after their own time to expire."""
+        """Append the tombstones that come next in the log, each at the coordinator's first check after its offset's expiry until `at_ms`."""
         every_ms = self.recording["broker"].get("offsets.retention.check.interval.ms")
         while every_ms and self.appended < len(self.log):
             entry, _, value = self.log[self.appended]
@@ -264,7 +280,11 @@ class Memory:
     # ---------------------------------------------------------------- the log
 
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
-        """Append the log up to its next record of the group if `fits` accepts this record, else return None."""
+        """Append the log up to the next record of the group's metadata, and return the journal record of this append.
+
+        Return None, and append nothing, if there is no such record or if `fits` does not accept its value. `written` is the event
+        that follows the append.
+        """
         places = range(self.appended, len(self.log))
         at = next((at for at in places if self.log[at][0]["key"]["kind"] == "group"), None)
         if at is None or not fits(self.log[at][0]["value"]):

@@ -25,7 +25,7 @@ CHECK = "offsets.retention.check.interval.ms"
 
 
 class GroupPlayer:
-    """One run of a recording's requests, with the settings of the run."""
+    """One run in which our coordinator receives the requests of a recording; `play` returns its world."""
 
     def __init__(self, recording: Step, settings: Settings) -> None:
         self.recording, self.world = recording, World(settings)
@@ -64,7 +64,11 @@ class GroupPlayer:
             self._note_id(step, before)
 
     def _note_id(self, step: Step, before: int) -> None:
-        """Note the id that the coordinator has made for a JoinGroup, from its answer or from its parked member."""
+        """Store the member id that our coordinator has made for a JoinGroup, under the member id that the recording has.
+
+        The id is in the response or, while the request is parked, in the group. `before` is the length of the journal before the
+        request.
+        """
         if "answer" not in step:
             return
         name, records = str(step["answer"]["member"]), self.world.journal.since(before)
@@ -96,7 +100,7 @@ class GroupPlayer:
             self.world.step(("wait", at_ms - self.world.now_ms))
 
     def _next_due(self) -> tuple[int, tuple[Any, ...]] | None:
-        """Return the next timer or check with its time, None if the broker does not run."""
+        """Return the time and the action of the coordinator's next timer or offset check; None if there is none."""
         process = self.world.processes.get(BROKER)
         if process is None:
             return None
@@ -106,7 +110,10 @@ class GroupPlayer:
 
 
 def scenario_settings(recording: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run that plays a recording needs besides its release: the brokers, their settings, and the consumers."""
+    """Return the brokers, settings and consumers of a run that plays a recording, as arguments of a lab.
+
+    Raises UserError for a recording without a request of a consumer.
+    """
     asked = [step for step in recording["exchange"] if "api" in step and not is_admin(step["api"])]
     names = dict.fromkeys(consumer_name(step["client"]) for step in asked)
     if not names:
@@ -119,7 +126,7 @@ def scenario_settings(recording: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(request: Step, ids: Mapping[str, str]) -> Step:
-    """Return a request with other member ids."""
+    """Return a request in which each member id that is a key of `ids` is replaced by its value there."""
     found = dict(request)
     if "member" in found:
         found["member"] = ids.get(found["member"], found["member"])

@@ -33,7 +33,10 @@ def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> 
 
 
 def _contradict(memory: Memory, step: Step, cause: RecordId) -> None:
-    """Correct the memory if it contradicts the answer of a request."""
+    """Correct the memory if it contradicts the response to a request.
+
+    A member to which the response is UNKNOWN_MEMBER_ID is removed; REBALANCE_IN_PROGRESS for a heartbeat begins a rebalance.
+    """
     member, found = step["request"].get("member", ""), errors(step)
     if memory.group is None:
         return
@@ -91,7 +94,7 @@ def _park_join(memory: Memory, step: Step, member_id: str, correlation_id: str, 
 
 
 def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: RecordId) -> None:
-    """Give a static member its new id."""
+    """Replace the member id of a static member, which has joined again, by its new member id."""
     assert memory.group is not None
     member = _member(memory, step, member_id, memory.group.members[old_id])
     members = {member_id if id == old_id else id: member if id == old_id else m for id, m in memory.group.members.items()}

@@ -54,7 +54,11 @@ def to_journal(recording: Step) -> list[Record]:
 
 
 class Moment(NamedTuple):
-    """An entry of the exchange: when it is sent ("request"), answered ("answer"), begins ("event"), or a generation begins."""
+    """A time at which a recording has an effect, with its entry `step`.
+
+    `kind` is "request" or "answer" for the sending of a request and its response, "event" for a stop or start of the broker,
+    "timer" for the begin of a generation by a timer.
+    """
 
     at_ms: int
     kind: str
@@ -62,7 +66,7 @@ class Moment(NamedTuple):
 
 
 def consumer_name(client: str) -> str:
-    """Return the name of a recorded client in a journal."""
+    """Return the name that a recorded client has in a journal; the recorder's own tool is "tool"."""
     return "tool" if client == TOOL else client
 
 
@@ -75,7 +79,7 @@ def consumers(recording: Step) -> dict[str, Consumer]:
 
 
 class Replay:
-    """Converts one moment after the other."""
+    """The conversion of one recording: `perform` adds the journal records of a Moment; `entry` is the number of its entry."""
 
     def __init__(self, recording: Step) -> None:
         self.recording, self.entry = recording, 0
