@@ -115,7 +115,7 @@ class World:
     # ---------------------------------------------------------------- actions and steps
 
     def actions(self) -> list[actions.PossibleAction]:
-        """Return the possible actions: first those that `run` performs, in its order, then timers and the faults of the settings."""
+        """Return the possible actions: first those that `run` performs, in its order, then the timers and faults."""
         return [
             *map(actions.RoutineAction, actions.routine_actions(self)),
             *map(actions.PossibleAction, actions.fault_actions(self)),

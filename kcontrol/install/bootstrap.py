@@ -61,7 +61,7 @@ class SetupFailed(Exception):
 
 
 def stamp_for(level: str) -> dict[str, str]:
-    """Return the stamp of a complete environment of this level."""
+    """Return the stamp of a complete environment of this level: the project's folder, the level, and a digest of the locks."""
     digest = hashlib.sha256()
     for path in (*LOCKS.values(), ROOT / "pyproject.toml"):
         digest.update(path.read_bytes())
@@ -240,7 +240,7 @@ def has_system_certificates() -> bool:
 
 
 def install(uv: Path, level: str, env: dict[str, str]) -> None:
-    """Install the lock with its hashes into the environment, then the package itself, editable.
+    """Install the packages of the level's lock into the environment, with a check of hashes; then the project itself, editable.
 
     Raises:
         SetupFailed: a package is neither in uv's cache nor in the package index.
@@ -338,7 +338,10 @@ def exec_command(command: str, rest: list[str]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the environment ready, then become the command. Return an exit status only after a failure or for the usage text."""
+    """Make the environment ready, then replace this process by the command.
+
+    Return an exit status only after a failure or for the usage text.
+    """
     if arguments in ([], ["--light"]) or arguments[0] in {"-h", "--help", "help"}:
         print(USAGE)
         return 0 if arguments[:1] not in ([], ["--light"]) else 2

@@ -27,7 +27,7 @@ class LabProblem(UserError):
 
 
 def prepare_environment(folder: Path, runtime: Path, mark: str) -> None:
-    """Set the environment variables that JupyterLab and its child processes inherit."""
+    """Set the environment variables that JupyterLab and its child processes inherit; `mark` marks them for `process_cleanup`."""
     os.environ[process_cleanup.MARK] = mark
     os.environ["JUPYTER_RUNTIME_DIR"] = str(runtime)
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
@@ -116,7 +116,7 @@ def private_folder() -> Path:
 
 
 def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
-    """Print what an update has changed in the learner's folder."""
+    """Print the files of the learner's folder that `workspace.prepare` has updated, and those that it has kept."""
     for name in changes.updated:
         console.print(f"Brought up to date: {folder / name}", markup=False, highlight=False, soft_wrap=True)
     for name in changes.kept:

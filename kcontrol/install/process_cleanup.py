@@ -23,7 +23,10 @@ LIMIT_S = 8.0
 
 
 def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
-    """Start the clean-up process for this mark; `remove` is a folder that it deletes at the end."""
+    """Start the process that ends all processes with this mark in their environment after the server, this process, has ended.
+
+    `remove` is a folder that it deletes at the end.
+    """
     env = {key: value for key, value in os.environ.items() if key != MARK}
     command = [sys.executable, "-I", "-B", __file__, mark, str(remove)]
     return subprocess.Popen(
@@ -34,8 +37,9 @@ def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
 def kill_marked(mark: str, *, kill: bool, variable: str = MARK, unread: set[int] | None = None) -> "list[psutil.Process]":
     """Return the processes with the mark in this variable of their environment; with `kill` they are killed.
 
-    `unread` gets the id of each other process whose environment cannot be read: it has ended, begins a program, or is not ours.
-    The newest process comes first: if each process starts the next one and ends, only the newest process still runs.
+    To `unread` are added the ids of these processes, and of processes whose environment cannot be read, because the process has
+    ended, is executing a new program at this moment (exec), or belongs to another user. Processes are read and killed from the
+    newest to the oldest: in a chain in which each process starts the next process and ends, only the newest still runs.
     """
     import psutil  # Imported late, so that this process stays small while it waits.
 

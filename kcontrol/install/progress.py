@@ -36,7 +36,7 @@ def read(place: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def of(place: Path | None, id: str) -> dict[str, Any]:
-    """Return the state of one exercise."""
+    """Return the `tries`, the number of `hints` and `solved` of one exercise."""
     about = read(place).get(id, {})
     counts = {name: about[name] if isinstance(about.get(name), int) else 0 for name in ("tries", "hints")}
     return {**counts, "solved": about.get("solved") is True}

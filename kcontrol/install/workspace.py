@@ -72,7 +72,7 @@ def shipped(source: Path) -> dict[str, bytes]:
 
 
 def digest(content: bytes) -> str:
-    """Return a hash of a file's content."""
+    """Return the SHA-256 of a file's content as hexadecimal text."""
     return hashlib.sha256(content).hexdigest()
 
 

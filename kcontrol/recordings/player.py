@@ -143,7 +143,7 @@ class Player:
         return broker in self.world.orphaned_sessions or (p is not None and p.frozen and p.session is SessionState.OPEN)
 
     def _shrink(self, before: int) -> None:
-        """Let leaders remove the lagging followers that the recording removes from an ISR before the write with the number `before`."""
+        """Let leaders remove the lagging followers that the recording removes from an ISR before write number `before`."""
         while self.shrinks and self.shrinks[0].at < before:
             lag = self.shrinks.pop(0)
             tp, leader = parse_state_path(lag.path), lag.before["leader"]

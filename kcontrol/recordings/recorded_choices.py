@@ -66,10 +66,10 @@ class RecordedChoices:
             )
 
     def next(self, routine: Sequence[Action]) -> Action | None:
-        """Return the action of `routine` that comes next, if the recorded step has more than one election of a controller, else None.
+        """Return the action of `routine` that comes next, if the recorded step has several controller elections, else None.
 
-        Before a controller resigns, it sends as many requests as in the recording. While it is controller, all other brokers act first;
-        after its resignation the winner of the next election acts first.
+        Before a controller resigns, it sends as many requests as in the recording. While it is controller, all other brokers act
+        first; after its resignation the winner of the next election acts first.
         """
         if not self.repeats:
             return None

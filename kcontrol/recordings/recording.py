@@ -222,7 +222,7 @@ def state_key(path: str) -> str | None:
 
 
 def of_journal(records: Sequence[Record]) -> Recording:
-    """Return a journal in the format of the recordings, step by step of its scenario.
+    """Return a journal in the format of the recordings, with one step for each step of its scenario.
 
     Raises UserError for a journal without a scenario.
     """
@@ -239,7 +239,10 @@ def of_journal(records: Sequence[Record]) -> Recording:
 
 
 def mark_unnamed_sessions(written: Iterable[dict[str, Any]]) -> None:
-    """Call each session `unnamed` that ended without a znode below `/brokers/ids`, as the recordings do."""
+    """Set the author `by` to "unnamed" in the writes of each session that ended without a znode below `/brokers/ids`.
+
+    The recordings have no broker for such a session.
+    """
     sessions: dict[Any, list[dict[str, Any]]] = {}
     for write in written:
         by = write["by"]
@@ -255,7 +258,7 @@ def mark_unnamed_sessions(written: Iterable[dict[str, Any]]) -> None:
 
 
 class _Reader:
-    """Reads a journal step by step and keeps the values that later steps need."""
+    """The conversion of a journal into recorded steps; it keeps the values of earlier records that later steps need."""
 
     def __init__(self, release: str) -> None:
         self.release, self.fold = release, Fold()
@@ -313,7 +316,10 @@ class _Reader:
 
 
 def answered(records: Iterable[Record]) -> dict[str, Any]:
-    """Return the response to an admin client's reassignment, with the protocol's error codes."""
+    """Return the response to an admin client's reassignment with the protocol's error codes, under `answer`.
+
+    {} without a response.
+    """
     for record in records:
         body = record.fields.get("body")
         if record.kind == "respond" and record.fields["correlation_id"].startswith("admin-") and isinstance(body, dict):
@@ -376,7 +382,7 @@ def _write(by: int | str, fence: int, kind: str, path: str, text: str, version: 
 
 
 def request(batch: dict[str, Any], api: str, to: int, release: str) -> dict[str, Any]:
-    """Return one request of a batch, with the fields that the release logs."""
+    """Return one request of a batch as recordings have it, with the fields that the release writes to its request log."""
     head = {"api": api, "controller_epoch": batch["controller_epoch"]}
     if api == "UpdateMetadata":
         entries = _entries(batch["update_metadata"]["partitions"], release)

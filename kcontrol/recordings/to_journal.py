@@ -54,7 +54,7 @@ def to_journal(recording: Recording) -> list[Record]:
 
 
 class Replay:
-    """Converts one step after the other and keeps the state that the next step needs."""
+    """The conversion of one recording: `step` adds the records of one step to the journal, and keeps state for the next one."""
 
     def __init__(self, recording: Recording) -> None:
         self.journal, self.seen = Journal(), Leaderships()
@@ -166,7 +166,7 @@ class Replay:
         return [kind, path, text_of(write["data"]), self.versions[path], write.get("ephemeral", False)]
 
     def _note(self, group: list[dict[str, Any]], n: By, record: RecordId) -> None:
-        """Keep this write as a cause of later records, and update which broker is controller in its own view."""
+        """Store the record of writes as a cause of later records, and update which broker is controller in its own view."""
         for write in group:
             path, tp = write["path"], state_key(write["path"])
             if tp and isinstance(write.get("data"), dict):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def report(world: World, found: str) -> str:
-    """Return the last step, the violation and the run as Python code. The last line repeats the violation."""
+    """Return the last step of a world, the violation `found`, and the run as Python code, which ends with the violation."""
     last = repr(world.done[-1]) if world.done else "nothing"
     run = SearchResult(0, world.settings, found, (), tuple(world.done)).scenario()
     return f"# After step {len(world.done)}, {last}: {found}\n{run}"

@@ -279,7 +279,10 @@ def _ops(record: Record) -> Iterator[tuple[str, str]]:
 
 
 def request_outlives_topic(world: World) -> str | None:
-    """Check that a deletion request is removed only after its topic; a request for an unknown topic may be removed at once."""
+    """Check that a deletion request is removed only after its topic.
+
+    A request for an unknown topic may be removed at any time.
+    """
     for record in world.last_step:
         for kind, path in _ops(record) if record.id.node in world.processes else ():
             folder, _, topic = path.rpartition("/")
@@ -395,5 +398,5 @@ def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | No
 
 
 def is_at_rest(world: World) -> bool:
-    """Return whether no routine action is left."""
+    """Return whether `World.run` finds nothing to do: no step of a thread, no delivery, no fetch, and no timer that it fires."""
     return next(actions.routine_actions(world), None) is None

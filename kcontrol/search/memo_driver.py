@@ -83,7 +83,7 @@ class ZooKeeperCall:
 
 
 class Step(NamedTuple):
-    """The outcome of a step of the world.
+    """The outcome of an action in a MemoWorld, with the records that the action wrote and the watch events that it `fired`.
 
     `next` is the next state of the acting process, None for an admin action; `stored` is the next state of ZooKeeper.
     """
@@ -117,7 +117,7 @@ class ScratchJournal(Journal):
 
 
 class RecordingClient:
-    """A client that records its calls. The response to the first call may be known already."""
+    """A ZooKeeper client that records its calls in `asked`; `known` has the response to the first call, or is empty."""
 
     def __init__(self, client: Client, known: list[Any]) -> None:
         self.client, self.known = client, known
@@ -175,7 +175,7 @@ def call_client(client: Client, method: str, args: tuple[Any, ...]) -> Any:
 
 
 def answer_key(answer: Any) -> Any:
-    """Return a hashable key of the parts of a response that a handler can see."""
+    """Return a hashable key of a response of ZooKeeper; responses with equal keys are equal for every handler."""
     if isinstance(answer, list):
         return tuple([_item_key(item) for item in answer])
     return type(answer)
@@ -208,9 +208,9 @@ class Memo:
         self._ranks: dict[Any, str] = {}
 
     def local(self, driver: Driver, contexts: str | None = None) -> DriverState:
-        """Return the stored state that equals this driver's; a new state keeps this driver.
+        """Return the DriverState that equals the state of this driver; if there is none yet, a new one, which keeps the driver.
 
-        `contexts` is the text of its contexts, if the caller has it.
+        `contexts` is the fingerprint text of the driver's contexts, if the caller has it.
         """
         contexts = contexts or fingerprint.contexts(driver)
         state = fingerprint.driver(driver, contexts, self._text)
@@ -229,7 +229,10 @@ class Memo:
         return found
 
     def stored(self, zk: MemoryZooKeeper, owners: Mapping[int, int]) -> ZooKeeperState:
-        """Return the stored state that equals this ZooKeeper's; a new state keeps this ZooKeeper, which no longer changes."""
+        """Return the ZooKeeperState that equals the state of this ZooKeeper; if there is none yet, a new one.
+
+        A new one keeps this ZooKeeper, which may not change any more.
+        """
         names = fingerprint.session_names(zk, owners)
         key = (self._tree(zk.nodes(), names), fingerprint.watches(zk, names), zk.zxid, tuple(names.items()))
         found = self._stored.get(key)
@@ -387,7 +390,10 @@ class MemoDriver:
             getattr(world, name)(self, *args)
 
     def _try(self, key: Call, op: Run, answers: list[Any], kept: Any) -> Outcome:
-        """Run a call on a copy and keep its outcome; call_zookeeper ZooKeeper's response into `answers`."""
+        """Run a call on a copy of the driver, and store its outcome under `key`; return the outcome.
+
+        If the call asked ZooKeeper, its response replaces the content of `answers`, and the outcome is stored for this response.
+        """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)
         driver = memory.copy(self.local, client, journal, outbox)
@@ -406,7 +412,7 @@ class MemoDriver:
         return outcome
 
     def _run(self, op: Run, answers: list[Any]) -> None:
-        """Run a call whose outbox calls must be made at once, because they reach this driver again."""
+        """Run a call whose outbox calls must be made while it runs, because they reach this driver again."""
         journal = ScratchJournal(_count(self.local.driver))
         client = RecordingClient(self.client, answers.copy())
         self._running = self.world.memory.copy(self.local, client, journal, ForwardingOutbox(self))
@@ -419,7 +425,7 @@ class MemoDriver:
 
 
 class ForwardingOutbox:
-    """An outbox that makes every call at once, with the MemoDriver as the caller."""
+    """An outbox that passes every call to the world while the driver runs, with the MemoDriver as the caller."""
 
     def __init__(self, driver: MemoDriver) -> None:
         self.driver = driver

@@ -118,7 +118,7 @@ class MemoWorld(World):
         return action, driver.local, driver.session_id, tuple([n.event for n in p.notifications]), p.session, self._stored
 
     def _repeat(self, action: Action, known: Step) -> None:
-        """Apply the outcome of an equal step."""
+        """Apply the outcome of an earlier step with an equal key, without performing the action."""
         if known.next is not None:
             p = self.processes[action[1]]
             cast(MemoDriver, p.driver).local = known.next

@@ -48,7 +48,10 @@ class FrontierState(NamedTuple):
 
 
 def search(world: World, depth: int, faults: int, properties: tuple[Property, ...] = ALWAYS) -> SearchResult:
-    """Search all runs from here with at most `depth` steps, at most `faults` of them faults. `world` does not change."""
+    """Search all runs from `world` with at most `depth` steps, at most `faults` of them faults, for a violation of a property.
+
+    The result has a shortest run with a violation, or no violation. `world` does not change.
+    """
     with without_collection():  # a search frees no cycles, and its memory only grows
         return _explore(world, memo_world.fork_for_search(world), depth, faults, properties)
 

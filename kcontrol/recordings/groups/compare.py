@@ -58,7 +58,7 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Difference]:
-    """Yield the differences between two responses to one request: in their fields, and in the request or timer that released them."""
+    """Yield the differences between two responses to one request: in their fields, and in their cause (request or timer)."""
     answer, found = one.get("answer"), other.get("answer")
     if answer is None or found is None:
         if answer != found:

@@ -262,7 +262,10 @@ class Memory:
         return own is not None and not set(errors(own)) & set(GONE)
 
     def _expire_offsets(self, at_ms: int) -> None:
-        """Append the tombstones that come next in the log, each at the coordinator's first check after its offset's expiry until `at_ms`."""
+        """Append tombstones that come next in the log, each at the coordinator's first check after the expiry of its offset.
+
+        Checks after `at_ms` are left for later.
+        """
         every_ms = self.recording["broker"].get("offsets.retention.check.interval.ms")
         while every_ms and self.appended < len(self.log):
             entry, _, value = self.log[self.appended]
