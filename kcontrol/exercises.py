@@ -35,7 +35,7 @@ def __dir__() -> Any:
 
 
 def list() -> pd.DataFrame:
-    """Return one row per exercise, by the id that `check` takes, with the learner's result and the number of hints taken."""
+    """Return one row per exercise, indexed by the id for `check`, with the learner's result and the number of hints shown."""
     return catalogue.exercise_table()
 
 
@@ -58,7 +58,7 @@ def incident(id: str) -> Run:
 
 
 def questions() -> pd.DataFrame:
-    """Return one row per question, by the id that `predict` takes."""
+    """Return one row per question, indexed by the id for `predict`."""
     return catalogue.questions()
 
 
@@ -88,5 +88,5 @@ def expect(label: str, want: object, got: object) -> None:
 
 
 def progress() -> pd.DataFrame:
-    """Return one row per chapter: the numbers of its exercises, and of those tried and solved in this folder."""
+    """Return one row per chapter: the number of its exercises, and how many of them the learner has tried and solved."""
     return catalogue.progress_table()

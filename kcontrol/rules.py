@@ -33,7 +33,7 @@ def __dir__() -> Any:
 
 
 def table(*names: str) -> pd.DataFrame:
-    """Return one row per named rule, one column per release that changed one of these rules.
+    """Return one row per rule in `names`, with one column per release that changed one of these rules.
 
     Raises UserError, which lists the rules, for an unknown name and for no name.
     """

@@ -153,7 +153,7 @@ REQUESTS: dict[str, type[Any]] = {
 
 
 def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: Sender) -> Any:
-    """Return the coordinator's event for a request, whose fields are those of REQUESTS.
+    """Return the coordinator's event for a request; `request` has the fields that REQUESTS has for its API.
 
     Raises KeyError for an API without a row, and msgspec.ValidationError, a ValueError that names the field, for a request
     whose fields do not fit the row.

@@ -106,8 +106,8 @@ def can_fetch(world: World, follower: int, partition: str) -> bool:
 def _fetch(world: World, n: int, tp: TopicPartition) -> Fetch | None:
     """Return the next fetch of a follower, None if there is none now.
 
-    A fetch needs a reachable leader that leads in its own view, idle request threads and, since 2.1, the same leader epoch on
-    both sides.
+    A fetch needs a running leader that leads in its own view, idle request threads of both brokers and, since 2.1, equal leader
+    epochs at both brokers.
     """
     held, has_log = world.processes[n].driver.broker.hosted.get(tp), tp in world.processes[n].driver.broker.logs
     if (

@@ -54,7 +54,7 @@ def start(world: World, n: int) -> None:
 
 
 def _cluster_id(world: World) -> str:
-    """Return the id that a broker gives to a new cluster: one value per start of a process, drawn from the world's seed."""
+    """Return the id that a starting broker would give to a new cluster; the seed and the number of starts determine it."""
     chance = random.Random(f"{world.settings.seed}/world")
     drawn = [chance.getrandbits(128) for _ in range(sum(world.incarnations.values()))]
     return f"{drawn[-1]:032x}"[:22]

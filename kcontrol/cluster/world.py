@@ -57,9 +57,9 @@ def without_collection() -> Iterator[None]:
 class World:
     """A cluster whose caller chooses the next action.
 
-    `actions()` lists the possible actions, `step(action)` performs one of them, `run()` performs routine actions until none is
-    left. Without an argument `zookeeper` the world has an in-memory ZooKeeper. Then time is virtual, 1 ms a step, and the world
-    can be forked.
+    `actions()` lists the possible actions, `step(action)` performs one of them, `run()` performs those that a healthy cluster
+    does by itself, such as deliveries, until none is left. Without an argument `zookeeper` the world has an in-memory ZooKeeper.
+    Then time is virtual, 1 ms a step, and the world can be copied (`fork`).
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class World:
         self.now_ms += 1
 
     def _perform(self, perform: Callable[..., None], action: Action) -> None:
-        """Perform one action and its consequences in the same step. An action that raises an error does not count as done."""
+        """Perform one action with its consequences, and add it to `done` if it raises no error."""
         self._journal_length_before = before = len(self.journal)
         with without_collection():  # a step may create hundreds of thousands of objects and hardly a cycle
             perform(self, *action[1:])
@@ -198,9 +198,9 @@ class World:
     def fork(self, *, keep_replay_logs: bool = False) -> World:
         """Return an independent copy of this world and its journal.
 
-        If every suspended handler has a replay log, the fork is a plain copy. Otherwise the fork copies the last point without
-        a suspended handler and performs the actions since then again. With `keep_replay_logs` the handlers of the fork keep
-        replay logs, which `fingerprint` needs too. Raises ValueError on a real ZooKeeper.
+        If every suspended handler has a replay log, its values are copied. Otherwise the copy begins at the last point without a
+        suspended handler and performs the actions since then again. With `keep_replay_logs` the handlers of the copy keep replay
+        logs, which `fingerprint` needs too. Raises ValueError on a real ZooKeeper.
         """
         if not self.is_simulated:
             raise ValueError("World.fork needs the in-memory ZooKeeper: a session of a real ZooKeeper cannot be copied")
@@ -221,7 +221,10 @@ class World:
     keeps_replay_logs = False
 
     def _copy(self) -> World:
-        """Return a plain copy. Raises ValueError if a suspended handler has no replay log."""
+        """Return a copy of all values, in which no action is performed again.
+
+        Raises ValueError if a suspended handler has no replay log.
+        """
         copied = object.__new__(World)
         copied.settings, copied.now_ms, copied.is_simulated, copied.keeps_replay_logs = (
             self.settings,

@@ -25,7 +25,7 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 
 
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
-    """Return one row per step of the last handler of `event` that wrote, sent or queued.
+    """Return one row per step of the last handler of `event` that did more than read, for example wrote or sent.
 
     If each handler only read, return the rows of the last handler. `broker` None means any broker. With `memory` there are rows
     for changes of the controller's memory too. Raises UserError, which lists the handled events, if no handler of the event has

@@ -34,7 +34,7 @@ def recordings() -> pd.DataFrame:
 
 
 def questions() -> pd.DataFrame:
-    """Return one row per question, by the id that `exercises.predict` takes."""
+    """Return one row per question, indexed by the id for `exercises.predict`."""
     rows = ({"id": id} | dict(about) | {"chapter": str(about["chapter"])} for id, about in predictions.predictions().items())
     return Wide(journal_tables.table(rows, QUESTIONS, "id"))
 
@@ -48,7 +48,7 @@ def exercise_table() -> pd.DataFrame:
 
 
 def progress_table() -> pd.DataFrame:
-    """Return one row per chapter: the numbers of its exercises, and of those tried and solved in this folder."""
+    """Return one row per chapter: the number of its exercises, and how many of them the learner has tried and solved."""
     found: dict[str, dict[str, Any]] = {}
     for row in _exercises():
         chapter = found.setdefault(row["chapter"], {"chapter": row["chapter"], "exercises": 0, "tried": 0, "solved": 0})

@@ -83,7 +83,7 @@ class Divergence(NamedTuple):
     def table(self) -> pd.DataFrame:
         """One row per run with its record at the first position at which the journals differ.
 
-        No row if the journals are equal.
+        If the journals are equal, the table has no rows.
         """
         rows = [self._row(name, r) for name, r in zip(self.names, self.records, strict=True)] if any(self.records) else []
         return journal_tables.table(rows, COLUMNS, "run")
@@ -102,7 +102,7 @@ class Divergence(NamedTuple):
 
     @property
     def decided(self) -> pd.DataFrame:
-        """Return one row per run: its first decision that differs, the decision's rule, and the last outside action before it."""
+        """Return one row per run: its first decision that differs, the decision's rule, and the last outside action (a kill ...) before."""
         found = self.decision
         if found is None:
             return journal_tables.table((), DECIDED, "run")

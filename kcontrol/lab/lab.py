@@ -494,7 +494,7 @@ class Lab(Operations):
 
     @staticmethod
     def recordings() -> pd.DataFrame:
-        """Return one row per recording of real brokers, by the name that `Lab.open` and `Lab.play` take."""
+        """Return one row per recording of real brokers, indexed by the name for `Lab.open` and `Lab.play`."""
         return catalogue.recordings()
 
     def spark(self, *, optional: bool = False) -> SparkSession | Any:

@@ -73,7 +73,7 @@ class Operations(Run):
     def produce(self, partition: str, value: object, acks: object = "all", broker: int | None = None) -> Self:
         """Send one record to the partition's leader, or to `broker`.
 
-        With `acks` 1 the leader responds at once, with "all" when every replica in the ISR has the record.
+        With `acks` 1 the leader responds after its own append, with "all" when every replica in the ISR has the record.
         """
         replica_logs.require(self.state)
         chosen = replica_logs.acks(acks)

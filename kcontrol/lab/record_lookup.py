@@ -44,9 +44,9 @@ def _id(to: object) -> RecordId:
 
 
 def record(records: Sequence[Record], what: object) -> Record:
-    """Return the last record that changed the subject that `what` names, or the record that has this id or number.
+    """Return the last record that changed a fact, such as "leader of t-0", or the record with the id or number `what`.
 
-    Raises UserError, which lists the possible subjects, for an unknown subject, and if the journal has no record about it.
+    Raises UserError, which lists the forms of facts, for any other text, and if the journal has no record about the fact.
     """
     if not isinstance(what, str) or ID.fullmatch(what):
         return records[position(records, what)]

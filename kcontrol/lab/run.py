@@ -56,7 +56,7 @@ class Run(metaclass=Named):
 
     @property
     def state(self) -> State:
-        """The state that `journal.fold` computes from the journal: znodes, brokers, channels."""
+        """The state of the cluster after the last record, as `journal.fold` computes it: znodes, brokers, channels."""
         return self._past.state if self._state is None else self._state
 
     @property
@@ -161,9 +161,9 @@ class Run(metaclass=Named):
         return diagrams.why(self.records, record_lookup.record(self.records, what).id)
 
     def diagram(self, machine: str = "partition") -> graphviz.Digraph:
-        """Draw the transition table of a machine, "partition", "replica" or "group", with the number of subjects in each state.
+        """Draw the transition table "partition", "replica" or "group", with the number of its subjects in each state.
 
-        Partitions and replicas are counted in the controller's memory, groups in their coordinators' memory. Any other name of
+        Subjects are partitions or replicas in the controller's memory, or groups in their coordinators' memory. Any other name of
         `election_pictures.PICTURES` draws that picture. Raises UserError, which lists all names, for an unknown name.
         """
         from kcontrol.lab.pictures import election_pictures

@@ -36,7 +36,10 @@ RACED_FIELDS = (
 
 
 class Difference(NamedTuple):
-    """The first difference: its step, kind and subject, and the values of both sides; None for a missing value."""
+    """One difference between two recordings: its step, kind and subject, and the values of both sides.
+
+    None for a missing value.
+    """
 
     step: int
     do: Mapping[str, Any]
@@ -381,7 +384,7 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether a write on `subject` belongs to the list of `key`: a write on no topic, on the key's topic or partition."""
+    """Return whether a write is compared in the list of the partition `key`: it is on this partition, its topic, or no topic."""
     if subject is None:
         return True
     return key is not None and subject[0] == key[0] and subject[1] in (None, key[1])

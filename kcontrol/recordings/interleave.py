@@ -255,7 +255,9 @@ def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) ->
 
 
 def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Iterator[Item]:
-    """Yield every item of a step once. `seen` has the leaderships after the earlier steps, and is updated.
+    """Yield each write, transition, request and process action of a step once, in one order.
+
+    `seen` has the leaderships after the earlier steps, and is updated.
 
     A request that arrives after its sender has ended, in this step or in `later`, is yielded as "sent" first.
     """

@@ -254,7 +254,8 @@ class Player:
     def kill(self, brokers: Any) -> None:
         """Kill a broker, or a list of brokers together; their sessions then end in the order that the recording has.
 
-        After an end that a write follows in the recording, the world runs until quiet before the next end.
+        After an end that a write follows in the recording, the world runs until quiet before the next end. Inside `together` the
+        sessions stay open until a later step.
         """
         killed = _list(brokers)
         for broker in killed:

@@ -23,10 +23,10 @@ PATIENCE = 20
 
 
 class RecordedChoices:
-    """The recorded choices of one step that the player has not repeated yet.
+    """The choices of one recorded step that Kafka leaves open, and that the player has not repeated yet.
 
-    If more than one broker creates `/controller` in the step, `claims` has the step's writes that create `/controller` or a
-    broker's registration, in order.
+    If the step has more than one election of a controller, `claims` has the (broker, path) of its writes that create
+    `/controller` or a broker's registration, in order.
     """
 
     def __init__(self, step: RecordedStep, world: World) -> None:
@@ -46,7 +46,10 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker that acts before the others: the controller during its failover, then the next winner."""
+        """The broker whose actions come before those of all other brokers.
+
+        That is the controller during its failover; after its resignation, the winner of the next recorded election.
+        """
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
     def watch(self, records: Sequence[Record]) -> None:

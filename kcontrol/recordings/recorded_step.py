@@ -171,7 +171,7 @@ class RecordedStep:
     def isr_changes(self, held: dict[str, State]) -> tuple[list[Join], list[Shrink]]:
         """Return the fetches after which followers join an ISR, and the followers that leaders remove, each list in order.
 
-        `held` has the content of the state znodes, and is updated.
+        `held` has the values of the state znodes before this step, by path, and is updated to those after this step.
         """
         joins: list[Join] = []
         shrinks = []

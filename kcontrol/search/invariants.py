@@ -66,7 +66,10 @@ class Invariant:
         return any(a[0] in ("set", "create", "delete") and re.match(self.voiding_path, f"{a[0]} {a[1]}") for a in world.done)
 
     def __call__(self, world: World) -> str | None:
-        """Return the violation, after this row's name; None if the promise holds, is void, or is not kept by the release."""
+        """Return the violation with the invariant's name before it.
+
+        None if the promise holds, is void, or is not made by the release.
+        """
         if not self.is_promised_by(world.settings.release):
             return None
         found = self.broken(world)

@@ -89,7 +89,7 @@ class Purgatory:
     # ---------------------------------------------------------------- records
 
     def try_complete(self, r: Record) -> None:
-        """Begin an operation at its first try, or note its second try."""
+        """Add an operation at its first try; store a second try in the `steps` of its operation."""
         f = r.fields
         if f["attempt"] == 1:
             begun = Operation(f["operation"], f["purgatory"], f["key"], f["timer"], r.id, r.at_ms)

@@ -83,10 +83,10 @@ def machine(
     counts: Mapping[Any, int] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Diagram:
-    """Draw a transition table: each state with the number of subjects in it, each row as an edge with its note as a tooltip.
+    """Draw a transition table: each state with its number in `counts`, each transition as an edge with its note as a tooltip.
 
-    `current` is highlighted. `names` are the names of a release for its states; states without a name are left out. An edge has
-    the name of the row's function as its label, so that a learner's function is visible.
+    The state `current` is highlighted. `names` has a release's names of the states; states without a name are left out. An edge
+    has the name of the row's function as its label, so that a learner's function is visible.
     """
     towards = "LR" if len(table.states) <= WIDEST else "TB"  # seven states side by side are wider than a page
     diagram = _diagram(
@@ -105,13 +105,13 @@ def machine(
 
 
 def _decider(row: Transition) -> str:
-    """Return the name of a row's function, or "" for a row that changes the state in memory alone."""
+    """Return the name of a transition's function; "" for a transition that changes nothing but the state in memory."""
     name = getattr(row.action, "__name__", type(row.action).__name__)
     return "" if name == "memory_only" else name
 
 
 def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
-    """Draw the chain of causes of a record, the first cause at the top, each with its row or rule and its place in Kafka.
+    """Draw the chain of causes of a record, the first cause at the top, each with its transition or rule and its place in Kafka.
 
     Raises KeyError for an unknown id.
     """

@@ -28,7 +28,7 @@ def _machine(table: TransitionTable, method: str) -> dict[str, Any]:
 
 
 def _meanings() -> dict[str, Any]:
-    """Return the table of `meanings.json`, with the transition tables of the machines added."""
+    """Return the table of `meanings.json` with the transition tables of the three state machines under "machines"."""
     written: dict[str, Any] = json.loads((STATIC / "meanings.json").read_text(encoding="utf-8"))
     return written | {"machines": {table.name: _machine(table, written["machines"][table.name]) for table in TABLES}}
 
@@ -51,7 +51,7 @@ def rule(record: Record) -> str:
 def note(machine: str, source: str, target: str) -> str:
     """Return the note about a transition in the table of a state machine ("partition", "replica" or "group").
 
-    "" if it is illegal.
+    Return "" if the transition is illegal.
     """
     rows = MEANINGS["machines"][machine]["rows"]
     return next((str(row[2]) for row in rows if row[:2] == [source, target]), "")

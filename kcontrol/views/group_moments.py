@@ -50,7 +50,7 @@ class Moment(NamedTuple):
 
 
 def groups(state: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the groups that a folded state names: those of its consumers, and those in caches of coordinators."""
+    """Return the ids of the groups of consumers and in coordinators' caches; `state` is that of `journal.fold`."""
     cached = {name for node in state["nodes"].values() for name in node.get("group", {}).get("groups", {})}
     return sorted(cached | {consumer["group"] for consumer in state.get("consumers", {}).values()})
 

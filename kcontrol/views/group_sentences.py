@@ -47,7 +47,7 @@ def consumer(f: Fields) -> str:
 
 
 def appended(f: Fields) -> str:
-    """Return the content of a coordinator's records, from the event that follows the write; without an event, their number."""
+    """Return in words the records that a coordinator appends: offsets, an assignment or a member id, else their number."""
     completion, values = f["completion_event"], [value for _, value in f["records"]]
     if completion is None:
         removed = all(value is None for value in values)

@@ -71,7 +71,7 @@ class Patches:
         return found | ({"with": maker.literals} if maker.literals else {})
 
     def _text(self, text: str) -> str | int:
-        """Return the number of a text that an earlier row has, and a new text unchanged."""
+        """Return the number of a long text that an earlier row has; return a new text unchanged, and give it the next number."""
         if (number := self._texts.get(text)) is not None:
             return number
         self._texts[text] = len(self._texts)

@@ -15,7 +15,7 @@ from kcontrol.views import folded_state
 
 
 class Seen(Changes):
-    """The state that pictures show besides the fold; like `Fold`, it takes records and notes changes.
+    """The state that pictures show in addition to that of `journal.fold`; like `Fold`, it is computed record by record.
 
     The state has `partitions` (name to the fields of `folded_state.Partition`), `sessions` (id to [broker, whether its process
     runs]), `czxid` and `mzxid` (by path), `moves` (machine to the id of the last transition), `taken` ("sender>receiver" of
@@ -30,7 +30,10 @@ class Seen(Changes):
         self._numbers: dict[str, set[int]] = {}  # the partitions of each topic
 
     def add(self, record: Record, changes: Iterable[Change]) -> None:
-        """Apply the next record, whose fields are in JSON's types, and the changes of the fold at this record."""
+        """Apply the next record, whose fields are in JSON's types.
+
+        `changes` are the changes of the folded state by this record.
+        """
         self.noted = []
         if (note := NOTES.get(record.kind)) is not None:
             note(self, record)

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 class Rows:
-    """The rows of one run, made in the order of its records."""
+    """The rows of one run for the viewer, one per record, made in the order of the records."""
 
     def __init__(self) -> None:
         self.made: list[Row] = []
@@ -27,7 +27,7 @@ class Rows:
         self._explanations: dict[tuple[str, ...], int] = {}
 
     def add(self, record: Record, changes: Iterable[Change]) -> None:
-        """Make the row of the next record, whose fields are in JSON's types, with the changes of the fold at this record.
+        """Make the row of the next record, whose fields are in JSON's types; `changes` are the changes of the folded state by it.
 
         `patch` and `with` are in the row of a record that changes a drawn part (see `patches.py`), `decides` and `rule` in the
         row of a record with a decision about a partition or the controller. `explained` has the explanations of the record;

@@ -95,7 +95,7 @@ def _znode_cell(state: State, path: str) -> str:
 
 
 def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
-    """Yield the rows of brokers and partitions, each with a flag for a difference."""
+    """Yield the HTML rows of brokers and partitions, each with True if the two states differ in it."""
     for broker, said in _brokers(pair):
         differs = said[0] != said[1]
         yield _row(f"broker {broker}", [_cell(words, differs) for words in said], differs), differs

@@ -30,7 +30,7 @@ def clean(text: str, longest: int = LONGEST) -> str:
 
 
 def short(state: Any) -> str:
-    """Return the name of a state without its machine's noun: `Offline` for `OfflinePartition`."""
+    """Return the name of a state without "Partition" or "Replica": `Offline` for `OfflinePartition`."""
     return str(state).replace("Partition", "").replace("Replica", "")
 
 

@@ -384,7 +384,7 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- frontends that show no widgets
 
     def state(self) -> dict[str, Any]:
-        """Return the folded state after the record that is shown."""
+        """Return the state of the cluster, as `journal.fold` computes it, after the record that is shown."""
         if self.at >= len(self.records) - 1:
             return self._history.state
         return self._history.at(self.at)

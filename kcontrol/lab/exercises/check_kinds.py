@@ -73,9 +73,7 @@ def _leader(broker: int | None) -> str:
 def row(entry: Entry) -> Checker:
     """Prepare a check that calls the learner's function with (ctx, tp, input) at each use of one transition.
 
-    The result is compared with that of Kafka's action.
-
-    The partition state machine uses the result of Kafka's action.
+    The result is compared with the result of Kafka's action, which the state machine uses.
     """
     ours = replacements.own_function(entry["replaces"])
 

@@ -173,7 +173,7 @@ def kind_of_value(value: Any) -> str:
 def another_type(yours: Any, right: Any) -> str:
     """Return a sentence, with a space before it, if two values have different types in JSON.
 
-    "" if they have one type or one is None.
+    Return "" if they have one type, or if one of them is None.
     """
     given, wanted = kind_of_value(yours), kind_of_value(right)
     return f" The check expects {wanted}; your answer is {given}." if given and wanted and given != wanted else ""

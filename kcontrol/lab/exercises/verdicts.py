@@ -51,7 +51,7 @@ class Election(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """The picture of a cluster from a folded state: its brokers, the controller, and the partitions."""
+    """The picture of a cluster in a state that `journal.fold` returns: its brokers, the controller, and the partitions."""
 
     title: str
     brokers: Sequence[int]

@@ -26,7 +26,7 @@ NO_GROUP = "no group"
 
 
 def rebalances(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per rebalance, by its group: from PreparingRebalance to the next state outside a rebalance.
+    """Return one row per rebalance, indexed by group: from PreparingRebalance to the next state outside a rebalance.
 
     If a group returns to PreparingRebalance before its assignment is stored, one row ends and the next row begins.
     """

@@ -57,7 +57,7 @@ class GroupRecordingDiff(RecordingDiff):
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per answer and per record of the log, in the order of the recording, with the member ids of the recording.
+        """One row per response and per record of the log, in the order of the recording, with the member ids of the recording.
 
         `verdict` is `same`; `differs`; `free` for a difference that the rule allows, such as a time in a record; or
         `not compared` after the first entries that differ.

@@ -22,7 +22,7 @@ RESPONSES = {"broker": "int64", "request": "string", "about": "string", "error":
 
 
 def responses(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per group or partition of each response, by the record of the response."""
+    """Return one row per group or partition in each response to an administrator, indexed by the record of the response."""
     rows = (row for record in records for row in _rows(record))
     return Wide(journal_tables.table(rows, RESPONSES, "id"))
 

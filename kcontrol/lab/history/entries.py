@@ -45,7 +45,7 @@ def entries_of(records: Sequence[Record]) -> Entries:
 def interval(begin: Entry, end: Entry | None) -> Row:
     """Return the columns of a row about the time from the record `begin` to the record `end`.
 
-    `end` None means that it has not ended.
+    `end` None means that this time has not ended.
     """
     known = begin.time_ms is not None and end is not None and end.time_ms is not None
     return {

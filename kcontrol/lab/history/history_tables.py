@@ -32,7 +32,7 @@ TIMES: Columns = {"begin_ms": "Int64", "end_ms": "Int64", "duration_ms": "Int64"
 
 
 class Table(NamedTuple):
-    """The function that yields the rows of a table, and the types of its columns."""
+    """The function that yields the rows of a table of a run's history, and the types of its columns by name."""
 
     rows: Callable[[Entries], Iterator[Row]]
     columns: Columns

@@ -18,7 +18,7 @@ ELECTING = ("OfflinePartition", "OnlinePartition")
 
 
 def stored_states(run: Entries) -> Iterator[StoredState]:
-    """Yield each content of each partition's state znode, and each deletion of such a znode, in order."""
+    """Yield each value that was written to a partition's state znode, and each deletion of such a znode, in order."""
     for entry in run.of("change", "write"):
         fields = entry.r.fields
         is_move = entry.r.kind == "change" and fields["machine"] == "partition"
@@ -119,7 +119,10 @@ def transitions(run: Entries) -> Iterator[Row]:
 
 
 def offline_windows(run: Entries) -> Iterator[Row]:
-    """Yield one row per time in which no running broker is the leader that the partition's state znode names."""
+    """Yield one row per time in which a partition has no leader, or its leader's process does not run or is frozen.
+
+    A leader that was started again counts as running when it has applied a LeaderAndIsr request.
+    """
     found = _OfflineWindows(run)
     for entry in run.entries:
         found.take(entry)

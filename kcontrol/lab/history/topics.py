@@ -33,7 +33,10 @@ def deletion_times(run: Entries) -> dict[str, Times]:
 
 
 def deletions(run: Entries) -> Iterator[Row]:
-    """Yield one row per request to delete a topic; `ineligible` counts the replicas that halted the deletion."""
+    """Yield one row per request to delete a topic.
+
+    `ineligible` counts transitions of its replicas to ReplicaDeletionIneligible.
+    """
     halts = [e for e in run.of("change") if e.r.fields["target"] == "ReplicaDeletionIneligible"]
     for topic, times in deletion_times(run).items():
         of_topic = [e for e in halts if e.r.fields["subject"].partition("@")[0].rpartition("-")[0] == topic]
@@ -46,7 +49,7 @@ Targets = dict[str, list[int]]
 
 
 def reassignments(run: Entries) -> Iterator[Row]:
-    """Yield one row per time in which a partition is being reassigned, by the request's znode or by its topic's znode."""
+    """Yield one row per reassignment of a partition, as `/admin/reassign_partitions` and the topic znode show its begin and end."""
     asked: Targets = {}
     changing: dict[str, Targets] = {}
     begun: dict[str, tuple[Entry, list[int]]] = {}

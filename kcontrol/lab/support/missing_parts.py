@@ -6,7 +6,11 @@ from typing import Any
 
 
 class MissingPart:
-    """A substitute for a missing part: every attribute, call and item of it is itself, and its `repr` is one sentence."""
+    """A substitute for a part that is not installed, such as a Spark session: its `repr` is one sentence.
+
+    Each attribute, call and item of it returns the substitute itself, so that a cell that uses it shows the sentence and no
+    error.
+    """
 
     def __init__(self, sentence: str) -> None:
         self._sentence = sentence

@@ -82,7 +82,7 @@ def partitions(state: State) -> pd.DataFrame:
 
 
 def states_at_the_controller(state: State, machine: str) -> Mapping[str, str]:
-    """Return the states of all subjects of a machine ("partition" or "replica") in the memory of the active controller."""
+    """Return the state of each partition or replica, as `machine` says, in the memory of the active controller, by its name."""
     ruler = folded_state.controller(state)
     node = state["nodes"].get(str(ruler[0]), {}) if ruler else {}
     found: Mapping[str, str] = node.get("controller", {}).get(f"{machine}_states", {})
@@ -161,7 +161,7 @@ def watches(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def controllers(records: Iterable[Record]) -> pd.DataFrame:
-    """Return one row per content of `/controller`, by the id of the record that wrote it.
+    """Return one row per term of a controller, which is one value of `/controller`, indexed by the record that wrote the value.
 
     The columns have the broker, its controller epoch, and the causes of the beginning and the end of its term.
     """

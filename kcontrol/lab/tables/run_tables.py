@@ -200,7 +200,7 @@ class Tables:
     # ---------------------------------------------------------------- history
 
     def controllers(self) -> pd.DataFrame:
-        """Return one row per content of `/controller`: the broker, its controller epoch, and the causes of its begin and end."""
+        """Return one row per term of a controller: the broker, its controller epoch, and the causes of its begin and end."""
         return journal_tables.controllers(self._run.records)
 
     def requests(self) -> pd.DataFrame:
@@ -314,7 +314,7 @@ class LabTables(Tables):
     def invariant_checks(self, *own: invariants_table.Own) -> pd.DataFrame:
         """Play this run again and check every invariant after each step; return one row each, with the first step that broke it.
 
-        `own` are a learner's invariants: functions of the world that return None if the invariant holds, else a sentence about
+        `own` are a learner's invariants: functions of a World that return None if the invariant holds, else a sentence about
         the violation; the docstring states the invariant. If an invariant is broken, `attrs["scenario"]` of the table is the
         run as Python code. Raises UserError for a run that an outside program has changed, and for a function that has no
         docstring or raises.

@@ -138,8 +138,8 @@ ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
 def handled_events(records: Sequence[Record], broker: int | None = None) -> pd.DataFrame:
     """Return one row per event in a controller's queue, by the id of the record that queued the event, in order.
 
-    `received` is the notification, request or timer behind the event. `result` is handled, under way, waits, preempted, or
-    ended with its broker.
+    `received` is the notification, request or timer that caused the event. `result` is handled, under way, waits, preempted, or
+    ended with its broker. `broker` None means every broker.
     Raises UserError for a recording of real brokers, which has no events.
     """
     if records[0].fields.get("world") == "recorded":

@@ -244,7 +244,7 @@ class Memory:
     def expire_until(self, at_ms: int) -> None:
         """Remove the members whose sessions end until `at_ms`, and append the tombstones of offsets that expire until then.
 
-        A member stays if it has a parked request, or if one of its later requests succeeds in the recording.
+        A member stays if it has a parked request, or if the response to its next request shows that the coordinator knows it.
         """
         while due := sorted((ends_ms, id) for id, (ends_ms, _) in self.sessions.items() if ends_ms <= at_ms):
             ends_ms, member_id = due[0]
