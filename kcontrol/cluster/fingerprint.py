@@ -123,13 +123,13 @@ def watches(zk: MemoryZooKeeper, names: Mapping[int, str]) -> str:
 
 
 def process_state(n: int, p: Process) -> str:
-    """Return the text of a process without its driver."""
+    """Return the fingerprint text of a broker process without its driver: its session, whether it is frozen, its notifications."""
     notifications = [tuple(notification.event) for notification in p.notifications] if p.notifications else ""
     return f"{n}{p.session}{p.frozen}{notifications}"
 
 
 def driver(d: Driver, state: str | None = None, text_of: Callable[[Any], str] | None = None) -> str:
-    """Return the text of a driver.
+    """Return the fingerprint text of a broker's driver: its threads, timers, parked requests and contexts.
 
     `state` is the text of its contexts, if the caller has it; `text_of` returns the text of an immutable value and may be cached.
     """

@@ -91,7 +91,7 @@ def has_replica(world: World, n: int, partition: str) -> bool:
 
 
 def fail_log_dir(world: World, n: int, partition: str) -> None:
-    """Fail the log directory of this partition only; before 1.0 that ends the process (KIP-112)."""
+    """Let a log directory fail that has this partition and no other; before 1.0 that ends the process (KIP-112)."""
     cause = world.log("act", None, action=["fail_log_dir", n, partition])
     driver = world.processes[n].driver
     if driver.broker.rules.outlives_log_dir:

@@ -102,7 +102,7 @@ class Divergence(NamedTuple):
 
     @property
     def decided(self) -> pd.DataFrame:
-        """Return one row per run: its first decision that differs, the decision's rule, and the last outside action (a kill ...) before."""
+        """Return one row per run: its first decision that differs, its rule, and the last action from outside before it."""
         found = self.decision
         if found is None:
             return journal_tables.table((), DECIDED, "run")

@@ -254,7 +254,7 @@ class Lab(Operations):
 
     @property
     def timers(self) -> Timers[Self]:
-        """Timers that brokers have set."""
+        """Commands on the timers that brokers have set."""
         return Timers(self)
 
     @property

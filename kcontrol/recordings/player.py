@@ -271,7 +271,7 @@ class Player:
                 self._settle(but="expire")
 
     def pause(self, brokers: Any) -> None:
-        """Freeze brokers until their sessions have ended; a frozen broker stays frozen."""
+        """Freeze brokers that are not frozen yet, and end their sessions; inside `together` the sessions stay open."""
         for broker in _list(brokers):
             if not (broker in self.world.processes and self.world.processes[broker].frozen):
                 self.world.step(("freeze", broker))

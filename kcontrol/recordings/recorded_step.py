@@ -158,7 +158,7 @@ class RecordedStep:
         return next((i for i, w in enumerate(self.writes) if (w["op"], w.get("path")) == request), None)
 
     def is_in_sync_again(self, broker: int) -> bool:
-        """Return whether an ISR is written without this broker, and later with it."""
+        """Return whether this step removes a broker from an ISR and later adds it to this ISR again."""
         removed: set[str] = set()
         for w in self.writes:
             isr = w["data"]["isr"] if w.get("path", "").endswith("/state") and w["op"] == "set" else None

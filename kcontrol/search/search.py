@@ -40,7 +40,7 @@ class SearchResult:
 
 
 class FrontierState(NamedTuple):
-    """A state on the frontier, the actions that led to it, and how many of them were faults."""
+    """A state whose next actions are still to be searched, the actions that led to it, and the number of faults among them."""
 
     world: World
     path: tuple[Action, ...]

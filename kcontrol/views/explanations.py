@@ -88,7 +88,7 @@ def kafka_source(record: Record, release: str = "") -> str:
 
 
 def _entry(record: Record) -> tuple[str, str]:
-    """Return the section and the key of the table under which it has a record's place in Kafka."""
+    """Return the section and the key under which `meanings.json` has the method and file of Kafka behind a record."""
     fields = record.fields
     if record.kind == "begin":
         return "events", fields["event"]

@@ -163,7 +163,10 @@ class GroupStrip:
         return parts
 
     def _owners(self) -> dict[str, list[tuple[Lane, bool] | None]]:
-        """Return for each partition and moment the lane of the owner, and whether the assignment is that of the generation."""
+        """Return, by partition, one entry per moment: the owner's lane and whether the owner may consume.
+
+        None without an owner.
+        """
         found, by_id = dict[str, list[tuple[Lane, bool] | None]](), {lane.member_id: lane for lane in self.lanes}
         for place, moment in enumerate(self.moments):
             for id, member in moment.members.items():

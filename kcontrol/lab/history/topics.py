@@ -49,7 +49,7 @@ Targets = dict[str, list[int]]
 
 
 def reassignments(run: Entries) -> Iterator[Row]:
-    """Yield one row per reassignment of a partition, as `/admin/reassign_partitions` and the topic znode show its begin and end."""
+    """Yield one row per reassignment of a partition; `/admin/reassign_partitions` or the topic znode shows its begin and end."""
     asked: Targets = {}
     changing: dict[str, Targets] = {}
     begun: dict[str, tuple[Entry, list[int]]] = {}

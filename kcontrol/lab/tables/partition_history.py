@@ -21,7 +21,7 @@ KINDS = ("write", "change")
 
 
 def stored(records: Sequence[Record], partition: TopicPartition) -> pd.DataFrame:
-    """Return one row per write that changed the partition in its topic znode or its state znode, with the values of both after it.
+    """Return one row per write that changed the partition in its topic znode or state znode, with the values in both after it.
 
     `by` is the broker that wrote, missing for a client's write. `leader` is missing until the state znode exists.
     """

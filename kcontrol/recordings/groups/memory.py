@@ -309,7 +309,7 @@ class Memory:
         self.append_until(len(self.log))
 
     def append_until(self, end: int) -> None:
-        """Append the records of the log before the place `end` that belong to no request."""
+        """Append the next records of the log up to the position `end`, with no request as their cause."""
         if self.appended < end:
             self.append(self.appended, end, None, None)
 
