@@ -123,7 +123,7 @@ def watches(zk: MemoryZooKeeper, names: Mapping[int, str]) -> str:
 
 
 def process_state(n: int, p: Process) -> str:
-    """Return the fingerprint text of a broker process without its driver: its session, whether it is frozen, its notifications."""
+    """Return the fingerprint text of a broker process without its driver: id, session, frozen or not, notifications."""
     notifications = [tuple(notification.event) for notification in p.notifications] if p.notifications else ""
     return f"{n}{p.session}{p.frozen}{notifications}"
 

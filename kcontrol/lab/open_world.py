@@ -21,7 +21,7 @@ WORLDS = ("simulated", "zookeeper")
 
 
 class OpenWorld(NamedTuple):
-    """A world, the stack that closes its servers and sessions, and the address of its ZooKeeper, None for a ZooKeeper in memory."""
+    """A world, the stack that closes its servers and sessions, and its ZooKeeper's address, None for a ZooKeeper in memory."""
 
     world: World
     closing: ExitStack

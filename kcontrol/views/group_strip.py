@@ -198,7 +198,7 @@ class GroupStrip:
 
     @property
     def _begin_ms(self) -> int:
-        """The time from which the times below count: that of the first moment, where it is the time of a wall clock."""
+        """The time that is subtracted from the shown times: that of the first moment on a wall clock, 0 in virtual time."""
         return self.moments[0].at_ms if self.moments[0].at_ms > WALL_CLOCK_MS else 0
 
 

@@ -145,7 +145,7 @@ class _OfflineWindows:
         self._closed: list[Row] = []
 
     def take(self, entry: Entry) -> None:
-        """Begin and end times without a leader by the next record of the journal."""
+        """Update the times without a leader, which begin and end, by the next record of the journal."""
         fields, kind = entry.r.fields, entry.r.kind
         if kind == "send":
             self._sent[tuple(entry.r.id)] = fields["requests"]
