@@ -50,7 +50,7 @@ def config(settings: Settings) -> GroupConfig:
 
 
 def context(settings: Settings) -> GroupContext | None:
-    """Return the group context of a broker that has just started, None in a world without consumers."""
+    """Return the empty memory of a broker as group coordinator at its start; None in a world without consumers."""
     if not settings.consumers:
         return None
     rules = settings.group_rules()

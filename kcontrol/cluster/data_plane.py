@@ -39,7 +39,10 @@ class Acknowledged(NamedTuple):
 
 
 def can_produce(world: World, leader: int, partition: str, value: str, acks: str) -> bool:
-    """Return whether this broker is reachable; it may respond that it does not lead. Raises ValueError if the form is wrong."""
+    """Return whether a producer's record can be sent to this broker: it runs, is not frozen, and brokers keep logs.
+
+    The broker need not lead the partition; then its response is an error. Raises ValueError for an illegal argument.
+    """
     if acks not in ACKS or not isinstance(value, str):
         raise ValueError
     TopicPartition.parse(partition)

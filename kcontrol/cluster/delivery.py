@@ -100,7 +100,7 @@ def duplicate_request(world: World, sender: int, receiver: int) -> None:
 
 
 def fetch(world: World, follower: int, partition: str) -> None:
-    """Let a follower catch up: its leader handles ReplicaCaughtUp."""
+    """Queue the event ReplicaCaughtUp at a follower's leader, whose handler adds the follower to the ISR."""
     tp = TopicPartition.parse(partition)
     leader = world.processes[world.processes[follower].driver.broker.hosted[tp].leadership.leader].driver
     leader.enqueue(ReplicaCaughtUp(tp, follower), None, "requests")
@@ -142,7 +142,7 @@ def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
 
 
 def shrink_isr(world: World, leader: int, partition: str, follower: int) -> None:
-    """Let a leader handle ReplicaLags: it removes the follower from the ISR."""
+    """Queue the event ReplicaLags at a leader, whose handler removes the follower from the ISR."""
     driver = world.processes[leader].driver
     driver.enqueue(ReplicaLags(TopicPartition.parse(partition), follower), None, "requests")
     begin_if_idle(world, leader)

@@ -39,10 +39,7 @@ class Without(NamedTuple):
 
 
 def is_at_rest(world: World) -> bool:
-    """Return whether the cluster has nothing to do by itself: no step of a thread, delivery, fetch or timer.
-
-    Faults do not count.
-    """
+    """Return whether `run` finds nothing to do: no step of a thread, no delivery, no fetch, and no timer that it fires."""
     return next(actions.routine_actions(world), None) is None
 
 

@@ -75,7 +75,7 @@ class Divergence(NamedTuple):
     def decision(self) -> Differing | None:
         """The first decisions (of a leader or an ISR) about one partition that differ between the runs.
 
-        None if all decisions are equal.
+        The value is None if all decisions are equal.
         """
         return first_decision.first_difference(*self.runs) if any(self.records) else None
 

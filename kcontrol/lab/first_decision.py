@@ -32,7 +32,7 @@ class Decision(NamedTuple):
 class Differing(NamedTuple):
     """The first decisions about `partition` that differ, one per run.
 
-    None for a run without a further decision about the partition.
+    A run without a further decision about the partition has None.
     """
 
     partition: str

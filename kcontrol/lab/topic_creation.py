@@ -46,7 +46,7 @@ class TopicRequest:
         return ("create_topic", name, replicas, settings) if settings else ("create_topic", name, replicas)
 
     def check_name(self, name: Any) -> None:
-        """Raise UserError for an illegal name of a topic."""
+        """Raise UserError if Kafka's tool refuses the name of a topic, alone or beside the existing topics."""
         others = (path.removeprefix(f"{TOPICS}/") for path in self.state["znodes"] if parent(path) == TOPICS)
         with refusals("The topic cannot be created"):
             topic_tool.check_name(name, others, self.release)

@@ -38,7 +38,7 @@ RACED_FIELDS = (
 class Difference(NamedTuple):
     """One difference between two recordings: its step, kind and subject, and the values of both sides.
 
-    None for a missing value.
+    A missing value is None.
     """
 
     step: int

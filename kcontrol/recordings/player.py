@@ -307,7 +307,11 @@ class Player:
         self._end_sessions(self.recorded.at)
 
     def await_(self, what: dict[str, str]) -> None:
-        """Run until a znode is deleted or created; the orphaned session that holds the znode is expired."""
+        """Run until a znode is deleted ("gone") or created.
+
+        For a deletion, expire the session of a dead or frozen broker that owns the znode. In a recording nothing is done, because
+        the player repeats the recorded ends of sessions.
+        """
         for how, path in what.items() if not self.recorded.is_recorded else ():
             while (routine := self._before_expiry()) and self.world.exist(path) != [how != "gone"]:
                 self.world.step(self._next(routine))

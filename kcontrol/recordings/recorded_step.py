@@ -46,7 +46,7 @@ class Shrink(NamedTuple):
 class RecordedStep:
     """One step of a recording, with the choices that the player repeats.
 
-    Without choices for a step of a dict that is no recording.
+    A step of a dict that is no recording has no such choices.
     """
 
     def __init__(self, step: Mapping[str, Any]) -> None:

@@ -318,7 +318,7 @@ class _Reader:
 def answered(records: Iterable[Record]) -> dict[str, Any]:
     """Return the response to an admin client's reassignment with the protocol's error codes, under `answer`.
 
-    {} without a response.
+    Return an empty dict without such a response.
     """
     for record in records:
         body = record.fields.get("body")

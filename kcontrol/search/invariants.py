@@ -68,7 +68,7 @@ class Invariant:
     def __call__(self, world: World) -> str | None:
         """Return the violation with the invariant's name before it.
 
-        None if the promise holds, is void, or is not made by the release.
+        Return None if the promise holds, is void, or is not made by the release.
         """
         if not self.is_promised_by(world.settings.release):
             return None
@@ -194,7 +194,7 @@ def state_epoch_is_known(world: World) -> str | None:
 
 
 def _by_controllers(world: World) -> Iterator[StateWrite]:
-    """Yield the writes of controllers in the last step: transitions and, where the release has AlterIsr, ISR changes."""
+    """Return the writes of state znodes by controllers in the last step: transitions and, in releases with AlterIsr, ISR changes."""
     return (w for w in _written(world) if w.decided or world.settings.rules().alter_isr)
 
 

@@ -16,7 +16,10 @@ from kcontrol.search.invariants import ALWAYS, Property, violation
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The number of states that a search has met, and a shortest run that breaks a property, if the search has found one."""
+    """The number of states that a search has reached, and a shortest run that breaks a property, if the search has found one.
+
+    `past` are the actions before the search, and `actions` those of the search.
+    """
 
     states: int
     settings: Settings

@@ -113,7 +113,7 @@ class Purgatory:
         self._keep_waiting(r.fields["key"])
 
     def start_timer(self, r: Record) -> None:
-        """Add the task of an operation to the wheel."""
+        """Add the task of an operation to the timing wheel, if the timer of this `set_timer` record belongs to an operation."""
         if (found := self._waiting.get(r.fields["timer"])) is None:
             return
         found.steps.append("timer")

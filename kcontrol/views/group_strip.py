@@ -165,7 +165,7 @@ class GroupStrip:
     def _owners(self) -> dict[str, list[tuple[Lane, bool] | None]]:
         """Return, by partition, one entry per moment: the owner's lane and whether the owner may consume.
 
-        None without an owner.
+        The entry is None if the partition has no owner.
         """
         found, by_id = dict[str, list[tuple[Lane, bool] | None]](), {lane.member_id: lane for lane in self.lanes}
         for place, moment in enumerate(self.moments):

@@ -84,7 +84,7 @@ def _shown(question: tuple[Any, ...]) -> str:
 def _opened(release: str, strategies: Mapping[str, Any]) -> World:
     """Return a world of one running broker, the coordinator of the group, with the topics in TOPICS.
 
-    `strategies` replace rules.
+    `strategies` has functions by the names of the coordinator's rules that they replace.
     """
     settings = requested_settings.settings(
         1, release, 7, {}, requested_settings.Changed(strategies=strategies), consumers=dict.fromkeys(CONSUMERS, GROUP)

@@ -180,7 +180,7 @@ WORDS: Mapping[str, Callable[..., Any]] = {
 
 
 def find(scenario: object, until: object) -> Play | None:
-    """Return the play with the name `scenario`; None if there is no such play and `until` is None.
+    """Return the play (prepared run of a chapter) with the name `scenario`; None if there is no such play and `until` is None.
 
     Raises UserError, listing the legal names, if `until` is given and is no step of the play, or if there is no such play.
     """

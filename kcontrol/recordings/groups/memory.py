@@ -184,7 +184,7 @@ class Memory:
         """Begin the next generation with the members in the leader's response.
 
         The responses to their JoinGroups get `cause` as cause. `answers` are the recorded JoinGroups with their responses.
-        Members without a JoinGroup are removed. In any state but PreparingRebalance nothing changes.
+        Members that the response lacks are removed. In any state but PreparingRebalance nothing changes.
         """
         group = self.group
         if group is None or group.state is not PREPARING:
