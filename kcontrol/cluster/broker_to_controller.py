@@ -77,7 +77,7 @@ def can_send(world: World, n: int) -> bool:
 
 
 def send_requests(world: World, n: int) -> None:
-    """Send the pending requests of a broker to their receiver, all requests of the first one's API in one request."""
+    """Send the first pending request of a broker to its receiver, combined with all pending requests of the same API."""
     driver = world.processes[n].driver
     pending = world.network.pending(n)
     target = receiver_of(world, n, pending[0])

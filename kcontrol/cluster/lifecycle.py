@@ -195,7 +195,7 @@ def _log_close(world: World, n: int, client: Client, closed: ClosedSession, caus
 def exit_process(world: World, n: int) -> None:
     """End a process after a failed start-up or a controlled shutdown, and close its session.
 
-    Requests that the process had sent before are delivered first.
+    `run` performs this action only when it can deliver no request that the process has sent.
     """
     p = world.processes.pop(n)
     log_changes.checkpoint(p.driver)

@@ -18,7 +18,7 @@ INVALID_PARTITIONS = (*INVALID_FACTOR[:2], ("0.10.1", "InvalidPartitionsExceptio
 
 
 class TopicRefused(ValueError):
-    """Kafka's tool refuses a topic, for the reason in the exception's text."""
+    """The error for a topic that Kafka's tool refuses; its text is the reason."""
 
 
 def check_name(name: object, others: Iterable[str], release: str) -> str:

@@ -93,7 +93,7 @@ class RecordedChoices:
         return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
 
     def fetch_timeouts(self) -> list[Action]:
-        """Return timeouts of fetches from frozen leaders if the recorded step has more handled LeaderAndIsr than this run."""
+        """Return actions by which fetches from frozen leaders time out, if the recording has more handled LeaderAndIsr than this run."""
         recorded = [(r["by"], r["to"], r["api"]) for r in self.step.get("requests", ())]
         found = []
         for broker, correlation_id in delayed_responses.blocked(self.world):

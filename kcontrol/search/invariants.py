@@ -194,7 +194,7 @@ def state_epoch_is_known(world: World) -> str | None:
 
 
 def _by_controllers(world: World) -> Iterator[StateWrite]:
-    """Return the writes of state znodes by controllers in the last step: transitions and, in releases with AlterIsr, ISR changes."""
+    """Return the controllers' writes of state znodes in the last step: transitions and, in releases with AlterIsr, ISR changes."""
     return (w for w in _written(world) if w.decided or world.settings.rules().alter_isr)
 
 

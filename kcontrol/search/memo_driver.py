@@ -135,7 +135,7 @@ class RecordingClient:
 
 
 class RecordingOutbox:
-    """An outbox that records its calls.
+    """The outbox of a driver during one call: it stores the calls (requests, responses ...) and performs none of them.
 
     `own_responses` has the number of records at each response of this driver to a request of its own broker.
     """

@@ -107,7 +107,7 @@ class Purgatory:
         self._estimated_total += 1
 
     def check(self, r: Record) -> None:
-        """Try the operations under a key again, and drop those that are complete from the watch list."""
+        """Complete the operation of a `check_and_complete` record if it can complete; drop complete ones from its watch list."""
         if r.fields["is_complete"]:
             self._complete(r.fields["timer"], "a check", r.at_ms)
         self._keep_waiting(r.fields["key"])
@@ -126,7 +126,10 @@ class Purgatory:
         self._complete(r.fields["timer"], "its timer", r.at_ms)
 
     def advance(self, now_ms: int) -> None:
-        """Let the wheel reach a time: tasks of due buckets move to finer rings or leave the wheel. Then purge."""
+        """Advance the timing wheels to a time: tasks of due buckets move to a wheel with a smaller tick, or leave the wheels.
+
+        If the time has changed and more than PURGE_INTERVAL entries may be complete, they are removed from the watch lists.
+        """
         timer = self.wheel_timer
         while timer.next_ms is not None and timer.next_ms <= now_ms:
             for move in timer.advance(now_ms):

@@ -50,7 +50,7 @@ class Group(NamedTuple):
 
 
 def state_name(state: str, release: str) -> str:
-    """Return the name of a state in a release; for a release without coordinators, kcontrol's own name."""
+    """Return a release's name of a group state, since one state was renamed; without coordinators, kcontrol's own name."""
     if state != group_rules(LAST_RELEASE).completing_rebalance_name:
         return state
     try:

@@ -53,7 +53,8 @@ def timed(types: Mapping[str, str], records: Sequence[Record]) -> dict[str, str]
 def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: str | None = None) -> pd.DataFrame:
     """Return the rows as a table that has exactly these columns and types, even without rows.
 
-    `index` is the key of a text that becomes the index. Rows have times in ms: the key `at_ms` for the column `at`.
+    `index` is the key of the text in each row that becomes the table's index. Rows have times in ms: the key `at_ms` for the
+    column `at`.
     """
     rows = list(rows)
     keys = {name: f"{name}_ms" if dtype == TIME else name for name, dtype in types.items()}
