@@ -219,7 +219,7 @@ ACTIONS: dict[str, Kind] = {
 
 
 def form(kind: str) -> str:
-    """Return the form of an action of this kind, for an error text."""
+    """Return the form of an action, such as "('kill', broker)", for an error text."""
     return f"('{kind}', {ACTIONS[kind].form})"
 
 

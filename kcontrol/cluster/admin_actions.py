@@ -106,7 +106,7 @@ def can_delete_topic(world: World, topic: str) -> bool:
 
 
 def delete_topic(world: World, topic: str) -> None:
-    """Write what the topic tool writes: the deletion request, which the controller handles."""
+    """Create the znode of a deletion request in `/admin/delete_topics`, as the topic tool does; the controller handles it."""
     world.write([(Op("create", znodes.delete_topic_path(topic)),)], ["delete_topic", topic])
 
 

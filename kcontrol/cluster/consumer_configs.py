@@ -60,7 +60,7 @@ CONSUMER_SETTINGS: dict[str, ConsumerSetting] = {
 
 
 def known(release: str) -> list[str]:
-    """Return the names of the settings that a consumer of a release has."""
+    """Return the names in CONSUMER_SETTINGS that a consumer of this release has."""
     return [name for name, row in CONSUMER_SETTINGS.items() if is_since(row.defaults[0][0], release)]
 
 

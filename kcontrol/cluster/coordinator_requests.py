@@ -205,7 +205,7 @@ def can_expire_offsets(world: World, broker: int) -> bool:
 
 
 def expire_offsets(world: World, broker: int) -> None:
-    """Let a broker look for expired offsets.
+    """Queue the event ExpireOffsets at a broker, whose coordinator then removes expired offsets.
 
     Source: offsets.retention.check.interval.ms, GroupMetadataManager.scala (0.9, 2.8).
     """

@@ -183,7 +183,7 @@ def checkpoint(world: World, n: int) -> None:
 
 
 def store_logs(world: World, n: int, driver: Driver) -> None:
-    """Keep the logs of a process that has ended, as they are on its disk."""
+    """Store the logs of a process that has ended in `world.disks`, as they are after a restart."""
     if driver.broker.logs:
         world.disks[n] = {tp: log.after_restart() for tp, log in driver.broker.logs.items()}
 

@@ -23,7 +23,7 @@ LOCKED = ("LeaderAndIsr", "StopReplica")
 
 
 def record_fetches(world: World, driver: Driver, correlation_id: str, received: RecordId) -> None:
-    """Record from which frozen leaders this broker fetches when it begins to handle a request."""
+    """Store the frozen leaders from which this broker fetches at the arrival of a LeaderAndIsr request, by the correlation id."""
     frozen = {n for n, p in world.processes.items() if p.frozen}
     if frozen and driver.controller.rules.response_waits_for_fetch and (leaders := frozen & _followed_leaders(driver)):
         world.network.fetching_from[correlation_id] = (received, tuple(sorted(leaders)))

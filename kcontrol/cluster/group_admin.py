@@ -53,7 +53,7 @@ def why_not(world: World, broker: int | None, api: str, about: Sequence[str]) ->
 
 
 def ask(world: World, broker: int, api: str, about: Sequence[str]) -> None:
-    """Send the request to the broker."""
+    """Send a request of an administrator, such as DescribeGroups, to a broker; `about` has its groups, states or partitions."""
     cause = world.log("act", None, action=["group_request", broker, api, list(about)])
     correlation_id = f"{PREFIX}{api} {cause.seq} {' '.join(about[:1])}"
     driver = world.processes[broker].driver

@@ -195,7 +195,7 @@ class Network:
         return pair, queued
 
     def settle(self, broker: int, answered: list[BrokerToControllerRequest]) -> None:
-        """Remove these requests to the controller: they need no further response."""
+        """Remove requests of a broker to the controller that have been answered, or that will get no response."""
         self.to_controller[broker] = [q for q in self.to_controller[broker] if q not in answered]
         if not self.to_controller[broker]:
             del self.to_controller[broker]

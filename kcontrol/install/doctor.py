@@ -47,12 +47,12 @@ def find_chromium() -> Path | None:
 
 
 def python() -> Finding:
-    """Report the Python that runs kcontrol."""
+    """Return the finding about the Python that runs kcontrol."""
     return Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
 
 
 def packages() -> Finding:
-    """Report the packages that the simulated world needs."""
+    """Return the finding about the packages that the simulated world needs: "missing" if one is not installed."""
     found, absent = [], []
     for name in NEEDED:
         try:

@@ -259,7 +259,7 @@ class Lab(Operations):
 
     @property
     def group(self) -> Group[Self]:
-        """Requests of a consumer to its group's coordinator."""
+        """Commands on consumers and their groups: requests to coordinators, and faults of consumers' processes."""
         return Group(self)
 
     def _act(self, *action: Any) -> Self:

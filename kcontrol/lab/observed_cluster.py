@@ -79,7 +79,7 @@ class Observed(Run):
         return Shown(zkcli.format_stat(znode.data, znode.stat))
 
     def close(self) -> None:
-        """End the session. Records, tables and pictures remain."""
+        """End the session with ZooKeeper. Records, tables and pictures of the cluster remain."""
         self._observer.close()
 
     def __enter__(self) -> Self:

@@ -29,7 +29,7 @@ class OpenWorld(NamedTuple):
 
 
 class _SharedServer:
-    """One ZooKeeper server for all labs of this process: it starts with the first lab on it and ends with the last lab."""
+    """One ZooKeeper server for all labs of this Python process: it starts with the first of these labs and ends with the last."""
 
     def __init__(self) -> None:
         self._users, self._server = 0, ExitStack()

@@ -145,7 +145,7 @@ class RecordingSide:
 
 
 class StepComparison:
-    """One step of both sides. Each method yields the differences in one part of the step."""
+    """The comparison of one step of two recordings, `a` and `b`. Each method yields the differences in one part of the step."""
 
     def __init__(
         self, number: int, theirs: SplitStep, ours: SplitStep, *, old_lists: bool, resigned: frozenset[Any] = frozenset()
@@ -278,7 +278,7 @@ def stopped_brokers(do: Mapping[str, Any]) -> set[Any]:
 
 
 def moves(transitions: Iterable[dict[str, Any]]) -> dict[tuple[int, str], list[Any]]:
-    """Return the transitions of each replica and of its partition, in order, by controller and replica."""
+    """Return, by controller and replica, the recorded transitions of the replica and of its partition, in order."""
     found: dict[tuple[int, str], list[Any]] = {}
     transitions = list(transitions)
     for by, name in dict.fromkeys((t["by"], t["subject"]) for t in transitions):

@@ -310,7 +310,10 @@ class _Interleaver:
         yield from self._process_actions(out, leaving=True)
 
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
-        """Yield the next process actions; an exit comes only after all writes and requests of other brokers that depend on it."""
+        """Yield the next actions on processes that may come after the first `out` transactions.
+
+        An exit only if `leaving` is True.
+        """
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):
             yield self.pending.pop(0)[1]
 

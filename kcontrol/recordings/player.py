@@ -66,7 +66,7 @@ class Player:
         self.followed: list[str] = []
 
     def _with_deletion_order(self, settings: Settings) -> Settings:
-        """Return settings whose controllers delete topics in the order of the step, if a step has such an order."""
+        """Return `settings`, changed so that controllers delete topics in the recorded order if a step has `deletion_order`."""
         if not any("deletion_order" in step for step in self.steps):
             return settings
         own = replace(settings.changes, deletion_order=lambda topics: self.recorded.deleted(topics))
@@ -74,7 +74,7 @@ class Player:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker that wins the next election."""
+        """The broker that wins the next controller election in the recording, None if the recording has no winner."""
         return self.winners[0] if self.winners else None
 
     def play(self) -> World:
@@ -109,7 +109,10 @@ class Player:
                 raise UserError(f"The step {word!r} is about something that it cannot be about: {problem}.") from None
 
     def _settle(self, but: str = "", writes: int | None = None) -> None:
-        """Run until quiet, or until brokers have made `writes` more writes; actions of the kind `but` are left out."""
+        """Run until the cluster has nothing to do, or until brokers have made `writes` more writes.
+
+        Actions of kind `but` are left out.
+        """
         end = None if writes is None else self.written + writes
         while routine := [a for a in self._routine() if a[0] != but and not (a[0] == "expire" and a[1] in self.kept)]:
             if end is not None and self.written >= end:
@@ -122,7 +125,10 @@ class Player:
                 del self.winners[0]
 
     def _rest(self) -> None:
-        """Run until quiet; without a session's end if the recording has the ends of sessions, which the player repeats itself."""
+        """Run until the cluster has nothing to do.
+
+        In a recording no session ends here, because the player ends sessions itself.
+        """
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
     def _end_sessions(self, before: int | None = None) -> None:
@@ -221,7 +227,10 @@ class Player:
         return action[:2] == ("fetch", self.rejoining) and action not in self.joins
 
     def _another_controller_acts_after(self, number: int) -> bool:
-        """Return whether in a later step a broker that is neither this winner nor the next winner makes transitions."""
+        """Return whether, up to the next change of controller, a broker that is neither the old nor the new one makes transitions.
+
+        `number` is the number of the present step; the steps after it are searched.
+        """
         winner = self.winners[-1] if self.winners else None
         for step in self.steps[number + 1 :]:
             owner = step.get("znodes", {}).get("/controller", {}).get("ephemeral_owner")
@@ -338,7 +347,7 @@ class Player:
             self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown), version).decode()))
 
     def term(self, brokers: Any) -> None:
-        """Stop brokers in an orderly way.
+        """Stop brokers by a controlled shutdown, as SIGTERM does.
 
         In some recordings a broker fetches once more before it stops, and joins an ISR again; the player repeats that for the
         recorded partitions only.
@@ -429,7 +438,10 @@ def settings_of(scenario: Mapping[str, Any]) -> Settings:
 
 
 def config_of(scenario: Mapping[str, Any], release: str) -> dict[str, Any]:
-    """Return the settings that the release has: deletion of topics on, automatic rebalance off, `unclean` as in the scenario."""
+    """Return the brokers' settings for a scenario, as far as the release has them.
+
+    Deletion of topics is on, the automatic preferred leader election off, and unclean elections are as the scenario's `unclean`.
+    """
     settings = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True, UNCLEAN: scenario.get("unclean")}
     known = config_values.names("broker", release)
     return {key: value for key, value in settings.items() if key in known and value is not None}

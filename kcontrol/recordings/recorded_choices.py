@@ -41,7 +41,7 @@ class RecordedChoices:
 
     @property
     def _resigns_again(self) -> bool:
-        """Whether a broker is controller now and another election follows in the recorded step."""
+        """Whether a broker is controller now and the recorded step has one more election, so that this controller resigns."""
         return self.world.exist(CONTROLLER) == [True] and any(path == CONTROLLER for _, path in self.claims)
 
     @property
@@ -93,7 +93,7 @@ class RecordedChoices:
         return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
 
     def fetch_timeouts(self) -> list[Action]:
-        """Return actions by which fetches from frozen leaders time out, if the recording has more handled LeaderAndIsr than this run."""
+        """Return actions that time out fetches from frozen leaders, if the recorded step has more LeaderAndIsr requests."""
         recorded = [(r["by"], r["to"], r["api"]) for r in self.step.get("requests", ())]
         found = []
         for broker, correlation_id in delayed_responses.blocked(self.world):

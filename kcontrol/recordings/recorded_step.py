@@ -35,7 +35,10 @@ WRITTEN: Mapping[str, Callable[[str], str]] = {
 
 
 class Shrink(NamedTuple):
-    """A leader removes a follower from the ISR: the number of the write, the state znode and its content before, the follower."""
+    """The removal of a follower from an ISR by the leader, as recorded.
+
+    `at` is the number of the write in the step, `path` the state znode, and `before` its value before the write.
+    """
 
     at: int
     path: str
@@ -63,7 +66,10 @@ class RecordedStep:
         self.at = 0  # the writes before this one belong to earlier actions
 
     def _winners(self) -> list[int]:
-        """Return the brokers that create `/controller`, in order, if there are several; else its owner at the end of the step."""
+        """Return the winners of controller elections in this step, in order.
+
+        If several brokers create `/controller`, return these; else return its owner at the end of the step, or no broker.
+        """
         created = [w["by"] for w in self.writes if (w["op"], w.get("path")) == ("create", CONTROLLER)]
         won = [broker for broker in created if isinstance(broker, int)]
         return won if len(won) > 1 else [] if self.owner is None else [self.owner]

@@ -273,7 +273,7 @@ class Replay:
         return record
 
     def _update_controller(self, n: int, controller: int, epoch: int, cause: RecordId) -> None:
-        """Set the sender as the controller that a broker knows, unless the broker knows a later epoch."""
+        """Set the sender of a request as the controller that a broker knows, unless the broker knows a later controller epoch."""
         before = self.known_controllers.get(n, (0, -1))
         if n not in self.alive or before == (epoch, controller) or epoch < before[0]:
             return
@@ -304,7 +304,7 @@ class Causes:
         self.terms: dict[By, RecordId] = {}
 
     def triggered_by(self, record: RecordId, **about: Any) -> None:
-        """Set this record as the trigger, which is the cause of later records of controllers."""
+        """Set this record as the cause of later records of controllers; `about` has the broker or the topic that it is about."""
         self.latest = record
         self.last.clear()
         self.about = {key: r for key, r in self.about.items() if key[0] != "moved"}

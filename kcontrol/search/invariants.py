@@ -128,7 +128,7 @@ def _earlier(world: World, than: Record) -> Iterator[StateWrite]:
 
 
 def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
-    """Yield each partition with its leadership in the state znode."""
+    """Yield each partition that has a state znode, with the leader, ISR and epochs in it."""
     for path, znode in world.zk.tree().items():
         if tp := parse_state_path(path):
             yield tp, decode_state(znode.data, znode.stat.version)
@@ -194,7 +194,7 @@ def state_epoch_is_known(world: World) -> str | None:
 
 
 def _by_controllers(world: World) -> Iterator[StateWrite]:
-    """Return the controllers' writes of state znodes in the last step: transitions and, in releases with AlterIsr, ISR changes."""
+    """Return the controllers' writes of state znodes in the last step: transitions and, with AlterIsr, ISR changes."""
     return (w for w in _written(world) if w.decided or world.settings.rules().alter_isr)
 
 

@@ -53,7 +53,7 @@ class ZooKeeperState:
 
 
 class ZooKeeperAnswer(NamedTuple):
-    """The response of ZooKeeper to a call, as a value and as a key, with its next state and the watch events that it sent."""
+    """The response of ZooKeeper to a call, as a value and as a key, ZooKeeper's next state, and the watch events that it sent."""
 
     value: Any
     key: Any
@@ -274,7 +274,7 @@ class Memo:
         return known[1]
 
     def copy(self, local: DriverState, client: Any, journal: ScratchJournal, outbox: Any) -> Driver:
-        """Return a runnable driver in this state.
+        """Return a driver in the state `local` that can run, with this client, journal and outbox.
 
         The first copy takes over the suspended handlers; for later copies they are replayed.
         """

@@ -89,7 +89,10 @@ class MemoWorld(World):
         return forked
 
     def step(self, action: Action) -> None:
-        """Perform one of `actions()`; the action is not checked."""
+        """Perform an action, which has to be one of `actions()`, because it is not checked.
+
+        Repeat a stored outcome if there is one.
+        """
         key = self._key(action)
         known = self.memory.steps.get(key) if key else None
         if known is not None:
@@ -204,7 +207,7 @@ class MemoAdminClient:
 def fork_for_search(world: World) -> World:
     """Return a fork to search from: a MemoWorld, or a plain fork if memoization does not support the settings.
 
-    It supports neither threads that share a lock nor logs nor consumers.
+    A MemoWorld supports no threads that share a lock, no logs (`data`) and no consumers.
     """
     locks = [row.lock for row in design_of(world.settings.rules()).threads if row.lock]
     unsupported = locks or world.settings.data or world.settings.consumers

@@ -151,7 +151,7 @@ class Purgatory:
         operation.places.append(Place(at_ms, tick_ms, bucket.index, bucket.expiration_ms))
 
     def _complete(self, timer: str, by: str, at_ms: int) -> None:
-        """Complete a waiting operation, as forceComplete does once, and cancel its task."""
+        """Complete the operation with this timer, and cancel its task; do nothing if the operation is complete already."""
         if (found := self._waiting.pop(timer, None)) is not None:
             found.completed_by, found.completed_ms = by, at_ms
             self.wheel_timer.cancel(str(found.begun))

@@ -110,12 +110,15 @@ def _sizes(held: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _option(value: str | None) -> str:
-    """Return a value as Scala shows an Option."""
+    """Return a value as Scala prints an Option: "Some(x)", or "None" for None."""
     return "None" if value is None else f"Some({value})"
 
 
 def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the kind of the reason for a rebalance and its values; nothing for a reason that has no text."""
+    """Return the `reason` of a rebalance as the kind of its text, with the values in the text.
+
+    An empty dict without such a text.
+    """
     kind, member = event.get("event"), event.get("member_id")
     if kind == SESSION:
         return {"reason": "reason.expired", "member": member}

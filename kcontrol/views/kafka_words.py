@@ -261,5 +261,5 @@ def _joined(brokers: Iterable[int]) -> str:
 
 
 def _old_name(state: str) -> str:
-    """Return the name of a partition's state in the logs of 0.8.0."""
+    """Return the name of a partition's state in the log of 0.8.0: `NotExists` for NonExistentPartition, `Online` and so on."""
     return state.removesuffix("Partition").replace("NonExistent", "NotExists")

@@ -159,7 +159,7 @@ class Viewer(anywidget.AnyWidget):
             self.refresh_branches()
 
     def refresh_branches(self) -> None:
-        """Bring the names of the branches up to date, and the records of the run that is shown beside this run."""
+        """Send the present names of the branches, and the records of the run that is shown beside this run, to the browser."""
         family = self._family
         own = next((name for name, stepper in family.items() if stepper is self._stepper), "")
         with self.hold_sync():
@@ -255,7 +255,7 @@ class Viewer(anywidget.AnyWidget):
             self.send({"append": rows[first : first + BATCH_SIZE], "from": start + first})
 
     def _offered(self) -> list[list[Any]]:
-        """Return the next actions, each with its label and "routine" or "fault"."""
+        """Return the next actions, each with its label and "routine" (an action that `run` takes) or "fault"."""
         if self._stepper is None:
             return []
         state, actions = self._history.state, self._stepper.actions()

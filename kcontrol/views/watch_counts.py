@@ -25,7 +25,7 @@ class Watch(NamedTuple):
 
 
 class WatchNotification(NamedTuple):
-    """A notification of ZooKeeper: the type of change, and the path."""
+    """A watch notification of ZooKeeper: the type of change, such as "NodeDeleted", and the path."""
 
     type: str
     path: str

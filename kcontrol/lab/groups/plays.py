@@ -140,7 +140,7 @@ def _consumer(lab: Lab, name: str) -> dict[str, Any]:
 
 
 def _assigned(lab: Lab) -> set[str]:
-    """Return the clients that are members of a Stable group."""
+    """Return the client ids of all members of groups in the state Stable."""
     members = lab.tables.members()
     return set(members["client"][members["state"] == "Stable"])
 

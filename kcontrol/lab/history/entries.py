@@ -20,7 +20,7 @@ class Entry(NamedTuple):
 
     @property
     def evidence(self) -> Row:
-        """The columns that name this record."""
+        """The columns `n`, `record` and `time_ms`, which name this record in a row of a table."""
         return {"n": self.n, "record": str(self.r.id), "time_ms": self.time_ms}
 
 
@@ -31,7 +31,7 @@ class Entries(NamedTuple):
     clock: clock.Clock
 
     def of(self, *kinds: str) -> Iterator[Entry]:
-        """Yield the records of these kinds, in order."""
+        """Yield the records of these kinds, in the order of the journal."""
         return (entry for entry in self.entries if entry.r.kind in kinds)
 
 

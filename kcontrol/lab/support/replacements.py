@@ -42,7 +42,7 @@ class WrongAnswer(TypeError):
 
 
 class RuleFailed(Exception):
-    """A learner's function raised an error: the text names the function and the error."""
+    """The error of a learner's function that raised an error; its text names the function and this error."""
 
 
 def refuse_old_argument(replace: object) -> None:

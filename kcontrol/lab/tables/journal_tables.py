@@ -198,7 +198,7 @@ def _request_rows(record: Record, answers: Mapping[str, Any], waiting: set[Any],
 
 
 def _answer(body: Mapping[str, Any]) -> str:
-    """Return the error code of the whole request; if this is NONE, the error codes of its partitions."""
+    """Return the error code of a whole response; if this is NONE, the error codes of its partitions."""
     error, errors = body.get("error", "NONE"), body.get("errors", {})
     return ", ".join(sorted({*map(str, errors.values())})) or "NONE" if error == "NONE" else str(error)
 

@@ -92,7 +92,10 @@ class Tables:
     # ---------------------------------------------------------------- state now
 
     def replicas(self) -> pd.DataFrame:
-        """Return one row per replica: its state at the controller, and its role at its broker; see `replicas.replicas`."""
+        """Return one row per replica: its state in the controller's memory, and its role (leader or follower) at its broker.
+
+        See `replicas.replicas`.
+        """
         return replicas.replicas(self._run.state)
 
     def reassignments(self) -> pd.DataFrame:

@@ -26,7 +26,7 @@ GROUP_KEY = 2
 
 
 def is_of_group(records: Sequence[Record]) -> bool:
-    """Return whether a journal is of a recording of a group, or of a run that has played such a recording."""
+    """Return whether a journal was made from a recording of a group, or by a run that has played such a recording."""
     return any(record.kind == "scenario" and {"api", "event"} & record.fields["do"].keys() for record in records)
 
 

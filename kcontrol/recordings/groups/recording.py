@@ -147,7 +147,10 @@ ANSWERS: dict[str, type[Any]] = {
 
 
 def response(step: Step) -> Any:
-    """Return the answer of a step as our coordinator's response. Raises msgspec.ValidationError for a wrong form."""
+    """Return the recorded answer to a request as the response that our coordinator sends.
+
+    Raises msgspec.ValidationError for a wrong form.
+    """
     return msgspec.convert(step["answer"], ANSWERS[step["api"]]).body()
 
 

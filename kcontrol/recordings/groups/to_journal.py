@@ -210,7 +210,10 @@ def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
 
 
 def _answered_together(exchange: list[Step]) -> list[list[Step]]:
-    """Return the JoinGroups without errors in groups: those sent before the first response that names their generation."""
+    """Return lists of JoinGroups without errors whose responses begin one generation.
+
+    A JoinGroup that names this generation but was sent after the first of these responses is in a list of its own.
+    """
     found: list[list[Step]] = []
     for step in exchange:
         if step.get("api") != JOINED or errors(step) != ["NONE"]:
