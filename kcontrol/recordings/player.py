@@ -227,9 +227,9 @@ class Player:
         return action[:2] == ("fetch", self.rejoining) and action not in self.joins
 
     def _another_controller_acts_after(self, number: int) -> bool:
-        """Return whether, up to the next change of controller, a broker that is neither the old nor the new one makes transitions.
+        """Return whether a broker that is neither the present nor the next controller makes transitions in later steps.
 
-        `number` is the number of the present step; the steps after it are searched.
+        `number` is the number of the present step; the steps after it are searched up to the next change of the controller.
         """
         winner = self.winners[-1] if self.winners else None
         for step in self.steps[number + 1 :]:
