@@ -86,8 +86,8 @@ def play(
 
     Other keys than `title` and `holds` are arguments of Lab. With the key `play` the actions follow the chapter's run of this
     name, and the other keys are arguments of Lab.play. An action is one of World.actions, or ["run"], ["run", until],
-    ["alive"], ["run_event", broker], ["reassign", {"t-0": [2, 3]}]. If `place` is given, its entry `when` is set to the last action in
-    words. `rows` and `strategies` are arguments of Lab.
+    ["alive"], ["run_event", broker], ["reassign", {"t-0": [2, 3]}]. If `place` is given, its entry `when` is set to the last
+    action in words. `rows` and `strategies` are arguments of Lab.
     """
     from kcontrol.lab.lab import Lab
 
