@@ -104,12 +104,10 @@ def test_a_new_leader_knows_nothing_of_its_followers() -> None:
 
 def test_who_waits_is_served_by_the_high_watermark() -> None:
     """A producer waits until the high watermark is beyond its record, or until its broker does not lead any more."""
-    log = apply(apply(log_of(0), AppendRecords((LogRecord(1, 0, "a"),), "one")), AppendRecords((LogRecord(2, 0, "b"),), "two"))
-    assert log.waiting == (DelayedProduce(1, "one"), DelayedProduce(2, "two"))
-    assert apply(log_of(0), AppendRecords((LogRecord(1, 0, "a"), LogRecord(2, 0, "b")), "both")).waiting == (
-        DelayedProduce(2, "both"),
-    )
-    assert apply(log, UpdateHighWatermark(2)).waiting == (DelayedProduce(2, "two"),)
+    one, two = DelayedProduce(1, "one"), DelayedProduce(2, "two")
+    log = apply(apply(log_of(0), AppendRecords((LogRecord(1, 0, "a"),), one)), AppendRecords((LogRecord(2, 0, "b"),), two))
+    assert log.waiting == (one, two)
+    assert apply(log, UpdateHighWatermark(2)).waiting == (two,)
     assert apply(log, BecomeLeaderOrFollower(2, 1)).waiting == ()
 
 
@@ -302,10 +300,12 @@ def test_a_follower_that_is_not_alive_may_not_join(release_rule: bool, live: set
 # ---------------------------------------------------------------- roles
 
 
+ASKED = DelayedProduce(1, "asked")
 READ = UpdateConfig(1)  # the settings of the topic have been read
 FOLLOWER = apply(apply(apply(log_of(0, 0, 0), READ), BecomeLeaderOrFollower(1, 5)), UpdateHighWatermark(1))
 LEADER = apply(
-    apply(apply(log_of(0), READ), BecomeLeaderOrFollower(2, 5, leads=True)), AppendRecords((LogRecord(1, 5, "a"),), "asked")
+    apply(apply(log_of(0), READ), BecomeLeaderOrFollower(2, 5, leads=True)),
+    AppendRecords((LogRecord(1, 5, "a"),), ASKED),
 )
 ROLES: dict[str, tuple[ReplicaLog, int, int, list[Any]]] = {
     # the log, who leads now and under which epoch, and what becomes of the log where it is cut at the high watermark

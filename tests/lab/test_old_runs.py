@@ -36,8 +36,8 @@ def run(folder: Path, minute: int, pid: int = ENDED, size: int = 100) -> Path:
     """Writes a run as a lab does."""
     path = folder / f"20260101-00{minute:02}00-simulated.jsonl"
     path.write_bytes(b"x" * size)
-    with (folder / run_cleanup.LEDGER).open("a") as ledger:
-        ledger.write(f"{pid} {path.name}\n")
+    with (folder / run_cleanup.INDEX).open("a") as index:
+        index.write(f"{pid} {path.name}\n")
     return path
 
 
@@ -83,8 +83,8 @@ def test_what_no_lab_has_written_by_itself_stays(place: Path) -> None:
     link = place / names(place)[1]
     link.unlink()
     link.symlink_to(target)
-    with (place / run_cleanup.LEDGER).open("a") as ledger:
-        ledger.write(f"{ENDED} ../elsewhere.jsonl\n{ENDED} notes.txt\n{ENDED} {target}\n")
+    with (place / run_cleanup.INDEX).open("a") as index:
+        index.write(f"{ENDED} ../elsewhere.jsonl\n{ENDED} notes.txt\n{ENDED} {target}\n")
     run(place, 20)
     assert run_cleanup.clear(place)
     assert [path for path in [*mine, link, target] if not path.exists() or path.read_text() != "mine"] == []
@@ -93,8 +93,8 @@ def test_what_no_lab_has_written_by_itself_stays(place: Path) -> None:
 def test_a_run_that_still_goes_on_stays(place: Path) -> None:
     """The oldest run stays where its process still runs."""
     living = run(place, 0, pid=os.getpid())
-    ledger = place / run_cleanup.LEDGER
-    ledger.write_text("".join(line for line in ledger.read_text().splitlines(True) if line != f"{ENDED} {living.name}\n"))
+    index = place / run_cleanup.INDEX
+    index.write_text("".join(line for line in index.read_text().splitlines(True) if line != f"{ENDED} {living.name}\n"))
     assert run_cleanup.clear(place)
     assert living.exists()
 
@@ -141,7 +141,7 @@ def test_the_projects_runs_are_beside_the_learners(below: str, monkeypatch: pyte
 
 
 def test_a_folder_that_was_named_is_never_cleared(tmp_path: Path) -> None:
-    """Where `runs=` names a folder, no ledger says that its files may be deleted."""
+    """Where `runs=` names a folder, no index says that its files may be deleted."""
     with Lab(1, runs=tmp_path / "mine") as lab:
         assert lab._file.path is not None and lab._file.path.exists()
-    assert not (tmp_path / "mine" / run_cleanup.LEDGER).exists()
+    assert not (tmp_path / "mine" / run_cleanup.INDEX).exists()

@@ -132,7 +132,7 @@ def test_what_a_handler_learnt_is_shown_where_it_is_asked_for(four: Lab) -> None
     four.expire_session(4).run()
     short, long = four.tables.handler_steps("Expire", 4), four.tables.handler_steps("Expire", 4, memory=True)
     assert list(short.kind) == ["cancel_timer"] and set(long.kind) == {"cancel_timer", "update"}
-    assert long.what.iloc[0] == "Broker 4's controller part now holds active controller id -1."
+    assert long.what.iloc[0] == "Broker 4's controller context now has active controller id -1."
 
 
 def test_long_texts_are_shown_whole(four: Lab) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import Action, World
+from kcontrol.search import group_invariants
 from kcontrol.search.invariants import INVARIANTS, QUIET, Property, is_at_rest
 from kcontrol.search.search import search
 
@@ -94,8 +95,12 @@ def breaks(pin: Pin) -> Property:
 
 
 def test_every_promise_that_came_later_is_broken() -> None:
-    """There is a run for each row that this release does not promise, and for no other one."""
-    assert {pin.name for pin in PINS} == {row.name for row in INVARIANTS if not row.is_promised_by(RELEASE)}
+    """There is a run for each row about controllers that this release does not promise, and for no other one.
+
+    0.8.1 has no group coordinator, so no run of it says anything about the rows about groups.
+    """
+    of_groups = {row.name for row in INVARIANTS if row.broken.__module__ == group_invariants.__name__}
+    assert {pin.name for pin in PINS} == {row.name for row in INVARIANTS if not row.is_promised_by(RELEASE)} - of_groups
 
 
 @EACH
