@@ -138,7 +138,7 @@ def show(
     observe: Annotated[bool, typer.Option("--observe", help="Read any cluster, not only a lab's: nothing is written.")] = False,
     zookeeper: Server = "",
 ) -> None:
-    """Print the znodes of a cluster: a lab's cluster, or with --observe any cluster."""
+    """Print the znodes of a cluster that a lab of kcontrol started, or with --observe of any cluster."""
     from kcontrol.lab import observed_cluster
 
     _require_address(zookeeper)

@@ -49,14 +49,18 @@ class Kind(NamedTuple):
 
 
 class PossibleAction(tuple[Any, ...]):
-    """An action that is possible now. It equals the plain tuple; `routine` says whether `run` performs it."""
+    """An action that is possible now: a tuple of its name and arguments, such as ("kill", 1).
+
+    `routine` is True for an action that the cluster performs by itself, such as a delivery or a fired timer; `World.run`
+    performs only these.
+    """
 
     __slots__ = ()
     routine = False
 
 
 class RoutineAction(PossibleAction):
-    """A possible action that `run` performs."""
+    """A possible action that the cluster performs by itself, such as a delivery; `World.run` performs only these."""
 
     __slots__ = ()
     routine = True

@@ -275,9 +275,10 @@ def find_coordinator(world: World, name: str, broker: int) -> None:
 
 
 def update_coordinators(world: World) -> None:
-    """Queue events for partitions of the offsets topic that changed their leader in this step, and disconnect consumers.
+    """Queue events in the group coordinators for changed leaders of `__consumer_offsets`, and disconnect consumers.
 
-    A consumer is disconnected if the process of its coordinator has ended before the response.
+    A broker gets PartitionElected for a partition that it leads since this step, and PartitionResigned for a partition that
+    it leads no longer. A consumer is disconnected if the coordinator's process has ended without a response to its request.
     """
     for n, p in sorted(world.processes.items()):
         if p.driver.group is None:

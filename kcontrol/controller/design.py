@@ -95,9 +95,9 @@ class WatchRow(NamedTuple):
 class ReassignmentProtocol(NamedTuple):
     """The functions with which a controller reassigns partitions.
 
-    In the order of the fields: the step of a failover before the machines start, the step of a
-    failover after it, and the handlers of a reassignment request in ZooKeeper, of a changed ISR and
-    of started brokers.
+    In the order of the fields: the step of a failover before the partition and replica state
+    machines start, the step of a failover after that, and the handlers of a reassignment request in
+    ZooKeeper, of a changed ISR and of started brokers.
     """
 
     initialize: Step
@@ -108,7 +108,7 @@ class ReassignmentProtocol(NamedTuple):
 
 
 class MachineDecisions(NamedTuple):
-    """The decisions of both machines that differ before 1.1.
+    """The decisions of the partition and replica state machines that differ before 1.1.
 
     `event_thread.py` says in a comment what each field decides, and `earlier/machine_decisions.py`
     what it decides before 1.1.

@@ -39,7 +39,7 @@ class StateChangeFailedException(Exception):
 
 
 class IllegalStateException(Exception):
-    """A znode is missing that every partition with replicas has."""
+    """The error where Kafka throws IllegalStateException, such as a missing state znode."""
 
 
 def current_assignment(ctx: ControllerContext, tp: TopicPartition) -> ReplicaAssignment:

@@ -88,9 +88,10 @@ def enqueue_topics_for_deletion(ctx: ControllerContext, topics: Iterable[str]) -
 
 
 def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
-    """Read, before the machines start, which topics are to be deleted and which are ineligible.
+    """Read which topics are to be deleted, and mark those that are ineligible.
 
-    Where `delete.topic.enable` is false the requests are deleted.
+    A failover calls this before the partition and replica state machines start. If
+    `delete.topic.enable` is false, the requests in `/admin/delete_topics` are deleted instead.
 
     Source: KafkaController.fetchTopicDeletionsInProgress, TopicDeletionManager.init (2.8).
     """
@@ -129,7 +130,7 @@ def topics_with_offline_replicas(ctx: ControllerContext) -> frozenset[str]:
 
 
 def try_topic_deletion(ctx: ControllerContext) -> Handler:
-    """Try to delete the queued topics, after the machines have started.
+    """Try to delete the queued topics, after the failover has started the state machines.
 
     Source: TopicDeletionManager.tryTopicDeletion (2.8).
     """
@@ -264,7 +265,10 @@ def partitions_of(ctx: ControllerContext, topics: Collection[str]) -> tuple[Topi
 
 
 def on_topic_deletion(ctx: ControllerContext, topics: Collection[str]) -> Handler:
-    """Move partitions to NonExistent once, send UpdateMetadata, then delete the replicas.
+    """Send UpdateMetadata for the partitions of `topics`, then delete the replicas.
+
+    If the rule `deleted_partitions_end` is "first", the partitions of topics whose deletion has not
+    started yet move to NonExistent before that.
 
     Source: TopicDeletionManager.onTopicDeletion (2.8).
     """

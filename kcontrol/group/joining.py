@@ -215,10 +215,11 @@ def replace_group_instance(group: Group, old_id: str, member: Member) -> Group:
 
 
 def static_member_stored(ctx: GroupContext, event: e.StaticMemberStored) -> Handler:
-    """Answer a static member's JoinGroup after the write of its new id, or restore the old id.
+    """Answer a static member's JoinGroup after the write of its new member id to the log.
 
-    The write belongs to the group that wrote, also after that group has been unloaded: then the
-    group is in `unloaded`. Source: the callback of storeGroup in updateStaticMemberAndRebalance
+    If the write has failed, the response is an error and the member gets its old id again. The
+    group may have left the cache during the write: then it is in `ctx.unloaded`, and is changed
+    there. Source: the callback of storeGroup in updateStaticMemberAndRebalance
     (2.8).
     """
     name = unloaded_name(event.group_id, event.incarnation)
@@ -263,9 +264,10 @@ def _after_id_failed(
     """Return the group after the write of a static member's new member id has failed.
 
     The member gets the old member id again, unless the member has an even newer id. Return None if
-    the member has left. A parked SyncGroup gets FENCED_INSTANCE_ID, and a later JoinGroup gets no
-    response. The member keeps the protocols of the failed JoinGroup, which Kafka takes for the old
-    protocols.
+    the member has left. The JoinGroup that made the write gets the error, and a parked SyncGroup
+    gets FENCED_INSTANCE_ID. A JoinGroup that arrived during the write gets no response, unless it
+    made a write that fails too. The member keeps the protocols of the failed JoinGroup: Kafka
+    wants to restore the old protocols, but reads them after it has replaced them.
     """
     if group is None or member is None:
         return None

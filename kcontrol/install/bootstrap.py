@@ -61,7 +61,10 @@ class SetupFailed(Exception):
 
 
 def stamp_for(level: str) -> dict[str, str]:
-    """Return the stamp of a complete environment of this level: the project's folder, the level, and a digest of the locks."""
+    """Return the content of the stamp file of a complete environment of `level` (light, lab or full).
+
+    It has the project's folder, the level, and a digest of the lock files.
+    """
     digest = hashlib.sha256()
     for path in (*LOCKS.values(), ROOT / "pyproject.toml"):
         digest.update(path.read_bytes())
@@ -80,7 +83,7 @@ def read_stamp() -> dict[str, str]:
 
 
 def is_ready(level: str) -> bool:
-    """Return whether the environment is complete for this level or a higher level."""
+    """Return whether the environment is complete for `level` (light, lab or full) or a higher level."""
     found = read_stamp()
     return found == stamp_for(found.get("level", "")) and highest(level, found.get("level")) == found["level"]
 
@@ -240,7 +243,7 @@ def has_system_certificates() -> bool:
 
 
 def install(uv: Path, level: str, env: dict[str, str]) -> None:
-    """Install the packages of the level's lock into the environment, with a check of hashes; then the project itself, editable.
+    """Install the packages in the lock file of `level` (light, lab or full), with a check of hashes; then kcontrol, editable.
 
     Raises:
         SetupFailed: a package is neither in uv's cache nor in the package index.
@@ -272,7 +275,7 @@ def alone() -> Iterator[None]:
 
 
 def make(level: str) -> None:
-    """Make the environment complete for this level under the lock; a lower level in it is completed.
+    """Make `.venv` complete for `level` (light, lab or full); other processes wait. A lower level is completed.
 
     Raises:
         SetupFailed: the environment cannot be made; the text has the remedy.

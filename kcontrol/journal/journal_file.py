@@ -68,7 +68,10 @@ def opened(path: str | Path) -> BinaryIO:
 
 
 def read(path: str | Path) -> list[Record]:
-    """Return the records of a journal file, even if its last line is missing. Raises UserError as `load` does."""
+    """Return the records of a journal file, even if the run was killed before the end line with their number was written.
+
+    Raises UserError if the file cannot be read, has a later schema, or has a damaged line.
+    """
     return load(path).records
 
 

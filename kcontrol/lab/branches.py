@@ -77,9 +77,10 @@ def play_without(original: World, at: int) -> Without:
 
 
 def _has_happened(world: World, action: Action, routine: bool) -> bool:
-    """Perform an action and return True.
+    """Perform an action and return True; return False if the action is not possible now.
 
-    Return False if it is not possible, or if it was a routine action in the run and is none now.
+    `routine` is whether the cluster performed it by itself in the original run. Such an action is not performed, and the result
+    is False, if the cluster of `world` would not perform it by itself now.
     """
     if routine and action not in actions.routine_actions(world):
         return False

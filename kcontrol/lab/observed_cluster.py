@@ -171,9 +171,10 @@ def observe(where: str) -> Observed:
 
 
 def report(where: str, *, anybodys: bool) -> Iterator[str]:
-    """Yield the summary and the znodes of a cluster, line by line, with control characters in outside text escaped.
+    """Yield the summary and the znodes of the cluster at ZooKeeper's address `where`, line by line.
 
-    If `anybodys` is False, only a lab's cluster is read. Raises UserError if there is no cluster, or if it is not a lab's.
+    Control characters in the znodes are escaped. Raises UserError if there is no cluster, and, if `anybodys` is False, for a
+    cluster without kcontrol's marker: the znode `/.kcontrol`, which a lab writes when it starts a cluster.
     """
     from kcontrol.zookeeper.kazoo import observe, root_protection
 

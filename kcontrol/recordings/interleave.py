@@ -18,11 +18,12 @@ Group = list[dict[str, Any]]
 
 
 class Item(NamedTuple):
-    """One write, transition, request or action on a process, in the order of a recorded step.
+    """One item of the order that `interleave` makes of a recorded step; `kind` says which type `what` has.
 
-    `kind` is "write", "move" for a transition, "request", "sent" for a request that arrives later, or the name of an action on a
-    process. `what` is the list of writes of a transaction, an entry of the recording, or a broker's id. `move` is the transition
-    that belongs to a write.
+    * "write": the list of the writes of one transaction; `move` is the transition that belongs to them, or None.
+    * "move": a recorded transition of a partition or replica without a write.
+    * "request": a recorded request at its arrival; "sent": a recorded request whose sender ends before the arrival.
+    * "start", "stop", "exit", "freeze" and "thaw": the id of the broker whose process is started, killed, and so on.
     """
 
     kind: str
@@ -292,7 +293,10 @@ def _late_requests(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[st
 
 
 class _Interleaver:
-    """The transitions and requests of a step that are still to be yielded, each with the number of transactions before it."""
+    """The transitions and requests of a step that are still to be yielded.
+
+    Each has a number: it is yielded only after this many of the step's ZooKeeper transactions.
+    """
 
     def __init__(self, moves: Any, requests: Any, gates: Gates, pending: list[tuple[int, Item]], paired: set[int]) -> None:
         self.moves, self.requests, self.pending, self.paired = moves, requests, pending, paired

@@ -78,7 +78,10 @@ class Player:
         return self.winners[0] if self.winners else None
 
     def play(self) -> World:
-        """Perform all steps; after each step run the world until it is quiet. Raises UserError if a step is not possible."""
+        """Perform all steps, and return the world. Raises UserError if a step is not possible.
+
+        After each step the world runs until it is quiet: no delivery, timer or other action of its own is left.
+        """
         for number, step in enumerate(self.steps):
             self.world.step(("scenario", number, step["do"]))
             self.number, self.recorded = number, RecordedStep(step)
@@ -333,7 +336,7 @@ class Player:
         return [action for action in self._routine() if action[0] != "expire"]
 
     def sleep(self, seconds: float) -> None:
-        """Run until quiet; no session ends."""
+        """Run until no delivery, timer or other action of the cluster is left; orphaned sessions stay open."""
         self._settle(but="expire")
 
     def expand(self, topics: dict[str, Any]) -> None:

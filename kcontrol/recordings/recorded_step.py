@@ -47,9 +47,9 @@ class Shrink(NamedTuple):
 
 
 class RecordedStep:
-    """One step of a recording, with the choices that the player repeats.
+    """One step of a scenario, with the choices of a recorded run, such as the winner of an election, that the player repeats.
 
-    A step of a dict that is no recording has no such choices.
+    A step that was not recorded has no such choices, and `is_recorded` is False.
     """
 
     def __init__(self, step: Mapping[str, Any]) -> None:

@@ -63,7 +63,10 @@ def write_runs(spark: SparkSession, paths: Sequence[Path], out: Path, report: Re
 
 
 def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refused]:
-    """Return each journal with lines that are no records, although they end with a line break; such lines are left out."""
+    """Return the journals that have damaged lines, each with a message that has the number of these lines.
+
+    A damaged line ends with a line break but is not a record; the tables leave it out.
+    """
     counts = {row["run"]: row["count"] for row in spark.table("journal").groupBy("run").count().collect()}
     lost = [(journal, record_count(journal.path) - counts.get(journal.run, 0)) for journal in journals]
     words = "{} has {} damaged lines: the tables leave them out."
@@ -88,7 +91,10 @@ def _sentences(out: Path) -> Iterator[None]:
 
 
 def claim(out: Path) -> None:
-    """Create the folder of the tables, or repair it after a process that was killed. Raises UserError if it has other files."""
+    """Create the folder `out` for the tables; in an existing folder of tables, undo what a killed process left unfinished.
+
+    Raises UserError if `out` is a file, or a folder with files that are not tables of this pipeline.
+    """
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file: name a new or empty folder for the tables.")
     with _sentences(out):

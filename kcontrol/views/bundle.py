@@ -35,7 +35,10 @@ def _imports(source: str) -> str:
 
 
 def _enclosed(name: str, source: str) -> str:
-    """Return a JavaScript module wrapped in a function, so that modules cannot share names by accident."""
+    """Return the JavaScript source of a module as the source of one constant, `<name>_js`, an object with the exports.
+
+    A function encloses the module's code, so that all its other names are local.
+    """
     exported = ", ".join(match["name"] for match in _EXPORT.finditer(source))
     return f"const {name}_js = (() => {{\n{_EXPORT.sub('', _imports(source))}\nreturn {{ {exported} }};\n}})();\n"
 

@@ -328,7 +328,7 @@ class Viewer(anywidget.AnyWidget):
         self._do(lambda stepper: stepper.step(_as_tuples(action)))
 
     def click_run(self) -> None:
-        """Perform all actions that the cluster does by itself, until none is left; then show the last record."""
+        """Perform all actions that the cluster does by itself, such as deliveries, until none is left; show the last record."""
         self._do(lambda stepper: stepper.run())
 
     def _do(self, act: Callable[[Stepper], object]) -> None:

@@ -149,7 +149,10 @@ def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
 
 
 def _watchers(who: str, path: str, state: State) -> list[int]:
-    """Return the running brokers that watch this path under the design's rule, by id."""
+    """Return the ids of the running brokers that watch `path` in a design where `who` watches it.
+
+    `who` is ALL ("every broker"), CONTROLLER ("the controller") or REPLICAS ("its replicas", for a partition's state znode).
+    """
     living = [int(node) for node in state["nodes"]]
     if who == ALL:
         return sorted(living)

@@ -163,7 +163,7 @@ class Ephemerals:
             self._capacity *= 2
 
     def remove(self, path: str) -> None:
-        """Remove a deleted znode."""
+        """Remove the path of a deleted znode from the set. Raises KeyError if the set does not have it."""
         del self._paths[path]
 
     def copy(self) -> Ephemerals:

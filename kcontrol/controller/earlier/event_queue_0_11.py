@@ -160,7 +160,10 @@ HANDLERS = {event: event_thread.DESIGN.handlers[event] for event in AS_SINCE_1_1
 
 
 def design(rules: Rules) -> Design:
-    """Return the design of 0.11 or 1.0, with that release's steps of failover and resignation."""
+    """Return the controller of 0.11 or 1.0, the release of `rules`, as tables.
+
+    The tables have its threads, event handlers, watches, and steps of failover and resignation.
+    """
     return Design(
         QUEUE,
         THREADS,

@@ -43,7 +43,10 @@ TWELVE_STEPS = ReassignmentProtocol(
 
 
 def changed(design: Design, rules: Rules) -> Design:
-    """Return the design of the event thread with the differences of a release before 2.6."""
+    """Return a copy of `design`, the controller since 2.6, as it is in the release of `rules`.
+
+    Each rule that has another value before 2.6 replaces a function; releases start at 1.1.
+    """
     changes: dict[str, Any] = {}
     if not rules.elects_with_epoch:
         changes["elect"] = create_controller_znode_and_increment_epoch
@@ -83,7 +86,7 @@ def _each_alone(in_groups: InGroups) -> InGroups:
 
 
 def _moving_by(design: Design, protocol: ReassignmentProtocol) -> Design:
-    """Return the design with the functions of `protocol` in place of its own for reassignments."""
+    """Return `design` (a controller as tables), with the reassignment functions of `protocol`."""
     instead: dict[Any, Any] = dict(zip(design.reassignment, protocol, strict=True))
     rows = {
         event: row._replace(handler=instead.get(row.handler, row.handler))

@@ -114,7 +114,9 @@ def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
 
 
 def start_replica_machine(ctx: ControllerContext) -> Handler:
-    """Give replicas their first states, start the machines, send LeaderAndIsr of online replicas.
+    """Start the partition and replica state machines: from then on they accept transitions.
+
+    Before that replicas get their first states; after it LeaderAndIsr of online replicas is sent.
 
     Source: ReplicaStateMachine.startup (0.8.1).
     """
@@ -131,7 +133,9 @@ CLEARED_AT_RESIGNATION = tuple(name for name in FORGOTTEN_SINCE_1_1 if name != "
 
 
 def stop_machines(ctx: ControllerContext) -> Handler:
-    """Stop both machines, which then refuse every transition.
+    """Stop the partition and replica state machines, which then refuse every transition.
+
+    All states of partitions and replicas are removed from the context.
 
     Source: PartitionStateMachine.shutdown, ReplicaStateMachine.shutdown (0.8.1).
     """

@@ -73,8 +73,8 @@ def _register(
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     """Create `/controller` and run the failover; if it exists, remember the controller id in it.
 
-    After an error of the failover the broker does not resign: listeners, machines and channels
-    stay. Since 0.8.1 it deletes `/controller`; in 0.8.0 the znode stays too.
+    After an error of the failover the broker does not resign: its listeners, state machines and
+    channels stay. Since 0.8.1 it deletes `/controller`; in 0.8.0 the znode stays too.
 
     Source: ZookeeperLeaderElector.elect (0.8.0, 0.8.1, 0.8.2).
     """

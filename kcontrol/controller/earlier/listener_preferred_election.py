@@ -23,7 +23,9 @@ from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_li
 
 
 def initialize_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Store, before the machines start, the requested partitions without their preferred leader.
+    """Store the requested partitions that are not led by their preferred replica.
+
+    A failover calls this before the partition and replica state machines start.
 
     Raises KeyError for a partition that has never had a leader: the failover fails, at every broker
     that tries it.
@@ -54,7 +56,9 @@ def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
 
 
 def initialize_and_trigger_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Elect the preferred leaders of the requested partitions, after the machines have started.
+    """Elect the preferred leaders of the requested partitions.
+
+    A failover calls this after the partition and replica state machines have started.
 
     Raises KeyError for a partition that does not exist.
 

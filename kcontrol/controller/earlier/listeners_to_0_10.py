@@ -199,7 +199,10 @@ def register(host: str, port: int, session: int) -> e.Event:
 
 
 def design(rules: Rules) -> Design:
-    """Return the design of a release up to 0.10, with its steps of failover and resignation."""
+    """Return the controller of the release of `rules`, 0.8.0 to 0.10, as tables.
+
+    The tables have its threads, event handlers, watches, and steps of failover and resignation.
+    """
     rows = [
         (event, state, active and rules.checks_active_first, handler)
         for event, state, active, handler in EVENTS

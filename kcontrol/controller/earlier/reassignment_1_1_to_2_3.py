@@ -46,7 +46,7 @@ def initialize_reassignments(ctx: ControllerContext) -> Handler:
 
 
 def trigger_reassignments(ctx: ControllerContext) -> Handler:
-    """Start, once the machines run, all reassignments in the context."""
+    """Start all reassignments in the context, after the failover has started the state machines."""
     yield from _maybe_trigger_reassignments(ctx, tuple(ctx.partitions_being_reassigned))
 
 

@@ -109,7 +109,7 @@ def fetch_pending_reassignments(ctx: ControllerContext) -> Handler:
 
 
 def trigger_pending_reassignments(ctx: ControllerContext) -> Handler:
-    """Start, once the machines run, the reassignments in the context.
+    """Start the reassignments in the context, after the failover has started the state machines.
 
     Reassignments that are in the context since an earlier term of this broker are started too.
 
@@ -120,7 +120,7 @@ def trigger_pending_reassignments(ctx: ControllerContext) -> Handler:
 
 
 def resume_reassignments(ctx: ControllerContext) -> Handler:
-    """Read and start the requested reassignments, after the machines have started.
+    """Read and start the requested reassignments, after the failover started the state machines.
 
     Raises KeyError for an unknown partition.
 

@@ -30,11 +30,11 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 def order_of_the_caller(
     by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return the replicas one per group, as a Scala Set iterates over them, for releases up to 1.0.
+    """Return each replica as a group of its own, in the order of a Scala Set, for up to 1.0.
 
-    A set of up to four replicas keeps the order of insertion: broker by broker, brokers in
-    `broker_order`. A larger set iterates by hash. `set_size` is the size of the set from which the
-    replicas are taken, if that is larger.
+    The replica machine handles group by group. A Scala Set of up to four replicas keeps the order
+    of insertion: broker by broker, brokers in `broker_order`. A larger Set iterates by hash, and so
+    do replicas that Kafka has taken from a larger Set; `set_size` is the size of that Set.
     """
     brokers = _order_of_brokers(by_broker, broker_order)
     replicas = [replica for broker_id in brokers for replica in by_broker[broker_id]]
@@ -103,7 +103,8 @@ def in_set_order(ids: Iterable[int]) -> tuple[int, ...]:
 def in_order_of_hashes(brokers: Collection[int]) -> list[int]:
     """Return brokers in the order in which `groupBy` in Scala 2.12 lists them.
 
-    Up to four brokers come from the last bucket down, more come in the order of the trie.
+    `groupBy` fills a hash table, and copies it, last bucket first, to an immutable Map. A Map of up
+    to four brokers keeps this order. A larger Map is a hash trie, which iterates by hash.
     """
     if len(brokers) <= SMALL:
         return sorted(brokers, key=_bucket, reverse=True)

@@ -91,9 +91,9 @@ def row(entry: Entry) -> Checker:
 
 
 def _decision(value: Any) -> Any:
-    """Return the result of a transition's action in JSON's types.
+    """Return, in JSON's types, the value with which a function has decided a transition of a state machine.
 
-    Each text, which is the reason of a refusal, becomes "refused".
+    A str is the reason for which the function refuses the transition. It becomes "refused": reasons are not compared.
     """
     return "refused" if isinstance(value, str) else comparable(value)
 

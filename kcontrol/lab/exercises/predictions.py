@@ -26,7 +26,7 @@ _asked: dict[str, PredictionQuestion] = {}  # by id, the question of the last ce
 
 @cache
 def predictions() -> Mapping[str, Mapping[str, Any]]:
-    """Return the entry of every question in the file, by id."""
+    """Return the questions of `exercises/predictions.toml` by id, each with its text, options and right option."""
     return tomllib.loads(FILE.read_text(encoding="utf-8"))
 
 

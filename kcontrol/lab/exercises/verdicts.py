@@ -96,7 +96,7 @@ class Verdict(NamedTuple):
         return "\n".join([" ".join([*sign, self.text]), *map(repr, self.pictures), *self._parts()])
 
     def _parts(self) -> list[str]:
-        """Return the output of the answer and the function of kcontrol, as far as there are such texts, each with its heading."""
+        """Return the output of the answer, and the source of kcontrol's function, each below its heading; no entry if empty."""
         found = ((PRINTED, self.printed), (CODE, self.code))
         return ["\n".join([f"{heading}:", *(f"    {line}" for line in _lines(words))]) for heading, words in found if words]
 

@@ -117,7 +117,10 @@ def _rebalanced(
 
 
 def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], lags: Mapping[TopicPartition, int]) -> Any:
-    """Call an assignor with the numbers of partitions and the subscriptions, and with the lags if it has a third parameter."""
+    """Return the result of an assignor for {topic: number of partitions}, the members' subscriptions, and the lags.
+
+    An assignor with two parameters is called without the lags. If it raises, UserError with its `name` is raised.
+    """
     given = ({TOPIC: NUMBER}, members, dict(lags))
     try:
         wanted = len(inspect.signature(assignor).parameters)

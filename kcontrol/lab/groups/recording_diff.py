@@ -59,8 +59,8 @@ class GroupRecordingDiff(RecordingDiff):
     def table(self) -> pd.DataFrame:
         """One row per response and per record of the log, in the order of the recording, with the member ids of the recording.
 
-        `verdict` is `same`; `differs`; `free` for a difference that the rule allows, such as a time in a record; or
-        `not compared` after the first entries that differ.
+        `verdict` is `same`; `differs`; `free` for a difference that the comparison ignores, such as a time in a record;
+        or `not compared` after the first entries that differ.
         """
         return journal_tables.table([*self._exchange_rows(), *self._log_rows()], COLUMNS)
 

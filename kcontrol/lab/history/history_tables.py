@@ -101,7 +101,10 @@ def checked(name: object) -> str:
 
 
 def table(records: Sequence[Record], run: str, name: str) -> pd.DataFrame:
-    """Return a table of a run's history, in the order of the records. Raises KeyError for an unknown name."""
+    """Return the table `name` of TABLES, such as "commits", made from a run's records and in their order.
+
+    `run` is the name of the run, for the column `run`. Raises KeyError if TABLES has no such table.
+    """
     made = TABLES[name]
     rows = sorted(made.rows(entries_of(records)), key=lambda row: int(row["n"]))
     columns = {column: pd.Series([{"run": run, **row}[column] for row in rows], dtype="object") for column in made.columns}

@@ -69,7 +69,7 @@ def row_name(machine: str, row: Transition) -> str:
 
 
 def named_rows(release: str) -> dict[str, Transition]:
-    """Return the transitions of all state machines of a release, by name."""
+    """Return the rows of a release's transition tables (partition, replica and group) by name; `row_name` makes the names."""
     return {row_name(machine, row): row for machine in MACHINES for row in table(machine, release)}
 
 

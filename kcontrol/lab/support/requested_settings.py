@@ -23,9 +23,10 @@ EXAMPLE = '{"unclean.leader.election.enable": True}'
 
 
 class Changed(NamedTuple):
-    """The arguments of a lab that change Kafka's behaviour: functions for `rows` and `strategies`, values for `rules`.
+    """The arguments of `Lab` by which a learner changes Kafka's behaviour; None means no change.
 
-    See `Lab`.
+    `rows` maps transitions of the state machines to the learner's functions, and `strategies` maps leader elections and rules
+    of the group coordinator to them. `rules` maps differences between releases, by the name of the rule, to values.
     """
 
     rows: Any = None

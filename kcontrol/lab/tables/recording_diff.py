@@ -81,8 +81,9 @@ class RecordingDiff:
     def table(self) -> pd.DataFrame:
         """One row per write, transition and request of either run, and per znode that differs, in the order of the recording.
 
-        `verdict` is `same`; `free` for a difference that the rule allows; `differs` for any other difference; or `not compared`
-        for the steps after the runs diverged: another broker won an election, or the steps themselves differ.
+        `verdict` is `same`; `free` for a difference that the comparison ignores, such as the order of two brokers' writes;
+        `differs` for any other difference; or `not compared` for the steps after the runs diverged: different brokers won an
+        election, or the steps themselves differ.
         """
         return journal_tables.table((row for number in range(self._steps) for row in self._rows(number)), COLUMNS)
 

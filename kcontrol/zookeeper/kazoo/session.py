@@ -233,10 +233,11 @@ class KazooSession:
         return self._chroot if path == "/" else self._chroot + path
 
     def _record(self, op: Op) -> Any:
-        """Return kazoo's request for one operation; the server must respond to it like a server without a chroot.
+        """Return kazoo's request for one operation, with the chroot before the path.
 
-        No operation reaches beyond the chroot. A broker's client gives these responses with a chroot too: it checks a path before
-        it adds the chroot, and adds none to a deletion of the root. Source: ZooKeeper.create and delete (Java, 3.9).
+        Two operations are refused without a chroot, and have to be refused with a chroot too, as in Kafka's ZooKeeper client:
+        a deletion of `/`, which is sent without the chroot, and a create of `//` or `//name`, which is sent with an illegal path.
+        Source: ZooKeeper.create and delete (Java, 3.9).
         """
         require_op(op)
         path = self._full(op.path)
