@@ -254,7 +254,7 @@ def _not_now(world: World, kind: Kind, action: Action) -> ActionNotPossible:
 
 
 def routine_actions(world: World) -> Iterator[Action]:
-    """Yield the actions that a healthy cluster does by itself (routine actions), in the order in which `run` performs them.
+    """Yield the routine actions, which a healthy cluster performs by itself, in the order in which `World.run` performs them.
 
     Outages come first; then the steps of threads, watch events, session renewals, requests, fetches, checkpoints, expiries of
     orphaned sessions, timers and timeouts.

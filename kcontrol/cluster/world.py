@@ -115,7 +115,10 @@ class World:
     # ---------------------------------------------------------------- actions and steps
 
     def actions(self) -> list[actions.PossibleAction]:
-        """Return the possible actions: first those that `run` performs, in its order, then the timers and faults."""
+        """Return the possible actions: first the routine actions, then faults and the timers that `run` does not fire.
+
+        Routine actions are those that the cluster performs by itself, such as a delivery; they have the order of `run`.
+        """
         return [
             *map(actions.RoutineAction, actions.routine_actions(self)),
             *map(actions.PossibleAction, actions.fault_actions(self)),

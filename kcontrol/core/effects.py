@@ -194,10 +194,10 @@ class StateChange(NamedTuple):
 
 
 class FailedStateChange(NamedTuple):
-    """A transition that the machine refuses, with the reason.
+    """A transition that the partition or replica state machine refuses, with the reason.
 
-    `illegal` is true if the table has no row for the transition, and false if the row's action
-    found no solution.
+    `illegal` is True if the transition table has no row for it, and False if the row's action found
+    no solution, such as no live leader.
     """
 
     subject: Subject

@@ -23,10 +23,10 @@ RULE_KEY = "rule"  # the key of a rule's declaration in the metadata of its fiel
 
 
 class Rule(NamedTuple):
-    """The declaration of one rule.
+    """The declaration of one rule: a difference between releases, with its value in each release.
 
-    `rows` are (since, value); `doc` says what the rule decides; `depends_on_protocol` says that
-    `inter.broker.protocol.version` picks the row, instead of the release.
+    `rows` are (release from which the value holds, value); `doc` says what the rule decides. With
+    `depends_on_protocol` the value of `inter.broker.protocol.version` is used as the release.
     """
 
     rows: tuple[tuple[str, Any], ...]
@@ -40,16 +40,16 @@ class Rule(NamedTuple):
 
 
 def since(*rows: tuple[str, T], doc: str) -> T:
-    """Declare a field whose value is that of the latest row that is not later than the release.
+    """Declare a rule (a difference between releases) as a field of a dataclass.
 
-    `doc` says what the rule decides.
+    Each row is (release from which the value holds, value); `doc` says what the rule decides.
     """
     found: T = field(metadata={RULE_KEY: Rule(rows, doc, depends_on_protocol=False)})
     return found
 
 
 def since_protocol(*rows: tuple[str, T], doc: str) -> T:
-    """Declare a field whose row is picked by `inter.broker.protocol.version`, not the release."""
+    """Declare a rule as `since` does, but `inter.broker.protocol.version` decides the value."""
     found: T = field(metadata={RULE_KEY: Rule(rows, doc, depends_on_protocol=True)})
     return found
 

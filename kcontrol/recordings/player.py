@@ -128,17 +128,17 @@ class Player:
                 del self.winners[0]
 
     def _rest(self) -> None:
-        """Run until the cluster has nothing to do.
+        """Run until no delivery, timer or other action of the cluster is left.
 
         In a recording no session ends here, because the player ends sessions itself.
         """
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
     def _end_sessions(self, before: int | None = None) -> None:
-        """End the sessions that end in the recorded step.
+        """Expire the orphaned ZooKeeper sessions (process dead or frozen) that end in the recorded step.
 
-        With `before` only the sessions that end before the write with this number. After each end the world runs until quiet, if
-        the recording has a write of a znode directly after this end.
+        With `before` only the sessions that end before the write with this number. If a write of a znode comes directly after an
+        end in the recording, the world then runs until the cluster has no more action to perform by itself.
         """
         for broker in self.recorded.closes(before):
             if self._has_orphaned_session(broker):
@@ -170,7 +170,7 @@ class Player:
                 )
 
     def _next(self, routine: list[Any]) -> Any:
-        """Return the action of `routine`, the actions that the cluster can do by itself, that the recording has next.
+        """Return the action that comes next in the recording; `routine` has the actions that the cluster can perform by itself.
 
         A candidate creates `/controller` only after the other brokers have handled the watch event of the election. A controller
         of 0.8 that handles this event too late does not resign; if the recording shows that, the winner acts first.
@@ -196,9 +196,10 @@ class Player:
         return self._next_fetch(routine, following) if following[0] == "fetch" else following
 
     def _next_fetch(self, routine: list[Any], following: Any) -> Any:
-        """Return the fetch in `routine` whose follower joins an ISR first in the recording, else `following`.
+        """Return the possible fetch whose follower joins an ISR first in the recording, else `following`.
 
-        A sentence is added to `followed` if the fetch differs from `following`, the fetch that comes next without the recording.
+        `routine` has the actions that the cluster can perform by itself; `following` is the fetch that it would perform next. A
+        sentence is added to `followed` if the returned fetch differs from `following`.
         """
         for fetch in self.joins:
             if fetch in routine:
@@ -266,8 +267,8 @@ class Player:
     def kill(self, brokers: Any) -> None:
         """Kill a broker, or a list of brokers together; their sessions then end in the order that the recording has.
 
-        After an end that a write follows in the recording, the world runs until quiet before the next end. Inside `together` the
-        sessions stay open until a later step.
+        If a write of a znode comes directly after an end in the recording, the world runs before the next end, until the cluster
+        has no more action to perform by itself. Inside `together` the sessions stay open until a later step.
         """
         killed = _list(brokers)
         for broker in killed:
@@ -299,7 +300,7 @@ class Player:
             self.world.step(("thaw", broker))
 
     def together(self, steps: list[dict[str, Any]]) -> None:
-        """Perform several actions without running the world until quiet between them.
+        """Perform several actions of a scenario; between them the cluster does not perform all its own actions.
 
         Before each action the world runs until the brokers have made as many writes as the recording has before this action.
         """

@@ -69,7 +69,9 @@ class RecordedChoices:
             )
 
     def next(self, routine: Sequence[Action]) -> Action | None:
-        """Return the action of `routine` that comes next, if the recorded step has several controller elections, else None.
+        """Return the next action, if the recorded step has several controller elections; else None: it decides nothing.
+
+        `routine` has the actions that the cluster can perform by itself.
 
         Before a controller resigns, it sends as many requests as in the recording. While it is controller, all other brokers act
         first; after its resignation the winner of the next election acts first.

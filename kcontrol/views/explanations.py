@@ -37,7 +37,7 @@ MEANINGS: dict[str, Any] = _meanings()
 
 
 def rule(record: Record) -> str:
-    """Return the rule behind a handler or a transition in a few words; "" for a record of any other kind."""
+    """Return, in a few words, why the event or transition of a record happens; "" for a record of any other kind."""
     fields, entry = record.fields, None
     if record.kind == "begin":
         entry = MEANINGS["events"].get(fields["event"])

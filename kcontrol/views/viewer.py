@@ -51,11 +51,11 @@ class Stepper(Protocol):
     @property
     def records(self) -> Sequence[Record]: ...
     def actions(self) -> Sequence[Any]:
-        """Return the next actions, each a tuple with a flag: `routine` says whether `run` takes the action."""
+        """Return the possible actions, as tuples with a flag `routine`: True if the cluster performs the action by itself."""
         ...
 
     def step(self, action: Any = None) -> object:
-        """Perform an action; without an argument, the next action that `run` performs.
+        """Perform an action; without an argument, the next action that the cluster performs by itself, such as a delivery.
 
         Raises UserError for an impossible action.
         """
@@ -255,7 +255,7 @@ class Viewer(anywidget.AnyWidget):
             self.send({"append": rows[first : first + BATCH_SIZE], "from": start + first})
 
     def _offered(self) -> list[list[Any]]:
-        """Return the next actions, each with its label and "routine" (an action that `run` takes) or "fault"."""
+        """Return the possible actions, each with its label and "routine" (the cluster performs it by itself) or "fault"."""
         if self._stepper is None:
             return []
         state, actions = self._history.state, self._stepper.actions()
@@ -324,7 +324,7 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- actions
 
     def click_step(self, action: Sequence[Any] | None = None) -> None:
-        """Perform one action, without an argument the next action that `run` performs; then show the last record."""
+        """Perform one action, by default the next that the cluster performs by itself; then show the last record."""
         self._do(lambda stepper: stepper.step(_as_tuples(action)))
 
     def click_run(self) -> None:

@@ -101,9 +101,9 @@ def _decision(value: Any) -> Any:
 def _compare_in_machine(
     entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
 ) -> CheckedAnswer:
-    """Play the scenarios in labs whose state machine calls `compared`, and return one case per call.
+    """Play the scenarios in labs whose partition or replica state machine calls `compared`, and return one case per call.
 
-    `compared` calls the learner's function and Kafka's, and returns the case and Kafka's result, which the machine uses.
+    `compared` calls the learner's function and Kafka's, and returns the case and Kafka's result, which the state machine uses.
     `argument` is the argument of Lab that replaces the function. Raises UnusableAnswer for the first call that raised.
     """
     cases: list[Case] = []
@@ -293,7 +293,7 @@ def reach(entry: Entry) -> Checker:
 
 
 def _after(acts: Iterable[Any], entry: Entry) -> Lab:
-    """Play an exercise's scenario, perform the learner's actions `acts`, let the cluster become quiet, and return the lab."""
+    """Play an exercise's scenario, perform the learner's actions `acts`, run the cluster until it is idle, and return the lab."""
     lab = play(entry["scenario"][0])
     for number, act in enumerate(acts, 1):
         _played(lab, act, number, entry["allowed"])

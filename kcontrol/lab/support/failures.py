@@ -66,9 +66,9 @@ class FailureWatch:
 
 
 def next_action(routine: Iterator[Action], repeating: int | None) -> Action | None:
-    """Return the first action in `routine`, the actions that the cluster can do by itself; None if there is none.
+    """Return the first of the actions `routine`, which the cluster can perform by itself; None if there is none.
 
-    If `repeating` is a broker whose handlers fail again and again, return an action of any other broker first.
+    If the handlers of broker `repeating` fail again and again, prefer the first step, delivery or request of any other broker.
     """
     first = next(routine, None)
     if first is None or repeating is None:
