@@ -165,9 +165,10 @@ class Lab(Operations):
         return self._world.journal.records
 
     def actions(self) -> list[PossibleAction]:
-        """Return the actions that are possible now: first the actions that `run` takes, in the order of `run`, then the faults.
+        """Return the actions that are possible now: first the routine actions, in the order of `run`, then faults such as a kill.
 
-        The flag `routine` of an action says whether `run` and the viewer's Step button take it.
+        The cluster performs routine actions by itself, such as a delivery: `run` and the viewer's Step button take only actions
+        whose flag `routine` is True.
         """
         self._require_open()
         with failures.zookeeper_answers():

@@ -45,7 +45,7 @@ STEP, QUIET = "after every step", "at quiet"
 class Invariant:
     """One promise of Kafka. Called with a world it returns the sentence of a violation, or None.
 
-    `since` is a release. `when` is STEP, or QUIET for a check only while the cluster has no action to perform by itself. `after`
+    `since` is a release. `when` is STEP, or QUIET: checked only while the cluster has no action to perform by itself. `after`
     lists kinds of records: only a step with a record of one of these kinds can break the promise. `voiding_path` is a pattern of
     outside writes ("set /controller") that end the promise.
     """
