@@ -30,7 +30,7 @@ SMALL = 4  # an immutable map or set of up to four entries keeps the order in wh
 def order_of_the_caller(
     by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return each replica as a group of its own, in the order of a Scala Set, as up to 1.0.
+    """Return each replica as its own group, in the order of a Scala Set (releases up to 1.0).
 
     The replica machine handles group by group. A Scala Set of up to four replicas keeps the order
     of insertion: broker by broker, brokers in `broker_order`. A larger Set iterates by hash, and so
