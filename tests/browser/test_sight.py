@@ -92,7 +92,7 @@ def test_a_diagram_is_as_wide_as_its_column(sit_down: Callable[[str], Desk]) -> 
     desk = sit_down("branches.ipynb")
     page = desk.page
     page.set_viewport_size({"width": WIDTHS[1], "height": 900})
-    desk.run_cell("lab.diagram('heard')")
+    desk.run_cell("lab.diagram('watch_events')")
     page.wait_for_function("() => document.querySelector('.jp-RenderedSVG > img')?.complete")
     own, wide, column = page.locator(".jp-RenderedSVG > img").evaluate(
         "(img) => [img.naturalWidth, img.getBoundingClientRect().width, img.parentElement.clientWidth]"
