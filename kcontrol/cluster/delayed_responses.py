@@ -61,7 +61,7 @@ def _is_frozen(world: World, n: int) -> bool:
 
 
 def deliverable(world: World) -> Iterator[tuple[int, str]]:
-    """Yield the broker and correlation id of each delayed response whose leaders all have thawed or ended."""
+    """Yield the broker and correlation id of each delayed response that waits for no frozen broker any more."""
     for correlation_id, delayed in world.network.delayed_responses.items():
         if not any(_is_frozen(world, n) for n in (*delayed.leaders, delayed.broker)):
             yield delayed.broker, correlation_id

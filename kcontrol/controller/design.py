@@ -131,7 +131,7 @@ class MachineDecisions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """The tables of the controller of one release, and the functions in which releases differ."""
+    """One release's tables of threads and of handlers by event, and its functions that differ."""
 
     name: str
     threads: tuple[ThreadRow, ...]

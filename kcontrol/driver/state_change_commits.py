@@ -181,7 +181,10 @@ def log_writes(
     results: Sequence[fx.TransactionResult],
     checked: int,
 ) -> None:
-    """Write one record per transaction: its operations with their new versions, or its error."""
+    """Write one record per transaction: its operations with their new versions, or its error.
+
+    `checked` is the version of `/controller_epoch` that the transactions have checked.
+    """
     driver.log_batch(partial(_parts_of_write, thread.begin_record, checked), transactions, results)
 
 

@@ -152,7 +152,7 @@ def cache_offsets(group_id: str, offsets: Offsets) -> UpdateContext:
 
 
 def apply_transition(ctx: GroupContext, effect: TransitionGroup) -> None:
-    """Put the group of a transition into the cache, or remove it."""
+    """Put the group of a transition into the cache; if the transition has no group, remove it."""
     groups: dict[str, Group] = ctx.groups  # type: ignore[assignment]
     if effect.group is None:
         groups.pop(effect.group_id, None)

@@ -50,7 +50,7 @@ BAD_REPORT = (
 
 
 class AnswerText(NamedTuple):
-    """An answer as the text of a learner's file, which is executed in the other process only."""
+    """An answer as the text of a learner's file, which only the sandbox process executes."""
 
     text: str
     path: str
