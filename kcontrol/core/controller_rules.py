@@ -1,4 +1,6 @@
-"""Rules of controller and brokers by release: one field per rule; `rules(release)` picks a column.
+"""Rules of controller and brokers: one field for each difference between Kafka's releases.
+
+`rules(release)` returns the value of each rule in one release.
 
 Source: the branches of Kafka that each rule names; the order of releases is that of
 `../docs/sources.md`.
@@ -50,7 +52,11 @@ ANSWERED_2_7 = (*ANSWERED_2_2, "ApiPartitionReassignment", "ListPartitionReassig
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The value of each rule in one release of Kafka, with one inter-broker protocol version."""
+    """The rules of one release and inter-broker protocol version: a field for each difference.
+
+    A rule is a difference between releases of Kafka; the field has the rule's value in this
+    release.
+    """
 
     release: str
     inter_broker_protocol: str

@@ -4,8 +4,8 @@ A handler is a generator. It yields one of these values and is suspended until t
 result.
 
 ROUND TRIPS (`Exists`, `Read`, `Children`, `Transaction`, `FencedTransactions`, `Commit`, `ReadLog`)
-are each one step of the world, and anything may happen between two of them. A `Commit` that writes
-nothing is instant.
+are each one step of the world (`cluster/world.py`), and anything may happen between two of them. A
+`Commit` that writes nothing is instant.
 
 INSTANT effects (`UpdateContext`, `TransitionGroup`, `ApplyRequest`, `UpdateLog`, `Append`,
 `RegisterZNodeHandler`, `UnregisterZNodeHandler`, `Send`, `Respond`, `Park`, `SetTimer`,
@@ -178,11 +178,12 @@ Subject = TopicPartition | PartitionReplica
 
 
 class StateChange(NamedTuple):
-    """The transition of one partition or replica: its state, its state znode and its record.
+    """The transition of one partition or replica, with the write of its state znode.
 
-    `leadership` is the partition's leadership after the transition. `write` says whether the state
-    znode is created, is set over `leadership.zk_version`, or is not written (None). `rule` names
-    the row of the transition table, or the election strategy, that decided the transition.
+    `leadership` is the partition's leadership after the transition, or None if it does not change.
+    `write` says whether the state znode is created, is set over `leadership.zk_version`, or is not
+    written (None). `rule` names the election strategy, or another reason, that decided the
+    transition.
     """
 
     subject: Subject
@@ -208,7 +209,12 @@ class FailedStateChange(NamedTuple):
 
 
 class CommitResult(NamedTuple):
-    """The result of a `Commit`: finished changes, subjects to retry (BadVersion), other errors."""
+    """The result of a `Commit`: transitions that succeeded, and subjects of those that failed.
+
+    `finished` has the transitions that succeeded, `to_retry` has the partitions or replicas whose
+    write ended in BadVersion, `failed` pairs of a partition or replica and ZooKeeper's name of
+    another error.
+    """
 
     finished: tuple[StateChange, ...]
     to_retry: tuple[Subject, ...]
@@ -240,9 +246,10 @@ class LogBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadLog:
-    """Read a log; the result is a tuple of `LogBatch` from `offset` on.
+    """Read this broker's log of a partition; the result is a tuple of `LogBatch` from `offset` on.
 
-    At the end of the log the tuple is empty; without a log the result is None.
+    At the end of the log the tuple is empty. If the broker has no log of the partition, the result
+    is None.
     """
 
     partition: TopicPartition
@@ -253,7 +260,10 @@ class ReadLog:
 
 
 class Context:
-    """The memory that handlers read. Only the driver changes a context, by the effects below."""
+    """The memory of one broker's controller, broker module or group coordinator, for its handlers.
+
+    Handlers read a context; only the driver changes it, by effects such as `UpdateContext`.
+    """
 
     __slots__: tuple[str, ...] = ()
 
@@ -286,9 +296,10 @@ class UpdateContext:
 
 @dataclass(frozen=True, slots=True)
 class TransitionGroup:
-    """The transition of a consumer group: the context and the journal change together.
+    """The transition of a consumer group: the driver changes the context and writes one record.
 
-    `group` is the group after the transition, None if it leaves the cache; `rule` is the reason.
+    `group` is the group after the transition, or None if the group coordinator removes the group
+    from its cache. `rule` is the reason of the transition, for the record.
     """
 
     group_id: str
@@ -386,7 +397,7 @@ class Respond:
 class Park:
     """Delay the response to the request with this correlation id until a later `Respond`.
 
-    `key` names the condition for which the response waits.
+    `key` names the condition for which the response waits; it is a field of the journal record.
     """
 
     correlation_id: str
@@ -448,7 +459,11 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class AwaitInFlightRequests:
-    """Wait until no request of this broker is in flight to a frozen broker of `brokers`."""
+    """Suspend the thread until the frozen processes of `brokers` have sent missing responses.
+
+    Only requests of this broker that are in flight count; brokers that are not frozen are not
+    awaited.
+    """
 
     brokers: tuple[int, ...]
 

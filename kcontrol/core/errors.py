@@ -29,7 +29,7 @@ class UserError(Exception):
 
 
 class ActionNotPossible(UserError):
-    """An action of the world that is not possible now; `possible` lists the actions that are."""
+    """An action of `World` that is not possible now; `possible` has the actions that are."""
 
     def __init__(self, text: str, possible: Sequence[tuple[Any, ...]]) -> None:
         super().__init__(text)

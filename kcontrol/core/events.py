@@ -141,9 +141,9 @@ class RegisterBroker(Event):
 
 @dataclass(frozen=True, slots=True)
 class PathChanged(Event):
-    """ZkClient's thread reads a path again, or its `children`, and calls the listeners of the path.
+    """ZkClient's thread reads a path again, and calls the listeners of the path.
 
-    Source: ZkClient (0.10).
+    The thread reads the children if `children` is true, else the data. Source: ZkClient (0.10).
     """
 
     path: str

@@ -65,8 +65,8 @@ class Fields(NamedTuple):
 def decode(data: bytes, description: str) -> Fields:
     """Return the first JSON value in `data`; later bytes and a byte order mark are ignored.
 
-    `description` names the znode in errors. Raises NotJson for other text, and MalformedZnode for
-    empty data.
+    `description` names the znode in errors. Raises NotJson for text that is not JSON, and
+    MalformedZnode for empty data.
     """
     try:
         return Fields(msgspec.json.decode(data), description)

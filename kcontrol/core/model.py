@@ -104,7 +104,10 @@ class LeaderAndIsr(NamedTuple):
     leader_recovery_state: int = RECOVERED
 
     def new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-        """Return new leadership with the next leader epoch, to be written over this zk version."""
+        """Return this leadership with another leader and ISR, and with the next leader epoch.
+
+        `zk_version` stays: the driver writes the state znode over this version.
+        """
         return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
 
     def to_json(self) -> dict[str, Any]:
@@ -161,7 +164,7 @@ class ReplicaAssignment(NamedTuple):
         return bool(self.adding or self.removing)
 
     def reassign_to(self, target: tuple[int, ...]) -> ReplicaAssignment:
-        """Return the assignment that moves to `target`: the target's replicas, then the others.
+        """Return the assignment that moves to `target`: the target's replicas, then the old ones.
 
         >>> ReplicaAssignment((1, 2)).reassign_to((2, 3))
         ReplicaAssignment(replicas=(2, 3, 1), adding=(3,), removing=(1,))

@@ -28,6 +28,7 @@ def is_since(since: str, release: str) -> bool:
 def value_in_force(rows: Sequence[tuple[str, Any]], release: str) -> Any:
     """Return the value of the latest row that is not later than `release`.
 
-    Raises IndexError for a release before the first row.
+    `rows` are (release from which the value holds, value), the earliest release first. Raises
+    IndexError for a release before the first row.
     """
     return [value for since, value in rows if is_since(since, release)][-1]

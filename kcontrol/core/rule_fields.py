@@ -61,9 +61,10 @@ def declared(rules: type) -> dict[str, Rule]:
 
 
 def column(rules: type, release: str, inter_broker_protocol: str) -> dict[str, Any]:
-    """Return the value of each rule of a dataclass.
+    """Return the value of each rule that the dataclass `rules` declares, by name.
 
-    Raises IndexError for a release before a rule's first row.
+    The value is that of `release`; for a rule with `depends_on_protocol`, that of
+    `inter_broker_protocol`. Raises IndexError for a release before a rule's first row.
     """
     chosen = {False: release, True: inter_broker_protocol}
     return {

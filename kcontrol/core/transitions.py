@@ -1,8 +1,8 @@
 """Transition tables: the rows of a state machine, with all transitions that are legal.
 
-A table lists the rows of all releases. `for_` picks the rows of one release, with a learner's own
-actions in their rows, once: machines use that table at each transition. A table does not say when a
-handler requests a transition.
+A table lists the rows of all releases. `for_` returns the table of one release, in which actions
+that a learner has written replace Kafka's. The partition, replica and group state machines look up
+each transition in that table. A table does not say when a handler requests a transition.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Action = Callable[..., Any]
 
 
 class Transition(NamedTuple):
-    """One row: `action` decides the transition, and `note` says what the transition means.
+    """One row of a table: the legal transition from `source` to `target`, and its `action`.
 
-    The row exists from the release `since` on, and no longer in the release `until`. `write` is the
-    machine's write to the state znode: "create", "set", or None if the transition changes memory
-    alone.
+    `action` decides the transition, and `note` says what the transition means. The row exists from
+    the release `since` on, and no longer in the release `until`. `write` is the state machine's
+    write to the state znode: "create", "set", or None if the transition changes memory alone.
     """
 
     source: Enum
@@ -85,7 +85,7 @@ class TransitionTable:
         return self._by_pair.get((source, target))
 
     def for_(self, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
-        """Return the table of one release; the actions of `changes` replace those of their rows.
+        """Return the table of one release, with the actions of `changes.rows` in place of Kafka's.
 
         Raises ValueError for text that is no release, and KeyError if `changes` has a pair of
         states for which the release has no row.
@@ -93,7 +93,10 @@ class TransitionTable:
         return _resolved(self, release, changes)
 
     def with_action(self, source: Enum, target: Enum, action: Action) -> TransitionTable:
-        """Return this table with `action` in one row. Raises KeyError for an unknown row."""
+        """Return this table with `action` in the row from `source` to `target`.
+
+        Raises KeyError if the table has no such row.
+        """
         if self.find(source, target) is None:
             raise KeyError(f"the {self.name} table has no row {source} -> {target}")
         pair = source, target

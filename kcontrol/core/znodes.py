@@ -258,7 +258,10 @@ class BrokerEndpoint(NamedTuple):
 
 
 def encode_broker(endpoint: BrokerEndpoint, timestamp_ms: int, format_version: int = 5) -> bytes:
-    """Return a broker's registration with one PLAINTEXT listener; each format adds keys.
+    """Return a broker's registration (its znode's data) with one PLAINTEXT listener.
+
+    `timestamp_ms` is a field of the data. Format 2 adds `endpoints`, format 4
+    `listener_security_protocol_map`, format 5 `features`.
 
     Source: Broker.scala and ZkUtils.registerBrokerInZk (0.8.1), BrokerIdZNode.encode (2.8).
     """

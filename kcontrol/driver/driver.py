@@ -94,7 +94,7 @@ class Driver:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
 
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
-        """Write one record for each row of `columns`; `factory` makes the fields of a record when the journal is read."""
+        """Write record i with the i-th item of each of `columns`; `factory` makes its fields when the journal is read."""
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 
     @property
@@ -106,7 +106,7 @@ class Driver:
     ) -> RecordId:
         """Put an event into the queue of `thread`, or of the thread that handles events of this type; return its record's id.
 
-        `is_watch_event` says that the event comes from the first watch event that this broker's client has not delivered yet.
+        `cause` is the record of its cause. With `is_watch_event` it comes from the client's first undelivered watch event.
         """
         thread = thread or self.route(event)
         if hasattr(event, "timestamp_ms"):
@@ -116,7 +116,7 @@ class Driver:
         return record
 
     def clear(self, thread: str, cause: RecordId | None) -> None:
-        """Preempt all events in the queue of a thread, and respond to their callers (2.2 on).
+        """Preempt all events in the queue of a thread, and respond to their callers (2.2 on); `cause` is the records' cause.
 
         Source: ControllerEvent.preempt (2.2, 2.8).
         """

@@ -58,6 +58,8 @@ def write(
 def _send(client: Client, transactions: Sequence[tuple[Op, ...]], answered: list[WriteResult] | None) -> list[WriteResult]:
     """Send the transactions that have no result in `answered` yet, add their results, and return `answered`.
 
+    `answered` has the results of the first transactions, in order; None means that no result has arrived.
+
     Source: KafkaZkClient.retryRequestsUntilConnected (2.8), which repeats the requests that met a connection loss.
     """
     answered = [] if answered is None else answered

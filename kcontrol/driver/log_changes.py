@@ -27,12 +27,15 @@ WITHOUT_FIELDS: dict[type, str] = {logs.UpdateHighWatermark: "high_watermark", l
 
 
 def update_log(driver: Driver, thread: Thread, effect: fx.UpdateLog) -> None:
-    """Perform the effect `UpdateLog` of a handler."""
+    """Perform the effect `UpdateLog` of a handler: change the log and write a record caused by the `begin` record of `thread`."""
     apply_log_change(driver, thread.begin_record, effect.partition, effect.change)
 
 
 def apply_log_change(driver: Driver, cause: RecordId | None, tp: TopicPartition, change: logs.Change) -> None:
-    """Change this broker's log of a partition and write a record; write no record if the log stays equal."""
+    """Change this broker's log of a partition and write a record; write no record if the log stays equal.
+
+    `cause` is the record that caused the change, or None.
+    """
     was_there, before = tp in driver.broker.logs, driver.broker.logs.get(tp, ReplicaLog())
     after = change_log(driver.broker, tp, change)
     if isinstance(change, logs.DeleteLog) and was_there:

@@ -42,7 +42,11 @@ def latest_record(thread: Thread) -> RecordId | None:
 
 
 def commit(driver: Driver, thread: Thread, changes: tuple[PlannedChange, ...]) -> fx.CommitResult:
-    """Write the state znodes in one pipeline; then change the context and write one record per transition, in order."""
+    """Write the state znodes in one pipeline; then change the context and write one record per transition, in order.
+
+    The result has the transitions that succeeded, the subjects to retry after BadVersion, and the subjects with another error.
+    Raises the error of a failed check of `/controller_epoch` (ControllerMoved for BadVersion); the context then stays.
+    """
     writing = [c for c in changes if isinstance(c, fx.StateChange) and c.write]
     transitions = changes
     results: list[fx.TransactionResult | None] = [None] * len(changes)
@@ -91,11 +95,11 @@ def _with_version(change: PlannedChange, result: fx.TransactionResult | None) ->
 def _log(
     driver: Driver, thread: Thread, transitions: Sequence[PlannedChange], results: Sequence[fx.TransactionResult | None]
 ) -> None:
-    """Write one record per transition.
+    """Write one record per transition; `results` has the result of each transition's write, None without a write.
 
     The cause of a transition is the last transition of the same partition in the handler, or the handler's beginning. A
-    transition to the same state that writes nothing is no cause. The journal keeps columns, one value per field and
-    transition, because many small objects would slow down garbage collection.
+    transition to the same state that writes nothing is no cause. The journal keeps columns, one value per field and transition,
+    because many small objects would slow down garbage collection.
     """
     changed, causes, first = thread.last_change_seq, list[int | None](), driver.next_seq
     for seq, (transition, result) in enumerate(zip(transitions, results, strict=True), first):
@@ -131,7 +135,10 @@ def _parts_of_change(
     write: str | None,
     rule: str,
 ) -> RecordParts:
-    """Return the record of a transition: a `change`, or, if its write failed, a `conflict` or a `failed_change`.
+    """Return the kind, cause and fields of a transition's record.
+
+    The kind is `change`, or after a failed write `conflict` (BadVersion) or `failed_change` (another error). `result` is the
+    write's result, None without a write. `value`, `write` and `rule` are those of the StateChange.
 
     `begun` is the id of the handler's `begin` record, `after` the sequence number of the record that caused the transition (None:
     the `begin` record), `checked` the version of `/controller_epoch` that the write has checked.

@@ -38,7 +38,11 @@ class Outbox(Protocol):
 
 @dataclass(slots=True)
 class ReplayLog:
-    """The inputs of a suspended handler: the context when it began, and the results of its round trips."""
+    """The inputs of a suspended handler, from which the handler can be run again.
+
+    `context` is a copy of the context when the handler began; `results` has one pair per round trip, in order: "send" and the
+    result, or "throw" and the exception.
+    """
 
     context: Any
     results: list[tuple[str, Any]]
