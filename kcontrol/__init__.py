@@ -15,7 +15,10 @@ __all__ = ["Lab", "exercises", "journal", "rules"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at its first use, so that the command line and `core` work without pandas."""
+    """Import a public name (Lab, exercises, journal or rules) at its first use, so that the command line works without pandas.
+
+    Raises AttributeError for any other name.
+    """
     if name == "Lab":
         from kcontrol.lab.lab import Lab
 

@@ -40,7 +40,7 @@ def list() -> pd.DataFrame:
 
 
 def check(id: str, answer: object) -> Verdict:
-    """Check an answer to an exercise in its scenarios, in another process.
+    """Check an answer, a function or a value, by the scenarios of an exercise in a separate process, and return the verdict.
 
     Raises UserError, which lists the ids, for an unknown exercise.
     """
@@ -48,12 +48,18 @@ def check(id: str, answer: object) -> Verdict:
 
 
 def hint(id: str) -> Shown:
-    """Return the next hint to an exercise. Raises UserError, which lists the ids, for an unknown exercise."""
+    """Return the next hint to an exercise; after the last hint a sentence that says so, and then the first hint again.
+
+    Raises UserError, which lists the ids, for an unknown exercise.
+    """
     return exercises.hint(id)
 
 
 def incident(id: str) -> Run:
-    """Return the run of an exercise. Raises UserError for an unknown exercise, and for an exercise without a run."""
+    """Return the run, with its journal and tables, that an exercise asks about.
+
+    Raises UserError for an unknown exercise, and for an exercise without a run.
+    """
     return exercises.incident(id)
 
 
@@ -63,7 +69,7 @@ def questions() -> pd.DataFrame:
 
 
 def predict(id: str, lab: Lab) -> predictions.PredictionQuestion:
-    """Ask a question about a lab before the run that shows its outcome.
+    """Return a question about a lab as a form with one button per option, to be answered before the run that shows its outcome.
 
     The Step button of the lab's viewer waits for the answer. Raises UserError, which lists the ids, for an unknown question.
     """
@@ -77,13 +83,14 @@ def predict(id: str, lab: Lab) -> predictions.PredictionQuestion:
 def outcome(id: str) -> None:
     """Show the outcome of a question, and whether the answer was right, in the output of the running cell.
 
-    Raises UserError, which lists the ids, for an unknown question.
+    Without an answer the outcome appears there after the answer. Raises UserError, which lists the ids, for an unknown
+    question.
     """
     predictions.show_outcome(id)
 
 
 def expect(label: str, want: object, got: object) -> None:
-    """Print the fact if `got` equals `want`; raise AssertionError with one sentence if it does not."""
+    """Print `label` and the value if `got` equals `want`; raise AssertionError, with one sentence, if it does not."""
     expectations.expect(label, want, got)
 
 

@@ -61,10 +61,12 @@ def trials(
     *,
     assignors: Mapping[str, assignor_trials.Assignor | None] | None = None,
 ) -> pd.DataFrame:
-    """Return the effects of each rule for the offline election in random failures, one row per rule; see `rule_trials.trials`.
+    """Return one row per rule for the offline election, with its effects in random failures of brokers.
 
-    With `assignors` the rows are assignors: functions of (partitions, members) or (partitions, members, lags), and None under the
-    name of one of Kafka's; see `assignor_trials.trials`. Raises UserError without rules and without assignors.
+    `rules` maps the names of rows to functions of the learner; None stands for Kafka's rule. Each rule gets equal `runs` series
+    of failures, drawn with `seed`. With `assignors` instead of `rules` the rows are assignors: functions of (partitions,
+    members) or (partitions, members, lags), and None under the name of an assignor of Kafka. Raises UserError unless exactly
+    one of `rules` and `assignors` is given.
     """
     if (rules is None) == (assignors is None):
         raise UserError('Compare either rules or assignors, as in rules.trials(assignors={"range": None, "mine": mine}).')

@@ -39,7 +39,7 @@ class Without(NamedTuple):
 
 
 def is_at_rest(world: World) -> bool:
-    """Return whether `run` finds nothing to do: no step of a thread, no delivery, no fetch, and no timer that it fires."""
+    """Return whether `world.run()` has nothing to do: no step of a thread, delivery or fetch, and no timer that it would fire."""
     return next(actions.routine_actions(world), None) is None
 
 
@@ -77,10 +77,10 @@ def play_without(original: World, at: int) -> Without:
 
 
 def _has_happened(world: World, action: Action, routine: bool) -> bool:
-    """Perform an action and return True; return False if the action is not possible now.
+    """Perform an action and return True if it is possible in `world` now; otherwise return False.
 
-    `routine` is whether the cluster performed it by itself in the original run. Such an action is not performed, and the result
-    is False, if the cluster of `world` would not perform it by itself now.
+    `routine` is whether the cluster performed the action by itself in the original run. Such an action is possible only if the
+    cluster of `world` would perform it by itself now.
     """
     if routine and action not in actions.routine_actions(world):
         return False

@@ -102,7 +102,10 @@ class Divergence(NamedTuple):
 
     @property
     def decided(self) -> pd.DataFrame:
-        """Return one row per run: its first decision that differs, its rule, and the last action from outside before it."""
+        """One row per run: its first decision that differs, its rule, and the last action from outside (a kill ...) before it.
+
+        If all decisions about partitions are equal, the table has no rows.
+        """
         found = self.decision
         if found is None:
             return journal_tables.table((), DECIDED, "run")
@@ -158,7 +161,11 @@ class Divergence(NamedTuple):
 
     @property
     def differences(self) -> dict[str, Any]:
-        """The differences between both ends: brokers with their two states, partitions with their fields, and paths of znodes."""
+        """The differences between the clusters at the end of both runs, under the keys `brokers`, `partitions` and `znodes`.
+
+        `brokers` has the two states of each broker that differs, `partitions` the differing fields of each partition, and
+        `znodes` the list of paths.
+        """
         return state_diff.differences(*self.states)
 
 
@@ -168,9 +175,10 @@ def _html(table: pd.DataFrame) -> str:
 
 
 def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
-    """Return `names`, the labels of two runs.
+    """Return a label for each of two runs: its name in `names`.
 
-    If both are only the name of their world ("simulated"), return the settings that differ.
+    If both names are only those of their worlds ("simulated"), a label has the settings in which this run differs from the
+    other run, in words. Without such a difference the labels are "the first run" and "the second run".
     """
     if not all(_is_unnamed(name, run) for name, run in zip(names, runs, strict=True)):
         return names
@@ -189,7 +197,10 @@ def _is_unnamed(name: str, run: Run) -> bool:
 
 
 def _settings(run: Run) -> dict[str, str]:
-    """Return the settings of a run in words, by name: those in its first record, and those that only a lab has."""
+    """Return the settings of a run in words, such as "seed 7", by the name of the setting.
+
+    They are the settings in the run's first record, and those of a lab that differ from the defaults of its release.
+    """
     fields = run.records[0].fields if run.records else {}
     said = {"release": str(fields.get("release")), "world": str(fields.get("world"))}
     said |= {"brokers": f"{len(fields.get('brokers', ()))} brokers", "seed": f"seed {fields.get('seed')}"}

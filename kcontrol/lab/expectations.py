@@ -1,4 +1,4 @@
-"""Facts that a notebook pins: a fact that holds is printed, a fact that does not hold is an error of one sentence."""
+"""Facts that a notebook checks: a fact that holds is printed, a fact that does not hold is an error of one sentence."""
 
 from __future__ import annotations
 

@@ -75,14 +75,15 @@ def _place(pair: tuple[Decision | None, Decision | None]) -> tuple[int, RecordId
 
 
 def say(decision: Decision | None, partition: str) -> str:
-    """Return the decision as a sentence."""
+    """Return the decision as a sentence; for None, the sentence that there is no further decision about `partition`."""
     return text.clean(f"{decision.words}.") if decision else f"No further decision about {partition}."
 
 
 def rule(decision: Decision | None, records: Sequence[Record], release: str) -> tuple[str, str]:
-    """Return the rule behind a decision, and the function of Kafka that has the rule; two empty texts without a decision.
+    """Return the rule behind a decision, and the function of Kafka's `release` that has the rule; two empty texts without a rule.
 
-    A leader's write of its ISR has no row in a transition table: its rule is that of the event that the leader handled.
+    `records` is the journal with the decision. A leader's write of its ISR has no row in a transition table: its rule is that
+    of the event that the leader handled.
     """
     if decision is None:
         return "", ""

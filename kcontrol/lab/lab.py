@@ -285,7 +285,10 @@ class Lab(Operations):
             raise UserError("This lab is closed: its tables and pictures can still be read; open another lab to do more.")
 
     def _keep(self) -> Self:
-        """Write new records to the journal's file, and print the failures and refusals among them."""
+        """Append new records to the journal's file, show them in the viewers of all branches, and return this lab.
+
+        The failures of handlers and the refusals of requests among the new records are printed.
+        """
         self._file.flush(self.records)
         for record in self.records[self._kept :]:
             if record.kind == "handler_error" and record.fields["error"] != replacements.RuleFailed.__name__:
@@ -373,7 +376,10 @@ class Lab(Operations):
         return world
 
     def _played_again(self, world: World) -> Iterator[World]:
-        """Play the steps of this run in `world`; yield `world` before the first step and after each step."""
+        """Play the steps of this run in `world`, a world at its start; yield `world` before the first step and after each step.
+
+        Raises UserError if a step is not possible there, because a program other than this lab has changed the real ZooKeeper.
+        """
         yield world
         for action in self._world.done:
             try:
@@ -419,10 +425,11 @@ class Lab(Operations):
     ) -> Self:
         """Return a lab in whose simulated world a scenario was played: that of a recording, or a dict with brokers and steps.
 
-        The release is that of the recording if no other release is given. The winners of elections are those of the recording.
-        The runs of the chapters about groups have names and named steps: Lab.play("billing", until="dora joins") plays all steps
-        to this one. Raises UserError for a value that is not a scenario, for a step that is not possible or not there, and for
-        an unknown release.
+        A recording is a Run, a file, or a name in `Lab.recordings()`. The winners of elections are those of the recording.
+        Without `release` the release is that of the recording. `rows`, `strategies`, `rules` and `runs` are those of Lab(...);
+        `replace` is refused: it is their former name. The runs of the chapters about groups have names and named steps:
+        Lab.play("billing", until="dora joins") plays all steps up to and including this step. Raises UserError for a value that
+        is not a scenario, for a step that is not possible or not there, and for an unknown release.
         """
         replacements.refuse_old_argument(replace)
         if found := plays.find(scenario, until):
@@ -438,7 +445,7 @@ class Lab(Operations):
     # ---------------------------------------------------------------- pictures
 
     def _table(self, machine: str) -> TransitionTable:
-        """Return the transition table of this lab's brokers, with the learner's functions in the rows that the lab replaces."""
+        """Return the transition table "partition", "replica" or "group" with the functions that replace actions in this lab."""
         super()._table(machine)
         settings = self._world.settings
         return replacements.table(machine, settings.release, settings.changes)
@@ -481,14 +488,17 @@ class Lab(Operations):
     # ---------------------------------------------------------------- questions
 
     def _ask(self, id: str) -> predictions.PredictionQuestion:
-        """Ask a question; the viewer's Step button waits for the answer."""
+        """Return the question with this id about this lab; the viewer's Step button waits for the answer."""
         self._question = predictions.ask(id, self, self._release)
         self._release()
         return self._question
 
     @property
     def _held(self) -> str | None:
-        """The open question for which the viewer's Step button waits, None without one. `step` and `run` do not wait."""
+        """The sentence of an open question while the viewer's Step button waits for its answer, None without such a question.
+
+        `step` and `run` do not wait.
+        """
         return self._question.waiting if self._question else None
 
     # ---------------------------------------------------------------- Spark, and the end

@@ -271,7 +271,11 @@ class Group(Namespace[LabT]):
         return self._ask("OffsetDelete", group, (group, *partitions), broker)
 
     def _ask(self, api: str, group: str, about: tuple[str, ...], broker: int | None) -> LabT:
-        """Send a request to `broker` or, if that is None, to the coordinator of the group."""
+        """Let an administrator send the request `api`, such as "DeleteGroups", to `broker` or the group's coordinator.
+
+        It is sent to the coordinator if `broker` is None. `about` are the arguments of the request: names of groups, or a group
+        and its partitions.
+        """
         arguments.words(group, "A group", "billing")
         chosen = coordinator(self._lab._world, group) if broker is None else broker
         return self._lab._act("group_request", chosen, api, about)

@@ -135,11 +135,17 @@ class Observed(Run):
         self._seen = dict(tree)
 
     def _zxid(self, path: str, stat: Stat) -> int:
-        """Return the zxid that orders the records of a path: that of its creation if the path is new, else of its last change."""
+        """Return the zxid by which the record of a path is ordered.
+
+        It is the zxid of the znode's creation if the last observation did not have the path, else that of its last change.
+        """
         return stat.mzxid if path in self._seen else stat.czxid
 
     def _end(self, broker: int, session: int, tree: Tree) -> None:
-        """Add the records of a broker whose registration is gone: the end of its process and of its session."""
+        """Add the records of a broker whose registration is gone: the end of its process and of its `session`.
+
+        The second record lists the ephemeral znodes of the session. `tree`, the znodes of this observation, is not used.
+        """
         gone = [path for path, node in self._seen.items() if node.stat.ephemeral_owner == session]
         self._log(OUTSIDE, 0, "stop", {"broker": broker, "exit_code": 0})
         self._log(OUTSIDE, 0, "close", {"broker": broker, "session": session, "deleted": gone, "zxid": 0})
@@ -147,7 +153,10 @@ class Observed(Run):
             del self._seen[path]
 
     def _put(self, path: str, node: Znode, owners: Mapping[int, int]) -> None:
-        """Add the records of a znode's present content: a create if the znode is new, and a set if its version is above 0."""
+        """Add the records of a znode's present content: a create if the znode is new, and a set if its version is above 0.
+
+        `owners` has the broker id of each session that owns a registration; another ephemeral znode is a write from outside.
+        """
         owner, data = owners.get(node.stat.ephemeral_owner, OUTSIDE), node.data.decode("utf-8", "backslashreplace")
         new = path not in self._seen
         ops: list[list[Any]] = [["create", path, data, 0, bool(node.stat.ephemeral_owner)]] if new else []
@@ -189,7 +198,7 @@ def report(where: str, *, anybodys: bool) -> Iterator[str]:
 
 
 def _owners(tree: Tree) -> dict[int, int]:
-    """Return the broker of each session that owns a registration, by session id."""
+    """Return the broker of each session that owns a znode below `/brokers/ids`, by session id; `tree` has every znode by path."""
     return {
         node.stat.ephemeral_owner: int(name)
         for path, node in tree.items()

@@ -66,7 +66,7 @@ def record(records: Sequence[Record], what: object) -> Record:
 
 
 def _last_change(records: Iterable[Record], partition: str, field: str) -> Record | None:
-    """Return the record that wrote the partition's present leader, or its present ISR."""
+    """Return the record that wrote the present value of `field`, "leader" or "isr", of a partition; None without a record."""
     found, held = None, None
     for r in (record.to_json() for record in records if record.kind in ("change", "write")):
         stored = leadership(r, partition)

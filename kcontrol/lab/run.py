@@ -112,7 +112,10 @@ class Run(metaclass=Named):
     # ---------------------------------------------------------------- other moments
 
     def rewind(self, to: object) -> Run:
-        """Return this run up to an earlier record: an id such as "2.1.58", or a number in the journal, negative from the end."""
+        """Return this run up to and including an earlier record: an id such as "2.1.58", or a number in the journal.
+
+        A negative number counts from the end. Raises UserError if there is no such record.
+        """
         at = record_lookup.position(self.records, to)
         return Run(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._past.at(at))
 
@@ -182,14 +185,18 @@ class Run(metaclass=Named):
     def group_strip(self, group: str | None = None) -> GroupStrip:
         """Return what happened to a consumer group: a picture with a lane for each member, and its text.
 
-        Without a name the group is the only group of the run. Raises UserError, listing the groups, for an unknown name.
+        Without a name the group is the only group of the run. Raises UserError, listing the groups, for an unknown name, and
+        without a name if the run does not have exactly one group.
         """
         from kcontrol.views.group_strip import GroupStrip
 
         return GroupStrip(self.records, self._group(group))
 
     def _group(self, group: str | None) -> str:
-        """Return the name of a group of this run; without a name, its only group. Raises UserError, listing the groups."""
+        """Return the name of a group of this run; if `group` is None, the name of its only group.
+
+        Raises UserError, listing the groups, for an unknown name, and for None if the run does not have exactly one group.
+        """
         from kcontrol.views import group_moments
 
         known = group_moments.groups(self.state)
@@ -204,8 +211,9 @@ class Run(metaclass=Named):
     def group_matrix(self, group: str | None = None, beside: Mapping[str, Run] | None = None) -> AssignmentMatrix:
         """Return a picture of a group's assignment, members x partitions, with its moved partitions.
 
-        `beside` are other runs with the titles of their matrices, which stand beside this one. Raises UserError, listing the
-        groups, for any other name.
+        Without a name the group is the only group of the run. `beside` maps titles to other runs; the matrix of each stands
+        beside this run's matrix. Raises UserError, listing the groups, for an unknown name, and without a name if a run does
+        not have exactly one group.
         """
         from kcontrol.views.assignment_matrix import AssignmentMatrix, matrix
 
@@ -217,7 +225,7 @@ class Run(metaclass=Named):
         """Return the purgatory "Heartbeat" or "Rebalance" of a coordinator: its watch lists, counters and timing wheel.
 
         Without `broker` it is the purgatory of this name in which the last operation began. Raises UserError, which lists the
-        purgatories, for another one, and for a run without `purgatory=True`.
+        purgatories, for an unknown name or broker, and for a run without `purgatory=True`.
         """
         return waiting.purgatory(self.records, name, broker)
 
@@ -235,7 +243,7 @@ class Run(metaclass=Named):
         return text.summary(self.state, self.records[0].fields["brokers"])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the viewer, with a still picture and one line of text for frontends that show no widgets."""
+        """Return the viewer, with a still picture and a line of text for frontends without widgets; `kwargs` are IPython's."""
         from kcontrol.views.viewer import Viewer
 
         return Viewer(records=self.records, title=self.name)._repr_mimebundle_(**kwargs)
@@ -272,7 +280,10 @@ def open_journal(path: str | Path) -> Run:
 
 
 def _checked(records: list[Record], path: str | Path) -> list[Record]:
-    """Return the records of a recording. Raises UserError if the records contradict each other."""
+    """Return the records made from the recording in the file `path`.
+
+    Raises UserError, which names `path`, if the records contradict each other.
+    """
     try:
         return list(journal_file.check(records))
     except journal_file.WRONG as problem:

@@ -1,4 +1,4 @@
-"""A run asked with Spark."""
+"""The Spark session in which a learner queries the journal of a lab."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def session(lab: Lab, *, optional: bool) -> Any:
-    """Return a Spark session with this lab's run in the views `journal` and `leaderships`, or a MissingPart; see `Lab.spark`."""
+    """Return a Spark session with this lab's run in the views `journal` and `leaderships`.
+
+    If the run has no file, or Spark or Java is missing, raise UserError; with `optional`, print its sentence and return a
+    MissingPart.
+    """
     try:
         if lab._file.path is None:
             raise UserError(
@@ -40,7 +44,7 @@ _labs_using_spark: weakref.WeakSet[Lab] = weakref.WeakSet()
 
 
 def _release_spark(lab: Lab) -> None:
-    """Stop Spark if no other lab uses it."""
+    """Remove `lab` from the labs that use Spark, and stop Spark if it was the last of them."""
     _labs_using_spark.discard(lab)
     if not _labs_using_spark:
         stop_spark()

@@ -68,12 +68,15 @@ class Playground:
         return self
 
     def cut(self, name: str) -> Playground:
-        """Cut the connection between a client and ZooKeeper."""
+        """Cut the connection between the client `name` and ZooKeeper. Raises UserError, listing the clients, for another name."""
         self._client(name).cut()
         return self
 
     def mend(self, name: str) -> Playground:
-        """Restore the connection of a client, which continues its session or, after its expiry, opens a new session."""
+        """Restore the connection of a client, which continues its session or, after its expiry, opens a new session.
+
+        Raises UserError, which lists the clients, for an unknown name.
+        """
         self._client(name).mend()
         return self.settle()
 
@@ -108,7 +111,10 @@ class Playground:
         return found
 
     def owner(self, path: str) -> str | None:
-        """Return the client whose session owns a znode, None for a persistent znode. Raises UserError for an unknown path."""
+        """Return the name of the client whose session owns a znode, None for a persistent znode.
+
+        Raises UserError, which lists the znodes, for an unknown path.
+        """
         znode = self.tree().get(path)
         if znode is None:
             raise UserError(f"There is no znode {path}; the znodes are: {', '.join(self.tree()) or 'none yet'}.")

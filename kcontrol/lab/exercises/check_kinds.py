@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def rule(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's election rule at each election of the scenarios, and compares it with Kafka's.
+    """Prepare a check that compares the learner's election rule with Kafka's at each election of the exercise's scenarios.
 
     The partition state machine uses the leader that Kafka's rule elects, so that every answer is compared on equal inputs.
     """
@@ -71,9 +71,10 @@ def _leader(broker: int | None) -> str:
 
 
 def row(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function with (ctx, tp, input) at each use of one transition.
+    """Prepare a check that calls the learner's function with (ctx, tp, input) at each use of the transition `replaces`.
 
-    The result is compared with the result of Kafka's action, which the state machine uses.
+    `replaces` and the scenarios are in `entry`. The result is compared with the result of Kafka's action, which the state
+    machine uses.
     """
     ours = replacements.own_function(entry["replaces"])
 
@@ -149,7 +150,10 @@ def _recording_errors(function: Callable[..., Any], problems: list[UnusableAnswe
 
 
 def function(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function with the `args` of each `case`, and compares it with the solution."""
+    """Prepare a check that calls the learner's function with the `args` of each `case` of the exercise.
+
+    The result is compared with that of the exercise's solution.
+    """
     solution = answers.shipped(entry, "solution")
 
     def mark(mine: Any) -> CheckedAnswer:
@@ -168,7 +172,10 @@ def _called(entry: Entry, mine: Any, solution: Any, case: Mapping[str, Any]) -> 
 
 
 def query(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function with the Run of each scenario, and compares it with the solution."""
+    """Prepare a check that calls the learner's function with the Run of each of the exercise's scenarios.
+
+    The result is compared with that of the exercise's solution.
+    """
     solution, runs = answers.shipped(entry, "solution"), [(s["title"], play(s)) for s in entry["scenario"]]
 
     def mark(mine: Any) -> CheckedAnswer:
@@ -190,15 +197,15 @@ def _run_of(lab: Lab) -> Run:
 
 
 def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
-    """Return the arguments of `verdicts.Cluster`, a picture of the cluster at the end of the run."""
+    """Return the arguments of `verdicts.Cluster`, a picture of the cluster at the end of the run with this title."""
     return {"title": title, "brokers": list(run.records[0].fields["brokers"]), "state": run.state}
 
 
 def invariant(entry: Entry) -> Checker:
-    """Prepare a check of an invariant: the learner's function is called with the Run so far, after each ms of each scenario.
+    """Prepare a check of an invariant: the learner's function is called after each ms of each of the exercise's scenarios.
 
-    In a scenario with `holds` true the function has to return True each time; with `holds` false it has to return False at least
-    once.
+    The argument is the Run so far. In a scenario with `holds` true the function has to return True each time; with `holds`
+    false it has to return False at least once.
     """
     runs = [(s["title"], s["holds"], list(_steps(s))) for s in entry["scenario"]]
 
@@ -236,9 +243,9 @@ def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case
 
 
 def value(entry: Entry) -> Checker:
-    """Prepare a check that compares the answer with the value of the expression `right` in the run of the scenario.
+    """Prepare a check that compares the answer with the value of the expression `right` in the run of the exercise's scenario.
 
-    With `any_of` the answer has to be one element of this value.
+    With `any_of` the answer has to be one element of this value; it is compared with the whole value otherwise.
     """
     lab = play(entry["scenario"][0])
     right = comparable(evaluate(entry["right"], lab=lab))
@@ -255,7 +262,7 @@ def value(entry: Entry) -> Checker:
 
 
 def _difference(yours: Any, right: Any, like: Any) -> str:
-    """Return a sentence about a wrong value that does not contain the right one; `like` has the expected type."""
+    """Return a sentence about the wrong value `yours` that does not contain the value `right`; `like` has the expected type."""
     if other := another_type(yours, like):
         return f"Your answer is {short(yours)}.{other}"
     if isinstance(yours, list) and isinstance(right, list) and not same(sorted(yours, key=str), sorted(right, key=str)):
@@ -273,8 +280,9 @@ def _difference(yours: Any, right: Any, like: Any) -> str:
 def reach(entry: Entry) -> Checker:
     """Prepare a check that performs the learner's list of actions, such as ("kill", 1), and compares the cluster with goals.
 
-    After the last action the expression `of` of each goal has to equal its `is`. Only the kinds in `allowed` may be used, at most
-    `at_most` actions, without counting "run". After each action the cluster performs all its own steps, unless `rest` is false.
+    After the last action the expression `of` of each `goal` in the exercise's entry has to equal its `is`. Only the kinds of
+    actions in `allowed` may be used, at most `at_most` actions, without counting "run". After each action the cluster performs
+    all its own steps, unless the entry has `rest` false.
     """
 
     def mark(answer: Any) -> CheckedAnswer:

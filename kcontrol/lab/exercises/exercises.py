@@ -42,10 +42,11 @@ def exercise(id: object) -> dict[str, Any]:
 
 
 def hint(id: str, folder: Any = HERE) -> Shown:
-    """Return the next hint to an exercise, and store in the learner's folder that it was shown.
+    """Return the next hint to an exercise, and store in the learner's `folder` that it was shown.
 
-    After the last hint, return a sentence that there is no other hint; then the first hint follows. Raises UserError for an
-    unknown id.
+    HERE stands for the learner's folder around the working directory; without such a folder, and for None, the number of hints
+    is kept in this process only. After the last hint, return a sentence that there is no other hint; then the first hint
+    follows. Raises UserError for an unknown id.
     """
     hints, place = exercise(id)["hints"], progress.folder() if folder is HERE else folder
     given = progress.of(place, id)["hints"]
@@ -69,8 +70,9 @@ def incident(id: str) -> Run:
 def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
     """Check an answer to an exercise in a separate process, write the result into the learner's `folder`, and return the verdict.
 
-    An answer that raises, never ends or kills its process gets a verdict too. Raises UserError, which lists the ids, for an
-    unknown exercise.
+    HERE stands for the learner's folder around the working directory; without such a folder, and for None, the result is kept
+    in this process only. An answer that raises, never ends or kills its process gets a verdict too. Raises UserError, which
+    lists the ids, for an unknown exercise.
     """
     said = judged(exercise(id), answer)
     place = progress.folder() if folder is HERE else folder

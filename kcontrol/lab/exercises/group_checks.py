@@ -36,7 +36,8 @@ OTHER_REQUESTS, TIMERS = 0.25, 0.1
 def group_rule(entry: Entry) -> Checker:
     """Prepare a check that compares the learner's rule of the group coordinator with Kafka's rule while consumers act at random.
 
-    Each table in `schedules` has a `release`, the `count` of its random runs and the number of `actions` in each run.
+    Each table in the exercise's `schedules` has a `release`, the `count` of its random runs and the number of `actions` in each
+    run.
     """
 
     def mark(function: Any) -> CheckedAnswer:
@@ -50,10 +51,11 @@ def group_rule(entry: Entry) -> Checker:
 
 
 def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: Any, cases: dict[str, Case]) -> None:
-    """Play the random run whose seed is `number`, and add a case to `cases` for each call of the rule with new arguments.
+    """Play the random run of `schedule` whose seed is `number`, and add a case to `cases` for each call with new arguments.
 
-    The coordinator uses the result of Kafka's rule. Raises UnusableAnswer for the first call of the learner's function that
-    raised.
+    The calls are those of the rule that the exercise `replaces`; `cases` is keyed by the arguments. `function` is the learner's
+    rule; the coordinator uses the result of Kafka's rule. Raises UnusableAnswer for the first call of the learner's function
+    that raised.
     """
     ours, problems, place = replacements.own_function(entry["replaces"]), list[UnusableAnswer](), {"when": "the group is new"}
 
@@ -99,7 +101,7 @@ def _opened(release: str, strategies: Mapping[str, Any]) -> World:
 
 
 def _run(world: World, chance: random.Random, actions: int, place: dict[str, str]) -> None:
-    """Perform `actions` random actions: requests of consumers, and timers of the group that fire.
+    """Perform `actions` actions, drawn by `chance`: requests of consumers, and timers of the group that fire.
 
     `place["when"]` is set to the last action in words.
     """

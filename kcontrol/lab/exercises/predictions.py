@@ -127,7 +127,7 @@ class PredictionQuestion:
 
     @property
     def misconception(self) -> str | None:
-        """The id of the misconception behind a wrong answer."""
+        """The id of the misconception behind a wrong answer; None for the right answer and while the question is open."""
         return self._options[self.chosen - 1].get("misconception") if self.chosen else None
 
     @property

@@ -32,7 +32,7 @@ _printed = Printed()
 
 
 def begin(descriptor: int) -> None:
-    """Set the descriptor to which all printed text is passed on from now on."""
+    """Set the descriptor to which all text that is printed within `capturing` is written from now on."""
     _printed.descriptor = descriptor
 
 

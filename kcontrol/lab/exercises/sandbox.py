@@ -57,7 +57,10 @@ class AnswerText(NamedTuple):
 
 
 class ProcessEnd(NamedTuple):
-    """The end of an answer's process; see `supervisor.supervise`."""
+    """The end of an answer's process: its exit status (None if the supervisor ended it), CPU time, report and output.
+
+    `too_many_processes` is whether the number of its processes was the reason for its end.
+    """
 
     status: int | None
     too_many_processes: bool
@@ -146,9 +149,9 @@ def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def validated_report(report: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return the report as a mapping if it is complete and consistent.
+    """Return the report, JSON text from the process of an answer, as a mapping if it is complete and consistent.
 
-    For any other text return a mapping with a `problem` sentence.
+    `entry` is the exercise's entry. For any other text return a mapping with a `problem` sentence.
     """
     try:
         found = json.loads(report)
@@ -169,7 +172,7 @@ def validated_report(report: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _end(ended: ProcessEnd, entry: dict[str, Any]) -> str:
-    """Return the sentence for a process that has ended without a report."""
+    """Return the sentence for a process that has ended without a report; `entry` has the exercise's limit of CPU seconds."""
     status, seconds = ended.status, entry.get("seconds", SECONDS)
     if status in (None, -signal.SIGXCPU) or (status == -signal.SIGKILL and ended.cpu_s > seconds):
         return ENDLESS

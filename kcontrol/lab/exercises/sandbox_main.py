@@ -86,7 +86,12 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 
 
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the report of `examine`; for a wrong answer, yield it again with `known`, the number of the listed wrong answer."""
+    """Yield the report of `examine` on an answer; for a wrong answer, yield it again with `known`.
+
+    `known` is the position of the equal answer in the exercise's list `wrong`, None without one. `text` has the text and the
+    path of a learner's file; if it is None, `packed` is the answer, pickled by cloudpickle. An answer that cannot be read gives
+    a report with `problem`.
+    """
     mark: Checker = kind_of(entry).prepare(entry)
     limit(entry.get("seconds", SECONDS))
     sys.path.append(str(Path.cwd()))  # modules beside the notebook
@@ -105,7 +110,10 @@ def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator
 
 
 def _in_file(entry: Entry, text: str, path: str) -> Any:
-    """Return the answer in a learner's file. Raises UserError for a file without an answer, and for a file that raises."""
+    """Execute `text`, the content of the learner's file `path`, and return the function or value with the name in the stub.
+
+    Raises UserError for a file without this name, and for a file that raises.
+    """
     try:
         with printed_output.capturing():
             return answers.answer_in(text, path, answers.stub_slot(entry).name)

@@ -33,7 +33,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def become_subreaper() -> None:
-    """Make every descendant that loses its parent a child of this process, on Linux."""
+    """Make every descendant that loses its parent a child of this process; do nothing on other systems than Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -59,7 +59,7 @@ def end_descendants(seconds: float = SECONDS_TO_END) -> None:
 
 
 def end_with_descendants(*_: object) -> None:
-    """Kill every descendant of this process, and end this process."""
+    """Kill every descendant of this process, and end this process: the handler of SIGTERM, which ignores its arguments."""
     end_descendants()
     os._exit(0)
 
@@ -116,15 +116,16 @@ class OutputPipes:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the report is longer than any report of ours."""
+        """Whether the report is longer than REPORT_BYTES."""
         return len(self.report) > REPORT_BYTES
 
 
 def supervise(command: list[str], seconds: float) -> dict[str, Any]:
-    """Run a command with the descriptor of its report as its last argument, then kill every process that it has started.
+    """Run a command for at most `seconds`, then kill every process that it has started; its last argument is a descriptor.
 
-    Return `status`, the exit status or None if the supervisor ended it; `too_many_processes`, whether their number was the
-    reason; `cpu_s`, the CPU time of all processes; the last complete line of the `report`; and the end of the output, `printed`.
+    The command writes its report to this descriptor. Return `status`, the exit status or None if the supervisor ended it;
+    `too_many_processes`, whether their number was the reason; `cpu_s`, the CPU time of all processes; the last complete line of
+    the `report`; and the end of the output, `printed`.
     """
     outlets = OutputPipes()
     report, printed = outlets.writers
@@ -144,7 +145,10 @@ def supervise(command: list[str], seconds: float) -> dict[str, Any]:
 
 
 def _until_it_ends(child: subprocess.Popen[bytes], outlets: OutputPipes, until: float) -> tuple[int | None, bool]:
-    """Return the exit status of the child, None if a limit was exceeded, and whether the limit was the number of processes."""
+    """Return the exit status of the child, None if a limit was exceeded, and whether the limit was the number of processes.
+
+    The other limits are the time `until` on the monotonic clock and the length of the report.
+    """
     with selectors.DefaultSelector() as selector:
         for reader in outlets.readers:
             selector.register(reader, selectors.EVENT_READ)

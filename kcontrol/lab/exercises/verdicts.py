@@ -43,7 +43,7 @@ class Election(NamedTuple):
         return replica_strip.Candidate(broker, alive, in_sync, leads, ", ".join(words[:2]))
 
     def svg(self) -> str:
-        """Return the picture."""
+        """Return the picture as SVG text."""
         return replica_strip.svg(self.title, self.candidates)
 
     def __repr__(self) -> str:
@@ -58,7 +58,7 @@ class Cluster(NamedTuple):
     state: dict[str, Any]
 
     def svg(self) -> str:
-        """Return the picture."""
+        """Return the picture as SVG text."""
         return still_picture.svg(self.state, self.brokers, self.title)
 
     def __repr__(self) -> str:

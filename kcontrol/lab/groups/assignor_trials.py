@@ -59,7 +59,10 @@ def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd
 
 
 def chosen(name: str, own: Any) -> Assignor:
-    """Return the learner's assignor, or Kafka's assignor of this name. Raises UserError, listing Kafka's, for another name."""
+    """Return the learner's assignor `own`; if it is None, Kafka's assignor `name`.
+
+    Raises UserError, listing Kafka's assignors, if `own` is neither a function nor None, and for None with an unknown name.
+    """
     if callable(own):
         return cast(Assignor, own)
     if own is not None or name not in ASSIGNORS:
@@ -84,7 +87,10 @@ def random_series(chance: random.Random) -> Series:
 
 
 def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
-    """Return the counts of one series under one assignor."""
+    """Return the counts of one series under one assignor: `rebalances`, `moved`, `uneven` and `greatest_lag`, as in `trials`.
+
+    `name` is the assignor's name in errors.
+    """
     owned: Assigned = {}
     lags = dict.fromkeys(PARTITIONS, 0)
     found = {"rebalances": 0, "moved": 0, "uneven": 0, "greatest_lag": 0}
@@ -107,7 +113,11 @@ def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
 def _rebalanced(
     name: str, assignor: Assignor, owned: Assigned, lags: Mapping[TopicPartition, int], generation: int, is_cooperative: bool
 ) -> Assigned:
-    """Return the next assignment; a cooperative assignor assigns again until each partition has an owner."""
+    """Return the next assignment; a cooperative assignor assigns again until each partition has an owner.
+
+    `owned` has the partitions that each living member owns now; `generation` is the number of the last generation, and `name`
+    the assignor's name in errors.
+    """
     for number in range(1, NUMBER + 2):
         members = {id: Subscription((TOPIC,), tuple(tps), generation + number) for id, tps in owned.items()}
         owned = _checked(name, _called(name, assignor, members, lags), members, is_cooperative)
@@ -130,7 +140,11 @@ def _called(name: str, assignor: Assignor, members: Mapping[str, Subscription], 
 
 
 def _checked(name: str, answer: Any, members: Collection[str], may_withhold: bool) -> Assigned:
-    """Return an assignment with partitions in the place of their names. Raises UserError for an assignment that is not legal."""
+    """Return an assignor's result `answer` with TopicPartitions in place of names of partitions, and an entry for each member.
+
+    Raises UserError, which has the assignor's `name`, for a result that is no mapping from members to lists of partitions, for
+    an unknown member or partition, for a partition assigned twice and, unless `may_withhold`, for a partition without a member.
+    """
     if not isinstance(answer, Mapping) or not all(isinstance(tps, list | tuple) for tps in answer.values()):
         raise UserError(f"The assignor {name!r} returned {arguments.shown(answer)}: return a list of partitions for each member.")
     if others := [id for id in answer if id not in members]:
@@ -150,7 +164,10 @@ def _partition(name: str, value: Any) -> TopicPartition:
 
 
 def _read(lags: dict[TopicPartition, int], rates: Sequence[int], owned: Assigned, paused: Collection[TopicPartition]) -> int:
-    """Let one second pass: records arrive, and each member reads. Return the greatest lag after that."""
+    """Let one second pass: records arrive at `rates`, and each member reads from its partitions outside `paused`.
+
+    `owned` has the partitions of each member. `lags` is changed, by partition. Return the greatest lag after that.
+    """
     for tp, rate in zip(PARTITIONS, rates, strict=True):
         lags[tp] += rate
     for tps in owned.values():

@@ -14,9 +14,10 @@ from kcontrol.lab.support.table_display import Frame
 
 
 def decode(record: str, data: object) -> pd.DataFrame:
-    """Return one row per field, in the order of the bytes. `data` are bytes, or their hexadecimal text as a journal has it.
+    """Return one row per field, in the order of the bytes, of a record of the kind `record`, such as "subscription".
 
-    Raises UserError, with the legal kinds or the broken field, for an unknown kind of record and for bytes that end too early.
+    `data` are bytes, or their hexadecimal text as a journal has it. Raises UserError, with the legal kinds or the broken field,
+    for an unknown kind of record or version, and for bytes that end too early.
     """
     if record not in LAYOUTS:
         raise UserError(f"There is no record {arguments.shown(record)}; the records are {listed(LAYOUTS, 9)}.")
@@ -53,7 +54,11 @@ def _walk(layout: Layout, raw: bytes, start: int) -> Iterator[tuple[str, str, An
 
 
 def _field(name: str, kind: Any, raw: bytes, start: int) -> tuple[list[tuple[str, str, Any]], int]:
-    """Return the rows of one field and the place after it: a list has a row for its length and rows for each element."""
+    """Return the rows (name, bytes as hexadecimal text, value) of one field, and the position in `raw` after it.
+
+    `kind` is the name of a type, or a list with the type of the elements: a list field has a row for its length and rows for
+    each element. `start` is the position of the field in `raw`.
+    """
     if not isinstance(kind, list):
         fields, end = read(((name, kind),), raw, start)
         value = fields[name]

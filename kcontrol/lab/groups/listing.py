@@ -20,9 +20,9 @@ DESCRIBED = {"partition": "string", "current_offset": "Int64", "log_end_offset":
 
 
 def assignment(state: State, release: str) -> pd.DataFrame:
-    """Return a row per member, by group, client and member id, and a column per partition: whether the member is assigned it.
+    """Return a row per member, by group, client and member id, and a column per partition: True if the member owns the partition.
 
-    The columns are the partitions of all existing topics and of all assignments.
+    The columns are the partitions of all existing topics but the offsets topic, and of all assignments.
     """
     members = [(group, member) for group in group_state.groups(state, release) for member in group.members]
     known = (p for p in folded_state.partitions(dict(state)) if p.topic != OFFSETS_TOPIC)
@@ -58,9 +58,10 @@ def described(state: State, release: str, group: str | None = None) -> pd.DataFr
 def _described(
     name: str, group: group_state.Group | None, committed: Mapping[str, Any], state: State
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row per partition of a group: first the partitions of members, from the largest assignment, then the others.
+    """Yield one row per partition of the group `name`: the partitions of members, then those with an offset and without a member.
 
-    `group` is None if only offsets of the group are stored; `committed` has its committed offsets by partition.
+    The members come in the order of the size of their assignments, the largest first. `group` is None if only offsets of the
+    group are stored; `committed` has its committed offsets by partition.
     """
     shown, seen = group.state if group else "Dead", set[str]()
     members = group.members if group and group.state == "Stable" else []
@@ -79,7 +80,10 @@ def _offset(name: str, shown: str, tp: str, committed: Mapping[str, Any], state:
 
 
 def _log_end(state: State, partition: str) -> int | None:
-    """Return the high watermark of a living leader, which ListOffsets gives to a consumer; None without such a leader."""
+    """Return the high watermark of a partition's leader, which ListOffsets gives to a consumer; None if no living broker leads.
+
+    The value is None in a lab without logs too.
+    """
     found = next((p for p in folded_state.partitions(dict(state)) if p.name == partition), None)
     leader = str(found.leader) if found else ""
     log = state.get("logs", {}).get(leader, {}).get(partition) if leader in state["nodes"] else None

@@ -102,7 +102,10 @@ PLAYS: Mapping[str, Play] = {
 
 
 def _send(lab: Lab, request: str, *names: str) -> None:
-    """Let each consumer in `names` send a request in turn, and send it again if the response is MEMBER_ID_REQUIRED (KIP-394)."""
+    """Let each consumer in `names` send `request`, such as "join", and run the cluster until it is quiet, one consumer at a time.
+
+    A consumer whose response is MEMBER_ID_REQUIRED sends the request again (KIP-394).
+    """
     for name in names:
         getattr(lab.group, request)(name).run()
         if _consumer(lab, name)["error"] == "MEMBER_ID_REQUIRED":
@@ -110,7 +113,7 @@ def _send(lab: Lab, request: str, *names: str) -> None:
 
 
 def _fire(lab: Lab, timer: str) -> None:
-    """Let the first timer fire whose name begins with these words."""
+    """Let the first timer fire whose name begins with the text `timer`, and run the cluster until it is quiet."""
     _, broker, name = next(a for a in lab.actions() if a[0] == "fire" and a[2].startswith(timer))
     lab.timers.fire(broker, name).run()
 

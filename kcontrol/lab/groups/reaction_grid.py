@@ -50,7 +50,10 @@ def grid(records: Sequence[Record], release: str) -> Grid:
 
 
 def _usual(rows: Sequence[Reaction]) -> str:
-    """Return the reaction of the row without a condition; if each row has a condition, the reaction to an unknown member id."""
+    """Return the reaction of the row without a condition; if each row has a condition, the reaction to an unknown member id.
+
+    `rows` are the reactions to one request in one state of a group.
+    """
     return next(row.reaction for condition in (always, is_unknown) for row in rows if row.condition is condition)
 
 

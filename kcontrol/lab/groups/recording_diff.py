@@ -21,15 +21,15 @@ COLUMNS = {"entry": "Int64", "at_ms": "Int64", "request": "string", "theirs": "s
 
 
 def is_recorded_group(records: Sequence[Record]) -> bool:
-    """Return whether a journal was made from a recording of a group."""
+    """Return whether a journal was made from a recording of a real group coordinator."""
     return bool(records) and records[0].fields.get("world") == RECORDED_GROUP
 
 
 def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> GroupRecordingDiff:
     """Return the comparison of two runs in which a coordinator received one recorded sequence of requests.
 
-    The recording of a real coordinator is "theirs", also as the second run; of two recordings the first is "theirs". Raises
-    UserError if one of the runs was not made from a recording of a group.
+    `names` are the labels of `one` and `other`. The recording of a real coordinator is "theirs", also as the second run; of two
+    recordings the first is "theirs". Raises UserError if one of the runs was not made from a recording of a group.
     """
     if not is_recorded_group(one):
         names, one, other = names[::-1], other, one

@@ -28,7 +28,7 @@ def responses(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def _rows(record: Record) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a record; none if the record is not a response to an administrator."""
+    """Yield the rows of `responses` for one record; none if the record is not a response to an administrator."""
     if record.kind != "respond" or not str(record.fields["correlation_id"]).startswith(PREFIX):
         return
     fields = record.to_json().fields
@@ -39,7 +39,10 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
 
 
 def _answers(request: str, group: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield each group or partition of a response, with its error and its other values in words."""
+    """Yield each group or partition of the response `body` to `request`, with its error and its other values in words.
+
+    `group` is the group of the request, "" for ListGroups, whose response gives one row for all groups.
+    """
     if request == "ListGroups":
         found = [f"{name} ({kind or 'no protocol type'}, {state})" for name, kind, state in body["groups"]]
         yield group, body["error"], ", ".join(found) or "no group"

@@ -41,7 +41,7 @@ def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
 
 
 def _client(state: State, group: str | None, member: str | None) -> str | None:
-    """Return the client id of a member; for a pending member id, the text before the UUID."""
+    """Return the client id of a group's member; for a pending member id, the text before the UUID; None without a member id."""
     for _, name, held in group_state.cached(state, "groups"):
         if name == group and member in held["members"]:
             return str(held["members"][member]["client_id"])

@@ -46,7 +46,7 @@ def mapping(value: Any, what: str, example: str) -> Mapping[Any, Any]:
 
 
 def whole(value: Any, what: str) -> int:
-    """Return the value if it is a whole number. Raises UserError for anything else."""
+    """Return the value if it is a whole number. Raises UserError, which names the argument `what`, for any other value."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise UserError(f"{what} must be a whole number, such as 7, not {shown(value)}.")
     return value

@@ -1,4 +1,4 @@
-"""A learner's rows, strategies and rules, which replace those of kcontrol in one lab."""
+"""A learner's functions for transitions (rows), elections and group rules (strategies), which one lab calls instead of ours."""
 
 from __future__ import annotations
 
@@ -105,8 +105,9 @@ def changes(release: str, rows: Any = None, strategies: Any = None) -> Changes:
 def _strategy(name: str, function: Any) -> Callable[..., Any]:
     """Return a function that is called in place of the rule `name`, and that raises RuleFailed for each error of `function`.
 
-    A function for an election can have the parameters (assignment, isr, live); it is then called with these parts of an
-    ElectionInput. A function for a rule of the group coordinator is called with the arguments of that rule.
+    A function for an election has one parameter, an ElectionInput, or three: the assignment, the ISR and the live replicas. A
+    function for a rule of the group coordinator is called with the arguments of that rule. Raises UserError if `function` is
+    not callable.
     """
     if name in GROUP_STRATEGIES:
         return _guarded(f"the rule {name}", _function(name, function))
@@ -141,7 +142,10 @@ def rule_changes(given: Any) -> dict[str, Any]:
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with every error turned into RuleFailed, to distinguish a learner's errors from those of kcontrol."""
+    """Return `function` with every error turned into RuleFailed, which distinguishes a learner's errors from those of kcontrol.
+
+    `name` is the rule or the transition that the function replaces; it is in the text of RuleFailed.
+    """
 
     @wraps(function)
     def guarded(*arguments: Any) -> Any:

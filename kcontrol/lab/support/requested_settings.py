@@ -94,7 +94,11 @@ def settings(
     consumers: Mapping[str, Any] | None = None,
     purgatory: bool = False,
 ) -> Settings:
-    """Return the settings of a run. Raises UserError, which lists the legal values, for an illegal argument."""
+    """Return the settings of a run from the arguments of Lab with these names.
+
+    `changed` has the arguments `rows`, `strategies` and `rules`. Raises UserError, which lists the legal values, for an illegal
+    argument.
+    """
     arguments.words(release, "The release", "2.8")
     arguments.whole(seed, "The seed")
     named = _consumers(release, consumers)
@@ -131,7 +135,8 @@ def settings(
 def played(scenario: Mapping[str, Any], release: str | None, seed: int, changed: Changed) -> Settings:
     """Return the settings of a run that plays a scenario; without `release`, under the scenario's release.
 
-    Raises UserError, which lists the legal values, for an illegal value.
+    `changed` has the arguments `rows`, `strategies` and `rules` of Lab.play. Raises UserError, which lists the legal values,
+    for an illegal value.
     """
     line = player.line_of(release) if release else player.release_of(scenario)
     if "exchange" in scenario:

@@ -85,9 +85,10 @@ DURATION = re.compile(r"(\d+) ?(ms|s)")
 
 
 def end_ms(world: World, until: object, alive: bool) -> int | None:
-    """Return the end of a duration such as "12 s" in virtual time, None if `until` is no duration.
+    """Return the end of a duration `until`, such as "12 s", in virtual time; None if `until` is no duration.
 
-    Raises UserError for a run in which consumers cannot run by themselves, and for a duration without `alive`.
+    With `alive` consumers send requests by themselves. Raises UserError for `alive` unless the world is simulated and has
+    consumers, and for a duration without `alive`.
     """
     said = DURATION.fullmatch(until) if isinstance(until, str) else None
     if alive and not (world.settings.consumers and world.is_simulated):
