@@ -109,12 +109,12 @@ def on_replicas_become_offline(
 ) -> Handler:
     """Move partitions without a live leader Offline, then Online; then move the replicas Offline.
 
-    The replicas of topics that are being deleted become ineligible for deletion instead.
+    The replicas of topics that are being deleted become ineligible for deletion instead. Releases
+    up to 0.11 look for partitions without a live leader among those that the `dead` brokers lead.
 
-    At the end the controller sends UpdateMetadata to all brokers, unless a request of an earlier
-    step has sent them the change. Up to 3.0 the controller assumes such a request whenever a
-    partition had no leader. Source: KafkaController.onReplicasBecomeOffline (2.8; 3.1,
-    KAFKA-13225).
+    At the end the controller sends UpdateMetadata to all brokers, unless an earlier step has sent
+    them the change; up to 3.0, unless a partition had no leader. Source:
+    KafkaController.onReplicasBecomeOffline (2.8; 3.1, KAFKA-13225).
     """
     replicas = tuple(replicas)
     waiting = ctx.design.machines.leaderless(ctx, dead)

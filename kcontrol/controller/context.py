@@ -62,7 +62,11 @@ class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
 
 @dataclass(frozen=True, slots=True)
 class ControllerContext(Context):
-    """One broker's controller memory; fields below `changes` are empty until its election."""
+    """The memory of one broker's controller.
+
+    A broker that is not controller has `broker_id`, `rules`, `design`, `config`, `changes` and the
+    id of the active controller; the other fields are empty until its election.
+    """
 
     broker_id: int
     rules: Rules
@@ -228,7 +232,7 @@ class ControllerContext(Context):
 
 
 def apply_update(context: Any, update: UpdateContext) -> None:
-    """Change one field of a context: clear the field, then remove keys, then put values.
+    """Change `update.field` of a context: clear the field, then remove keys, then put values.
 
     A context changes by this function and by `apply_state_change` alone.
     """
@@ -297,7 +301,7 @@ Counts = tuple[int, int]
 
 
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
-    """Return the partitions that `_count` must count again after this update of the context."""
+    """Return the partitions whose counts can change by this update, for `_count`."""
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))
     if update.field in OF_TOPICS:

@@ -53,8 +53,9 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
 def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:
     """Return the error of a refused request, None for an accepted request.
 
-    If the request names a broker epoch and the broker is not registered, the error is that of
-    Kafka's failed lookup.
+    The error is BrokerNotAvailableException if the broker is not registered, or
+    NoSuchElementException (Kafka's failed lookup) if the request also names a broker epoch. It is
+    StaleBrokerEpochException if that broker epoch is too old.
 
     Source: KafkaController.doControlledShutdown (2.2, 2.8), which calls liveBrokerIdAndEpochs(id).
     """

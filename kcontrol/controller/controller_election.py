@@ -90,6 +90,8 @@ def maybe_resign(ctx: ControllerContext) -> Handler:
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     """Read `/controller`, and compete for it if it is free.
 
+    `timestamp_ms` is the time that the new `/controller` stores.
+
     Source: KafkaController.elect (2.8).
     """
     yield from update_active_controller(ctx)
@@ -101,7 +103,9 @@ def elect_with_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
     """Create `/controller` with the next epoch in one transaction, then run the failover.
 
     After ControllerMoved (another broker has won) run `maybe_resign`. After any other error of the
-    failover delete `/controller` and raise the error again.
+    election or the failover delete `/controller` if this broker is controller
+    (`trigger_controller_move`), and raise the error again. `timestamp_ms` is the time that
+    `/controller` stores.
 
     Source: KafkaController.elect (2.1, 2.8), KAFKA-6082.
     """
@@ -140,7 +144,7 @@ def trigger_controller_move(ctx: ControllerContext) -> Handler:
 
 
 def update_active_controller(ctx: ControllerContext) -> Handler:
-    """Read `/controller` with a new watch, and remember its controller id, -1 without the znode."""
+    """Read `/controller` with a new watch; store its id, -1 without the znode, in the context."""
     (znode,) = yield effects.Read((zk.CONTROLLER,), watch=True)
     yield effects.UpdateContext(
         "active_controller_id", zk.decode_controller(znode.data, or_bare_id=False) if znode else -1
@@ -153,9 +157,10 @@ def _read_controller_epoch() -> Generator[effects.Effect, Any, tuple[int, int] |
 
 
 def _register_controller_and_increment_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` and write the next epoch, in one transaction.
+    """Create `/controller` and write the next epoch, in one transaction; store both in the context.
 
-    Raises ControllerMoved where another broker has won, and WriteFailed for any other refusal.
+    `timestamp_ms` is the time that `/controller` stores. Raises ControllerMoved if another broker
+    has won, and WriteFailed for any other error of ZooKeeper.
 
     Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
     """
@@ -193,8 +198,9 @@ def _check_controller_and_epoch(
 ) -> Generator[effects.Effect, Any, int]:
     """Return the version of `/controller_epoch` if an earlier try of the transaction has succeeded.
 
-    A lost connection can make the client send one transaction twice: the second try fails although
-    the first has succeeded. Then the znodes have this broker's id and epoch.
+    `controller_epoch` is the epoch that the transaction writes. A lost connection can make the
+    client send one transaction twice: the second try fails although the first has succeeded. Then
+    `/controller` has this broker's id, and `/controller_epoch` has `controller_epoch`.
 
     Raises ControllerMoved if the znodes have another id or epoch.
 

@@ -85,7 +85,7 @@ EventGroup = tuple[type[Event], bool, Callable[["ControllerContext", Any], Handl
 
 
 class WatchRow(NamedTuple):
-    """One type of ZooKeeper notification, a pattern of paths, and the event queued for both."""
+    """One type of ZooKeeper notification, a pattern of paths, and the event queued if both fit."""
 
     change: str
     path: str
@@ -108,10 +108,10 @@ class ReassignmentProtocol(NamedTuple):
 
 
 class MachineDecisions(NamedTuple):
-    """The decisions of the partition and replica state machines that differ before 1.1.
+    """The decisions of the partition and replica state machines that differ before 1.1: functions.
 
-    `event_thread.py` says in a comment what each field decides, and `earlier/machine_decisions.py`
-    what it decides before 1.1.
+    `event_thread.py` says in a comment what each function decides, and
+    `earlier/machine_decisions.py` what it decides before 1.1.
     """
 
     before_new: Callable[[ControllerContext, Sequence[TopicPartition]], Handler]
@@ -131,7 +131,11 @@ class MachineDecisions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """One release's tables of threads and of handlers by event, and its functions that differ."""
+    """The controller of one release: its tables, and its functions that differ between designs.
+
+    The tables have the threads, the handler of each event, the watches, and the steps of a failover
+    and of a resignation.
+    """
 
     name: str
     threads: tuple[ThreadRow, ...]
@@ -195,8 +199,9 @@ def column(
 ) -> tuple[Step, ...]:
     """Return the steps of a release, in the order in which the release runs them.
 
-    A row of `table` is a step and, for each of `releases`, its place in the order, or 0 if the
-    release does not have the step.
+    A row of `table` is a step and, for each of `releases` (the earliest first), the step's place in
+    the order, or 0 without the step. A release between two of them runs the steps of the earlier
+    one.
     """
     place = value_in_force([(since, at) for at, since in enumerate(releases, 1)], release)
     rows = sorted((row for row in table if row[place]), key=lambda row: int(row[place]))
@@ -208,7 +213,7 @@ READ: dict[str, Callable[[str], Any]] = {"broker_id": int, "partition": parse_st
 
 
 def event_for_notification(rows: Iterable[WatchRow], notification: str, path: str) -> Event | None:
-    """Return the event of the first row that fits a notification, None where no row fits.
+    """Return the event of the first row of `rows` that fits a notification, None if no row fits.
 
     `notification` is the type, such as "NodeCreated". Named groups of the row's pattern become the
     event's fields.
@@ -230,7 +235,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def on_controller_failover(ctx: ControllerContext) -> Handler:
-    """Run the steps of a failover, after the election.
+    """Run the steps `ctx.design.failover`, after the election of this broker as controller.
 
     Source: KafkaController.onControllerFailover (2.8).
     """
@@ -239,7 +244,7 @@ def on_controller_failover(ctx: ControllerContext) -> Handler:
 
 
 def on_controller_resignation(ctx: ControllerContext) -> Handler:
-    """Run the steps of a resignation; the watch of `/controller` stays registered.
+    """Run the steps `ctx.design.resignation`; the watch of `/controller` stays registered.
 
     Source: KafkaController.onControllerResignation (2.8).
     """

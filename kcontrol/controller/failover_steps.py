@@ -44,9 +44,10 @@ def nothing(ctx: ControllerContext) -> Handler:
 
 
 def register_handlers(ctx: ControllerContext) -> Handler:
-    """Register the controller's handlers, and set the watches of the two request znodes.
+    """Register the controller's handlers, and watch the znodes in which tools request work.
 
-    The later reads of a failover set the other watches.
+    These znodes are `/admin/preferred_replica_election` and `/admin/reassign_partitions`. The later
+    reads of a failover set the watches of the other paths.
 
     Source: KafkaController.onControllerFailover (2.8): registerZNodeChildChangeHandler and
     registerZNodeChangeHandlerAndCheckExistence.
@@ -93,7 +94,7 @@ def delete_all(paths: tuple[str, ...]) -> Handler:
 
 
 def enable_feature_versioning(ctx: ControllerContext) -> Handler:
-    """Create `/feature` where it is missing.
+    """Create `/feature` if it is missing and the inter-broker protocol is 2.7 or later.
 
     Source: KafkaController.enableFeatureVersioning (2.8).
     """
@@ -118,7 +119,8 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
 
 def update_cluster_state(ctx: ControllerContext, *, listens: bool) -> Handler:
-    """Read brokers and topics; if `listens`, register the handler of each topic znode."""
+    """Read brokers and topics into the context; if `listens`, register each topic znode's handler.
+    """
     yield from update_live_brokers(ctx)
     (names,) = yield effects.Children((zk.TOPICS,), watch=True)
     yield effects.UpdateContext("all_topics", names or (), clear=True)
@@ -136,7 +138,9 @@ def update_cluster_state(ctx: ControllerContext, *, listens: bool) -> Handler:
 
 
 def register_broker_modifications_handlers(brokers: Iterable[int]) -> Handler:
-    """Register the handler of each broker's znode, whose data change with the broker's endpoint.
+    """Register the handler of each of these brokers' znodes, and watch the znode.
+
+    The data of the znode change with the broker's endpoint.
 
     Source: KafkaController.registerBrokerModificationsHandler (2.8).
     """
@@ -146,20 +150,20 @@ def register_broker_modifications_handlers(brokers: Iterable[int]) -> Handler:
 
 
 def update_live_brokers(ctx: ControllerContext) -> Handler:
-    """Replace the known brokers with the registered brokers."""
+    """Read `/brokers/ids` again; store the registered brokers and their epochs in the context."""
     brokers, epochs = yield from read_brokers(ctx)
     yield effects.UpdateContext("live_brokers", brokers, clear=True)
     yield effects.UpdateContext("live_broker_epochs", epochs, clear=True)
 
 
 def read_brokers(ctx: ControllerContext) -> Handler:
-    """Return the endpoints and the broker epochs of all registered brokers, by id."""
+    """Return two dicts of all registered brokers: the endpoints and the broker epochs, by id."""
     (names,) = yield effects.Children((zk.BROKER_IDS,), watch=True)
     return (yield from read_registrations(ctx, sorted(int(name) for name in names or ())))
 
 
 def read_registrations(ctx: ControllerContext, ids: Sequence[int]) -> Handler:
-    """Return the endpoints and broker epochs of the registered brokers among `ids`, by id.
+    """Return two dicts of the registered brokers among `ids`: endpoints and broker epochs, by id.
 
     A broker epoch is the czxid of the registration, -1 before 2.2.
 
@@ -309,7 +313,11 @@ CLEARED_AT_RESIGNATION = (
 
 
 def unregister_handler(path: str, *, children: bool = False) -> Step:
-    """Return a step that unregisters the handler of a path; its watch stays until it fires."""
+    """Return a step that unregisters the handler of a path, or the handler of its children.
+
+    The step unregisters the children's handler if `children` is true. The watch stays until it
+    fires.
+    """
 
     def step(ctx: ControllerContext) -> Handler:
         yield effects.UnregisterZNodeHandler(path, children)

@@ -39,22 +39,29 @@ def design_of(rules: Rules) -> Design:
 
 
 def event_for_notification(notification: str, path: str, design: Design) -> e.Event | None:
-    """Return the event of a notification, None if Kafka's handler of the path ignores it."""
+    """Return the event of a notification, None if Kafka's handler of the path ignores it.
+
+    `notification` is the type, such as "NodeCreated".
+    """
     return design.event_for_notification(notification, path)
 
 
 def has_handler(
     notification: str, path: str, design: Design, watched: Collection[tuple[str, bool]]
 ) -> bool:
-    """Return whether a handler is registered that the notification calls.
+    """Return whether a notification of this type and path calls a handler that is registered.
 
-    `watched` holds pairs: a path, and whether the handler is about the path's children.
+    `notification` is the type, such as "NodeCreated". `watched` has a pair for each registered
+    handler: its path, and whether the handler is about the path's children (True) or data (False).
     """
     return any((path, children) in watched for children in design.called[notification])
 
 
 def every_event(watched: Collection[tuple[str, bool]], design: Design) -> list[e.Event]:
     """Return the events of every registered listener, which ZkClient calls after a new session.
+
+    `watched` has a pair for each listener: its path, and whether the listener is about the path's
+    children (True) or data (False).
 
     Source: ZkClient.fireAllEvents (0.3).
     """
@@ -68,7 +75,7 @@ def every_event(watched: Collection[tuple[str, bool]], design: Design) -> list[e
 
 
 def not_controller_response(event: e.Event) -> dict[str, Any]:
-    """Return the response of a broker that is not controller, or has resigned."""
+    """Return the response to the request `event` by a broker that is not controller."""
     match event:
         case e.ControlledShutdown():
             return {"error": "ControllerMovedException", "partitions": {}}
@@ -78,9 +85,9 @@ def not_controller_response(event: e.Event) -> dict[str, Any]:
 
 
 def preempted_response(rules: Rules, event: e.Event) -> dict[str, Any] | None:
-    """Return the response to an event that a resignation drops from the queue.
+    """Return the response to an event that a resignation removes from the queue.
 
-    Return None where Kafka sends no response: the caller then waits until its timeout.
+    Return None if the release sends no response: the caller then waits until its timeout.
     """
     return not_controller_response(event) if event.name in rules.responds_when_preempted else None
 
@@ -88,8 +95,9 @@ def preempted_response(rules: Rules, event: e.Event) -> dict[str, Any] | None:
 def handle(ctx: ControllerContext, event: e.Event) -> Handler:
     """Handle one event.
 
-    A broker that is not controller ignores most events, or answers NOT_CONTROLLER. A broken fence
-    (ControllerMoved) ends the handler and leads to `maybe_resign`.
+    A broker that is not controller ignores events whose row says so; if such an event is a request,
+    the response is NOT_CONTROLLER. A broken fence (ControllerMoved) ends the handler and leads to
+    `maybe_resign`.
 
     Raises NotImplementedError, with the event's name, for an event that has no handler.
 

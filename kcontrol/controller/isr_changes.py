@@ -50,7 +50,10 @@ def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handl
 
 
 def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
-    """Write the ISRs that need a write and send UpdateMetadata; return a response per partition."""
+    """Write the ISRs that need a write and send UpdateMetadata; return the response by partition.
+
+    A response is the leadership in force, or the name of an error.
+    """
     responses: Responses = {}
     changes: dict[TopicPartition, LeaderAndIsr] = {}
     since_3_3 = ctx.rules.isr_requires_live_broker
@@ -72,10 +75,11 @@ def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
 def _response_without_write(
     ctx: ControllerContext, cached: LeaderAndIsr | None, value: LeaderAndIsr
 ) -> LeaderAndIsr | str | None:
-    """Return the response for a partition that needs no write, or None.
+    """Return the response for a partition that needs no write, or None if the ISR must be written.
 
-    No write is needed for an unknown partition, an old leader epoch, and an ISR that is stored
-    already.
+    `cached` is the leadership in the context, and `value` the leadership that the leader requests.
+    The response is an error for an unknown partition and for an old leader epoch; it is `cached` if
+    the leader, the ISR and the leader epoch are stored already.
 
     Source: KafkaController.processAlterIsr (2.8).
     """
@@ -90,10 +94,11 @@ def _response_without_write(
 def _response_without_write_since_3_3(
     ctx: ControllerContext, cached: LeaderAndIsr | None, value: LeaderAndIsr
 ) -> LeaderAndIsr | str | None:
-    """Return the response for a partition that needs no write, or None.
+    """Return the response for a partition that needs no write, or None if the ISR must be written.
 
-    Besides the cases of 2.8, a request gets an error if its leader knows a later or an earlier
-    state than this controller, or if its ISR has a broker that is not live.
+    `cached` is the leadership in the context, and `value` the leadership that the leader requests.
+    Besides the cases of `_response_without_write`, the response is an error if the leader knows a
+    later or an earlier state than this controller, or if its ISR has a broker that is not live.
 
     Source: KafkaController.tryProcessAlterPartition (3.9).
     """

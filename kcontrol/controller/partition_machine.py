@@ -69,7 +69,7 @@ class TransitionResult(NamedTuple):
 
 
 class TransitionInput(NamedTuple):
-    """The input of an action besides the context.
+    """The input of an action besides the context, for one partition.
 
     `stored` is None without a state znode; `unclean` allows a leader outside the ISR.
     """
@@ -103,7 +103,7 @@ def memory_only(ctx: ControllerContext, tp: TopicPartition, question: Transition
 def first_leader(
     ctx: ControllerContext, tp: TopicPartition, question: TransitionInput
 ) -> LeaderAndIsr | str:
-    """Return the first leadership of a partition: all online replicas, led by the first of them.
+    """Return leadership by the first online replica, with all online replicas as ISR, or a reason.
 
     Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
     """
@@ -330,7 +330,7 @@ def _apply_and_notify(ctx: ControllerContext, call: Call, change: StateChange) -
 
 
 def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tuple[int, ...]:
-    """Return the brokers that receive LeaderAndIsr after an election, in assignment order.
+    """Return the brokers that receive LeaderAndIsr after an election by `strategy`, as assigned.
 
     A strategy can name brokers that are dead; `RequestBatch.fold` leaves them out.
     """

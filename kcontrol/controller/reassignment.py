@@ -107,7 +107,10 @@ def _write_assignment(
 def topic_with_assignment(
     ctx: ControllerContext, tp: TopicPartition, assignment: ReplicaAssignment
 ) -> bytes:
-    """Return the topic's data with `assignment` in place of this partition's assignment."""
+    """Return the data of the topic znode, with `assignment` as the assignment of partition `tp`.
+
+    The other partitions have their assignments of the context.
+    """
     known = {p: held for (topic, p), held in ctx.assignments.items() if topic == tp.topic}
     topic = zk.TopicZnode(known | {tp.partition: assignment}, ctx.topic_ids.get(tp.topic))
     return zk.encode_topic(topic, ctx.rules.topic_znode)
@@ -119,7 +122,9 @@ def topic_with_assignment(
 def _is_complete(
     ctx: ControllerContext, tp: TopicPartition, reassignment: ReplicaAssignment
 ) -> Handler:
-    """Return whether every target replica is in the ISR.
+    """Return whether every target replica of `reassignment` is in the ISR.
+
+    Return True for an assignment that adds and removes no replica.
 
     Source: KafkaController.isReassignmentComplete (2.8).
     """
@@ -129,7 +134,7 @@ def _is_complete(
 
 
 def are_in_isr(ctx: ControllerContext, tp: TopicPartition, target: Collection[int]) -> Handler:
-    """Read the state znode; return whether all these brokers are in the ISR."""
+    """Read the state znode; return whether it exists and its ISR has all brokers of `target`."""
     stored = yield from _stored(ctx, tp)
     return stored is not None and set(target) <= set(stored.isr)
 
@@ -207,8 +212,8 @@ def update_leader_epoch_and_send_request(
     """Write a new leader epoch, and send LeaderAndIsr with it to the old and the added replicas.
 
     A broker ignores LeaderAndIsr without a higher leader epoch. The old replicas are `recipients`
-    or, if that is empty, the replicas before the reassignment. In the request the added replicas
-    are marked as new.
+    or, if that is empty, the replicas of `assignment` before the reassignment; the added replicas
+    are `assignment.adding`, and since 2.7 are marked as new in the request.
 
     Raises NullPointerException on a broker that has resigned, before 1.1.
 
@@ -226,7 +231,10 @@ def update_leader_epoch_and_send_request(
 
 
 def _update_leader_epoch(ctx: ControllerContext, tp: TopicPartition) -> Handler:
-    """Write the stored leadership with the next leader epoch, again after each conflict; return it.
+    """Write the stored leadership with the next leader epoch; return it with its new version.
+
+    After a version conflict read and write again. Raises IllegalStateException if the state znode
+    is missing, and StateChangeFailedException if a later controller has written it.
 
     Source: KafkaController.updateLeaderEpoch (0.8.1, 2.8).
     """
@@ -256,7 +264,8 @@ def move_reassigned_leader_if_required(
 ) -> Handler:
     """Give the leader a new leader epoch if it is an online target, else elect a target.
 
-    If the leader stays, `recipients` are the old replicas that receive LeaderAndIsr.
+    `done` is the assignment to the target replicas alone. If the leader stays, `recipients` are the
+    brokers that receive LeaderAndIsr, all replicas of `done` if it is empty.
 
     Source: KafkaController.moveReassignedPartitionLeaderIfRequired (0.8.1, 2.8).
     """
@@ -272,7 +281,9 @@ def move_reassigned_leader_if_required(
 def stop_removed_replicas(
     ctx: ControllerContext, tp: TopicPartition, brokers: tuple[int, ...]
 ) -> Handler:
-    """Move replicas through the states of a deletion to NonExistent, without waiting for responses.
+    """Move a partition's replicas on `brokers` through the states of a deletion to NonExistent.
+
+    The controller does not wait for the responses of the brokers.
 
     Source: KafkaController.stopRemovedReplicasOfReassignedPartition (2.8).
     """
@@ -297,7 +308,9 @@ def _replicas(tp: TopicPartition, brokers: Iterable[int]) -> tuple[PartitionRepl
 def _remove_from_reassigning_partitions(
     ctx: ControllerContext, tp: TopicPartition, done: ReplicaAssignment
 ) -> Handler:
-    """Remove a reassignment from the context, and from the request if its target there is `done`.
+    """Remove a partition's reassignment from the context and from `/admin/reassign_partitions`.
+
+    The znode keeps the partition if its target there is not `done.replicas`.
 
     Source: KafkaController.removePartitionFromReassigningPartitions (2.8).
     """
@@ -313,7 +326,9 @@ def _remove_from_reassigning_partitions(
 
 
 def requested_reassignments(data: bytes) -> Targets:
-    """Return the target replicas by partition in a request; {} if the data are not valid.
+    """Return the target replicas by partition in the data of `/admin/reassign_partitions`.
+
+    Return {} if the data are not valid.
 
     Source: KafkaZkClient.getPartitionReassignment (2.8).
     """
@@ -328,8 +343,8 @@ def maybe_remove_from_zk_reassignment(
 ) -> Handler:
     """Remove each reassignment for which `is_over` is true from `/admin/reassign_partitions`.
 
-    An empty request is deleted; the controller then queues the event of a new request, as Kafka
-    does.
+    `is_over` gets the partition and its target replicas. A znode without a reassignment is deleted;
+    the controller then queues the event ZkPartitionReassignment, as Kafka does.
 
     Source: KafkaController.maybeRemoveFromZkReassignment (2.8).
     """

@@ -81,7 +81,7 @@ def _commit(ctx: ControllerContext, replicas: Replicas, target: ReplicaState) ->
 def refuse(
     ctx: ControllerContext, replicas: Replicas, target: ReplicaState, reason: str, *, illegal: bool
 ) -> effects.Commit:
-    """Return the effect that records why these replicas stay in their states.
+    """Return the Commit that records why these replicas did not move to `target`.
 
     `illegal` says that the table has no row for the transition.
     """
@@ -102,16 +102,17 @@ def _sources(ctx: ControllerContext, replicas: Replicas) -> list[ReplicaState]:
 def memory_only(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Change the replicas' states in memory and nothing else."""
+    """Move the replicas to `target` in memory; add nothing to `batch`."""
     yield _commit(ctx, replicas, target)
 
 
 def start_new_replica(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move replicas to New, and send their broker LeaderAndIsr of partitions with leadership.
+    """Move replicas to `target` (New); add LeaderAndIsr for their broker to `batch`.
 
-    A replica that leads its partition cannot be new: its transition is refused.
+    Partitions without leadership get no LeaderAndIsr. The transition of a replica that leads its
+    partition is refused.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, NewReplica (2.8).
     """
@@ -133,7 +134,7 @@ def start_new_replica(
 def cached_leadership(
     ctx: ControllerContext, replicas: Sequence[PartitionReplica]
 ) -> Generator[effects.Effect, Any, Mapping[TopicPartition, LeaderAndIsr]]:
-    """Return the leadership in the context; read nothing."""
+    """Return the leadership by partition in the context, for all partitions; read nothing."""
     yield from ()
     return ctx.leadership
 
@@ -141,7 +142,9 @@ def cached_leadership(
 def add_to_assignment(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move new replicas to Online, and append each to the assignment where the assignment lacks it.
+    """Move new replicas to `target` (Online); append each to its assignment if it is missing there.
+
+    The assignment changes in the context alone; nothing is added to `batch`.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, OnlineReplica from NewReplica (2.8).
     """
@@ -156,7 +159,9 @@ def add_to_assignment(
 def send_leader_and_isr(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move replicas to Online, and send their broker LeaderAndIsr of partitions with leadership.
+    """Move replicas to `target` (Online); add LeaderAndIsr for their broker to `batch`.
+
+    Partitions without leadership get no LeaderAndIsr.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, OnlineReplica (2.8).
     """
@@ -190,7 +195,9 @@ def stop_and_leave_isr(
 def retire_unled(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move replicas of partitions without leadership to `target`, and send UpdateMetadata of them.
+    """Move replicas of partitions without leadership to `target`.
+
+    Add UpdateMetadata of these partitions for all brokers to `batch`.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, replicasWithoutLeadershipInfo (2.8).
     """
@@ -204,7 +211,9 @@ def retire_unled(
 def stop_and_delete(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move replicas to ReplicaDeletionStarted, and send their broker StopReplica with deletion.
+    """Move replicas to `target` (ReplicaDeletionStarted).
+
+    Add a StopReplica that deletes them, for their broker, to `batch`.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, ReplicaDeletionStarted (2.8).
     """
@@ -216,7 +225,9 @@ def stop_and_delete(
 def unassign(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move deleted replicas to NonExistentReplica, and remove them from the assignments in memory.
+    """Move deleted replicas to `target` (NonExistentReplica).
+
+    Remove them from the assignments in the context; add nothing to `batch`.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, NonExistentReplica (2.8).
     """
@@ -231,10 +242,11 @@ def unassign(
 def leave_isr(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Take replicas out of the ISRs in which the context has them, and send the ISR to the leader.
+    """Move replicas to `target` (Offline), and take them out of the ISRs that the context has.
 
-    A replica outside its ISR only changes its state. The transition of a replica whose partition
-    has never had a leader is refused. The broker of the replicas receives no StopReplica.
+    Add LeaderAndIsr with the smaller ISR to `batch`, and no StopReplica. A replica outside its ISR
+    only changes its state. The transition of a replica whose partition has never had a leader is
+    refused.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.0).
     """
@@ -251,7 +263,10 @@ def leave_isr(
 def delete_and_unassign(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move replicas to NonExistentReplica: delete them by StopReplica, and remove them from memory.
+    """Move replicas to `target` (NonExistentReplica).
+
+    Remove them from the assignments in the context; add a StopReplica that deletes them, for their
+    broker, to `batch`.
 
     Source: ReplicaStateMachine.handleStateChange, NonExistentReplica (0.8.0).
     """
@@ -306,9 +321,9 @@ def handle_state_changes(
     """Move each subject to `target`, broker by broker, then send the requests in one batch.
 
     `broker_order` is the order of brokers in the set that Kafka's caller passes, ascending where it
-    is empty. `set_size` is the number of replicas in the set from which the caller takes the
-    subjects, where that set is larger; only releases up to 1.0 walk such a set. An illegal
-    transition is recorded, and the other subjects continue.
+    is empty. If Kafka's caller takes the subjects from a larger set, `set_size` is the number of
+    replicas in that set, else 0: up to 1.0 the order of iteration depends on this number. An
+    illegal transition is recorded, and the other subjects continue.
 
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """
@@ -332,7 +347,10 @@ def handle_state_changes(
 def _by_action(
     ctx: ControllerContext, replicas: Replicas, target: ReplicaState
 ) -> dict[Callable[..., Steps] | None, Replicas]:
-    """Return one broker's replicas by the action of their row, or under None if there is no row."""
+    """Return one broker's replicas by the action of their row to `target`.
+
+    The key None has the replicas whose transition has no row.
+    """
     table = REPLICA_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
     actions = {
         source: row.action if (row := table.find(source, target)) else None
@@ -347,9 +365,10 @@ def _by_action(
 def _remove_replicas_from_isr(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Take one broker's replicas out of the ISRs, and send the smaller ISRs to the other replicas.
+    """Take one broker's replicas out of the ISRs; move them to `target`.
 
-    After a version conflict the partitions in conflict are read and decided again, without limit.
+    Add LeaderAndIsr with the smaller ISRs to `batch`, for the other replicas. After a version
+    conflict the partitions in conflict are read and decided again, without limit.
 
     Source: ZkReplicaStateMachine.removeReplicasFromIsr and doRemoveReplicasFromIsr (2.8).
     """
@@ -377,9 +396,10 @@ def _remove_replicas_from_isr(
 def receivers_of_smaller_isr(
     ctx: ControllerContext, replica: PartitionReplica, value: LeaderAndIsr
 ) -> tuple[int, ...] | None:
-    """Return the brokers that receive LeaderAndIsr after this replica has left the ISR.
+    """Return the brokers that receive LeaderAndIsr `value` after this replica has left the ISR.
 
-    Return None, for no request, where the replica's topic is being deleted.
+    They are the other assigned replicas. Return None, for no request, if the replica's topic is
+    being deleted.
 
     Source: ZkReplicaStateMachine.doHandleStateChanges, OfflineReplica (2.8).
     """
@@ -391,7 +411,7 @@ def receivers_of_smaller_isr(
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
     """Return whether a replica without a state znode keeps its state without an error.
 
-    This holds for replicas of a topic that is being deleted.
+    Return True if the topic of the replica is being deleted.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """
@@ -403,7 +423,9 @@ def last_members_stay(
     replicas: Sequence[PartitionReplica],
     znodes: Sequence[effects.Znode | None],
 ) -> Generator[effects.Effect, Any, Collection[str]]:
-    """Return no topics: since 1.1 the last ISR member always stays in the ISR.
+    """Return the topics whose last ISR member may leave the ISR: none since 1.1.
+
+    `replicas` are leaving their ISRs, and `znodes` are their state znodes, in this order.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """
@@ -418,10 +440,13 @@ def _isr_without(
     znode: effects.Znode | None,
     may_lose_isr: bool,
 ) -> effects.StateChange | effects.FailedStateChange | None:
-    """Return the transition of one replica with its ISR: the stored ISR without the replica.
+    """Return the transition of a replica to `target`, with the ISR of `znode` without the replica.
 
-    A leader that leaves is replaced by -1. The last ISR member stays, unless `may_lose_isr`. Return
-    None if there is no state znode and `is_passed_over` is true for the replica.
+    A leader that leaves is replaced by -1. The last ISR member stays, unless `may_lose_isr`. A
+    replica outside the ISR moves without a write.
+
+    The transition fails if a later controller has written `znode`, or if `znode` (the partition's
+    state znode) is missing; return None instead if it is missing and `is_passed_over` is true.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """

@@ -25,9 +25,10 @@ Replicas = list[PartitionReplica]
 def champ_order(
     by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return one group of replicas per broker, in the order of `groupBy` in Scala 2.13.
+    """Return the replicas of `by_broker`, one list per broker, in the order of Scala 2.13.
 
-    `broker_order` and `set_size` have an effect only in the functions of earlier releases.
+    The order is that of the map that Kafka's `groupBy` returns. `broker_order` and `set_size` have
+    an effect only in the functions of earlier releases.
     """
     return [by_broker[broker_id] for broker_id in in_order_of_champ(sorted(by_broker))]
 
@@ -35,7 +36,8 @@ def champ_order(
 def in_order_of_champ(brokers: Iterable[int], level: int = 0) -> list[int]:
     """Return brokers in the order of `groupBy` in Scala 2.13.
 
-    A node of the trie lists its own entries by slot, then the nodes below it.
+    A node of the trie lists its own entries by slot, then the nodes below it. `level` is the level
+    of the node that has these brokers, 0 for the root.
 
     >>> in_order_of_champ((1, 2, 3, 4, 5, 6))
     [5, 1, 6, 2, 3, 4]

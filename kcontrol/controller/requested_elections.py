@@ -68,7 +68,9 @@ def partitions_in_znode(znode: object) -> Partitions:
 
 
 def _election_error(ctx: ControllerContext, tp: TopicPartition, election_type: str) -> str | None:
-    """Return the error of a partition for which no election is held, None if one is held.
+    """Return the error of a partition for which no election is held, None if an election is held.
+
+    `election_type` is PREFERRED or UNCLEAN.
 
     Source: KafkaController.processReplicaLeaderElection (2.2, KIP-183).
     """
@@ -91,8 +93,9 @@ def on_replica_election(
 ) -> Handler:
     """Elect leaders of the partitions, then delete a request that came through the znode.
 
-    Raises KeyError for a partition without a leader, unless the request came from an admin client;
-    the znode then stays.
+    `election_type` is PREFERRED or UNCLEAN. With the `trigger` ZkTriggered the request came through
+    the znode, with AdminClientTriggered from an admin client. Raises KeyError for a partition
+    without leadership, unless the request came from an admin client; the znode then stays.
 
     Source: KafkaController.onReplicaElection (2.8).
     """
@@ -108,7 +111,10 @@ def on_replica_election(
 def _remove_partitions_from_election(
     ctx: ControllerContext, partitions: Collection[TopicPartition], trigger: str
 ) -> Handler:
-    """Look up the leader of each partition, then delete a request that came through the znode.
+    """Look up the leader of each partition, then delete `/admin/preferred_replica_election`.
+
+    Do nothing if `trigger` is AdminClientTriggered; delete the znode only if it is ZkTriggered.
+    Raises KeyError for a partition without leadership.
 
     Source: KafkaController.removePartitionsFromPreferredReplicaElection (1.1 to 3.9).
     """

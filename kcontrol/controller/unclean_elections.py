@@ -22,8 +22,9 @@ def partitions_for_unclean_election(
 ) -> Generator[Effect, Any, frozenset[TopicPartition]]:
     """Return the partitions that may elect a replica outside the ISR.
 
-    No ISR member of such a partition is online, and the topic or the broker's default allows it.
-    With `is_requested` an admin client has asked for them, and no setting is read.
+    `stored` has the leadership in the state znodes. No ISR member of a returned partition is
+    online, and the topic's setting or else the broker's default allows unclean elections. With
+    `is_requested` an admin client has requested the elections, and no setting is read.
 
     Source: ZkPartitionStateMachine.collectUncleanLeaderElectionState (2.8).
     """
