@@ -119,8 +119,7 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
 
 def update_cluster_state(ctx: ControllerContext, *, listens: bool) -> Handler:
-    """Read brokers and topics into the context; if `listens`, register each topic znode's handler.
-    """
+    """Read brokers and topics into the context; if `listens`, register each topic's handler."""
     yield from update_live_brokers(ctx)
     (names,) = yield effects.Children((zk.TOPICS,), watch=True)
     yield effects.UpdateContext("all_topics", names or (), clear=True)
