@@ -89,7 +89,10 @@ def is_ready(level: str) -> bool:
 
 
 def highest(level: str, other: str | None) -> str:
-    """Return the higher of two levels; `other` is ignored if it is not a level."""
+    """Return the higher of two levels, of which light is the lowest and full the highest.
+
+    `other` is ignored if it is not a level.
+    """
     levels = list(LOCKS)
     return max(level, other, key=levels.index) if other in levels else level
 
@@ -102,7 +105,8 @@ def say(text: str) -> None:
 def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
     """Run a command to its end and return whether it succeeded; after a failure its messages are printed, unless `quiet`.
 
-    The command inherits the lock, so that a command which outlives this process keeps others from the incomplete environment.
+    `env` is its whole environment. The command inherits the lock, so that a command which outlives this process keeps others
+    from the incomplete environment.
     """
     pipe, progress = subprocess.PIPE, Progress()
     with subprocess.Popen(
@@ -147,7 +151,7 @@ class Progress:
         return list(found.values())
 
     def show(self) -> None:
-        """Draw the line of progress again."""
+        """Draw the line of progress again; do nothing outside a terminal or while no package is downloaded or built."""
         pending = self.pending()
         if pending and sys.stderr.isatty():
             more = f" and {len(pending) - 3} more" if len(pending) > 3 else ""
@@ -156,7 +160,7 @@ class Progress:
             self._is_shown = True
 
     def clear(self) -> None:
-        """Remove the line of progress."""
+        """Remove the line of progress if it is shown."""
         if self._is_shown:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
             self._is_shown = False
@@ -182,6 +186,8 @@ def version_of(uv: Path) -> tuple[int, ...]:
 
 def find_uv(env: dict[str, str]) -> Path:
     """Return a uv that is new enough: the one on PATH, or our own, which pip installs once into `.uv`.
+
+    `env` is the environment of the commands that install it.
 
     Raises:
         SetupFailed: Python cannot make environments, or the package index cannot be reached.
@@ -245,6 +251,8 @@ def has_system_certificates() -> bool:
 def install(uv: Path, level: str, env: dict[str, str]) -> None:
     """Install the packages in the lock file of `level` (light, lab or full), with a check of hashes; then kcontrol, editable.
 
+    `env` is the environment of uv.
+
     Raises:
         SetupFailed: a package is neither in uv's cache nor in the package index.
     """
@@ -263,7 +271,7 @@ def install(uv: Path, level: str, env: dict[str, str]) -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Hold the lock of the environment; commands that run meanwhile inherit the lock."""
+    """Hold the lock of the environment, after waiting for it; commands that run in the `with` block inherit the lock."""
     with (ROOT / ".venv.lock").open("w") as lock:
         os.set_inheritable(lock.fileno(), True)
         try:
@@ -275,7 +283,7 @@ def alone() -> Iterator[None]:
 
 
 def make(level: str) -> None:
-    """Make `.venv` complete for `level` (light, lab or full); other processes wait. A lower level is completed.
+    """Make `.venv` complete for `level` (light, lab or full), or for its own level if that is higher; other processes wait.
 
     Raises:
         SetupFailed: the environment cannot be made; the text has the remedy.
@@ -306,7 +314,7 @@ def make(level: str) -> None:
 
 
 def split(arguments: list[str]) -> tuple[str, str, list[str]]:
-    """Return the command, the level that it needs (light, lab, full, or any) and its own arguments.
+    """Return the command, the level that it needs (light, lab, full, or any), and the arguments after the command.
 
     Raises:
         SetupFailed: the command is unknown, or `--light` is given for the tests.
@@ -326,7 +334,10 @@ def split(arguments: list[str]) -> tuple[str, str, list[str]]:
 
 
 def exec_command(command: str, rest: list[str]) -> None:
-    """Replace this process by the command; the process id stays, so that signals reach the command."""
+    """Replace this process by the command of `./run`, such as "lab", with the arguments `rest`.
+
+    The process id stays, so that signals reach the command.
+    """
     python = str(VENV / "bin" / "python")
     env = {key: value for key, value in os.environ.items() if key != "PYTHONHOME"}
     env |= {"VIRTUAL_ENV": str(VENV), "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}

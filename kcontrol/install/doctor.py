@@ -40,7 +40,10 @@ class Finding:
 
 
 def find_chromium() -> Path | None:
-    """Return the browser for the browser tests: `$KCONTROL_CHROMIUM`, then PATH, then the folder of macOS."""
+    """Return the browser for the browser tests, None if there is none.
+
+    It is the program that `$KCONTROL_CHROMIUM` names; without this variable the first one on PATH, else in the folder of macOS.
+    """
     named = os.environ.get("KCONTROL_CHROMIUM")
     places = [named] if named else [*map(shutil.which, CHROMIUMS), str(CHROMIUM_ON_MACOS)]
     return next((Path(place) for place in places if place and os.access(place, os.X_OK)), None)
@@ -65,7 +68,7 @@ def packages() -> Finding:
 
 
 def java() -> Finding:
-    """Report the chosen Java and its source."""
+    """Return the finding about the chosen Java and its source: "note" if there is none."""
     try:
         taken = find_java()
     except UserError as problem:
@@ -75,7 +78,7 @@ def java() -> Finding:
 
 
 def zookeeper() -> Finding:
-    """Report the real ZooKeeper, which is part of PySpark."""
+    """Return the finding about the real ZooKeeper, which is part of PySpark: "note" if there is none."""
     try:
         jar = Path(class_path().split(os.pathsep)[0])
     except UserError as problem:
@@ -84,14 +87,14 @@ def zookeeper() -> Finding:
 
 
 def spark() -> Finding:
-    """Report Spark, which the pipeline needs."""
+    """Return the finding about Spark, which the pipeline needs: "note" if there is none."""
     if importlib.util.find_spec("pyspark") is None:
         return Finding("Spark", "note", "none; the simulated world works without", "Run ./run lab without --light.")
     return Finding("Spark", "ok", f"{version('pyspark')} with pyarrow {version('pyarrow')}")
 
 
 def dot() -> Finding:
-    """Report the program `dot`, which draws the diagrams."""
+    """Return the finding about the program `dot`, which draws the diagrams: "missing" if it is not on PATH."""
     path = shutil.which("dot")
     if path is None:
         return Finding("dot", "missing", "none on PATH", "Start through ./run, which puts ours on PATH.")
@@ -100,7 +103,7 @@ def dot() -> Finding:
 
 
 def chromium() -> Finding:
-    """Report the browser, which only the browser tests need."""
+    """Return the finding about the browser, which only the browser tests need: "note" if there is none."""
     path = find_chromium()
     if path is None:
         return Finding(
@@ -110,14 +113,14 @@ def chromium() -> Finding:
 
 
 def ports() -> Finding:
-    """Report whether the port that JupyterLab tries first is free."""
+    """Return the finding about the port that JupyterLab tries first: "note" if the port is in use."""
     if is_taken(FIRST_PORT):
         return Finding("Ports", "note", f"{FIRST_PORT} is in use, the lab takes the next free one", "Choose one with --port.")
     return Finding("Ports", "ok", f"{FIRST_PORT} on 127.0.0.1 is free")
 
 
 def memory() -> Finding:
-    """Report the free memory."""
+    """Return the finding about the free memory: "missing" below LIGHT_MB, "note" below FULL_MB."""
     free = psutil.virtual_memory().available // 2**20
     needs = f"{free} MB free; the simulated world takes {LIGHT_MB}, with ZooKeeper and Spark {FULL_MB}"
     if free < LIGHT_MB:
@@ -128,7 +131,7 @@ def memory() -> Finding:
 
 
 def disk() -> Finding:
-    """Report the free disk space for journals and Spark."""
+    """Return the finding about the free disk space for journals and Spark: "note" below DISK_MB."""
     free = shutil.disk_usage(PROJECT).free // 2**20
     if free < DISK_MB:
         return Finding("Disk", "note", f"{free} MB free at {PROJECT}", f"Free some space: runs and Spark need {DISK_MB} MB.")
@@ -145,7 +148,7 @@ def findings() -> Iterator[Finding]:
 
 
 def report(console: Console) -> bool:
-    """Print the report and return whether the simulated world can run.
+    """Print the report and return whether the simulated world can run, which is if no finding is "missing".
 
     No line is wrapped, so that paths can be copied.
     """

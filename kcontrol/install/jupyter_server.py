@@ -27,7 +27,11 @@ class LabProblem(UserError):
 
 
 def prepare_environment(folder: Path, runtime: Path, mark: str) -> None:
-    """Set the environment variables that JupyterLab and its child processes inherit; `mark` marks them for `process_cleanup`."""
+    """Set the environment variables that JupyterLab and its child processes inherit.
+
+    `folder` is the learner's folder, `runtime` a private folder for sockets and connection files; `process_cleanup` finds the
+    processes by `mark`.
+    """
     os.environ[process_cleanup.MARK] = mark
     os.environ["JUPYTER_RUNTIME_DIR"] = str(runtime)
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
@@ -40,7 +44,10 @@ def prepare_environment(folder: Path, runtime: Path, mark: str) -> None:
 
 
 def trust(folder: Path, source: Path) -> None:
-    """Sign the notebooks of the folder that equal the shipped ones; JupyterLab signs a notebook that the learner runs."""
+    """Sign the notebooks of the learner's `folder` that equal those shipped in `source`, so that JupyterLab trusts them.
+
+    JupyterLab itself signs a notebook that the learner runs.
+    """
     notary = NotebookNotary()
     for name, content in workspace.shipped(source).items():
         path = folder / name
@@ -70,7 +77,10 @@ def welcome(folder: Path, address: str) -> str:
 
 
 def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
-    """Return JupyterLab's arguments; they override the configuration in the user's home."""
+    """Return JupyterLab's arguments, which override the configuration in the user's home.
+
+    Without `port` JupyterLab takes the first free port from FIRST_PORT on; `browser` is whether it opens a browser.
+    """
     return [
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.port={port or FIRST_PORT}",
@@ -90,7 +100,7 @@ def options(folder: Path, port: int | None, *, browser: bool) -> list[str]:
 
 
 def is_taken(port: int) -> bool:
-    """Return whether a process listens on this loopback port."""
+    """Return whether this process cannot bind the loopback port, for example because a process listens on it."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -140,7 +150,8 @@ def clear_old_runs(runs: Path, console: Console) -> None:
 def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> None:
     """Fill the learner's folder, run JupyterLab on it until it ends, then end all kernels and their child processes.
 
-    The address with its token is printed to stdout once the server accepts requests.
+    Without `port` JupyterLab takes a free port. The address with its token is printed to stdout once the server accepts
+    requests.
 
     Raises:
         LabProblem: the port is in use.

@@ -68,7 +68,11 @@ def await_end(processes: "list[psutil.Process]", seconds: float) -> None:
 
 
 def sweep(mark: str, remove: Path) -> None:
-    """Wait for the end of the server, then for its processes; kill the processes that still run after PATIENCE_S."""
+    """Wait for the end of the server, then for its processes; kill the processes that still run after PATIENCE_S.
+
+    The processes are those with `mark` in their environment. At last, and at most LIMIT_S later, the folder `remove` is
+    deleted.
+    """
     while os.read(0, 512):
         pass
     began = time.monotonic()

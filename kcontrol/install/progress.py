@@ -24,7 +24,7 @@ def folder() -> Path | None:
 def read(place: Path | None) -> dict[str, dict[str, Any]]:
     """Return for each exercise id `tries` and `hints` as counts and `solved` as a bool; below PREDICTIONS the chosen options.
 
-    An unreadable file counts as empty.
+    `place` is the learner's folder; without it the values are those of this process. An unreadable file counts as empty.
     """
     if place is None:
         return _without_a_folder
@@ -36,20 +36,26 @@ def read(place: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def of(place: Path | None, id: str) -> dict[str, Any]:
-    """Return the `tries`, the number of `hints` and `solved` of one exercise."""
+    """Return the `tries`, the number of `hints` and `solved` of one exercise from the learner's folder `place`.
+
+    Without a folder they are those of this process.
+    """
     about = read(place).get(id, {})
     counts = {name: about[name] if isinstance(about.get(name), int) else 0 for name in ("tries", "hints")}
     return {**counts, "solved": about.get("solved") is True}
 
 
 def prediction(place: Path | None, id: str) -> str | None:
-    """Return the text of the option that the learner chose for a question, None if there is no answer."""
+    """Return the text of the option that the learner chose for a question.
+
+    Return None without an answer, and if `place`, the learner's folder, is None.
+    """
     kept = read(place).get(PREDICTIONS, {}).get(id) if place else None
     return kept if isinstance(kept, str) else None
 
 
 def note_prediction(place: Path | None, id: str, option: str) -> None:
-    """Store the learner's answer to a question as the text of the option; without a folder nothing is stored."""
+    """Store the learner's answer to a question as the text of the option in the folder `place`; do nothing if it is None."""
     if place is not None:
         known = read(place)
         known[PREDICTIONS] = known.get(PREDICTIONS, {}) | {id: option}
@@ -57,7 +63,10 @@ def note_prediction(place: Path | None, id: str, option: str) -> None:
 
 
 def note(place: Path | None, id: str, **changes: Any) -> None:
-    """Store these changes of an exercise's state. An error of the file system is ignored: only progress is lost then."""
+    """Store `changes` of `tries`, `hints` or `solved` of an exercise in the learner's folder `place`.
+
+    If `place` is None, they are kept in this process only. An error of the file system is ignored: only progress is lost then.
+    """
     known = read(place)
     known[id] = of(place, id) | changes
     if place is not None:

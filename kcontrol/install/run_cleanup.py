@@ -60,9 +60,10 @@ def keep(path: Path) -> None:
 
 
 def clear(place: Path) -> str:
-    """Delete the oldest runs in a folder above the limits and return a sentence about that; "" if nothing was deleted.
+    """Delete the oldest runs in a folder if there are more than MOST_RUNS or MOST_MB, until both are at half of the limit.
 
-    Only files in the index are deleted, and no file of a running process. Raises OSError if a deletion fails.
+    Return a sentence about that; "" if nothing was deleted. Only files in the index are deleted, and no file of a running
+    process. Raises OSError if a deletion fails.
     """
     if not (place / INDEX).is_file():
         return ""
@@ -82,7 +83,10 @@ def clear(place: Path) -> str:
 
 
 def _too_many(entries: list[Entry]) -> Iterator[Entry]:
-    """Yield the entries to delete, the oldest first."""
+    """Yield the entries to delete if there are more than MOST_RUNS or MOST_MB, until both are at half of the limit.
+
+    `entries` has the oldest first. An entry whose process is still running is kept.
+    """
     sizes = {entry: entry.path.stat().st_size for entry in entries}
     runs, size = len(entries), sum(sizes.values())
     if runs <= MOST_RUNS and size <= MOST_MB * 1_000_000:
@@ -111,7 +115,7 @@ def _is_running(pid: int) -> bool:
 
 @contextmanager
 def _index(place: Path) -> Iterator[IO[str]]:
-    """Open the index and lock it for this process."""
+    """Open the index of the runs in the folder `place` for reading and appending, and lock it within the `with` block."""
     with (place / INDEX).open("a+", encoding="utf-8") as index:
         fcntl.flock(index, fcntl.LOCK_EX)
         yield index

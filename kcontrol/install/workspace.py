@@ -77,7 +77,7 @@ def digest(content: bytes) -> str:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write a file atomically."""
+    """Write a file atomically, with the rights that the umask allows, and create its folder if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         file.write(content)
@@ -88,7 +88,7 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def read_state(folder: Path) -> dict[str, str]:
-    """Return the hash of each file at its last copy into the folder."""
+    """Return the hash of each file at its last copy into the folder, by name; an empty mapping if nothing is stored."""
     try:
         state = json.loads((folder / STATE).read_text())
     except (OSError, ValueError):
@@ -107,7 +107,7 @@ def unwritable(folder: Path, problem: OSError) -> WorkspaceProblem:
 
 
 def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
-    """Copy or update the files in the learner's folder; a file that the learner has changed is kept.
+    """Copy or update the files that are shipped in `source` in the learner's folder; a file that the learner has changed is kept.
 
     Raises:
         WorkspaceProblem: the folder cannot be written, or there is nothing to copy.
@@ -131,7 +131,10 @@ def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
 
 
 def _rename_chapters(folder: Path, state: dict[str, str]) -> None:
-    """Give a chapter that has its former file name in the learner's folder the present name, with all changes of the learner."""
+    """Rename a chapter that has its former file name in the learner's folder, with all changes of the learner.
+
+    `state`, the hash of each file at its last copy, gets the present name too. A chapter whose present file exists stays.
+    """
     for former, present in ((f"{old}.ipynb", f"{new}.ipynb") for old, new in RENAMED):
         if (folder / former).exists() and not (folder / present).exists():
             (folder / former).rename(folder / present)
@@ -139,7 +142,7 @@ def _rename_chapters(folder: Path, state: dict[str, str]) -> None:
 
 
 def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:
-    """Return the notebook of a chapter, named as `0`, `00`, `A1` or by its file name.
+    """Return the file name of a chapter's notebook in `source`; `chapter` is `0`, `00`, `A1` or the file name.
 
     Raises:
         WorkspaceProblem: the chapter does not exist; the text lists the chapters.
@@ -156,7 +159,9 @@ def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:
 
 
 def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
-    """Copy one chapter again as it was shipped. Return its path and the path of the learner's version, None without one.
+    """Copy one chapter from `source` again as it was shipped.
+
+    Return its path and the new path of the learner's version, None if the learner had not changed the chapter.
 
     Raises:
         WorkspaceProblem: the chapter does not exist, or the folder cannot be written.
@@ -165,7 +170,9 @@ def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> t
 
 
 def restore(folder: Path, name: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
-    """Copy one file again as it was shipped. Return its path and the path of the learner's version, None without one.
+    """Copy the file `name`, a path relative to `folder`, from `source` again as it was shipped.
+
+    Return its path and the new path of the learner's version, None if the learner had not changed the file.
 
     Raises:
         WorkspaceProblem: the folder cannot be written.

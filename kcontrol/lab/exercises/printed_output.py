@@ -20,7 +20,7 @@ class Printed(io.TextIOBase):
         self.kept, self.descriptor = "", -1
 
     def write(self, text: str) -> int:
-        """Keep a text, and write it to the descriptor if there is one."""
+        """Write a text to the descriptor, if there is one, and return its length; keep the first MOST_CHARACTERS characters."""
         self.kept += text[: MOST_CHARACTERS - len(self.kept)]
         data = text.encode(errors="backslashreplace") if self.descriptor >= 0 else b""
         while data:

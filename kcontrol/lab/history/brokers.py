@@ -14,7 +14,7 @@ ENDS = {"close": "session ended", "delete": "znode deleted", "set": "znode overw
 
 
 def tenures(run: Entries) -> Iterator[Row]:
-    """Yield one row per term of a controller: the time from a write of `/controller` to the next write, or its deletion.
+    """Yield one row per term of a controller: the time from a write of `/controller` to its next write or its deletion.
 
     The controller epoch of the row is the last value that was written to `/controller_epoch` during the term.
     """

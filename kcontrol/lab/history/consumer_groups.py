@@ -29,15 +29,12 @@ def _histories(run: Entries) -> dict[Key, list[Entry]]:
 
 
 def _group(entry: Entry) -> dict[str, Any]:
-    """Return the group in a record as JSON.
-
-    An empty mapping if the group has left the coordinator's memory, or the coordinator ended.
-    """
+    """Return the group in a record as JSON; an empty mapping if the record removes the group, or ends the coordinator."""
     return entry.r.fields.get("group_metadata") or {}
 
 
 def rebalances(run: Entries) -> Iterator[Row]:
-    """Yield one row per rebalance: from PreparingRebalance to the next state outside the rebalance."""
+    """Yield one row per rebalance: from PreparingRebalance to the next state other than CompletingRebalance."""
     for (coordinator, group), history in _histories(run).items():
         for position, entry in enumerate(history):
             if _group(entry).get("state") == PREPARING:
@@ -62,7 +59,7 @@ def _rebalance(begin: Entry, later: list[Entry]) -> Row:
 
 
 def member_lives(run: Entries) -> Iterator[Row]:
-    """Yield one row per time in which the memory of a coordinator has a member of a group."""
+    """Yield one row per member of a group: the time from its entry into a coordinator's memory to its removal."""
     for (coordinator, group), history in _histories(run).items():
         lives: dict[str, Row] = {}
         for entry in history:
@@ -102,6 +99,9 @@ def commits(run: Entries) -> Iterator[Row]:
 
 
 def _base_offset(fields: Row) -> int:
-    """Return the offset of the first record that an append has written; `batch` is in recordings only."""
+    """Return the offset of the first record of a write to a log; `fields` are those of the journal's record about this write.
+
+    Of the two shapes of these fields, `batch` is in recordings only.
+    """
     found: int = fields["batch"]["base_offset"] if "batch" in fields else fields["records"][0]["offset"]
     return found

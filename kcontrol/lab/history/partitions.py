@@ -77,9 +77,10 @@ def isr_history(run: Entries) -> Iterator[Row]:
 
 
 def elections(run: Entries) -> Iterator[Row]:
-    """Yield one row per transition of an Offline or Online partition to Online; `kind` is None if the run does not have it.
+    """Yield one row per transition of an Offline or Online partition to Online.
 
-    A partition's first leader, elected at its creation, has no row.
+    `kind` is "clean", "unclean", "preferred", "shutdown" or "reassignment". It is None for the election of an Online partition
+    in a recording, which has no strategies. A partition's first leader, elected at its creation, has no row.
     """
     for state, former in _with_former(run):
         if state.source in ELECTING:
@@ -145,7 +146,7 @@ class _OfflineWindows:
         self._closed: list[Row] = []
 
     def take(self, entry: Entry) -> None:
-        """Update the times without a leader, which begin and end, by the next record of the journal."""
+        """Begin and end times without a leader by the next record of the journal."""
         fields, kind = entry.r.fields, entry.r.kind
         if kind == "send":
             self._sent[tuple(entry.r.id)] = fields["requests"]
@@ -193,9 +194,9 @@ class _OfflineWindows:
         return self._process.get(broker, ("", None))[0] in ("start", "thaw")
 
     def _taken_over(self, entry: Entry) -> Iterator[str]:
-        """Yield the partitions that a broker leads after it has applied a LeaderAndIsr request.
+        """Yield the partitions whose leader is the broker of `entry`, by the LeaderAndIsr request that this broker has applied.
 
-        `entry` is the `apply_request` record.
+        `entry` is the `apply_request` record; if it lists partitions, only these were applied.
         """
         sent, broker = self._sent[tuple(entry.r.fields["request"])]["leader_and_isr"], entry.r.id.node
         chosen = entry.r.fields["partitions"]
@@ -230,7 +231,7 @@ class _OfflineWindows:
             self._closed.append(self._open.pop(partition) | {"end": entry, "led_after": self._leader.get(partition)})
 
     def rows(self) -> Iterator[Row]:
-        """Yield one row per time without a leader, in the order of their begins."""
+        """Yield one row per time without a leader, in the order in which these times began."""
         for row in sorted((*self._closed, *self._open.values()), key=lambda row: (row["begin"].n, row["partition"])):
             times = interval(row.pop("begin"), row.pop("end"))
             refused = row["refused_record"] and row["reason"] != "deletion"

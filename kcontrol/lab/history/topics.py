@@ -49,7 +49,10 @@ Targets = dict[str, list[int]]
 
 
 def reassignments(run: Entries) -> Iterator[Row]:
-    """Yield one row per reassignment of a partition; `/admin/reassign_partitions` or the topic znode shows its begin and end."""
+    """Yield one row per reassignment of a partition: the time in which ZooKeeper has its target.
+
+    The target is in `/admin/reassign_partitions` or, as added and removed replicas, in the topic znode.
+    """
     asked: Targets = {}
     changing: dict[str, Targets] = {}
     begun: dict[str, tuple[Entry, list[int]]] = {}
@@ -75,7 +78,10 @@ def _asked(write: ZnodeWrite) -> Targets:
 
 
 def _changing(write: ZnodeWrite) -> Targets:
-    """Return the target replicas, by name, of each partition of a topic znode that has added or removed replicas."""
+    """Return the target replicas of each partition that adds or removes replicas, by partition, from a write of a topic znode.
+
+    The mapping is empty if the write deletes the znode or if its data is malformed.
+    """
     topic = write.path.removeprefix(TOPICS)
     try:
         found = decode_topic((write.data or "").encode()).partitions if write.op in ("create", "set") else {}

@@ -1,4 +1,4 @@
-"""Pictures of the election of the controller, drawn from the controller's tables and from a run's journal."""
+"""Pictures of the election of the controller, from a run's journal and from the tables in `controller/event_thread.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ State = dict[str, Any]
 
 
 def ring(records: Sequence[Record], state: State) -> Diagram:
-    """Draw the znode `/controller`, the broker whose session owns it, and the brokers that watch it, from the journal."""
+    """Draw the znode `/controller`, the broker whose session owns it, and the brokers that watch it.
+
+    `records` is the journal of a run, and `state` the state after its last record.
+    """
     named, owner = controller(state), state["znodes"].get(CONTROLLER, (None, None, None))[2]
     watchers = {watch.broker for watch in watch_counts.open_watches(records) if watch.path == CONTROLLER}
     what = f"names broker {named[0]}, epoch {named[1]}" if named else "is missing"
@@ -53,7 +56,10 @@ STRUCTURE: tuple[tuple[str, str, str], ...] = (
 
 
 def structure(records: Sequence[Record], state: State) -> Diagram:
-    """Draw the five parts of KafkaController.scala: the content of each, counted from our tables, and its module in kcontrol."""
+    """Draw the five parts of KafkaController.scala: the content of each, with counts, and its module in kcontrol.
+
+    The picture is equal for every run; `records` and `state` are not used.
+    """
     counts = {
         "watched": len(event_thread.WATCHES),
         "paths": len({path for _, path, _ in event_thread.WATCHES}),
@@ -71,7 +77,10 @@ def structure(records: Sequence[Record], state: State) -> Diagram:
 
 
 def listeners(records: Sequence[Record], state: State) -> Diagram:
-    """Draw each watched path, the event of each kind of change, and its handler; paths that all brokers watch are highlighted."""
+    """Draw each path that brokers of 1.1 and later watch, the event of each kind of change, and its handler.
+
+    Paths that all brokers watch are highlighted. The picture is equal for every run; `records` and `state` are not used.
+    """
     watched_by_all = {path for path, _, who in watch_counts.ONE_CONTROLLER if who == watch_counts.ALL}
     paths, handled, arrows = dict[str, Box](), dict[str, Box](), list[Arrow]()
     for type_, pattern, event in event_thread.WATCHES:
@@ -109,7 +118,10 @@ def causes() -> Iterator[tuple[str, type[events.Event], tuple[str, ...]]]:
 
 
 def triggers(records: Sequence[Record], state: State) -> Diagram:
-    """Draw the causes that lead to an election of the controller, and the causes that lead at most to a resignation."""
+    """Draw the causes that lead to an election of the controller, and the causes that lead at most to a resignation.
+
+    The picture is equal for every run; `records` and `state` are not used.
+    """
     ends = {True: Box("elect", ("an election",), "current"), False: Box("no election", ("no election",))}
     boxes, arrows = dict[str, Box](), list[Arrow]()
     for cause, event, called in causes():
@@ -158,7 +170,7 @@ ELECT: tuple[tuple[str, str, str], ...] = (
 def flow(records: Sequence[Record], state: State) -> Diagram:
     """Draw the steps of `elect`, with the number of times that each arrow was taken in this run; steps taken are highlighted.
 
-    Source: KafkaController.elect and KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
+    `state` is not used. Source: KafkaController.elect and KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.8).
     """
     taken = ways(records)
     reached = {READ, *(target for (_, target), count in taken.items() if count)} if taken else set()
@@ -171,7 +183,10 @@ def _counted(found: str, times: int) -> str:
 
 
 def ways(records: Iterable[Record]) -> Counter[tuple[str, str]]:
-    """Return how often each arrow of ELECT was taken by the completed elections of a journal."""
+    """Return how often the completed elections of a journal went from one step of `elect` to the next, by the pair of steps.
+
+    Steps have their names in STEPS.
+    """
     campaigns: dict[RecordId, list[Record]] = {}
     ended: dict[RecordId, None] = {}
     for record in records:
@@ -187,7 +202,7 @@ CAMPAIGNS = {event.__name__ for _, event, called in causes() if "elect" in calle
 
 
 def _way(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Return the arrows of ELECT that one election took; `records` are the records of its handler."""
+    """Return the pairs of successive steps of `elect` (see STEPS) in one election; `records` are the records of its handler."""
     tried = [
         r
         for r in records

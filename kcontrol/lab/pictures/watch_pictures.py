@@ -19,7 +19,10 @@ State = dict[str, Any]
 
 
 def watch_events(records: Sequence[Record], state: State) -> Diagram:
-    """Draw each watched znode, its handler with the event, and the controller's state; the events of this run are highlighted."""
+    """Draw each watched znode, its handler with the event, and the controller's state; the events of this run are highlighted.
+
+    `state` is not used.
+    """
     chosen = rules(records[0].fields["release"])
     rows, counts = watch_handlers.watched_events(chosen), dict(watch_handlers.counted(records, chosen))
     boxes, arrows = dict[str, Box](), dict[Arrow, None]()
@@ -69,7 +72,8 @@ DECIDES = "controller"  # the event thread, where there is one
 def threads(records: Sequence[Record], state: State) -> Diagram:
     """Draw the causes of events, the threads that handle them, and the lock that the threads share in releases with a lock.
 
-    Highlighted are the threads of the active controller that have a suspended handler or waiting events.
+    Highlighted are the threads of the active controller that have a suspended handler or waiting events in `state`, the state
+    after the last record.
     """
     chosen = rules(records[0].fields["release"])
     node = state["nodes"].get(str((folded_state.controller(state) or (None,))[0]), {})
@@ -92,7 +96,10 @@ def _thread(chosen: Rules, kind: type[events.Event]) -> str:
 
 
 def _box(name: str, node: State) -> Box:
-    """Return the box of a thread, with the event in its handler and the events in its queue."""
+    """Return the box of the thread `name` with the event in its handler and the events in its queue.
+
+    `node` is the state of the thread's broker.
+    """
     busy, waiting = node.get("handling", {}).get(name), [event["event"] for event in node.get("queues", {}).get(name, ())]
     lines = [name, *([f"handles {busy['event']}"] if busy else []), *(f"waits: {event}" for event in waiting)]
     return Box(name, tuple(lines), "current" if busy else "full" if waiting else "")

@@ -45,7 +45,10 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _topics(state: folded_state.State, name: str) -> Collection[str]:
-    """Return the topics in a set of the active controller, which is the broker that `/controller` names."""
+    """Return the topics in a set of the active controller; `name` is "queued", "started" or "ineligible", as in `deletions`.
+
+    Return no topic if the active controller does not run.
+    """
     ruler = folded_state.controller(state)
     node = state["nodes"].get(str(ruler[0]), {}) if ruler else {}
     return node.get("controller", {}).get(SETS[name]) or ()

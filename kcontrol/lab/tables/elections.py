@@ -42,12 +42,13 @@ class CandidateTable:
 
 
 def candidates(state: folded_state.State, partition: str, rules: Rules, unclean: bool) -> CandidateTable:
-    """Return the replicas of a partition with a verdict on each: leads, dead, in sync, not in sync, or next.
+    """Return the replicas of a partition with a verdict on each.
 
-    The replica with the verdict "next" would win an offline election now.
+    The verdict is "leads", "led, is dead", "dead", "in sync", "not in sync", or, for the replica that would win an offline
+    election now, "next" or "next, unclean".
 
     A replica counts as alive if its broker is registered in ZooKeeper. `unclean` is the brokers' setting
-    unclean.leader.election.enable; the topic's own setting overrides it.
+    unclean.leader.election.enable; the topic's own setting overrides it. Raises UserError for an unknown partition.
 
     Source: PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection (2.8); OfflinePartitionLeaderSelector (0.8.1).
     """

@@ -83,7 +83,10 @@ def partitions(state: State) -> pd.DataFrame:
 
 
 def states_at_the_controller(state: State, machine: str) -> Mapping[str, str]:
-    """Return the state of each partition or replica, as `machine` says, in the memory of the active controller, by its name."""
+    """Return the state of each partition or replica in the memory of the active controller, by the name of its subject.
+
+    `machine` is "partition" or "replica"; the mapping is empty if no active controller runs.
+    """
     ruler = folded_state.controller(state)
     node = state["nodes"].get(str(ruler[0]), {}) if ruler else {}
     found: Mapping[str, str] = node.get("controller", {}).get(f"{machine}_states", {})
@@ -220,7 +223,7 @@ def queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
 def config(release: str, values: Mapping[str, Any]) -> pd.DataFrame:
     """Return one row per broker setting of the control plane: the default in this release, all defaults, and the effect here.
 
-    `values` has the settings of the brokers of a world, under their names with underscores.
+    `values` has the settings of a world's brokers, by name with underscores; for a name that it lacks the value is the default.
     """
     rows = (config_row(row, release, values.get(row.name.replace(".", "_"))) for row in CONFIGS.values())
     return table(rows, CONFIG, "name")
@@ -239,12 +242,12 @@ def config_row(row: Config, release: str, value: Any) -> dict[str, Any]:
 
 
 def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str | None = None) -> pd.DataFrame:
-    """Return one row per record, in the order of the journal; `what` is the record as a sentence.
+    """Return one row per record, in the order of the journal; `what` is the sentence that `say` returns for the record.
 
     `node` is the broker that made the record, missing for records of clients, ZooKeeper and the world.
 
-    With a `kind` the table has only the records of this kind, and one column per field instead of the sentence. A field with the
-    name of another column gets the kind as a prefix: `start_incarnation`.
+    With a `kind` the table has only the records of this kind, and one column per field instead of the sentence. A field with
+    the name of another column gets the kind as a prefix: `start_incarnation`.
     """
     if kind is None:
         return table(

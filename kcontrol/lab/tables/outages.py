@@ -29,7 +29,7 @@ def outages(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table, with times in milliseconds: outages that have ended in the order of their ends, then others.
+    """Yield the rows of `outages`, with times in milliseconds: ended outages in the order of their ends, then those that last.
 
     An outage ends with a write that names a running broker as leader, with the thaw of the leader, or when a restarted broker
     becomes leader again by a LeaderAndIsr request.

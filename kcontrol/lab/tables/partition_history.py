@@ -41,7 +41,7 @@ def _rows(records: Sequence[Record], partition: TopicPartition) -> Iterator[dict
 
 
 def _written(record: Record, partition: TopicPartition) -> dict[str, Any]:
-    """Return the columns that this record changes, with their new values."""
+    """Return the columns of `stored` that this record changes for the partition, with their new values."""
     found: dict[str, Any] = {}
     assigned = _assigned(record, partition)
     if assigned is not None:

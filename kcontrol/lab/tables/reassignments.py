@@ -82,7 +82,10 @@ REASONS = {
 
 
 def refusals(record: Record) -> Iterator[str]:
-    """Yield one sentence for each partition whose reassignment is refused by a response to an admin client."""
+    """Yield one sentence for each partition whose reassignment is refused by a response to an admin client.
+
+    Yield nothing if `record` is not such a response.
+    """
     if record.kind != "respond" or not str(record.fields["correlation_id"]).startswith("admin-"):
         return
     body = record.fields["body"] or {}  # the response to a request that was preempted in the controller's queue has no body
@@ -93,10 +96,11 @@ def refusals(record: Record) -> Iterator[str]:
 
 
 def unanswered(release: str, state: folded_state.State, targets: Mapping[str, list[int] | None]) -> Iterator[str]:
-    """Yield one sentence for each reassignment in `/admin/reassign_partitions` with target brokers that are not alive.
+    """Yield one sentence for each reassignment in `targets` to brokers that are not alive.
 
-    Releases up to 0.10.0 refuse such a reassignment with a record of kind `handler_error`; then nothing is yielded. Source:
-    KafkaController.initiateReassignReplicasForTopicPartition (0.8.0 to 0.10.0), onPartitionReassignment (0.10.1 on).
+    They were requested in `/admin/reassign_partitions`. Releases up to 0.10.0 refuse such a reassignment with a record of kind
+    `handler_error`; then nothing is yielded. Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.0 to
+    0.10.0), onPartitionReassignment (0.10.1 on).
     """
     for name, target in targets.items() if not rules(release).refuses_dead_targets else ():
         if dead := [str(b) for b in target or () if broker_path(b) not in state["znodes"]]:
@@ -137,7 +141,10 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _implied(stored: ReplicaAssignment, target: tuple[int, ...]) -> ReplicaAssignment:
-    """Return all, added and removed replicas of a reassignment to `target`, before 2.4, where the topic znode lacks them."""
+    """Return all, added and removed replicas of a reassignment to `target`, before 2.4, where the topic znode lacks them.
+
+    `stored` has the replicas in the topic znode.
+    """
     replicas = tuple(dict.fromkeys((*target, *stored.replicas)))
     adding = tuple(b for b in target if b not in stored.replicas)
     return ReplicaAssignment(replicas, adding, tuple(b for b in replicas if b not in target))

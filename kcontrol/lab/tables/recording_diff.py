@@ -53,7 +53,7 @@ def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]
 def recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> RecordingDiff:
     """Return the comparison of two runs of one scenario, with the columns "theirs" and "ours".
 
-    "theirs" is the recording; of two recordings it is the first run.
+    "theirs" is the recording; of two recordings it is the first run. `names` are the labels of `one` and `other`.
 
     Raises UserError if one of the runs was not played from a scenario.
     """
@@ -121,7 +121,7 @@ class RecordingDiff:
         return f"The first difference is in {where}, in {d.kind}, {d.about}. {sides}."
 
     def _around(self, d: Difference) -> pd.DataFrame:
-        """Return the rows of the table for the step and the kind of entries in which a difference is."""
+        """Return the rows of the table with the step and the kind of entries (such as "requests") of the difference `d`."""
         return self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
 
     def __repr__(self) -> str:

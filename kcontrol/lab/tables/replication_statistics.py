@@ -71,7 +71,10 @@ class AddingReplicas:
 
 
 def counts(state: folded_state.State, added: AddingReplicas, broker: int, run: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield each gauge of the release with its value at this broker; `run` has the fields of the journal's first record."""
+    """Yield each gauge of the release with its value at this broker; `run` has the fields of the journal's first record.
+
+    `added` has read the journal up to `state`.
+    """
     found = list(_led(state, added, str(broker), run))
     for gauge in GAUGES:
         if is_since(gauge.since, run["release"]):
@@ -92,7 +95,11 @@ def _led(state: folded_state.State, added: AddingReplicas, broker: str, run: Map
 
 
 def _least(state: folded_state.State, broker: str, partition: str, run: Mapping[str, Any]) -> int:
-    """Return min.insync.replicas as the leader has read it; in a run without logs, the topic's setting, else the brokers'."""
+    """Return min.insync.replicas as the leader has read it.
+
+    In a run without logs it is the setting of the topic, else the brokers' setting in `run`, the fields of the journal's first
+    record.
+    """
     log = state.get("logs", {}).get(broker, {}).get(partition)
     if log is not None and log["min_insync_replicas"] is not None:
         return int(log["min_insync_replicas"])

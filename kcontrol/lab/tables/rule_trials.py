@@ -27,10 +27,11 @@ Rule = Callable[..., Any] | None
 
 
 def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per rule; every rule gets equal `runs` series of broker deaths and starts. None is Kafka's own rule.
+    """Return one row per rule for the offline election; every rule gets equal `runs` series of broker deaths and starts.
 
-    `elections` counts changes of a leader to another broker, `unclean` the changes to a broker outside the ISR, `down` the
-    outages of partitions, and `steps_down` their total length in ms of virtual time. Raises UserError for a rule that raises.
+    `rules` maps names of rows to functions; None is Kafka's own rule. `elections` counts changes of a leader to another broker,
+    `unclean` the changes to a broker outside the ISR, `down` the outages of partitions, and `steps_down` their total length in
+    ms of virtual time. Raises UserError for a rule that raises.
     """
     series = [list(_failures(random.Random(f"{seed} {number}"))) for number in range(runs)]
     return journal_tables.table(
@@ -39,7 +40,7 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
 
 
 def _failures(chance: random.Random) -> Iterator[Action]:
-    """Yield random kills and starts of brokers; the controller's broker is not among them."""
+    """Yield FAULTS kills and starts of brokers, drawn by `chance`; the controller's broker is not among them."""
     up = set(BROKERS)
     for _ in range(FAULTS):
         broker = chance.choice(BROKERS)

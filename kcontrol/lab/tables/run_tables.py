@@ -149,7 +149,8 @@ class Tables:
     def ballots(self, group: str | None = None) -> pd.DataFrame:
         """Return the vote on a group's assignor: a row for each member with its list and its vote, and a row with the winner.
 
-        Without a name it is the only group with members. Raises UserError, listing the groups, for any other name.
+        Without a name it is the only group with members. Raises UserError, listing the groups, for a group without members, and
+        without a name if not exactly one group has members.
         """
         return ballots.ballots(self._run.state, group)
 
@@ -220,8 +221,9 @@ class Tables:
     def handler_steps(self, event: str, broker: int | None = None, *, memory: bool = False) -> pd.DataFrame:
         """Return one row per read, write, transition and request of the last handler of this event that did more than read.
 
-        With `memory` the table has the changes of the controller's memory too. `broker` limits the search to one broker.
-        Raises UserError, which lists the handled events, if no broker has handled the event.
+        `event` is the name of an event, such as "BrokerChange". With `memory` the table has the changes of the controller's
+        memory too. `broker` limits the search to one broker. Raises UserError, which lists the handled events, if no broker has
+        handled the event.
         """
         return analysis.handled(self._run.records, event, broker, memory=memory)
 
@@ -252,7 +254,11 @@ class Tables:
         return Shown(spark_views.table_sql(name))
 
     def diff(self, before: object, after: object = -1) -> pd.DataFrame:
-        """Return one row per znode and per field of a broker's memory that differ between the states after two records."""
+        """Return one row per znode and per field of a broker's memory that differ between the states after two records.
+
+        Each record is an id such as "2.1.58" or a number in the journal (-1 is the last). Raises UserError if there is no such
+        record.
+        """
         past = self._run._past
         return journal_tables.diff(*(past.at(record_lookup.position(self._run.records, to)) for to in (before, after)))
 

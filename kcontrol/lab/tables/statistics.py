@@ -74,9 +74,9 @@ def _without_a_live_leader(m: Memory) -> int:
 
 
 def _imbalanced(m: Memory) -> int:
-    """Count the partitions whose leader is not their first replica; topics in deletion do not count.
+    """Count the partitions in a controller's memory whose leader is not their first replica; topics in deletion do not count.
 
-    See `ControllerContext.is_imbalanced`.
+    A first replica that a reassignment is adding counts as soon as it is in the ISR. See `ControllerContext.is_imbalanced`.
     """
     assignments, going = m.get("assignments", {}), _being_deleted(m)
     return sum(
@@ -93,7 +93,7 @@ def _being_deleted(m: Memory) -> frozenset[str]:
 
 
 def _replicas_being_deleted(m: Memory, counts: Callable[[str], bool]) -> int:
-    """Count the replicas of topics that are queued for deletion, in the states for which `counts` is true."""
+    """Count the replicas of topics that are queued for deletion in a controller's memory, if `counts` is true for their state."""
     states, going = m.get("replica_states", {}), _being_deleted(m)
     named = (f"{tp}@{b}" for tp, a in m.get("assignments", {}).items() if tp.rpartition("-")[0] in going for b in a["replicas"])
     return sum(counts(states.get(replica, "NonExistentReplica")) for replica in named)
@@ -250,16 +250,17 @@ partitions in the state OfflinePartition, because the known releases are 0.8.2, 
 
 
 def _counts(n: int, memory: Memory, design: Design) -> dict[str, int]:
-    """Return the value of each gauge from this broker's memory; no values if the broker is not controller."""
+    """Return the value of each gauge from the memory of broker `n`; no values if `_is_controller` is false."""
     if not _is_controller(n, memory, design):
         return {}
     return {gauge.name: gauge.count(memory) for gauge in GAUGES} | {BEFORE_STATES: _without_a_live_leader(memory)}
 
 
 def _is_controller(n: int, memory: Memory, design: Design) -> bool:
-    """Return whether this broker is the controller in its own memory.
+    """Return whether broker `n` is the controller in its own memory.
 
-    In early releases it is if it has channels to brokers, in later releases if its active controller id is its own id.
+    If the release's `design` has `active_by_channels` (in early releases), it is if it has channels to brokers, else if its
+    active controller id is its own id.
 
     Source: KafkaController.isActive (0.8.1, 2.8).
     """
@@ -307,7 +308,10 @@ def _attributes(s: Statistic) -> dict[str, float | None]:
 
 
 def _quantile(values: Sequence[int], share: float) -> float:
-    """Return a quantile of the values, interpolated between the two nearest values as in Kafka's metrics library."""
+    """Return the value below which the share `share` (0 to 1) of the values lies.
+
+    It is interpolated between the two nearest values, as in Kafka's metrics library.
+    """
     ordered, position = sorted(values), share * (len(values) + 1)
     if position < 1 or position >= len(values):
         return ordered[0 if position < 1 else -1]

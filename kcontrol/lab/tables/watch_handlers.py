@@ -200,7 +200,8 @@ def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
 def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
     """Return the record that caused an event of the controller, whose `enqueue` record is `record`; None without a cause.
 
-    In releases with ZkClient its thread receives a notification and queues the event; then the notification's record is returned.
+    `by_id` has the records of the journal by id. In releases with ZkClient its thread receives a notification and queues the
+    event; then the notification's record is returned.
     """
     cause = by_id.get(record.cause) if record.cause else None
     if cause and cause.kind == "begin" and cause.to_json().fields["event"] in PASSED_ON:
@@ -209,7 +210,7 @@ def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
 
 
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
-    """Set the result of events that no handler will complete.
+    """Set the result of events that no handler will complete in `rows`, the rows of `handled_events` by `enqueue` record.
 
     A `preempt` record preempts the first waiting event of its thread; a `stop` record ends all open events of its broker.
     """
@@ -224,7 +225,7 @@ def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
 
 
 def counted(records: Sequence[Record], rules: Rules) -> Iterator[tuple[str, int]]:
-    """Return each event that a notification of a znode or an expired session has caused, with its number in this run."""
+    """Return the name and the number of each event that a notification of a znode or an expired session has caused."""
     rows = _rows(records, {event.__name__ for event in design_of(rules).handlers}).values()
     names = [row["event"] for row in rows if row["noticed"]]
     return ((name, names.count(name)) for name in dict.fromkeys(names))

@@ -34,9 +34,10 @@ MOST = 20_000  # brokers times partitions; counting this many takes about half a
 def watch_costs(sizes: Iterable[tuple[int, int]], replication: int = 3) -> pd.DataFrame:
     """Return the costs of each size (brokers, partitions) for ZooKeeper in two designs: two rows for each size.
 
-    One simulated run per size is counted for both designs, see `watch_counts.DESIGNS`: brokers start, a topic is created, and
-    the last broker dies. `watches` are set before the death; the death makes ZooKeeper send `notifications`, and the
-    controller, in the design that has a controller, send `requests`. Raises UserError for a size below 1 or too large.
+    One simulated run per size is counted for both designs, see `watch_counts.DESIGNS`: brokers start, a topic whose partitions
+    have `replication` replicas (at most one per broker) is created, and the last broker dies. `watches` are set before the
+    death; the death makes ZooKeeper send `notifications`, and the controller, in the design that has a controller, send
+    `requests`. Raises UserError for a size below 1 or too large.
     """
     return table((row for size in sizes for row in _rows(*_checked(*size), replication)), COSTS)
 
@@ -145,10 +146,10 @@ def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
 
 
 def _counted(zookeeper: ZooKeeper, clients: Sequence[Client], run: Callable[[Client], int], watches: int) -> _Count:
-    """Count the watches, and the notifications and tries after the leader's death.
+    """Return the number of `watches`, which the recipe sets, and the notifications and tries after the leader's death.
 
-    `run` lets a contender try to lead, and returns 1 if it leads. Every contender tries once, then the leader's session ends, and
-    each contender with a notification tries again.
+    `run` lets a contender try to lead, and returns 1 if it leads. Every contender tries once, then the leader's session ends,
+    and each contender with a notification tries again.
     """
     leader = next(client for client in [client for client in clients if run(client)])
     zookeeper.settle()
