@@ -15,11 +15,12 @@ from kcontrol.core.rule_fields import declared
 
 
 class Config(NamedTuple):
-    """One setting: its defaults by release (None: no default), its meaning and its use in kcontrol.
+    """One setting: its defaults, its meaning and its use in kcontrol.
 
-    `is_used` says whether kcontrol's brokers read the setting; then BrokerConfig has a field of
-    this name, with underscores for dots. `behavior_here` says how the setting is used, or why it is
-    not.
+    `defaults` has pairs of (first release, default), oldest first; a default None means that Kafka
+    has none. `is_used` says whether kcontrol's brokers read the setting; then BrokerConfig has a
+    field of this name, with underscores for dots. `behavior_here` says how the setting is used, or,
+    if it is not used, why.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Config(NamedTuple):
     behavior_here: str
 
     def default(self, release: str) -> Any:
-        """Return the default in a release."""
+        """Return the default in a release. Raises IndexError for a release before the first."""
         return value_in_force(self.defaults, release)
 
 
@@ -122,8 +123,9 @@ def _2_8(name: str) -> Any:
 class BrokerConfig:
     """The settings in `server.properties`; the default values are those of Kafka 2.8.
 
-    `of` returns the defaults of another release. None, for unclean elections and the deletion of
-    topics, means the release's default. Source: KafkaConfig.scala (2.8).
+    `of` returns the defaults of any release. The value None of `unclean_leader_election_enable` or
+    `delete_topic_enable` means the default of the cluster's release. Source: KafkaConfig.scala
+    (2.8).
     """
 
     unclean_leader_election_enable: bool | None = None
@@ -144,10 +146,10 @@ class BrokerConfig:
         return cls(**{f.name: default(f.name, release) for f in fields(cls)})
 
     def with_setting(self, key: str, value: Any, release: str = "2.8") -> BrokerConfig:
-        """Return a copy with one setting changed, parsed as in `release`; `key` may contain dots.
+        """Return a copy in which the setting `key` has the value that `release` reads from `value`.
 
-        Raises ValueError with the legal values for an unknown key, and for a value that does not
-        have the setting's type or range.
+        `key` has dots or underscores. Raises ValueError for a key that kcontrol's brokers or the
+        release do not have, and, with the legal values, for a value of a wrong type or range.
         """
         dotted = str(key).replace("_", ".")
         if dotted in CONFIGS and not CONFIGS[dotted].is_used:

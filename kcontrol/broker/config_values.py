@@ -12,9 +12,10 @@ from kcontrol.core.releases import is_since, value_in_force
 
 
 class SettingType(NamedTuple):
-    """The Java type and the least value of a setting, as rows of (first release, value).
+    """The type ("boolean", "int" or "long") and the least legal value of a setting, by release.
 
-    The first row of `types` has the release that introduced the setting.
+    Both fields have rows of (first release, value), oldest first. The first row of `types` has the
+    release that introduced the setting. `minimums` is empty for a boolean.
     """
 
     types: tuple[tuple[str, str], ...]
@@ -67,16 +68,17 @@ SETTING_TYPES: dict[str, dict[str, SettingType]] = {
 
 
 def names(scope: str, release: str) -> list[str]:
-    """Return the settings of a scope, "broker" or "topic", that a release has."""
+    """Return the names of the settings of `scope` ("broker" or "topic") that a release has."""
     rows = SETTING_TYPES[scope].items()
     return [name for name, row in rows if is_since(row.types[0][0], release)]
 
 
 def read(scope: str, name: str, value: object, release: str) -> bool | int:
-    """Return a setting's value: a bool or a number, or what Kafka's parser reads from text.
+    """Return a setting's value as a bool or an int; a str is parsed as Kafka's `release` parses it.
 
-    Raises ValueError with the legal values for every other value, and with the known settings for a
-    setting that the release or kcontrol does not have.
+    `scope` is "broker" or "topic", `name` the setting with dots. Raises ValueError, with the legal
+    values, for a value of a wrong type or range, and, with the known settings, for a setting that
+    the release or kcontrol does not have.
     """
     if name not in names(scope, release):
         raise ValueError(_unknown(scope, name, release))

@@ -20,7 +20,8 @@ from kcontrol.core.model import LeaderAndIsr, TopicPartition
 class HostedPartition(NamedTuple):
     """One replica on this broker: the partition's leadership and replicas.
 
-    `pending_isr` is the ISR that the leader has requested, until the controller has responded.
+    `pending_isr` is the ISR that this broker has requested as leader, until the response; it is
+    empty if no change of the ISR is in flight. `replicas` are broker ids, the preferred one first.
     """
 
     leadership: LeaderAndIsr
@@ -29,17 +30,21 @@ class HostedPartition(NamedTuple):
 
     @classmethod
     def from_request(cls, entry: Any) -> HostedPartition:
-        """Return the replica after a LeaderAndIsr request with this entry for its partition."""
+        """Return the replica that `entry`, the partition's entry in LeaderAndIsr, describes.
+
+        No ISR is pending in the returned replica.
+        """
         head = entry.leader, entry.isr, entry.leader_epoch, entry.zk_version
         return cls(LeaderAndIsr(*head, entry.controller_epoch), entry.replicas)
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext(Context):
-    """The memory of one broker beside its controller module; only the driver changes it.
+    """The memory of one broker without the ControllerContext; only the driver changes it.
 
-    `logs` is empty unless the broker `keeps_logs`. `unfetched_partitions` are the partitions that
-    the broker does not fetch, because LeaderAndIsr named their leader during a controlled shutdown.
+    `keeps_logs` says whether the broker stores records; if not, `logs` is empty. `metadata` has the
+    latest entry of UpdateMetadata for each partition. `unfetched_partitions` are the partitions
+    that the broker does not fetch, because their LeaderAndIsr came during its controlled shutdown.
     """
 
     broker_id: int
@@ -75,10 +80,11 @@ class BrokerContext(Context):
         )
 
     def is_replica_isr_eligible(self, tp: TopicPartition, replica_id: int) -> bool:
-        """Return whether a leader may add this follower to the ISR: since 3.3 only a live follower.
+        """Return whether the leader may add the follower `replica_id` to the ISR of `tp`.
 
-        A follower that the controller has refused stays out until the broker receives new metadata;
-        Kafka's leader sends the refused request again with each fetch. Source:
+        Before 3.3 every follower may be added; since 3.3 only a follower whose broker is alive and
+        which is not in `ineligible_replicas`, the followers that the controller has refused.
+        (Kafka's leader sends the refused request again with each fetch.) Source:
         Partition.isReplicaIsrEligible (3.9).
         """
         return not self.rules.isr_requires_live_broker or (
@@ -88,7 +94,11 @@ class BrokerContext(Context):
 
 
 def adopted(effect: ApplyRequest, request: Any) -> UpdateContext:
-    """Return the update of a broker's context by which `effect` applies partitions of `request`."""
+    """Return the update that stores the entries of `request` in a field of a broker's context.
+
+    `request` is the event of a LeaderAndIsr or UpdateMetadata request. `effect` has the field, and
+    the partitions whose entries are stored (None: all partitions of the request).
+    """
     chosen = request.partitions
     if effect.partitions is not None:
         chosen = {tp: chosen[tp] for tp in effect.partitions}

@@ -19,7 +19,10 @@ from kcontrol.core.model import EpochEnd, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class BrokerStartup(Event):
-    """The process has started; `cluster_id` is a random id, used if the cluster has no id yet."""
+    """The process has started; `timestamp_ms` is the time in the broker's registration.
+
+    `cluster_id` is a random id, which the broker writes if `/cluster/id` does not exist.
+    """
 
     host: str
     port: int
@@ -31,7 +34,8 @@ class BrokerStartup(Event):
 class BrokerRequest(Event):
     """A request of a controller to this broker.
 
-    `request` is the id of the journal's `send` record, and `partitions` has the request's entries.
+    `partitions` has the request's entry of each partition. `request` is the id of the journal's
+    `send` record: node, incarnation and sequence number. The response has the `correlation_id`.
     """
 
     correlation_id: str
@@ -87,7 +91,10 @@ class Shutdown(Event):
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownResponse(Event):
-    """The response to ControlledShutdown: the partitions that this broker still leads."""
+    """The response to ControlledShutdown: the partitions that this broker still leads.
+
+    `error` is "NONE", the controller's error, or the exception of a failed connection.
+    """
 
     error: str
     remaining: tuple[TopicPartition, ...]
@@ -95,7 +102,11 @@ class ControlledShutdownResponse(Event):
 
 @dataclass(frozen=True, slots=True)
 class AlterIsrResponse(Event):
-    """The response to AlterIsr: for each partition an error, or the current leadership."""
+    """The response to AlterIsr: `error` is the error of the whole request, or "NONE".
+
+    `partitions` has pairs of a partition and its result: the name of the partition's error, or the
+    leadership (LeaderAndIsr) that the controller has stored.
+    """
 
     error: str
     partitions: tuple[tuple[TopicPartition, Any], ...]
@@ -141,7 +152,10 @@ class TopicConfigChange(Event):
 
 @dataclass(frozen=True, slots=True)
 class FollowerFetch(Event):
-    """A follower fetches from `offset` on, so its log ends there."""
+    """The follower `replica_id` fetches from `offset` on, which is its log end offset.
+
+    `leader_epoch` is the leader epoch that the follower knows.
+    """
 
     partition: TopicPartition
     replica_id: int
@@ -151,10 +165,11 @@ class FollowerFetch(Event):
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse(Event):
-    """The response to a fetch, with the leader's high watermark at the read.
+    """The response to a fetch: records, and the leader's epoch and high watermark at the read.
 
-    `records` follow the fetch offset. If the logs diverge, `diverging` is where the common epoch
-    ends, and there are no records.
+    `records` are the leader's records from the fetch offset on. If the follower's log diverges from
+    the leader's, `records` is empty, and `diverging` has the last common leader epoch, as far as
+    the leader knows it, and the end of this epoch in the leader's log.
     """
 
     partition: TopicPartition

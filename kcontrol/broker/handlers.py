@@ -11,8 +11,9 @@ The leader decides the ISR of its partitions. It has one change in flight for ea
 `pending_isr` is set until the response, or until a newer LeaderAndIsr. Up to 2.6 the leader writes
 the state znode (`_write_isr`); since 2.7 it sends AlterIsr, and the controller writes.
 
-The table does not say when a follower counts as caught up or as lagging: the world chooses that,
-and, in a world with logs, `replication.py`. Read next: `replication.py`, then `log.py`.
+HANDLERS does not say when a follower counts as caught up or as lagging: in a cluster whose brokers
+store records `replication.py` computes this, else a user of the simulation chooses it. Read next:
+`replication.py`, then `log.py`.
 
 Source: ReplicaManager.scala, KafkaApis.scala, Partition.scala and AlterIsrManager.scala (2.8).
 """
@@ -50,8 +51,9 @@ from kcontrol.core.znodes import encode_state, state_path
 
 
 def _request_error(ctx: BrokerContext, event: Any) -> str:
-    """Return the error with which the broker refuses a whole request, NONE for an accepted request.
+    """Return the error with which the broker refuses the whole request `event`, "NONE" if accepted.
 
+    A request is refused if its broker epoch or its controller epoch is older than the broker's.
     Source: KafkaApis.isBrokerEpochStale, ReplicaManager (2.8).
     """
     if 0 <= event.broker_epoch < ctx.broker_epoch:
@@ -60,7 +62,10 @@ def _request_error(ctx: BrokerContext, event: Any) -> str:
 
 
 def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
-    """Store the id and the epoch of the controller that has sent the request."""
+    """Store the id and the epoch of the controller that has sent the request `event`.
+
+    A new controller epoch also clears `ineligible_replicas` of the context.
+    """
     if ctx.controller_id != event.controller_id:
         yield UpdateContext("controller_id", event.controller_id, context="broker")
     if ctx.controller_epoch != event.controller_epoch:
@@ -69,16 +74,20 @@ def _update_controller(ctx: BrokerContext, event: Any) -> Handler:
 
 
 def _clear_refused(ctx: BrokerContext) -> Handler:
-    """Clear `ineligible_replicas`, since the controller may accept these followers now."""
+    """Remove all followers from `ineligible_replicas` of the broker's context.
+
+    The controller refused these followers as members of an ISR, and may accept them now.
+    """
     if ctx.ineligible_replicas:
         yield UpdateContext("ineligible_replicas", clear=True, context="broker")
 
 
 def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Handler:
-    """Become leader or follower of each partition with a new leader epoch; respond with the errors.
+    """Become leader or follower of each partition that `_partition_error` accepts; then respond.
 
-    A broker in a controlled shutdown does not fetch these partitions (0.8.1 on). Source:
-    ReplicaManager.makeFollowers (2.8; since 0.8.1).
+    The response has the errors of the other partitions, or the error of a request that is refused
+    as a whole. Since 0.8.1 a broker in a controlled shutdown does not fetch the partitions of the
+    request. Source: ReplicaManager.makeFollowers (2.8; since 0.8.1).
     """
     error = _request_error(ctx, event)
     errors: dict[TopicPartition, str] = {}
@@ -97,10 +106,11 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
 
 
 def _partition_error(ctx: BrokerContext, tp: TopicPartition, entry: Any) -> str | None:
-    """Return None if the broker accepts this entry of LeaderAndIsr, else the error in the response.
+    """Return None if the broker accepts `entry`, the entry of `tp` in LeaderAndIsr, else the error.
 
-    The error "" means that the entry is skipped and the response has no error for the partition, as
-    for an old leader epoch in 0.8.0.
+    Errors: the log directory is offline, the leader epoch is not newer, or (by release) the entry's
+    replicas do not contain this broker. For an old leader epoch in 0.8.0 the error is "": the entry
+    is skipped, and the response has no error for the partition.
     """
     if tp in ctx.offline_partitions:
         return "KAFKA_STORAGE_ERROR"
@@ -112,9 +122,10 @@ def _partition_error(ctx: BrokerContext, tp: TopicPartition, entry: Any) -> str 
 
 
 def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> Handler:
-    """Replace the live brokers, and the metadata of the request's partitions.
+    """Store the live brokers and the metadata of the request's partitions; then respond.
 
-    A partition whose leader is -2 (its topic is being deleted) leaves the metadata.
+    A partition whose leader is -2 (its topic is being deleted) is removed from the metadata. A
+    request with an older broker epoch or controller epoch changes nothing, and gets an error.
     """
     error = _request_error(ctx, event)
     if error == "NONE":
@@ -133,9 +144,10 @@ def update_metadata(ctx: BrokerContext, event: events.UpdateMetadataRequest) -> 
 
 
 def stop_replica(ctx: BrokerContext, event: events.StopReplicaRequest) -> Handler:
-    """Stop hosting the replicas, and delete their logs if the request says so; respond with errors.
+    """Stop hosting the replicas, and delete their logs if the request says so; then respond.
 
-    A replica that this broker does not host gets no error.
+    The response has an error for each partition whose log directory is offline or, since 2.6, whose
+    leader epoch is old: these replicas stay. A replica that is not hosted here gets no error.
     """
     error = _request_error(ctx, event)
     errors: dict[TopicPartition, str] = {}
@@ -186,7 +198,11 @@ def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Hand
 
 
 def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
-    """Update the follower's log end offset, and request an ISR with this follower if in sync."""
+    """Store the follower's log end offset, if this broker leads the partition.
+
+    If the follower is in sync (`is_follower_in_sync`) and not in the ISR, also request an ISR with
+    the follower, unless a change of the ISR is in flight.
+    """
     yield from replication.update_follower_fetch_state(ctx, event)
     tp, replica_id = event.partition, event.replica_id
     if ctx.is_leader(tp) and replication.is_follower_in_sync(ctx, tp, replica_id, event.offset):
@@ -218,8 +234,9 @@ def _submit_isr_change(
 
 
 def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
-    """Write the new ISR over the znode version that the leader knows; a conflict keeps the old ISR.
+    """Write `value`, which has the new ISR, over the version `value.zk_version` of the state znode.
 
+    A version conflict keeps the old ISR, and leaves the new ISR pending.
     After a conflict Kafka tries again with every fetch, over the old version, and fails until a
     newer LeaderAndIsr. Source: Partition.updateIsr (0.8.1).
     """
@@ -235,12 +252,13 @@ def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> H
 
 
 def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:
-    """Apply the leadership in the response; after a refusal the old ISR stays.
+    """Store the leadership that the response has for a partition; after an error keep the old ISR.
 
-    After UNKNOWN_SERVER_ERROR the leader sends its request again. Up to 3.2.0 `submit` refuses the
-    new request, because the old request is removed only after its callback: up to 3.0 the change
-    stays pending, from 3.1.0 on the leader drops it, and the next fetch requests it anew. Since 3.3
-    a leader sends its request again after NOT_CONTROLLER, and drops it after INELIGIBLE_REPLICA.
+    After NOT_CONTROLLER the leader sends the request again. After INELIGIBLE_REPLICA (3.3 on) it
+    drops the change of the ISR. After UNKNOWN_SERVER_ERROR the change stays pending up to 3.0; in
+    3.1.0 to 3.2.0 the leader drops the change, and the next fetch requests it anew; since 3.2.1 it
+    sends the request again. (Up to 3.2.0 Kafka sends it too, but AlterIsrManager.submit refuses it,
+    because the old request is removed only after its callback.)
 
     Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8, 3.1),
     Partition.handleAlterPartitionError (3.9).
@@ -263,9 +281,10 @@ RETRIED_ERRORS = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is retrie
 
 
 def _refused_replicas(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, ...]:
-    """Return the followers of a partition that the controller has refused as members of the ISR.
+    """Return the followers that are ineligible after the controller has refused the pending ISR.
 
-    These are the followers refused earlier, and the followers that the pending ISR would add.
+    These are the followers of `ineligible_replicas`, and the followers that the pending ISR would
+    add, sorted by broker id.
     """
     held = ctx.hosted[tp]
     return tuple(
@@ -309,7 +328,10 @@ HANDLERS: dict[type[Event], Callable[[BrokerContext, Any], Handler]] = {
 
 
 def handle(ctx: BrokerContext, event: Event) -> Handler:
-    """Run the handler of an event; then, in a world with logs, apply the leadership to the logs."""
+    """Run the handler of an event; if the broker keeps logs, then apply the leadership to the logs.
+
+    Raises KeyError for an event without a row in HANDLERS.
+    """
     yield from HANDLERS[type(event)](ctx, event)
     if ctx.keeps_logs:
         yield from replication.apply_leadership_to_logs(ctx)

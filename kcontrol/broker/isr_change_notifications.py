@@ -19,7 +19,7 @@ BLACKOUT_MS = 5_000
 def record_isr_change(ctx: BrokerContext, tp: TopicPartition) -> Handler:
     """Add the partition to the batch of ISR changes, and restart the timer that ends the batch.
 
-    In releases without these notifications do nothing.
+    Do nothing before 0.9 and since 2.7, where leaders create no notifications.
     """
     if ctx.rules.isr_notifications:
         yield UpdateContext("isr_changes", (tp,), context="broker")
@@ -27,7 +27,10 @@ def record_isr_change(ctx: BrokerContext, tp: TopicPartition) -> Handler:
 
 
 def propagate_isr_changes(ctx: BrokerContext, event: PropagateIsrChanges) -> Handler:
-    """Create a sequential znode with the partitions of the batch, which notifies the controller."""
+    """Create a sequential znode with the partitions of the batch, and empty the batch.
+
+    The new znode notifies the controller. An empty batch makes no znode.
+    """
     if ctx.isr_changes:
         data = encode_partition_list(tuple(sorted(ctx.isr_changes)))
         path = f"{ISR_CHANGE_NOTIFICATION}/isr_change_"

@@ -1,8 +1,9 @@
 """The log of one replica as an immutable value: records, leader epochs, high watermark, changes.
 
 Records, leader epochs and the checkpointed high watermark are on disk and survive the process; the
-rest is in memory. CHANGES has the function of each change. DIVERGENCE_CHECKS has, by the rule
-`truncate_to`, how a leader finds that a follower's log diverges.
+rest is in memory. CHANGES has the function that performs each kind of change. DIVERGENCE_CHECKS
+has, for each value of the rule `truncate_to`, the function by which a leader finds that a
+follower's log diverges.
 
 Read next: `replication.py`, which decides on changes, and `driver/log_changes.py`, which performs
 them. Source: Log.scala, LeaderEpochFileCache.scala, Replica.scala (2.8).
@@ -43,7 +44,10 @@ Epochs = tuple[EpochStart, ...]
 
 
 class DelayedProduce(NamedTuple):
-    """A Produce request whose response waits until the high watermark has passed the offset."""
+    """A Produce request whose response waits until the high watermark has passed its record.
+
+    `offset` is the offset of this record.
+    """
 
     offset: int
     correlation_id: str
@@ -52,7 +56,8 @@ class DelayedProduce(NamedTuple):
 class DelayedAppend(NamedTuple):
     """An append of the group coordinator that waits until the high watermark has passed `offset`.
 
-    Then `event` is queued. `record` is the id of the journal's record of the append.
+    Then `event` is queued. `offset` is the offset of the last appended record. `record` is the id
+    of the journal's record of the append.
     """
 
     offset: int
@@ -63,10 +68,12 @@ class DelayedAppend(NamedTuple):
 class ReplicaLog(NamedTuple):
     """The log of one replica.
 
-    `leader` is the leader that the replica follows, or its own broker. `followers` are the log end
-    offsets that a leader knows, by follower. `truncating` says that a follower does not know yet
-    where its log diverges from the leader's (Kafka's fetch state). `min_insync_replicas` is the
-    topic's setting or else the broker's, None before the broker has read the topic's settings.
+    `checkpoint` is the high watermark on disk. `leader` is the broker id of the partition's leader,
+    -1 without a leader. `followers` has pairs of a follower and its log end offset, as far as this
+    leader knows it. `waiting` has the requests without a response. `truncating` says that a
+    follower does not know yet where its log diverges from the leader's (Kafka's fetch state).
+    `min_insync_replicas` is the setting of the topic, or of the broker if the topic has none, and
+    None before the broker has read the topic's settings.
     """
 
     records: tuple[StoredRecord, ...] = ()
@@ -119,16 +126,17 @@ class ReplicaLog(NamedTuple):
 
 
 class AppendRecords(NamedTuple):
-    """Append records; `waiting` is the request or the append that has no response yet."""
+    """Append records; `waiting` is the request that waits for the high watermark, None if none."""
 
     records: tuple[StoredRecord, ...]
     waiting: DelayedProduce | DelayedAppend | None = None
 
 
 class Truncate(NamedTuple):
-    """Cut the log at `offset`, and drop leader epochs without a record.
+    """Remove the records from `offset` on, and the leader epochs that begin there or later.
 
-    `rule` is the value of the rule `truncate_to` by which the follower found the offset, or "".
+    `rule` is the value of the rule `truncate_to` by which the follower found the offset, or "" if
+    the records were lost with the process.
     """
 
     offset: int
@@ -188,7 +196,7 @@ Change = (
 
 
 def apply(log: ReplicaLog, change: Change) -> ReplicaLog:
-    """Return the log after a change."""
+    """Return the log after a change; `log` is not modified."""
     return CHANGES[type(change)](log, change)
 
 
@@ -202,8 +210,10 @@ def _append(log: ReplicaLog, change: AppendRecords) -> ReplicaLog:
 
 
 def _assign(epochs: Epochs, leader_epoch: int, start_offset: int) -> Epochs:
-    """Return the epochs with a new latest epoch; earlier epochs without a record are dropped.
+    """Return the epochs with the latest epoch `leader_epoch`, which begins at `start_offset`.
 
+    Epochs that are later, or that have no record before `start_offset`, are dropped. If
+    `leader_epoch` is the latest epoch already, return `epochs`.
     Source: LeaderEpochFileCache.assign (2.8).
     """
     if epochs and epochs[-1].leader_epoch == leader_epoch:
@@ -214,8 +224,9 @@ def _assign(epochs: Epochs, leader_epoch: int, start_offset: int) -> Epochs:
 
 
 def _truncate(log: ReplicaLog, change: Truncate) -> ReplicaLog:
-    """Return the log up to the offset; with "common_epoch" the next fetch may truncate further.
+    """Return the log without the records from `change.offset` on, its high watermark at most there.
 
+    With the rule "common_epoch" `truncating` stays set, so the next fetch may truncate further.
     Source: Log.truncateTo (2.8).
     """
     records = log.records[: change.offset]
@@ -233,8 +244,8 @@ def _update_high_watermark(log: ReplicaLog, change: UpdateHighWatermark) -> Repl
 def _become_leader_or_follower(log: ReplicaLog, change: BecomeLeaderOrFollower) -> ReplicaLog:
     """Return the log in its new role.
 
-    A new leader knows no offsets of followers; a broker that led before keeps them. A follower
-    drops its delayed requests, and truncates its log before it appends. Source:
+    A leader that was leader before keeps the offsets of its followers; a new leader knows none. A
+    follower drops `waiting`, and sets `truncating` if the partition has a leader. Source:
     Partition.makeLeader (2.8).
     """
     now = log._replace(leader=change.leader, leader_epoch=change.leader_epoch)
@@ -271,8 +282,9 @@ CHANGES: dict[type, Callable[..., ReplicaLog]] = {
 
 
 def _by_end_offset(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """Return the log's end if the follower fetches from beyond it, else None; epochs are ignored.
+    """Return the end of the leader's log if the follower fetches from beyond it, else None.
 
+    `offset` is the fetch offset. `leader_epoch` is ignored, and the returned epoch is -1.
     Source: OffsetOutOfRange, 0.8 on.
     """
     return EpochEnd(NO_EPOCH, log.log_end_offset) if offset > log.log_end_offset else None
@@ -312,8 +324,10 @@ DIVERGENCE_CHECKS: dict[Truncation, Callable[[ReplicaLog, int, int], EpochEnd | 
 
 
 def truncation_offset(log: ReplicaLog, diverging: EpochEnd) -> int:
-    """Return the offset at which a follower cuts its log after the leader's response `diverging`.
+    """Return the offset from which on the follower with this log removes its records.
 
+    `diverging` is the leader's response: the last common epoch, and its end in the leader's log. If
+    the end is -1 (unknown), return the follower's high watermark.
     Source: AbstractFetcherThread.getOffsetTruncationState (2.8).
     """
     if diverging.end_offset == UNKNOWN:

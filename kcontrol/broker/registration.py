@@ -25,7 +25,10 @@ class WriteFailed(Exception):
 
 
 def make_sure_path_exists(path: str, data: bytes = b"") -> Handler:
-    """Create a persistent znode and its parents if missing. Return whether it was created."""
+    """Create a persistent znode and its parents if missing. Return whether it was created.
+
+    Raises WriteFailed after any error but NodeExists.
+    """
     result: Result = yield Transaction((Op("create", path, data),))
     if result.code == "NoNode":
         yield from make_sure_path_exists(parent(path))
@@ -46,7 +49,7 @@ def get_or_generate_cluster_id(cluster_id: str) -> Handler:
 
 
 def make_sure_path_exists_after_read(path: str) -> Handler:
-    """Create a persistent znode if a read shows that it is missing.
+    """Create a persistent znode and its parents if a read shows that the znode is missing.
 
     Source: ZkUtils.makeSurePersistentPathExists (0.8.1 to 1.0).
     """
@@ -60,9 +63,10 @@ def create_broker_znode(
 ) -> Handler:
     """Create `/brokers/ids/<id>`; since 2.2 create and set it in one transaction (data version 1).
 
-    The transaction's zxid is the broker epoch (2.2 on). If `session` is not 0 and already holds the
-    znode, leave the znode as it is. Raises WriteFailed if another session holds the znode, as after
-    a restart within the session timeout.
+    The transaction's zxid is the broker epoch (2.2 on). `session` is the id of the broker's
+    ZooKeeper session: if this session owns the znode already, the znode stays as it is. With 0 the
+    owner is not read. Raises WriteFailed in every other case in which the znode exists, as after a
+    restart within the session timeout.
     """
     path = broker_path(broker_id)
     data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)

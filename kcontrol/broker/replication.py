@@ -86,8 +86,9 @@ def _append_as_leader(
 def produce(ctx: BrokerContext, event: Produce) -> Handler:
     """Append a record; respond now (acks "1") or when the high watermark passes it (acks "all").
 
-    With acks "all" refuse the record if the ISR is smaller than `min.insync.replicas` (since
-    0.8.2). Source: Partition.appendRecordsToLeader, DelayedProduce (0.8.2, 2.8).
+    Respond with an error, and append nothing, if this broker does not lead the partition, or with
+    acks "all" if the ISR is smaller than `min.insync.replicas` (since 0.8.2). Source:
+    Partition.appendRecordsToLeader, DelayedProduce (0.8.2, 2.8).
     """
     tp = event.partition
     if error := _refusal(ctx, tp, waits_for_isr=event.acks == "all"):
@@ -104,7 +105,8 @@ def produce(ctx: BrokerContext, event: Produce) -> Handler:
 def _refusal(ctx: BrokerContext, tp: TopicPartition, *, waits_for_isr: bool) -> str | None:
     """Return the error with which this broker refuses an append, None if it accepts the append.
 
-    Only with `waits_for_isr` (acks "all") an ISR below `min.insync.replicas` is an error.
+    A broker that does not lead the partition refuses. With `waits_for_isr` (acks "all") a leader
+    refuses if the ISR is smaller than `min.insync.replicas`.
     """
     if not ctx.is_leader(tp):
         return NOT_LEADER
@@ -113,10 +115,11 @@ def _refusal(ctx: BrokerContext, tp: TopicPartition, *, waits_for_isr: bool) -> 
 
 
 class AppendRequest(NamedTuple):
-    """An append of the group coordinator; its result is queued as `event`, unless that is None.
+    """Records that the group coordinator appends, and the event by which it receives the result.
 
-    `record` is the id of the journal's record of the append, `timeout_ms` the longest wait for
-    replicas.
+    `event` is queued with the error of the append; None means that no result is needed. `acks` is
+    -1 ("all"), 0 or 1, `timeout_ms` the longest wait for replicas, and `record` the id of the
+    journal's record of the append.
     """
 
     partition: TopicPartition
@@ -128,11 +131,11 @@ class AppendRequest(NamedTuple):
 
 
 def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
-    """Append records of the group coordinator, and queue its event with the error of the append.
+    """Append the records of `asked`, and queue its event with the error of the append.
 
     With acks -1 the event is queued when the high watermark has passed the records, or with
-    REQUEST_TIMED_OUT after the timeout. With acks 0 or 1, or after a refusal, the event is queued
-    in this step. Source: ReplicaManager.appendRecords (2.8), appendMessages (0.9).
+    REQUEST_TIMED_OUT after the timeout. With acks 0 or 1, or if the append is refused, the event is
+    queued by this handler. Source: ReplicaManager.appendRecords (2.8), appendMessages (0.9).
     """
     tp, waits = asked.partition, asked.acks == -1
     error = None if asked.acks in ACKS else "INVALID_REQUIRED_ACKS"
@@ -154,14 +157,18 @@ def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
 
 
 def append_timer(tp: TopicPartition, offset: int) -> str:
-    """Return the name of the timer that ends the wait of an append for its replicas."""
+    """Return the name of the timer that ends the wait of an append for its replicas.
+
+    `offset` is the offset of the last record of the append.
+    """
     return f"append {tp} {offset}"
 
 
 def append_timed_out(ctx: BrokerContext, event: AppendTimedOut) -> Handler:
-    """Complete with REQUEST_TIMED_OUT the append at this offset, if it still waits for replicas.
+    """End the wait of the append whose last offset is `event.offset`, with REQUEST_TIMED_OUT.
 
-    Its records stay in the log. Source: DelayedProduce.onExpiration (0.9, 2.8).
+    The records of the append stay in the log. An append that is complete is not changed. Source:
+    DelayedProduce.onExpiration (0.9, 2.8).
     """
     tp = event.partition
     waiting = ctx.logs[tp].waiting if tp in ctx.logs else ()
@@ -174,9 +181,10 @@ def append_timed_out(ctx: BrokerContext, event: AppendTimedOut) -> Handler:
 def _complete(
     tp: TopicPartition, delayed: DelayedProduce | DelayedAppend, error: str
 ) -> Iterable[Effect]:
-    """Send the error to the waiting producer, or queue the coordinator's event with the error.
+    """Yield the effects that end the wait of a produce request or of a coordinator's append.
 
-    An append without an event needs no effect.
+    A producer gets a response with `error` ("NONE" after success). For an append its event is
+    queued with `error`, and its timer is cancelled; an append without an event needs no effect.
     """
     if isinstance(delayed, DelayedProduce):
         yield Respond(delayed.correlation_id, _produce_response(error))
@@ -198,8 +206,10 @@ def update_follower_fetch_state(ctx: BrokerContext, event: FollowerFetch) -> Han
 def is_follower_in_sync(
     ctx: BrokerContext, tp: TopicPartition, replica_id: int, offset: int
 ) -> bool:
-    """Return whether a follower with this log end offset may enter the ISR.
+    """Return whether the follower `replica_id` with the log end offset `offset` may enter the ISR.
 
+    The offset must have reached the leader's high watermark and, since 1.1.2, the start of the
+    leader's epoch; since 3.3 the follower must also be eligible (`is_replica_isr_eligible`).
     Source: Partition.isFollowerInSync (2.8).
     """
     if not ctx.is_replica_isr_eligible(tp, replica_id):
@@ -212,9 +222,10 @@ def is_follower_in_sync(
 
 
 def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
-    """Append the records and take the leader's high watermark, or truncate a diverging log.
+    """Truncate the follower's log if it diverges; else append the records of the response.
 
-    The high watermark is at most the log end offset. Source:
+    After the append store the leader's high watermark, or the log end offset if that is less. Do
+    nothing if this broker does not follow the partition. Source:
     ReplicaFetcherThread.processPartitionData and AbstractFetcherThread.truncateToEpochEndOffsets
     (2.8).
     """
@@ -236,8 +247,7 @@ def fetch_response(ctx: BrokerContext, event: FetchResponse) -> Handler:
 def fetch_position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
     """Return the log end offset and the latest epoch that a follower sends in its fetch.
 
-    By KIP-101 (0.11 to 1.1) the epoch is sent only until the follower has truncated its log, then
-    -1.
+    From 0.11 to 1.1 (KIP-101) the epoch is -1 as soon as the follower has truncated its log.
     """
     log = ctx.logs[tp]
     has_asked = ctx.rules.truncate_to == "leader_epoch" and not log.truncating
@@ -247,10 +257,11 @@ def fetch_position(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, int]:
 def read_for_fetch(
     ctx: BrokerContext, tp: TopicPartition, offset: int, latest_epoch: int
 ) -> FetchResponse:
-    """Return the leader's response to a fetch from `offset` with this latest epoch.
+    """Return the leader's response to a follower's fetch from `offset`.
 
-    The leader reads its log before it stores the follower's offset, so a new high watermark is in
-    the response to the next fetch. Source: ReplicaManager.fetchMessages (2.8).
+    `latest_epoch` is the epoch that the follower sends (see `fetch_position`). The leader reads its
+    log before it stores the follower's offset, so a new high watermark is in the response to the
+    next fetch. Source: ReplicaManager.fetchMessages (2.8).
     """
     log = ctx.logs[tp]
     diverging = DIVERGENCE_CHECKS[ctx.rules.truncate_to](log, offset, latest_epoch)
@@ -259,8 +270,9 @@ def read_for_fetch(
 
 
 def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
-    """Delete a log, and send NOT_LEADER_OR_FOLLOWER to the producers that wait for it.
+    """Delete a log; the requests that wait for its high watermark get NOT_LEADER_OR_FOLLOWER.
 
+    These are requests of producers and appends of the group coordinator.
     Source: Partition.delete, LogManager.asyncDelete (2.8).
     """
     for delayed in ctx.logs[tp].waiting:
@@ -274,7 +286,8 @@ def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
 def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
     """Change each log to the role that the hosted partition has now, and raise high watermarks.
 
-    For a new log also read the topic's settings.
+    The log of a partition that is no longer hosted gets the leader -1. For a log that has no
+    `min_insync_replicas` yet, also read the topic's settings.
     """
     for tp, log in list(ctx.logs.items()):
         if tp not in ctx.hosted and log.leader != NO_LEADER:
@@ -293,10 +306,11 @@ def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
 def _become_leader_or_follower(
     ctx: BrokerContext, tp: TopicPartition, log: ReplicaLog, leader: int, leader_epoch: int
 ) -> Handler:
-    """Change the role of a log; a replica that does not lead refuses its delayed appends.
+    """Make this replica the leader if `leader` is this broker, else a follower of `leader`.
 
-    Before 0.11 a follower of a new leader cuts its log at its high watermark. Source:
-    ReplicaManager.makeFollowers (0.8.0 to 0.10.2).
+    `leader` -1 means no leader. If the replica does not lead, the requests that wait in `log` get
+    NOT_LEADER_OR_FOLLOWER. Before 0.11 a follower of a new leader cuts its log at its high
+    watermark. Source: ReplicaManager.makeFollowers (0.8.0 to 0.10.2).
     """
     leads = leader == ctx.broker_id
     yield UpdateLog(tp, BecomeLeaderOrFollower(leader, leader_epoch, leads))
@@ -312,8 +326,9 @@ def _maybe_increment_high_watermark(
 ) -> Handler:
     """Raise the high watermark to the least log end offset of the ISR and the pending ISR.
 
-    Then complete the delayed appends below it. The high watermark never falls. Since 3.7 it stays
-    while the ISR is smaller than `min.insync.replicas` (KAFKA-15583). Source:
+    Then end the wait of the requests whose records are below it, with an error if the ISR is now
+    too small. The high watermark never falls. Since 3.7 it stays while the ISR is smaller than
+    `min.insync.replicas` (KAFKA-15583). `held` is the hosted replica of `tp`. Source:
     Partition.maybeIncrementLeaderHW (2.8, 3.9) and isrState.maximalIsr (2.8).
     """
     log = ctx.logs[tp]
@@ -340,8 +355,9 @@ def _maybe_increment_high_watermark(
 
 
 def effective_min_isr(ctx: BrokerContext, tp: TopicPartition) -> int:
-    """Return how large the ISR must be for acks=all; since 3.7 at most the number of replicas.
+    """Return the least size of the ISR for acks=all: `min.insync.replicas` of topic or broker.
 
+    Before 0.8.2, which has no such setting, return 1; since 3.7 at most the number of replicas.
     Source: Partition.checkEnoughReplicasReachOffset (0.8.2, 2.8), Partition.effectiveMinIsr (3.7).
     """
     rule, known = ctx.rules.min_insync_replicas, ctx.logs[tp].min_insync_replicas
@@ -385,7 +401,10 @@ def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Hand
 
 
 def _min_insync_replicas(ctx: BrokerContext, znode: Znode | None) -> int:
-    """Return the topic's `min.insync.replicas`, or the broker's if the topic has no legal value."""
+    """Return the topic's `min.insync.replicas`, or the broker's if the topic has no legal value.
+
+    `znode` has the topic's settings, and is None if this znode does not exist.
+    """
     try:
         text = decode_topic_config(znode.data).get(MIN_INSYNC_REPLICAS, "") if znode else ""
     except MalformedZnode:

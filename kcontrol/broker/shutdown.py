@@ -29,10 +29,11 @@ UNREACHABLE, DISCONNECTED = "ConnectException", "NETWORK_EXCEPTION"
 
 
 def shut_down(ctx: BrokerContext, event: Shutdown) -> Handler:
-    """Send ControlledShutdown to the controller; if there is no controller, try again later.
+    """Send ControlledShutdown to the controller, if the broker in `/controller` is registered.
 
-    If the lookup of the controller fails, end the process without a retry. Source:
-    KafkaServer.shutdown, `swallow(controlledShutdown())` (0.8.1, 1.1, 2.8).
+    If it is not, set the retry timer, or end the process after the last attempt. If `/controller`
+    cannot be parsed, end the process without a retry. Source: KafkaServer.shutdown,
+    `swallow(controlledShutdown())` (0.8.1, 1.1, 2.8).
     """
     yield UpdateContext("shutdown_attempts", ctx.shutdown_attempts + 1, context="broker")
     (znode,) = yield Read((CONTROLLER,))
@@ -62,10 +63,10 @@ def controlled_shutdown_response(ctx: BrokerContext, event: ControlledShutdownRe
 
 
 def _get_controller(znode: Znode | None) -> int:
-    """Return the id in `/controller`, as JSON or alone.
+    """Return the broker id in `/controller`, whose text is JSON or the bare id.
 
-    Raises MalformedZnode for any other text, and without the znode. Source: ZkUtils.getController,
-    KafkaController.parseControllerId (0.8.0, 1.0).
+    Raises MalformedZnode for any other text, and if `znode` is None (it does not exist). Source:
+    ZkUtils.getController, KafkaController.parseControllerId (0.8.0, 1.0).
     """
     if znode is None:
         raise MalformedZnode(f"{CONTROLLER} does not exist")
@@ -73,9 +74,9 @@ def _get_controller(znode: Znode | None) -> int:
 
 
 def _get_controller_id(znode: Znode | None) -> int:
-    """Return the id in `/controller` as JSON, -1 without the znode and for text that is no JSON.
+    """Return the broker id in `/controller`; -1 if it does not exist or its text is no JSON.
 
-    Raises MalformedZnode for other JSON. Source: KafkaZkClient.getControllerId,
+    Raises MalformedZnode for JSON without a broker id. Source: KafkaZkClient.getControllerId,
     ControllerZNode.decode, Json.parseBytes (1.1, 2.8).
     """
     try:

@@ -28,10 +28,10 @@ PRODUCER_IDS_PER_BLOCK = 1_000
 
 
 def startup(ctx: BrokerContext, event: BrokerStartup) -> Handler:
-    """Create root paths, cluster id and registration; start the controller; take producer ids.
+    """Create root paths, cluster id and registration; queue the start of the controller module.
 
-    Before 1.1 the registration comes last, so the election begins before it. Since 3.0 a broker
-    requests producer ids on demand.
+    From 0.11 to 2.8 also take a block of producer ids; since 3.0 a broker requests them on demand.
+    Before 1.1 the registration comes last, so the election can begin before it.
     """
     for path in ctx.rules.root_paths:
         create = make_sure_path_exists if ctx.rules.pipelined else make_sure_path_exists_after_read
@@ -54,7 +54,7 @@ def _register(ctx: BrokerContext, event: BrokerStartup) -> Handler:
 def _new_producer_id_block(broker_id: int) -> Handler:
     """Take the next thousand producer ids by a write to `/latest_producer_id_block`.
 
-    After a version conflict read the znode again and retry. Without the znode take none.
+    After a version conflict read the znode again and retry. Take no ids without this znode.
     """
     while True:
         (znode,) = yield Read((PRODUCER_ID_BLOCK,))
