@@ -57,12 +57,12 @@ class Fold(Changes):
     * `znodes`: path to [text, zk version, owner's broker id or None].
     * `nodes`: broker id to contexts, queues, suspended handlers, timers, parked requests, undelivered watch events, and
       whether the broker is frozen.
-    * `channels`: "sender>receiver" to the requests in the channel.
-    * `questions`: broker id to the requests to the controller that have no response.
-    * In a world with logs, `logs`: broker id to partition to log, including dead brokers; and `acknowledged`: partition
+    * `channels`: "sender>receiver" to the requests in the channel from a controller to a broker.
+    * `to_controller`: broker id to this broker's requests to the controller that have no response.
+    * If brokers store records, `logs`: broker id to partition to log, including dead brokers; and `acknowledged`: partition
       to acknowledged records.
-    * In a world with consumers, `consumers`. Journals of versions up to 3 may have `offsets_logs`: the log of a partition of the
-      offsets topic, once for all replicas.
+    * If there are consumers, `consumers`: name to the consumer's state. Journals of versions up to 3 may have `offsets_logs`:
+      partition of the offsets topic to its log, once for all replicas.
     """
 
     def __init__(self) -> None:
@@ -120,12 +120,12 @@ class Fold(Changes):
     # ---------------------------------------------------------------- processes
 
     def _unless_empty(self, *path: str) -> None:
-        """Drop the value at this path of the state if the value is empty."""
+        """Drop the value at this path, the keys from the state to the value, if the value is empty."""
         if not self._at(path):
             self.drop(*path)
 
     def _put_or_drop(self, values: list[Any], *path: str) -> None:
-        """Put a list at this path of the state, or drop the path if the list is empty."""
+        """Put the list `values` at this path, the keys from the state to the list; if it is empty, drop the last key."""
         if values:
             self.put(values, *path)
         else:
@@ -376,5 +376,5 @@ def _hosted(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def fold(records: Iterable[Record]) -> dict[str, Any]:
-    """Return the state of the cluster after these records: see `Fold`."""
+    """Return the state of the cluster after these records, as a dict with the parts that the docstring of `Fold` lists."""
     return Fold().all(records).state

@@ -1,4 +1,4 @@
-"""The journal: every action of a world and of its brokers as a record, which names its cause.
+"""The journal: every action of a cluster, its brokers and its clients as a record, which names its cause.
 
 The first record is of kind `run` and has the version of the schema. `journal_file` writes journals to files and reads
 them.
@@ -29,7 +29,8 @@ Source: Request.OrdinaryConsumerId (0.8.0 to 2.8), Kafka's id of a client that i
 class RecordId(NamedTuple):
     """The id of a record: node, incarnation and sequence number.
 
-    The node is a broker's id, or OUTSIDE. A broker's incarnation grows with every start of its process.
+    The node is a broker's id, or OUTSIDE (-1) if a client, ZooKeeper or the world made the record. A broker's incarnation
+    grows with every start of its process.
     """
 
     node: int
@@ -78,9 +79,10 @@ RecordFactory = Callable[..., RecordParts]
 
 
 class LazyBatch(NamedTuple):
-    """Records whose ids are fixed and whose fields are not made yet: `factory` makes the parts of each row.
+    """Records whose ids and time are fixed and whose kind, cause and fields are not made yet.
 
-    The columns have equal lengths and never change.
+    Record number i is made by `factory` from the i-th values of all columns. Its id is `first` with the sequence number raised
+    by i. The columns have equal lengths and never change.
     """
 
     first: RecordId
@@ -96,9 +98,9 @@ class LazyBatch(NamedTuple):
 
 
 class Journal:
-    """The records of a run, in order. A copy is independent.
+    """The records of a run, in order; a copy can grow independently.
 
-    The records of a batch are made when they are read, because most batches of a large run are never read.
+    The records of a batch (`add_batch`) are made when they are read, because most batches of a large run are never read.
     """
 
     def __init__(self) -> None:
@@ -142,7 +144,11 @@ class Journal:
     def add_batch(
         self, node: int, incarnation: int, at_ms: int, factory: RecordFactory, columns: tuple[Sequence[Any], ...]
     ) -> None:
-        """Add one record for each row of the columns, numbered from `next_seq` on; `factory` makes them on demand."""
+        """Add a batch of records with the time `at_ms`, numbered from `next_seq` on.
+
+        Record number i is made, when it is read, by `factory` from the i-th values of all columns. Columns without values add
+        nothing.
+        """
         if columns[0]:
             self._later.append(LazyBatch(self._number(node, incarnation, len(columns[0])), at_ms, factory, columns))
 
@@ -162,7 +168,10 @@ class Journal:
         return RecordId(node, incarnation, seq)
 
     def why(self, id: RecordId | None) -> list[Record]:
-        """Return the chain of causes of a record, nearest first. Raises KeyError for an unknown id."""
+        """Return the record with this id, its cause, the cause of the cause, and so on; [] for None.
+
+        Raises KeyError for an unknown id.
+        """
         return why(self.records, id)
 
     def copy(self) -> Journal:
@@ -181,7 +190,10 @@ def _size(entry: Record | LazyBatch) -> int:
 
 
 def why(records: Iterable[Record], id: RecordId | None) -> list[Record]:
-    """Return the chain of causes of a record, nearest first. Raises KeyError for an unknown id."""
+    """Return the record with this id, its cause, the cause of the cause, and so on; [] for None.
+
+    Raises KeyError if `records` has no record with the id or with the id of a cause.
+    """
     by_id = {record.id: record for record in records}
     chain: list[Record] = []
     while id is not None:
@@ -194,7 +206,7 @@ def why(records: Iterable[Record], id: RecordId | None) -> list[Record]:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value in JSON's own types, with Kafka's names for states and `t-0` for a partition."""
+    """Return a value in JSON's own types: a state as Kafka's name, a partition as `t-0`, a named tuple or dataclass as a dict."""
     match value:
         case None | bool() | int() | str() | float():
             return value
@@ -226,7 +238,10 @@ def _structure_to_json(value: Any) -> Any:
 
 
 def _is_journaled(f: Field[Any], event: Any) -> bool:
-    """Return whether the journal contains this field of an event."""
+    """Return whether the journal contains the field `f` of this event.
+
+    The field's metadata can leave it out always ("journal": False), or while it has its default ("if not default").
+    """
     how = f.metadata.get("journal", True)
     return bool(how) and (how != "if not default" or getattr(event, f.name) != f.default)
 

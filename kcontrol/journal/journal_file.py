@@ -1,4 +1,4 @@
-"""Journals in files: written at once or during a run, and read with a check of each record.
+"""Journals in files: written during a run or after it, and read with a check of each record.
 
 A file has one record per line; the first is of kind `run` and has the version of the schema. Since version 2 the last
 line has the number of records, which shows whether the end of the file is missing.
@@ -30,7 +30,10 @@ WRONG = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, Re
 
 
 class JournalFile(NamedTuple):
-    """The records of a file; `is_whole` says whether the file has its last line."""
+    """The records of a file; `is_whole` is False if the last line, with the number of records, is missing.
+
+    It is always True for a file of version 1, which has no such line.
+    """
 
     records: list[Record]
     is_whole: bool
@@ -52,7 +55,7 @@ def write(records: Iterable[Record], path: str | Path) -> None:
 
 
 def end(count: int) -> bytes:
-    """Return the last line of a journal with `count` records."""
+    """Return the last line of a journal file, `{"records":<count>}`."""
     return b"%s%d}\n" % (END, count)
 
 
@@ -70,16 +73,16 @@ def opened(path: str | Path) -> BinaryIO:
 def read(path: str | Path) -> list[Record]:
     """Return the records of a journal file, even if the run was killed before the end line with their number was written.
 
-    Raises UserError if the file cannot be read, has a later schema, or has a damaged line.
+    Raises UserError if the file cannot be read, has a later schema than this kcontrol, or has a damaged line.
     """
     return load(path).records
 
 
 def load(path: str | Path) -> JournalFile:
-    """Read a journal; the fields of its records have JSON's own types.
+    """Read a journal of any version; the records have the fields of the present version, in JSON's own types.
 
-    Raises UserError if the file cannot be read or has a later schema, and, with the line's number, if a line is no
-    record or contradicts earlier lines.
+    Raises UserError if the file cannot be read or has a later schema than this kcontrol, and, with the line's number, if a
+    line is no record or contradicts earlier lines.
     """
     reader = _Reader(path)
     try:
@@ -94,7 +97,7 @@ def load(path: str | Path) -> JournalFile:
 def check(records: Iterable[Record]) -> Iterator[Record]:
     """Check each record against the records before it, and yield the record with JSON's types.
 
-    Raises an exception of `WRONG` at the first record that contradicts an earlier record.
+    Raises one of the exceptions in `WRONG` (ValueError, LookupError ...) at the first record that contradicts an earlier one.
     """
     checks = _Checks()
     for record in records:
@@ -177,7 +180,7 @@ def _version(path: str | Path, first: Record) -> int:
 
 
 class _Checks:
-    """The checks of a record against the records before it: sequence numbers, causes, fields and fold."""
+    """Checks each record against the records before it: its sequence number, its cause, its fields, and that it can be folded."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, int], int] = {}
@@ -186,7 +189,8 @@ class _Checks:
     def take(self, record: Record) -> Record:
         """Check a record, whose fields have JSON's types, against the earlier records, and return it.
 
-        Raises an exception of `WRONG` if the record contradicts an earlier record or misses a field.
+        Raises one of the exceptions in `WRONG` (ValueError, LookupError ...) if the record contradicts an earlier record or
+        misses a field.
         """
         node, incarnation, seq = record.id
         expected = self._last.get((node, incarnation), 0) + 1
@@ -205,7 +209,7 @@ class _Checks:
 
 
 def upgraded(record: Record, version: int) -> Record:
-    """Return a record of an older version's journal as the present version writes it."""
+    """Return a record of a journal of this version as JOURNAL_VERSION, the present version, writes it."""
     for step in range(version, JOURNAL_VERSION):
         record = UPGRADES[step](record)
     return record if record.kind != "run" else record._replace(fields=record.fields | {"journal_version": JOURNAL_VERSION})
@@ -274,7 +278,7 @@ RULES_3 = {"nobody leads it": "it has no leadership"}
 
 
 def _to_version_3(record: Record) -> Record:
-    """Return a record of version 2 with the names of version 3."""
+    """Return a record of version 2 with the kind and the names of fields that version 3 has."""
     fields = {FIELDS_3.get((record.kind, name), name): value for name, value in record.fields.items()}
     if "rule" in fields:
         fields["rule"] = RULES_3.get(str(fields["rule"]), fields["rule"])

@@ -47,7 +47,7 @@ class Value(msgspec.Struct):
 
 
 class Entry(msgspec.Struct):
-    """A partition in LeaderAndIsr or UpdateMetadata, without the zk version, which recordings do not have."""
+    """The entry of a partition in LeaderAndIsr or UpdateMetadata; it needs no zk version, which recordings of Kafka lack."""
 
     leader: LeaderId
     isr: BrokerIds
@@ -57,33 +57,33 @@ class Entry(msgspec.Struct):
 
 
 class NamedEntry(Entry):
-    """A partition in a LeaderAndIsr request."""
+    """The entry of a partition in LeaderAndIsr, with the partition's name such as `t-0`."""
 
     partition: Partition
 
 
 class LeaderAndIsr(msgspec.Struct):
-    """The LeaderAndIsr requests of a batch: all entries in `values`, and in `to` the positions of each receiver's entries."""
+    """The LeaderAndIsr requests of a batch: `values` has all entries, `to` maps a broker id to the positions of its entries."""
 
     values: list[NamedEntry]
     to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], list[Count]]
 
 
 class UpdateMetadata(msgspec.Struct):
-    """The UpdateMetadata requests of a batch: entries by partition, and the receivers."""
+    """The UpdateMetadata requests of a batch: the entry of each partition, and in `to` the brokers that receive all of them."""
 
     partitions: dict[Partition, Entry]
     to: BrokerIds
 
 
 class StopReplica(msgspec.Struct):
-    """The StopReplica requests of a batch: for each receiver its partitions, each with the fields of its entry."""
+    """The StopReplica requests of a batch: `to` maps a broker id to its partitions, each with the fields of its entry."""
 
     to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], dict[Partition, dict[str, Any]]]
 
 
 class Requests(msgspec.Struct):
-    """The requests of one `send` record."""
+    """The requests of one `send` record: one batch of a controller, with at most one batch of each kind."""
 
     controller_id: BrokerId
     controller_epoch: Int32
@@ -94,7 +94,7 @@ class Requests(msgspec.Struct):
 
 
 class Event(msgspec.Struct):
-    """An event in a queue; its other fields depend on its name."""
+    """An event in a queue; `event` is the name of its class, on which its other fields depend."""
 
     event: str
 
@@ -108,7 +108,7 @@ class LogRecord(msgspec.Struct):
 
 
 class LogChange(msgspec.Struct):
-    """The attributes of a log that have changed, besides its records."""
+    """The new values of the attributes of a log that have changed, besides its records."""
 
     epochs: list[dict[str, Int64]] | UnsetType = msgspec.UNSET
     checkpoint: Count | UnsetType = msgspec.UNSET
@@ -136,7 +136,7 @@ class Assignment(msgspec.Struct):
 
 
 class Body(msgspec.Struct):
-    """The body of a response."""
+    """The body of a response: its error ("NONE" for success), the errors of partitions, and the results of partitions."""
 
     error: str | UnsetType = msgspec.UNSET
     errors: dict[str, Any] | UnsetType = msgspec.UNSET
@@ -144,7 +144,10 @@ class Body(msgspec.Struct):
 
 
 class Consumer(msgspec.Struct):
-    """The state of a consumer: its group, member id, generation and last error."""
+    """The state of a consumer: its group, member id, generation and last error.
+
+    `asked` is the broker whose response the consumer waits for, as (broker id, incarnation), or None.
+    """
 
     group: str
     member_id: str

@@ -19,7 +19,10 @@ Change = tuple[str, tuple[str, ...], Any]
 
 
 class Changes:
-    """The state that the journal's records build, and in `noted` the changes by the last record."""
+    """The state that the journal's records build, and in `noted` the changes made since `noted` was last emptied.
+
+    `Fold.add` empties `noted` before each record.
+    """
 
     def __init__(self, state: dict[str, Any]) -> None:
         self.state = state
@@ -35,7 +38,7 @@ class Changes:
         return held[last]
 
     def put(self, value: Any, *path: str) -> None:
-        """Put a value at a path.
+        """Put a value at a path, the keys from the state to the value. Raises KeyError if a key before the last is missing.
 
         The state gets a copy of a list or an object, so that later changes do not alter the noted value.
         """
@@ -46,7 +49,7 @@ class Changes:
         self.noted.append(("put", path, value))
 
     def drop(self, *path: str) -> None:
-        """Remove the value at a path. Raises KeyError if there is no value."""
+        """Remove the value at a path, the keys from the state to the value. Raises KeyError if there is no value."""
         del self._at(path[:-1])[path[-1]]
         self.noted.append(("drop", path, None))
 
@@ -55,7 +58,7 @@ class Changes:
         self.noted.append(("update", path, values))
 
     def omit(self, keys: Iterable[Any], *path: str) -> None:
-        """Remove keys from an object. Missing keys are skipped."""
+        """Remove `keys` from the object at a path of the state. Keys that the object does not have are skipped."""
         held = self._at(path)
         for key in keys:
             held.pop(str(key), None)
@@ -66,7 +69,7 @@ class Changes:
         self.noted.append(("push", path, value))
 
     def shift(self, *path: str) -> Any:
-        """Remove and return the first value of a list. Raises IndexError for an empty list."""
+        """Remove and return the first value of the list at a path of the state. Raises IndexError for an empty list."""
         self.noted.append(("shift", path, None))
         return self._at(path).pop(0)
 

@@ -28,7 +28,7 @@ def _copy(value: Any, deep: int) -> Any:
 
 
 def _entries(value: Any, deep: int) -> int:
-    """Return the number of entries of the objects and lists in a value, down to the level `deep`."""
+    """Return the number of entries of a dict or list, with the entries of the dicts in it down to `deep` levels; else 0."""
     if deep == 0 or not isinstance(value, dict | list):
         return 0
     return len(value) + sum(_entries(item, deep - 1) for item in (value.values() if isinstance(value, dict) else ()))
@@ -37,9 +37,9 @@ def _entries(value: Any, deep: int) -> int:
 class History:
     """The states of the cluster after each record of a journal, which may grow.
 
-    A checkpoint is made after as many records as the state has entries, and at least `every` records after the last. So all
-    checkpoints together are no larger than the journal, and folding from a checkpoint takes no longer than copying it. `follow`
-    is called once for each record, in order, with the record in JSON's types and its changes.
+    The number of records between two checkpoints is at least `every`, and at least the number of entries of the state. So all
+    checkpoints together are no larger than the journal, and folding from a checkpoint takes no longer than copying it. `follow`,
+    if given, is called once for each record, in order, with the record in JSON's types and the changes of state that it makes.
     """
 
     def __init__(self, records: Sequence[Record], every: int = EVERY, follow: Follow | None = None) -> None:
@@ -50,12 +50,12 @@ class History:
 
     @property
     def state(self) -> State:
-        """Return the state after the last record. This state changes when the journal grows."""
+        """Return the state after the last record. The returned dict is this object's own: it changes when the journal grows."""
         self.take_in()
         return self._end.state
 
     def at(self, index: int) -> State:
-        """Return the state after the record at this index, from 0 on. The state is the caller's own copy."""
+        """Return a copy of the state after the record at this index, from 0 on; after the last record if the index is larger."""
         self.take_in()
         if index >= self._folded - 1:
             return self._twin(self._end).state
@@ -81,7 +81,7 @@ class History:
 
     @staticmethod
     def _twin(fold: Fold) -> Fold:
-        """Return an independent copy of a fold. The copy shares the requests in `_sent`, which never change."""
+        """Return an independent copy of a fold. It shares the requests of earlier `send` records, which never change."""
         twin = Fold()
         twin.state = {name: _copy(part, DEEP[name]) for name, part in fold.state.items()}
         twin._sent = fold._sent

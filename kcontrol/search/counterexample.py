@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 def report(world: World, found: str) -> str:
-    """Return the last step of a world, the violation `found`, and the run as Python code, which ends with the violation."""
+    """Return a text: the number and action of the world's last step, the violation `found`, and Python code that repeats the run.
+
+    `found` is a sentence as `invariants.violation` returns it.
+    """
     last = repr(world.done[-1]) if world.done else "nothing"
     run = SearchResult(0, world.settings, found, (), tuple(world.done)).scenario()
     return f"# After step {len(world.done)}, {last}: {found}\n{run}"

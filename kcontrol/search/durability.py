@@ -1,4 +1,7 @@
-"""Kafka's promises about records, as properties of a world with logs. DURABLE holds as long as elections are clean."""
+"""Kafka's guarantees about records, as properties of a simulated cluster whose brokers store records.
+
+Each function returns the sentence of a violation, or None. DURABLE has all of them; they hold as long as elections are clean.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _led(world: World) -> Iterator[tuple[TopicPartition, int, tuple[int, ...], ReplicaLog]]:
-    """Yield each partition whose leader in the state znode has a log, with this leader, the ISR and the log."""
+    """Yield (partition, leader, ISR, leader's log) for each partition whose leader in the state znode has a log."""
     found = data_plane.replicas(world)
     for tp, value in stored(world):
         if tp in found.get(value.leader, {}):
@@ -23,7 +26,10 @@ def _led(world: World) -> Iterator[tuple[TopicPartition, int, tuple[int, ...], R
 
 
 def committed_records_survive(world: World) -> str | None:
-    """Check that each leader has every record that was acknowledged with acks=all: since 0.11 (KIP-101), with clean elections."""
+    """Check that each leader has every record that was acknowledged with acks=all.
+
+    Return the sentence of a violation, or None. Kafka guarantees this since 0.11 (KIP-101), with clean elections.
+    """
     for tp, leader, _, log in _led(world):
         records = {(r.offset, r.leader_epoch) for r in log.records}
         for a in world.acknowledged.get(tp, ()):
@@ -35,7 +41,10 @@ def committed_records_survive(world: World) -> str | None:
 
 
 def replicas_agree(world: World) -> str | None:
-    """Check that in sync replicas equal their leader's log up to their own high watermark: since 0.11 (KIP-101)."""
+    """Check that the log of each replica in an ISR equals its leader's log up to the replica's own high watermark.
+
+    Return the sentence of a violation, or None. Kafka guarantees this since 0.11 (KIP-101).
+    """
     found = data_plane.replicas(world)
     for tp, leader, isr, log in _led(world):
         for broker in isr:
@@ -47,7 +56,10 @@ def replicas_agree(world: World) -> str | None:
 
 
 def high_watermark_within(world: World) -> str | None:
-    """Check that no high watermark is beyond the end of its log: since 0.8.0."""
+    """Check that no replica's high watermark is beyond the end of its log; this holds since 0.8.0.
+
+    Return the sentence of a violation, or None.
+    """
     for broker, found in data_plane.replicas(world).items():
         for tp, log in found.items():
             if log.high_watermark > log.log_end_offset:

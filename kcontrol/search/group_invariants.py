@@ -119,7 +119,10 @@ def _transitions(world: World) -> Iterator[Group]:
 
 
 def _join_answers(world: World) -> dict[str, set[tuple[int, str]]]:
-    """Return by group the (generation, protocol) of the JoinGroup responses of the last step that have no error."""
+    """Return a dict from group id to the (generation, protocol) of its JoinGroup responses in the last step.
+
+    Responses with an error, and responses to clients that are no consumers of the world, are left out.
+    """
     found: dict[str, set[tuple[int, str]]] = {}
     for record in world.last_step:
         body, who = record.fields.get("body"), str(record.fields.get("correlation_id", "")).split(" ")
@@ -130,7 +133,7 @@ def _join_answers(world: World) -> dict[str, set[tuple[int, str]]]:
 
 
 def _partitions(assignment: bytes) -> list[TopicPartition]:
-    """Return the partitions of an assignment of the consumer protocol; none for bytes that are no assignment."""
+    """Return the partitions in the bytes of a member's assignment (consumer protocol); [] for other bytes."""
     try:
         entries = decode("assignment", assignment)[1]["partitions"] if assignment else []
     except ValueError:
@@ -139,7 +142,10 @@ def _partitions(assignment: bytes) -> list[TopicPartition]:
 
 
 def _left_out(counts: Counter[TopicPartition]) -> list[str]:
-    """Return the partitions without an owner below the highest assigned partition of their topic."""
+    """Return the partitions that have no owner although a higher partition of their topic has one, as text.
+
+    The keys of `counts` are the assigned partitions.
+    """
     highest: dict[str, int] = {}
     for tp in counts:
         highest[tp.topic] = max(tp.partition, highest.get(tp.topic, 0))
@@ -148,14 +154,14 @@ def _left_out(counts: Counter[TopicPartition]) -> list[str]:
 
 
 def _before(world: World, record: Record) -> Iterator[Record]:
-    """Yield the records before a record, the latest first."""
+    """Yield the journal's records before `record`, the latest first."""
     records = world.journal.records
     at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is record)
     return (records[i] for i in range(at - 1, -1, -1))
 
 
 def _cached(world: World, record: Record, group_id: str) -> Group | None:
-    """Return the group in the cache of the record's broker before the record, None if the cache did not have the group."""
+    """Return the group as the broker that made `record` had it in its cache just before the record, None without the group."""
     for earlier in _before(world, record):
         if earlier.id[:2] != record.id[:2]:
             continue
@@ -180,7 +186,10 @@ def _context(world: World, record: Record) -> dict[str, Group]:
 
 
 def _stored(world: World, broker: int, partition: int) -> set[tuple[str, TopicPartition, int]]:
-    """Return the offsets in the records of a coordinator's log: group, partition and offset of each commit."""
+    """Return (group id, topic partition, offset) of each commit in a coordinator's log.
+
+    `broker` is the coordinator, `partition` the number of the partition of the offsets topic. Unreadable records are skipped.
+    """
     driver = world.processes[broker].driver
     assert driver.group is not None
     tp = TopicPartition(OFFSETS_TOPIC, partition)

@@ -1,8 +1,8 @@
-"""INVARIANTS: Kafka's promises about a cluster, one row each, with the release since which Kafka keeps the promise.
+"""INVARIANTS: Kafka's guarantees about a cluster, one row each, with the first release that gives the guarantee.
 
 A row that holds after every step checks the partitions in the records of the last step. A row that holds at quiet checks the
-whole cluster when no routine action is left. The promises are about brokers: once a client outside the brokers has written a
-znode on which a row depends, the row is void for the rest of the run.
+whole cluster when nothing is left that the cluster does by itself (`World.run`). The guarantees are about brokers: as soon as a
+client that is no broker has written a znode on which a row depends, the row is not checked for the rest of the run.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ STEP, QUIET = "after every step", "at quiet"
 
 @dataclass(frozen=True)
 class Invariant:
-    """One promise of Kafka. Called with a world it returns the sentence of a violation, or None.
+    """One guarantee of Kafka. Called with a world it returns the sentence of a violation, or None.
 
-    `since` is a release. `when` is STEP, or QUIET: checked only while the cluster has no action to perform by itself. `after`
-    lists kinds of records: only a step with a record of one of these kinds can break the promise. `voiding_path` is a pattern of
-    outside writes ("set /controller") that end the promise.
+    `since` is the first release that gives the guarantee. `when` is STEP (checked after every step), or QUIET: checked only while
+    the cluster has no action to perform by itself. `after` lists kinds of records: only a step with a record of one of these
+    kinds can break the guarantee. `voiding_path` is a regular expression for writes of clients that are no brokers, such as
+    "set /controller"; after such a write the guarantee is void.
     """
 
     name: str
@@ -63,13 +64,13 @@ class Invariant:
         return _numbers(self.since) <= _numbers(release)
 
     def is_void(self, world: World) -> bool:
-        """Return whether a client outside the brokers has written a znode on which this promise depends."""
+        """Return whether a client that is no broker has written a znode on which this guarantee depends."""
         return any(a[0] in ("set", "create", "delete") and re.match(self.voiding_path, f"{a[0]} {a[1]}") for a in world.done)
 
     def __call__(self, world: World) -> str | None:
-        """Return the violation with the invariant's name before it.
+        """Return the sentence of a violation, with the invariant's name before it.
 
-        Return None if the promise holds, is void, or is not made by the release.
+        Return None if the guarantee holds, is void (`is_void`), or is not given by the world's release.
         """
         if not self.is_promised_by(world.settings.release):
             return None
@@ -86,7 +87,11 @@ def _numbers(release: str) -> tuple[int, ...]:
 
 
 class StateWrite(NamedTuple):
-    """One write of a state znode. `decided` is True for a controller's transition, False for an ISR change by a leader."""
+    """One write of a state znode: the journal's record, the partition, and the znode's new `value`.
+
+    `created` says whether the write created the znode. `decided` is True for a controller's transition, False for an ISR change
+    that a leader wrote or requested.
+    """
 
     record: Record
     partition: TopicPartition
@@ -109,7 +114,10 @@ def _writes(records: Iterable[Record]) -> Iterator[StateWrite]:
 
 
 def _decoded(decode: Callable[..., Any], data: bytes, *more: Any) -> Any:
-    """Return the decoded data of a znode, None if an outside write has made the data unreadable."""
+    """Return `decode(data, *more)`, None if the data of the znode cannot be decoded.
+
+    A client that is no broker can make data unreadable.
+    """
     try:
         return decode(data, *more)
     except MalformedZnode:
@@ -117,12 +125,12 @@ def _decoded(decode: Callable[..., Any], data: bytes, *more: Any) -> Any:
 
 
 def _written(world: World) -> list[StateWrite]:
-    """Return the writes of state znodes by brokers in the last step."""
+    """Return the successful writes of state znodes by brokers in the world's last step."""
     return [write for write in _writes(world.last_step) if write.record.id.broker is not None]
 
 
 def _earlier(world: World, than: Record) -> Iterator[StateWrite]:
-    """Yield the successful writes to the state znodes of all partitions before a record, the latest record first."""
+    """Yield the successful writes to the state znodes of all partitions before the record `than`, the latest record first."""
     records = world.journal.records
     at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is than)
     return _writes(records[i] for i in range(at - 1, -1, -1))
@@ -195,7 +203,7 @@ def state_epoch_is_known(world: World) -> str | None:
 
 
 def _by_controllers(world: World) -> Iterator[StateWrite]:
-    """Return the controllers' writes of state znodes in the last step: transitions and, with AlterIsr, ISR changes."""
+    """Return the controllers' writes of state znodes in the last step: transitions and, since 2.7 (AlterIsr), ISR changes."""
     return (w for w in _written(world) if w.decided or world.settings.rules().alter_isr)
 
 
@@ -217,7 +225,10 @@ def one_writer_per_epoch(world: World) -> str | None:
 
 
 def _partitions_sent(requests: Any) -> set[tuple[TopicPartition, Any]]:
-    """Return the partitions of a request batch with their leadership, without partitions of topics that are being deleted."""
+    """Return (partition, entry with its leader and ISR) from the LeaderAndIsr and UpdateMetadata requests of a batch.
+
+    `requests` is the batch of a `send` record. Partitions of topics that are being deleted (leader -2) are left out.
+    """
     entries = {entry for partitions in requests.leader_and_isr.values() for entry in partitions.items()}
     return {(tp, entry) for tp, entry in entries | set(requests.update_metadata.items()) if entry.leader != LEADER_DURING_DELETE}
 
@@ -250,9 +261,10 @@ def _active_controllers(world: World) -> list[int]:
 
 
 def one_controller(world: World) -> str | None:
-    """Check that the active controller is the broker that `/controller` names.
+    """Check that the active controller is the broker that `/controller` names; return the sentence of a violation, or None.
 
-    That `/controller` exists is not promised: a broker that reads a new `/controller` late misses its deletion.
+    If `/controller` names no running broker, or does not exist, no broker may be active. Whether `/controller` exists is not
+    checked: a broker that reads a new `/controller` late misses its deletion.
     """
     named, active = _read(world, CONTROLLER, decode_controller), _active_controllers(world)
     expected = [n for n, p in world.processes.items() if n == named and not p.frozen]
@@ -277,15 +289,16 @@ def cache_equals_znode(world: World) -> str | None:
 
 
 def _ops(record: Record) -> Iterator[tuple[str, str]]:
-    """Yield the operation and path of each write in a record."""
+    """Yield the operation ("create", "set", "delete" or "check") and path of each write in a successful `write` record."""
     if record.kind == "write" and record.fields["error"] is None:
         yield from ((kind, path) for kind, path, *_ in record.fields["ops"])
 
 
 def request_outlives_topic(world: World) -> str | None:
-    """Check that a deletion request is removed only after its topic.
+    """Check that a broker deletes a znode below `/admin/delete_topics` only after the topic's znode was deleted.
 
-    A request for an unknown topic may be removed at any time.
+    Return the sentence of a violation, or None. The request to delete a topic that the controller does not know may be removed
+    at any time.
     """
     for record in world.last_step:
         for kind, path in _ops(record) if record.id.node in world.processes else ():
@@ -298,7 +311,7 @@ def request_outlives_topic(world: World) -> str | None:
 
 
 def _has_gone(world: World, topic: str, before: Record) -> bool:
-    """Return whether the topic's znode was deleted before this record and after the deletion request was created."""
+    """Return whether the topic's znode was deleted before the record `before` and after the deletion request was created."""
     records, requested = world.journal.records, ("create", delete_topic_path(topic))
     at = next(i for i in range(len(records) - 1, -1, -1) if records[i] is before)
     done = (op for i in range(at - 1, -1, -1) for op in _ops(records[i]))
@@ -391,7 +404,10 @@ AT_REST: tuple[Invariant, ...] = tuple(row for row in INVARIANTS if row.when == 
 
 
 def violation(world: World, properties: Iterable[Property] = ALWAYS) -> str | None:
-    """Return the first violation that the last step has caused, or None."""
+    """Return the sentence of the first of `properties` that the world violates after its last step, or None.
+
+    An invariant of the last step is checked only if this step wrote a record that can break it.
+    """
     kinds = {record.kind for record in world.last_step}
     for holds in properties:
         if isinstance(holds, Invariant) and holds.when == STEP and holds.after.isdisjoint(kinds):

@@ -1,10 +1,11 @@
 """Memoized drivers for searches: each call of a driver is run once per state, and its outcome is reused.
 
-A handler depends only on the values that it receives, so the outcome of a call depends only on the state of the driver and on
-ZooKeeper's response. A search makes equal calls in equal states very often. Each call is run once, on a copy of the driver, and
-its outcome is kept: the calls to the outbox, the journal records, and the next state. States are compared as fingerprints
-compare them, but with exact zxids, correlation ids and session ids. Time stands still, since no decision depends on it. Causes
-and sequence numbers in the journal are those of the first run.
+A driver runs the handlers of one broker; its outbox takes the handlers' requests and responses. A handler depends only on the
+values that it receives, so the outcome of a call depends only on the state of the driver and on ZooKeeper's response. A search
+makes equal calls in equal states very often. Each call is run once, on a copy of the driver, and its outcome is kept: the calls
+to the outbox, the journal records, and the next state. States are compared as `cluster/fingerprint.py` compares them, but with
+exact zxids, correlation ids and session ids. Time stands still, since no decision depends on it. Causes and sequence numbers in
+the journal are those of the first run.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ NUMBERED = ("send", "to_controller")  # the kinds of records whose numbers are p
 
 @dataclass(slots=True, eq=False)
 class DriverState:
-    """One immutable state of a driver, its fingerprint text, and the outcome of every call that has been made in this state."""
+    """One immutable state of a driver (which runs a broker's handlers), and the outcome of each call made in this state.
+
+    `text` is the state's fingerprint text. `ready` is the result of `Driver.ready()` in this state.
+    """
 
     driver: Driver
     text: fingerprint.Text
@@ -45,7 +49,10 @@ class DriverState:
 
 @dataclass(slots=True, eq=False)
 class ZooKeeperState:
-    """One immutable state of ZooKeeper, its fingerprint text, and the response to every call that has been made in this state."""
+    """One immutable state of ZooKeeper, its fingerprint text, and the response to each call made in this state.
+
+    The keys of `answers` are pairs of the id() of a ZooKeeperCall and a session.
+    """
 
     zk: MemoryZooKeeper
     text: fingerprint.Text
@@ -53,7 +60,11 @@ class ZooKeeperState:
 
 
 class ZooKeeperAnswer(NamedTuple):
-    """The response of ZooKeeper to a call, as a value and as a key, ZooKeeper's next state, and the watch events that it sent."""
+    """The response of ZooKeeper to a call, ZooKeeper's next state, and the watch events that the call caused.
+
+    `value` is the response, or the exception that was raised; `key` is its hashable key (`answer_key`). `fired` has pairs of a
+    session and an event.
+    """
 
     value: Any
     key: Any
@@ -62,9 +73,10 @@ class ZooKeeperAnswer(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a call: the calls to the outbox, the records, and the next state.
+    """The outcome of a driver's call: the calls to its outbox, the journal records, and the driver's next state.
 
-    `next` is None if the call must be run each time, because its handler uses a response to its own request.
+    `next` is None if the call must be run each time, because the broker sends a request to itself and the handler goes on after
+    the response.
     """
 
     outbox_calls: list[Call]
@@ -75,7 +87,10 @@ class Outcome(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ZooKeeperCall:
-    """A call whose outcome depends on ZooKeeper: the method and arguments of its round trip, and one outcome per response."""
+    """A call of a driver that makes a round trip to ZooKeeper: the client's method, its arguments, and the outcomes.
+
+    `outcomes` maps the key of a response (`answer_key`) to the outcome of the driver's call after this response.
+    """
 
     method: str
     args: tuple[Any, ...]
@@ -85,7 +100,8 @@ class ZooKeeperCall:
 class Step(NamedTuple):
     """The outcome of an action in a MemoWorld, with the records that the action wrote and the watch events that it `fired`.
 
-    `next` is the next state of the acting process, None for an admin action; `stored` is the next state of ZooKeeper.
+    `next` is the next state of the process that the action concerns, None for an action of a client that is no broker. `stored`
+    is the next state of ZooKeeper. `fired` has pairs of a session and an event.
     """
 
     next: DriverState | None
@@ -95,7 +111,10 @@ class Step(NamedTuple):
 
 
 class ScratchJournal(Journal):
-    """The journal of one call. It numbers only records whose numbers are part of correlation ids, from `count` on."""
+    """The journal of one call of a driver. Records whose number is part of a correlation id are numbered from `count` + 1 on.
+
+    All other records have the number 0.
+    """
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -117,7 +136,10 @@ class ScratchJournal(Journal):
 
 
 class RecordingClient:
-    """A ZooKeeper client that records its calls in `asked`; `known` has the response to the first call, or is empty."""
+    """A ZooKeeper client that records its calls in `asked`, as (method, arguments, response or exception).
+
+    `known` has the response to the first call; if it is empty, all calls are passed to `client`.
+    """
 
     def __init__(self, client: Client, known: list[Any]) -> None:
         self.client, self.known = client, known
@@ -137,7 +159,7 @@ class RecordingClient:
 class RecordingOutbox:
     """The outbox of a driver during one call: it stores the calls (requests, responses ...) and performs none of them.
 
-    `own_responses` has the number of records at each response of this driver to a request of its own broker.
+    `own_responses` has, for each response of the driver to a request of its own broker, the number of records before it.
     """
 
     def __init__(self, journal: ScratchJournal) -> None:
@@ -159,15 +181,15 @@ class RecordingOutbox:
 
     @property
     def can_wait(self) -> bool:
-        """Whether the world may make all recorded calls at the end of the driver's call, with an equal outcome.
+        """Return whether the stored calls may be performed after the end of the driver's call, with an equal outcome.
 
-        This holds if, after each response to a request of this broker, the handler only ends.
+        This holds if, after each response to a request of the broker to itself, the handler only ends.
         """
         return all(record.kind == "end" for at in self.own_responses for record in self.journal.records[at:])
 
 
 def call_client(client: Client, method: str, args: tuple[Any, ...]) -> Any:
-    """Return the response of a client, or the exception that it raised."""
+    """Return the result of `client.method(*args)`, or the exception that it raised."""
     try:
         return getattr(client, method)(*args)
     except Exception as error:
@@ -175,7 +197,7 @@ def call_client(client: Client, method: str, args: tuple[Any, ...]) -> Any:
 
 
 def answer_key(answer: Any) -> Any:
-    """Return a hashable key of a response of ZooKeeper; responses with equal keys are equal for every handler."""
+    """Return a hashable key of a response of ZooKeeper (or its exception); equal keys mean equal outcomes of every handler."""
     if isinstance(answer, list):
         return tuple([_item_key(item) for item in answer])
     return type(answer)
@@ -191,7 +213,7 @@ def _item_key(item: Any) -> Any:
 
 
 def digest_text(text: fingerprint.Text) -> fingerprint.Text:
-    """Replace the words of a fingerprint Text by their digest; keep the zxids."""
+    """Return a copy of a fingerprint Text (`cluster/fingerprint.py`) with a digest in place of its words."""
     return text._replace(words=hashlib.blake2b(text.words.encode(), digest_size=16).hexdigest())
 
 
@@ -210,7 +232,7 @@ class Memo:
     def local(self, driver: Driver, contexts: str | None = None) -> DriverState:
         """Return the DriverState that equals the state of this driver; if there is none yet, a new one, which keeps the driver.
 
-        `contexts` is the fingerprint text of the driver's contexts, if the caller has it.
+        `contexts` is the fingerprint text of the driver's contexts; without it the text is made here.
         """
         contexts = contexts or fingerprint.contexts(driver)
         state = fingerprint.driver(driver, contexts, self._text)
@@ -229,9 +251,9 @@ class Memo:
         return found
 
     def stored(self, zk: MemoryZooKeeper, owners: Mapping[int, int]) -> ZooKeeperState:
-        """Return the ZooKeeperState that equals the state of this ZooKeeper; if there is none yet, a new one.
+        """Return the ZooKeeperState that equals the state of `zk`; if there is none yet, a new one, which keeps `zk`.
 
-        A new one keeps this ZooKeeper, which may not change any more.
+        A `zk` that was kept may not change any more. `owners` maps a session to the broker that has it.
         """
         names = fingerprint.session_names(zk, owners)
         key = (self._tree(zk.nodes(), names), fingerprint.watches(zk, names), zk.zxid, tuple(names.items()))
@@ -248,7 +270,11 @@ class Memo:
         return known[1]
 
     def ask(self, stored: ZooKeeperState, call: ZooKeeperCall, session: int, owners: Mapping[int, int]) -> ZooKeeperAnswer:
-        """Return ZooKeeper's answer to a call; the first equal call in a state is performed on a copy."""
+        """Return ZooKeeper's answer to `call` in the state `stored`, made in this session.
+
+        The first such call in a state is performed on a copy of ZooKeeper; later calls get its answer. `owners` maps a session to
+        the broker that has it.
+        """
         key = id(call), session
         known = stored.answers.get(key)
         if known is None:
@@ -259,7 +285,7 @@ class Memo:
         return known
 
     def fingerprint(self, parts: list[fingerprint.Text]) -> str:
-        """Return the words of all parts, which are digests, and the ranks of their zxids."""
+        """Return a text of all parts: their words, which are digests, then the rank of each zxid among all zxids."""
         zxids = tuple([part.zxids for part in parts])
         ranks = self._ranks.get(zxids)
         if ranks is None:
@@ -267,7 +293,7 @@ class Memo:
         return "\n".join([*[part.words for part in parts], ranks])
 
     def _text(self, value: Any) -> str:
-        """Return the canonical text of an immutable value; the text is made once."""
+        """Return the canonical text (`fingerprint.canonical`) of an immutable value; it is made once per object."""
         known = self._texts.get(id(value))
         if known is None:
             known = self._texts[id(value)] = (value, fingerprint.canonical(value))
@@ -276,7 +302,8 @@ class Memo:
     def copy(self, local: DriverState, client: Any, journal: ScratchJournal, outbox: Any) -> Driver:
         """Return a driver in the state `local` that can run, with this client, journal and outbox.
 
-        The first copy takes over the suspended handlers; for later copies they are replayed.
+        A suspended handler (a generator) cannot be copied: the first driver gets the handlers of the state, and for each later
+        driver they are run again up to the same point.
         """
         move, local.handlers_are_moved = not local.handlers_are_moved, True
         return process.copy_driver(local.driver, client, journal, lambda: self.now_ms, outbox, move=move)
@@ -287,14 +314,17 @@ def _count(driver: Driver) -> int:
 
 
 def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
-    """Return the correlation id and session of each event: not part of fingerprints, but handlers write them to the journal."""
+    """Return (correlation id, session) of each event that waits or is handled, None where the event has no such field.
+
+    Fingerprints leave both out, but handlers write them to the journal.
+    """
     events = [item.event for thread in driver.threads.values() for item in thread.queue.waiting]
     events += [thread.event for thread in driver.threads.values()]
     return [(getattr(event, "correlation_id", None), getattr(event, "session", None)) for event in events]
 
 
 def key_of(event: Any) -> Any:
-    """Return a hashable key of an event; a mapping in the event is represented by its id()."""
+    """Return a hashable key of an event: the event, or, if it cannot be hashed, its type and values, a dict as its id()."""
     try:
         hash(event)
     except TypeError:
@@ -304,7 +334,10 @@ def key_of(event: Any) -> Any:
 
 
 class MemoDriver:
-    """Stands for a driver in a MemoWorld: it holds a DriverState, and every call replaces this state by the next one."""
+    """Stands for the driver of a process in a MemoWorld: it holds a DriverState, and each call replaces it by the next state.
+
+    Other attributes are those of the state's driver.
+    """
 
     __slots__ = ("_running", "_world", "local", "session_id")
 
@@ -390,9 +423,11 @@ class MemoDriver:
             getattr(world, name)(self, *args)
 
     def _try(self, key: Call, op: Run, answers: list[Any], kept: Any) -> Outcome:
-        """Run a call on a copy of the driver, and store its outcome under `key`; return the outcome.
+        """Run the call `op` on a copy of the driver, and store its outcome under `key`; return the outcome.
 
-        If the call asked ZooKeeper, its response replaces the content of `answers`, and the outcome is stored for this response.
+        `answers` has ZooKeeper's response if it is known already. If the call makes a round trip, the response replaces the
+        content of `answers`, and the outcome is stored for this response. `kept` is a value that `key` contains only as an id();
+        the outcome keeps it alive.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)
@@ -412,7 +447,10 @@ class MemoDriver:
         return outcome
 
     def _run(self, op: Run, answers: list[Any]) -> None:
-        """Run a call whose outbox calls must be made while it runs, because they reach this driver again."""
+        """Run the call `op` without a stored outcome, and pass its outbox calls to the world while it runs.
+
+        This is needed if an outbox call reaches this driver again. `answers` has ZooKeeper's response, or is empty.
+        """
         journal = ScratchJournal(_count(self.local.driver))
         client = RecordingClient(self.client, answers.copy())
         self._running = self.world.memory.copy(self.local, client, journal, ForwardingOutbox(self))
@@ -425,7 +463,7 @@ class MemoDriver:
 
 
 class ForwardingOutbox:
-    """An outbox that passes every call to the world while the driver runs, with the MemoDriver as the caller."""
+    """An outbox that passes every call to the world while the driver runs, with the MemoDriver in place of the driver."""
 
     def __init__(self, driver: MemoDriver) -> None:
         self.driver = driver

@@ -1,4 +1,4 @@
-"""The world of a search. Its forks copy references only, since its drivers are memoized."""
+"""The simulated cluster of a search. Its forks copy references only, since its drivers are memoized (`memo_driver.py`)."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ ADMIN_ACTIONS = ("create_topic", "delete_topic", "delete", "set", "create")
 
 
 class MemoWorld(World):
-    """A fork of a world with memoized drivers: equal actions lead to equal states, and time stands still.
+    """A fork of a world whose drivers repeat stored outcomes: equal actions lead to equal states, and time stands still.
 
-    Only actions may change a driver; everything else may only read it.
+    Only `step` may change a driver; other code may only read it.
     """
 
     memory: Memo
@@ -89,9 +89,9 @@ class MemoWorld(World):
         return forked
 
     def step(self, action: Action) -> None:
-        """Perform an action, which has to be one of `actions()`, because it is not checked.
+        """Perform an action, or apply its stored outcome if the action was performed before in an equal state.
 
-        Repeat a stored outcome if there is one.
+        The action is not checked: it must be one of `actions()`.
         """
         key = self._key(action)
         known = self.memory.steps.get(key) if key else None
@@ -111,7 +111,7 @@ class MemoWorld(World):
                 self.memory.steps[key] = Step(next, self._stored, self._delivered, own)
 
     def _key(self, action: Action) -> Any:
-        """Return a key of everything that the outcome of a step depends on, None for an action that is not memoized."""
+        """Return a key of all values on which the outcome of the action depends, None for an action that is not memoized."""
         if action[0] in ADMIN_ACTIONS:
             return str(action), self._stored
         if action[0] not in OWN_STEPS:
@@ -121,7 +121,7 @@ class MemoWorld(World):
         return action, driver.local, driver.session_id, tuple([n.event for n in p.notifications]), p.session, self._stored
 
     def _repeat(self, action: Action, known: Step) -> None:
-        """Apply the outcome of an earlier step with an equal key, without performing the action."""
+        """Apply `known`, the outcome of an equal action in an equal state, without performing the action."""
         if known.next is not None:
             p = self.processes[action[1]]
             cast(MemoDriver, p.driver).local = known.next
@@ -134,7 +134,7 @@ class MemoWorld(World):
         self.done.append(action)
 
     def fingerprint(self) -> str:
-        """Return a text that is equal for two worlds of one search with equal futures, whatever actions led there."""
+        """Return a text of the state; two worlds of one search with equal texts have equal futures, whatever their past."""
         parts = [self._stored.text]
         for n, p in sorted(self.processes.items()):
             parts += [cast(MemoDriver, p.driver).local.text, fingerprint.Text(fingerprint.process_state(n, p), ())]
@@ -148,7 +148,7 @@ class MemoWorld(World):
 
     @property
     def zk(self) -> MemoryZooKeeper:  # type: ignore[override]
-        """Within a step a copy of ZooKeeper that the step may change, otherwise the stored ZooKeeper, which may only be read."""
+        """Return a copy of ZooKeeper that the current step may change, or, between steps, the stored ZooKeeper, only for reading."""
         if self._own is None and self._is_stepping:
             self._own = self._stored.zk.copy()
         return self._own or self._stored.zk
@@ -158,7 +158,10 @@ class MemoWorld(World):
         return MemoAdminClient(self)
 
     def call_zookeeper(self, call: ZooKeeperCall, session: int) -> ZooKeeperAnswer:
-        """Perform a driver's call on ZooKeeper and return the answer."""
+        """Perform a driver's call on ZooKeeper in this session, or find its stored answer; return the answer.
+
+        Unless the step works on a copy of ZooKeeper already, also store ZooKeeper's next state and the watch events.
+        """
         if self._own is not None:
             value = call_client(self._own.client(session), call.method, call.args)
             return ZooKeeperAnswer(value, answer_key(value), self._stored, [])
@@ -192,7 +195,7 @@ class MemoWorld(World):
 
 
 class MemoAdminClient:
-    """The session of the clients outside the brokers; only a write copies ZooKeeper."""
+    """The ZooKeeper client of tools, which are no brokers, in a MemoWorld; only a write makes a copy of ZooKeeper."""
 
     def __init__(self, world: MemoWorld) -> None:
         self._world, self.session_id = world, world._tool_session
@@ -205,9 +208,10 @@ class MemoAdminClient:
 
 
 def fork_for_search(world: World) -> World:
-    """Return a fork to search from: a MemoWorld, or a plain fork if memoization does not support the settings.
+    """Return a fork to search from: a plain fork if a MemoWorld does not support the world's settings, else a MemoWorld.
 
-    A MemoWorld supports no threads that share a lock, no logs (`data`) and no consumers.
+    A MemoWorld supports no controller whose threads share a lock (before 0.11), no brokers that store records (`data`), and no
+    consumers.
     """
     locks = [row.lock for row in design_of(world.settings.rules()).threads if row.lock]
     unsupported = locks or world.settings.data or world.settings.consumers

@@ -1,4 +1,7 @@
-"""A breadth-first search over fingerprints through all orders of actions: its first counterexample is a shortest one."""
+"""A breadth-first search through all orders of a cluster's actions: its first counterexample is a shortest one.
+
+States with equal fingerprints (`cluster/fingerprint.py`) are searched once.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ from kcontrol.search.invariants import ALWAYS, Property, violation
 class SearchResult:
     """The number of states that a search has reached, and a shortest run that breaks a property, if the search has found one.
 
-    `past` are the actions before the search, and `actions` those of the search.
+    `violation` is the sentence of the violation, or None. `past` are the actions of the world before the search, and `actions`
+    the actions from there to the violation; both are empty without a violation.
     """
 
     states: int
@@ -28,7 +32,7 @@ class SearchResult:
     actions: tuple[Action, ...] = ()
 
     def scenario(self) -> str:
-        """Return the run as Python code that repeats it."""
+        """Return Python code that makes the world and performs `past` and `actions`, with the violation as its last comment."""
         lines = [
             "from kcontrol.broker.broker_configs import BrokerConfig",
             "from kcontrol.cluster.run_settings import Settings",
@@ -43,7 +47,10 @@ class SearchResult:
 
 
 class FrontierState(NamedTuple):
-    """A state whose next actions are still to be searched, the actions that led to it, and the number of faults among them."""
+    """A state whose next actions are still to be searched.
+
+    `path` has the actions from the start of the search to this state, `faults` the number of faults among them.
+    """
 
     world: World
     path: tuple[Action, ...]
@@ -53,7 +60,8 @@ class FrontierState(NamedTuple):
 def search(world: World, depth: int, faults: int, properties: tuple[Property, ...] = ALWAYS) -> SearchResult:
     """Search all runs from `world` with at most `depth` steps, at most `faults` of them faults, for a violation of a property.
 
-    The result has a shortest run with a violation, or no violation. `world` does not change.
+    A property is a function that returns the sentence of a violation, or None. The result has a shortest run with a violation, or
+    no violation. `world` does not change.
     """
     with without_collection():  # a search frees no cycles, and its memory only grows
         return _explore(world, memo_world.fork_for_search(world), depth, faults, properties)

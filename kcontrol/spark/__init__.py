@@ -1,1 +1,1 @@
-"""Journals as Spark tables."""
+"""Journals of runs as Spark tables, in memory and as Parquet files."""

@@ -1,4 +1,4 @@
-"""Spark for this process: its Java is started by us, ends with us, and logs to a file.
+"""Spark for this process: kcontrol starts its Java, which ends with this process and logs to a file.
 
 Spark's own launcher needs a Java module that small runtimes lack, needs bash, and starts another Java first. Spark's gateway
 needs none of these, and PySpark can connect to a running gateway.
@@ -48,7 +48,7 @@ class Gateway:
     """A Java process with Spark's gateway, started by kcontrol; its log file is `log`, in a folder that is deleted at the end.
 
     Args:
-        heap: the Java heap; Spark requires at least 450 MB.
+        heap: the size of the Java heap, as in Java's option -Xmx; Spark requires at least 450 MB.
 
     Raises:
         SparkProblem: PySpark is not installed, or its Java ended or did not respond.
@@ -98,7 +98,10 @@ class Gateway:
         ]
 
     def _await_connection(self, path: Path) -> tuple[int, str]:
-        """Wait for the file in which Spark's gateway writes its port and secret; return both."""
+        """Wait for the file `path`, in which Spark's gateway writes its port and secret; return (port, secret).
+
+        Raises SparkProblem if Java ends, or if the file is missing after READY_TIMEOUT_S.
+        """
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not path.exists():
             if self._process.poll() is not None:
@@ -129,12 +132,15 @@ _gateway: Gateway | None = None
 
 
 def needs_own_gateway(master: str) -> bool:
-    """Return whether kcontrol must start Spark's Java: not under spark-submit, which has its own, and not on a cluster."""
+    """Return whether kcontrol must start Spark's Java itself for this `master` ("local", "local[2]" or the address of a cluster).
+
+    False under spark-submit, which has started Java already, and for a cluster, for which Spark's launcher is used.
+    """
     return "PYSPARK_GATEWAY_PORT" not in os.environ and (master == "local" or master.startswith("local["))
 
 
 def forget() -> None:
-    """Reset PySpark's module variables after its Java has ended; PySpark cannot start again in this process otherwise."""
+    """Remove PySpark's references to an ended Java, without which PySpark could not start again in this process."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -143,7 +149,10 @@ def forget() -> None:
 
 
 def connect(gateway: Gateway) -> None:
-    """Connect PySpark to this gateway; child processes of this process do not connect to it."""
+    """Connect PySpark to this gateway.
+
+    The gateway's port and secret are in the environment only for the connection, so child processes do not inherit them.
+    """
     from pyspark import SparkContext
 
     forget()
@@ -160,7 +169,7 @@ def spark_session(master: str = "local[2]", **settings: str) -> "SparkSession":
     """Return a Spark session that is configured for one machine; later calls return the open session.
 
     Args:
-        master: Spark's master; for any other than `local` Spark's own launcher is used.
+        master: Spark's master; unless it is `local` or `local[...]`, Spark's own launcher is used.
         settings: further settings of Spark, with dots written as two underscores (`spark__sql__ansi__enabled="false"`).
 
     Raises:
@@ -186,7 +195,7 @@ def spark_session(master: str = "local[2]", **settings: str) -> "SparkSession":
 
 
 def stop_spark() -> None:
-    """End the session and its Java, which frees the memory; without a session do nothing."""
+    """End the Spark session and the Java that kcontrol started for it, which frees the memory; without this Java do nothing."""
     global _gateway
     if _gateway is None:
         return

@@ -35,7 +35,10 @@ Report = Callable[[str, int, int], None]
 
 
 class Written(NamedTuple):
-    """The outcome of a call: the number of runs that were read, the refused files and lines, and the number of rows by table."""
+    """The outcome of `write_runs`: the number of runs that were read, and the number of rows in each table.
+
+    `refused` has the files that were not read, and the files with damaged lines, each with a reason.
+    """
 
     runs: int
     refused: list[Refused]
@@ -45,7 +48,9 @@ class Written(NamedTuple):
 def write_runs(spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda *_: None) -> Written:
     """Write the tables of the runs in files and folders, and of the runs that `out` has already, as Parquet into `out`.
 
-    Raises UserError for a path without a journal, and for a folder `out` that holds anything else.
+    `report` is called before each table is written, with its name, the number of finished tables and the number of all tables.
+    If every journal has fewer records than `out` has of its run, nothing is written. Raises UserError for a path without a
+    journal, if no file can be read, and for a folder `out` with other files than tables of this pipeline.
     """
     journals, refused = journals_of(paths)
     if not journals:
@@ -75,7 +80,7 @@ def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refu
 
 @contextlib.contextmanager
 def _sentences(out: Path) -> Iterator[None]:
-    """Raise UserError, one sentence, in place of an error of the file system such as a full disk."""
+    """Raise UserError with one sentence that names `out`, if the block fails by an error of the file system or a full disk."""
     try:
         yield
     except OSError as problem:
@@ -111,7 +116,7 @@ def claim(out: Path) -> None:
 
 
 def _repair(out: Path) -> None:
-    """Restore the table `journal` if a killed process has only moved it away, and delete the folders `_old` and `_new`."""
+    """Undo what a killed process left in `out`: move `_old/journal` back if `journal` is missing; delete `_old` and `_new`."""
     moved = out / OLD / "journal"
     if moved.is_dir() and not (out / "journal").is_dir():
         moved.rename(out / "journal")
@@ -120,7 +125,10 @@ def _repair(out: Path) -> None:
 
 
 def _publish(out: Path) -> None:
-    """Let each new table take the place of the former one; `journal`, from which all others can be made, is the first."""
+    """Move each table from `out/_new` to `out`, and delete the former tables.
+
+    The first is `journal`, from which all others can be made.
+    """
     (out / OLD).mkdir()
     for name in spark_views.TABLES:
         if (out / name).exists():
@@ -136,9 +144,10 @@ def _publish(out: Path) -> None:
 def _write(
     spark: SparkSession, journals: Sequence[JournalOfRun], former: DataFrame | None, out: Path, report: Report
 ) -> dict[str, int]:
-    """Write all tables into the folder `_new`; return the number of rows of each.
+    """Write all tables into the folder `out/_new`; return a dict from the table's name to its number of rows.
 
-    `former` has the records that `out` has already; the runs of `journals` replace their records there.
+    `former` has the rows of the table `journal` that `out` has already, or is None. The records of `journals` replace the rows of
+    these runs in it. `report` is called before each table (see Report).
     """
     days = spark.createDataFrame([(journal.run, journal.day) for journal in journals], "run STRING, day STRING")
     kept = former.join(days.select("run"), "run", "left_anti") if former is not None else None
@@ -164,13 +173,19 @@ def _read(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _at_least_as_long(journals: Sequence[JournalOfRun], former: DataFrame | None) -> list[JournalOfRun]:
-    """Return the journals that have no fewer records than `former` has of their runs."""
+    """Return the journals that have at least as many records as `former`, the table `journal` until now, has of their runs.
+
+    All journals are returned if `former` is None.
+    """
     counts = {row["run"]: row["count"] for row in former.groupBy("run").count().collect()} if former is not None else {}
     return [journal for journal in journals if record_count(journal.path) >= counts.get(journal.run, 0)]
 
 
 def _write_table(spark: SparkSession, table: DataFrame, folder: Path, name: str) -> int:
-    """Write a table, make a view of its rows in the files, and return their number; a table without rows is one file."""
+    """Write a table as Parquet to a folder, partitioned by day; make the view `name` of its files; return the number of rows.
+
+    A table without rows is written as one file without a partition.
+    """
     columns = [column for column in table.columns if column != "day"]
     days = table.select(*columns, "day").repartition("day").sortWithinPartitions("run", "n")
     days.write.partitionBy("day").parquet(str(folder))

@@ -13,8 +13,9 @@ Say = Callable[[str], None]
 
 
 def runs(paths: Sequence[Path], out: Path, say: Say) -> bool:
-    """Write the tables of runs with Spark, and print each step; return whether every file was read.
+    """Write the tables of the runs in `paths`, files and folders, to `out`; return whether all files are undamaged journals.
 
+    `say` is called with each line of text: the tables, the refused files and the result.
     Raises UserError for a path without a journal, for a folder `out` that holds other files, and if Spark is missing.
     """
     pipeline.claim(out)

@@ -26,7 +26,10 @@ CHUNK_BYTES = 2**20
 
 
 class JournalOfRun(NamedTuple):
-    """The file of a run's journal; `day` is the day of the run, from the name of the file or from its wall clock."""
+    """The file of a run's journal, its name `run`, the journal's version, and the clock of its times.
+
+    `day` is the day of the run as YYYY-MM-DD, from the file's name, else from the wall clock, else "unknown".
+    """
 
     path: Path
     run: str
@@ -49,7 +52,7 @@ class _First(msgspec.Struct):
 
 
 def journal_files(path: Path) -> list[Path]:
-    """Return the file itself, or the journals in a folder, sorted. Raises UserError if there are none."""
+    """Return [path] for a file, and for a folder its files `*.jsonl`, sorted. Raises UserError if there are none."""
     if path.is_file():
         return [path.resolve()]
     found = sorted(path.resolve().glob(f"*{SUFFIX}")) if path.is_dir() else []
@@ -70,7 +73,10 @@ def journals_of(paths: Sequence[Path]) -> tuple[list[JournalOfRun], list[Refused
 
 
 def _opened(path: Path) -> JournalOfRun | Refused:
-    """Return the journal with its run, version, clock and day, or the reason why the file is refused."""
+    """Return the journal that the first line of the file describes; a Refused if the file is unreadable or no journal.
+
+    A journal of a later version than this kcontrol is refused too.
+    """
     try:
         with path.open("rb") as file:
             first = msgspec.json.decode(file.readline(LONGEST_BYTES), type=_First)
@@ -119,7 +125,7 @@ def _different(found: Sequence[JournalOfRun]) -> list[JournalOfRun]:
 
 
 def content_bytes(path: Path) -> int:
-    """Return the length of a journal without its last line, which counts the records."""
+    """Return the number of bytes of a journal file without the last line, which has the number of records, if it is there."""
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(max(0, size - 64))
@@ -129,7 +135,7 @@ def content_bytes(path: Path) -> int:
 
 
 def record_count(path: Path) -> int:
-    """Return the number of whole lines of a journal, without the last line, which counts the records."""
+    """Return the number of lines of a journal file that end with a line break, without the last line with their number."""
     left, found = content_bytes(path), 0
     with path.open("rb") as file:
         while left > 0 and (chunk := file.read(min(left, CHUNK_BYTES))):
@@ -139,7 +145,7 @@ def record_count(path: Path) -> int:
 
 
 def is_beginning(path: Path, longest: Path) -> bool:
-    """Return whether a journal has the first records of another journal, and no others."""
+    """Return whether all records of the file `path` are the first records of the file `longest`, byte by byte."""
     left = content_bytes(path)
     with path.open("rb") as a, longest.open("rb") as b:
         while left > 0:

@@ -39,6 +39,7 @@ PATH = "regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^f
 def journal_lines(spark: SparkSession, journals: Sequence[JournalOfRun]) -> DataFrame:
     """Return one row per record of these journals: run, its clock, the position `n` in its file from 1, and the columns of LINE.
 
+    The columns of LINE are id, kind, cause, at_ms and fields (JSON), with the names of the present version of journals.
     A line that is not a record, such as the last line of a run that was killed, is left out.
     """
     from pyspark.sql import functions as sql
@@ -59,14 +60,17 @@ def journal_lines(spark: SparkSession, journals: Sequence[JournalOfRun]) -> Data
 
 
 def _upgraded_fields() -> str:
-    """Return the SQL expression for a record's fields under their present names; `kind` still has the name of the old version."""
+    """Return the SQL expression that gives a record's fields the names of the present version of journals.
+
+    It uses the column `kind`, which must still have the name of the journal's own version.
+    """
     named = NAMED.format(fields=_map({f"{kind}.{old}": new for (kind, old), new in FIELDS_3.items()}))
     upgraded = IN_VALUES.format(named=named, version=JOURNAL_VERSION, contexts=_map(CONTEXT_FIELDS_3))
     return UPGRADED_FIELDS.format(version=JOURNAL_VERSION, upgraded=upgraded)
 
 
 def _map(names: Mapping[str, str]) -> str:
-    """Return the names as the SQL expression of a map."""
+    """Return a dict from old to new names as the SQL expression of a map."""
     return f"map({', '.join(f'{old!r}, {new!r}' for old, new in names.items())})"
 
 

@@ -1,7 +1,7 @@
 """The tables of runs as Spark views; the SQL text of each is a file in `sql/`.
 
-`TABLES` has the names in the order in which they build on each other. Each text may name `lines`, the records of the journals as
-they stand in the files (`sources.journal_lines`), and every table before it.
+`TABLES` has the names of the tables. The SQL text of a table may use the tables before it in `TABLES`, and the view `lines`, which
+has the records of the journals (`sources.journal_lines`).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def table_sql(name: str) -> str:
 
 
 def register(spark: SparkSession, *paths: str | Path, last: str = TABLES[-1]) -> None:
-    """Create a view for each table, up to the table `last`, of the runs in these files and folders.
+    """Create a Spark view for each table of TABLES, up to the table `last`, of the runs in these files and folders.
 
-    Raises UserError for a path without a journal.
+    Raises UserError for a path without a journal, and for a file that is not a readable journal.
     """
     journals, refused = journals_of([Path(path) for path in paths])
     if refused:
@@ -58,6 +58,9 @@ def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
 
 
 def leadership_table(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Return one row for each write that changes the leader of a partition in ZooKeeper; -1 means no leader."""
+    """Return one row for each write that changes the leader of a partition in ZooKeeper; -1 means no leader.
+
+    `path` is a journal, or a folder of journals. Raises UserError if there is no journal.
+    """
     register(spark, path, last="leaderships")
     return spark.table("leaderships")
