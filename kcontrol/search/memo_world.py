@@ -148,7 +148,7 @@ class MemoWorld(World):
 
     @property
     def zk(self) -> MemoryZooKeeper:  # type: ignore[override]
-        """Return a copy of ZooKeeper that the current step may change, or, between steps, the stored ZooKeeper, only for reading."""
+        """Return a copy of ZooKeeper that the current step may change; between steps the stored ZooKeeper, only for reading."""
         if self._own is None and self._is_stepping:
             self._own = self._stored.zk.copy()
         return self._own or self._stored.zk

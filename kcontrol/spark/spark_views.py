@@ -1,7 +1,7 @@
 """The tables of runs as Spark views; the SQL text of each is a file in `sql/`.
 
-`TABLES` has the names of the tables. The SQL text of a table may use the tables before it in `TABLES`, and the view `lines`, which
-has the records of the journals (`sources.journal_lines`).
+`TABLES` has the names of the tables. The SQL text of a table may use the tables before it in `TABLES`, and the view `lines`: the
+records of the journals (`sources.journal_lines`).
 """
 
 from __future__ import annotations
