@@ -125,7 +125,7 @@ class MemoryZooKeeper:
         return list(self._events)
 
     def lose_next(self, client: Client, *, before: bool) -> None:
-        """Let the client's next round trip raise ConnectionLoss, before or after the server has performed it."""
+        """Make the client's next round trip raise ConnectionLoss; if `before`, the server does not perform the request."""
         self._require_open(client.session_id)
         self._lost[client.session_id] = before
 
@@ -212,7 +212,10 @@ class MemoryZooKeeper:
                     self._fire(kind, path, parent)
 
     def _relate(self, created: bool, path: str, parent: str, owner: int) -> None:
-        """Add or remove a znode in its parent's set of names and, if it is ephemeral, in its session's znodes."""
+        """Add a znode, if `created`, to its parent's child names and its session's ephemeral znodes; else remove it from both.
+
+        `owner` is the session id of an ephemeral znode, else 0.
+        """
         if parent not in self._owned:
             self._children[parent] = set(self._children.get(parent, ()))
             self._owned.add(parent)
@@ -232,7 +235,10 @@ class MemoryZooKeeper:
             self._ephemerals[owner] = ephemerals
 
     def _fire(self, kind: Kind, path: str, parent: str) -> None:
-        """Remove the watches that one operation fires and queue one event per session."""
+        """Remove the watches that one operation on `path`, of the type `kind`, fires; queue their events, one per session.
+
+        `parent` is the parent's path: a creation or a deletion also fires the parent's child watches.
+        """
         notified = self._data_watches.pop(path, ())
         if notified:
             self._notify(notified, WatchEvent(kind, path))
@@ -322,7 +328,7 @@ class MemoryClient:
 
 
 def _forget(table: _Watches, session_id: int) -> None:
-    """Remove every watch of a session."""
+    """Remove every watch of a session from `table`, which has the session ids by path."""
     for path in [path for path, sessions in table.items() if session_id in sessions]:
         others = tuple(session for session in table[path] if session != session_id)
         if others:

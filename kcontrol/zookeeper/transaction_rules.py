@@ -173,9 +173,9 @@ class Ephemerals:
         return copied
 
     def in_order_of_deletion(self, chroot: str, java: int) -> list[str]:
-        """Return the paths in the order in which the server deletes them: the order of a copy of its hash set.
+        """Return the paths in the order in which the server deletes them: the order of a copy of its hash set of full paths.
 
-        `java` is the release of Java that the server runs on.
+        A full path begins with `chroot`. `java` is the release of Java that the server runs on.
         """
         count = len(self._paths)
         wanted = -(-count * 4 // 3) if java >= 19 else int(count / 0.75 + 1)
@@ -185,7 +185,7 @@ class Ephemerals:
 
 
 def _java_hash(text: str) -> int:
-    """Return the hash that a Java HashMap computes from a string's hashCode."""
+    """Return the hash of a string in a Java HashMap: its hashCode with the upper 16 bits mixed into the lower 16 bits."""
     value = 0
     for unit in text.encode("utf-16-be").hex(" ", 2).split():
         value = (value * 31 + int(unit, 16)) & 0xFFFFFFFF

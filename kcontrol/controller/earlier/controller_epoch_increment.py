@@ -24,8 +24,9 @@ def create_controller_znode_and_increment_epoch(
 ) -> Handler:
     """Create `/controller`, increment the epoch, then run the failover.
 
-    If `/controller` exists, only read the id of the controller. After an error the broker deletes
-    `/controller`, even if the znode names another broker by then.
+    If `/controller` exists, only store the id that it names in the context. After an error of a
+    later step the broker resigns, deletes `/controller`, even if the znode names another broker by
+    then, and raises the error again. `timestamp_ms` is the time that `/controller` stores.
 
     Source: KafkaController.elect and triggerControllerMove, KafkaZkClient.checkedEphemeralCreate
     (1.1).
@@ -50,12 +51,11 @@ def create_controller_znode_and_increment_epoch(
 
 
 def increment_controller_epoch(ctx: ControllerContext) -> Handler:
-    """Write the next epoch over the version that the broker has read last.
+    """Write the next epoch to `/controller_epoch`, over the version that the broker has read last.
 
-    After a version conflict the broker continues with its old epoch up to 1.0; since 1.1 it raises
-    ControllerMoved.
-
-    Raises ControllerMoved in all releases if another broker has created the missing znode first.
+    If the znode is missing, create it with epoch 1; raise ControllerMoved if another broker has
+    created it first. After a version conflict the broker continues with its old epoch up to 1.0;
+    since 1.1 it raises ControllerMoved.
 
     Source: KafkaController.incrementControllerEpoch (0.8.1, 1.1).
     """
@@ -84,7 +84,9 @@ def increment_controller_epoch(ctx: ControllerContext) -> Handler:
 
 
 def read_controller_epoch(ctx: ControllerContext, *, watch: bool = True) -> Handler:
-    """Read `/controller_epoch` into the context, if the znode exists.
+    """Read `/controller_epoch` into the context; do nothing if the znode is missing.
+
+    With `watch` the read sets a watch, even if the znode is missing.
 
     Source: KafkaController.readControllerEpochFromZookeeper (0.8.1); ControllerEpochListener
     (0.8.1), which every broker has, the controller too.

@@ -64,7 +64,7 @@ def subscribe_child_changes(path: str) -> Step:
 
 
 def subscribe_topic_deletions(ctx: ControllerContext) -> Handler:
-    """Subscribe to the requests for deletions, where `delete.topic.enable` is true."""
+    """Subscribe to the children of `/admin/delete_topics` if `delete.topic.enable` is true."""
     if ctx.deletes_topics:
         yield from subscribe_child_changes(DELETE_TOPICS)(ctx)
 
@@ -96,7 +96,9 @@ def read_epoch(ctx: ControllerContext) -> Handler:
 
 
 def initialize_context(ctx: ControllerContext) -> Handler:
-    """Read brokers, topics, assignments and leadership; a later step subscribes to topics.
+    """Read brokers, topics, assignments and leadership from ZooKeeper into the context.
+
+    No topic's handler is registered here: a later step subscribes to the topics.
 
     Source: KafkaController.initializeControllerContext (0.8.1, 1.0).
     """
@@ -105,7 +107,7 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
 
 def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
-    """Initialize the context, then open the channels to brokers, which makes the broker active.
+    """Call `initialize_context`, then open the channels to the brokers: this broker is active now.
 
     Source: KafkaController.initializeControllerContext, startChannelManager (0.8.1).
     """
@@ -145,9 +147,10 @@ def stop_machines(ctx: ControllerContext) -> Handler:
 
 
 def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
-    """Wait for the responses of these brokers, before their channels are closed.
+    """Wait for the responses of those of these brokers that are live; then channels may be closed.
 
     From 0.10.2 to 2.1.0 the thread of a channel ends only after the response to its last request.
+    In other releases do nothing.
 
     Source: ControllerChannelManager.removeExistingBroker (0.10.2.2, 2.1.1).
     """
@@ -157,12 +160,12 @@ def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
 
 
 def await_all_requests(ctx: ControllerContext) -> Handler:
-    """Wait for the responses on all channels, from 0.10.2 to 2.1.0 (see `await_requests`)."""
+    """Wait for the responses of all live brokers, from 0.10.2 to 2.1.0; otherwise do nothing."""
     yield from await_requests(ctx, sorted(ctx.live_broker_epochs))
 
 
 def await_in_flight_requests_on_open_channels(ctx: ControllerContext) -> Handler:
-    """Wait for the responses on all channels, which only a controller has.
+    """Wait for the responses of all live brokers; do nothing if this broker has no channels.
 
     Source: ControllerChannelManager.shutdown (0.10.2).
     """

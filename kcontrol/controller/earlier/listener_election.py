@@ -51,11 +51,11 @@ def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
 def _register(
     ctx: ControllerContext, host: str, port: int, timestamp_ms: int, session: int = 0
 ) -> Handler:
-    """Create the broker's znode.
+    """Create the znode `/brokers/ids/<id>` with this host and port in the session `session`.
 
     Before 0.9 wait until the znode of an earlier session of this broker is gone; raise WriteFailed
     if the znode has another address. Since 0.9 raise WriteFailed if a session other than `session`
-    holds the znode.
+    holds the znode. `timestamp_ms` is a field of the znode's data.
 
     Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
     """
@@ -71,10 +71,11 @@ def _register(
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` and run the failover; if it exists, remember the controller id in it.
+    """Create `/controller` and run the failover; if it exists, store the id that it names.
 
-    After an error of the failover the broker does not resign: its listeners, state machines and
-    channels stay. Since 0.8.1 it deletes `/controller`; in 0.8.0 the znode stays too.
+    The id is stored in the context. After an error of the failover the broker does not resign: its
+    listeners, state machines and channels stay. Since 0.8.1 it then deletes `/controller`; in 0.8.0
+    the znode stays too. `timestamp_ms` is the time that `/controller` stores.
 
     Source: ZookeeperLeaderElector.elect (0.8.0, 0.8.1, 0.8.2).
     """
@@ -97,9 +98,11 @@ def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller`; return True, or remember the controller id in it and return False.
+    """Create `/controller` and return True; if another session holds it, return False.
 
-    Before 0.9 the broker waits for the end of an earlier session that still holds its znode.
+    In the second case the id that `/controller` names is stored in the context. Before 0.9 the
+    broker waits instead if the znode is of an earlier session of this broker. `timestamp_ms` is the
+    time that `/controller` stores.
 
     Source: ZkUtils.createEphemeralPathExpectConflictHandleZKBug (0.8.1), ZKCheckedEphemeral
     (0.9.0).
@@ -124,7 +127,7 @@ def _create(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 
 
 def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler:
-    """Remember the controller id in a changed `/controller`; after a deletion compete for it.
+    """Store the id that a changed `/controller` names; after a deletion compete for the znode.
 
     A controller resigns first after a deletion (since 0.8.1), and if the znode names another broker
     (since 0.9); in earlier releases it continues.
@@ -145,7 +148,7 @@ def leader_change(ctx: ControllerContext, event: events.LeaderChange) -> Handler
 
 
 def _resign(ctx: ControllerContext) -> Handler:
-    """Resign; since 0.10.2 release the lock before and after, so that other threads can end.
+    """Resign; since 0.10.2 release the lock before and after, so that waiting threads can run.
 
     Source: KafkaController.onControllerResignation (0.10.2, KAFKA-4360).
     """
@@ -157,7 +160,7 @@ def _resign(ctx: ControllerContext) -> Handler:
 
 
 def controller_epoch_change(ctx: ControllerContext, event: events.ControllerEpochChange) -> Handler:
-    """Read the changed epoch into the context of every broker, the controller too.
+    """Read the changed `/controller_epoch` into the context of this broker, controller or not.
 
     Source: ControllerEpochListener.handleDataChange (0.8.1).
     """
@@ -165,7 +168,9 @@ def controller_epoch_change(ctx: ControllerContext, event: events.ControllerEpoc
 
 
 def new_session(ctx: ControllerContext, event: events.NewSession) -> Handler:
-    """Resign and compete again; since 0.10.2 only if `/controller` does not name this broker.
+    """Resign and compete for `/controller` in the new session.
+
+    Since 0.10.2 do nothing if `/controller` names this broker.
 
     Source: KafkaController.SessionExpirationListener.handleNewSession (0.8.1, 0.10.2).
     """

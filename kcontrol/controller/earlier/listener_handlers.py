@@ -115,7 +115,9 @@ def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
 
 
 def _replicas_on(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
-    """Return the replicas on these brokers of known partitions; 0.8.0 reads the topic znodes.
+    """Return the replicas on these brokers of the partitions in the context.
+
+    0.8.0 takes the replicas from the topic znodes, which it reads; later releases from the context.
 
     Source: ZkUtils.getAllReplicasOnBroker (0.8.0).
     """
@@ -223,10 +225,11 @@ def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotif
 
 
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
-    """Elect other leaders or stop followers, one partition after the other; respond with the rest.
+    """Elect other leaders or stop followers, one partition after the other.
 
-    The rest are the partitions that the broker still leads. The handler releases the lock before
-    each partition, so other threads may change the context in between.
+    A partition that the stopping broker leads gets another leader; its follower of any other
+    partition stops. Respond with the partitions that the broker still leads. The handler releases
+    the lock before each partition, so other threads may change the context in between.
 
     Source: KafkaController.shutdownBroker (0.8.1).
     """
@@ -286,10 +289,10 @@ def stop_replica(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> 
 
 
 def require_channels(ctx: ControllerContext) -> Handler:
-    """Raise NullPointerException where the broker has no channel manager, having resigned.
+    """Raise NullPointerException if the broker has resigned, and so has no channel manager.
 
-    Only listeners run on such a broker. Since 0.9 the broker then deletes `/controller`, whichever
-    broker the znode names.
+    Only listeners run on such a broker. Since 0.9 the broker first deletes `/controller`, whichever
+    broker the znode names. On an active broker do nothing.
 
     Source: KafkaController.sendUpdateMetadataRequest (0.9.0).
     """

@@ -23,9 +23,10 @@ from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_li
 
 
 def initialize_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Store the requested partitions that are not led by their preferred replica.
+    """Store the requested partitions that their preferred replica does not lead in the context.
 
-    A failover calls this before the partition and replica state machines start.
+    `/admin/preferred_replica_election` requests them, and `preferred_elections` stores them. A
+    failover calls this before the partition and replica state machines start.
 
     Raises KeyError for a partition that has never had a leader: the failover fails, at every broker
     that tries it.
@@ -44,9 +45,9 @@ def initialize_preferred_elections(ctx: ControllerContext) -> Handler:
 
 
 def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Elect the preferred leaders of the partitions that the failover has stored.
+    """Elect the preferred leaders of the partitions in `preferred_elections` of the context.
 
-    Then delete the request znode, even if no partition was stored.
+    Then delete `/admin/preferred_replica_election`, even if there was no such partition.
 
     Source: KafkaController.maybeTriggerPreferredReplicaElection (0.8.1).
     """
@@ -56,9 +57,10 @@ def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
 
 
 def initialize_and_trigger_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Elect the preferred leaders of the requested partitions.
+    """Elect the preferred leaders of the partitions in `/admin/preferred_replica_election`.
 
-    A failover calls this after the partition and replica state machines have started.
+    A failover calls this after the partition and replica state machines have started. The znode is
+    deleted then.
 
     Raises KeyError for a partition that does not exist.
 
@@ -97,7 +99,7 @@ def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection
 def on_preferred_replica_election(
     ctx: ControllerContext, partitions: Collection[TopicPartition], *, delete: bool
 ) -> Handler:
-    """Elect the preferred leaders of `partitions`; if `delete`, delete the request znode then.
+    """Elect the preferred leaders of `partitions`; then, if `delete`, delete the request znode.
 
     During the election the partitions are in `preferred_elections`, so their topics are not
     deleted.
@@ -127,7 +129,7 @@ def on_preferred_replica_election(
 def auto_preferred_replica_leader_election(
     ctx: ControllerContext, event: AutoPreferredReplicaLeaderElection
 ) -> Handler:
-    """Elect preferred leaders of imbalanced brokers, if active; set the timer again.
+    """Elect preferred leaders of imbalanced brokers if this broker is active; set the timer.
 
     The timer is set only while the scheduler runs.
 
@@ -142,7 +144,10 @@ def auto_preferred_replica_leader_election(
 
 
 def _rebalance(ctx: ControllerContext) -> Handler:
-    """Elect the preferred leaders of brokers that lead too few; release the lock before each.
+    """Elect the preferred leaders of imbalanced brokers, one partition after the other.
+
+    The handler releases the lock before each election. A partition is left out while an election or
+    a reassignment is in progress, or if its topic is being deleted.
 
     Source: KafkaController.checkAndTriggerPartitionRebalance (0.8.1).
     """

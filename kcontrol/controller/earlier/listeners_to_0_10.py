@@ -184,17 +184,23 @@ RESIGNATION = (
 
 
 def new_session(host: str, port: int, session: int) -> e.Event:
-    """Return the event of a new session, by which the broker competes for `/controller` again."""
+    """Return the event of a new session, by which the broker competes for `/controller` again.
+
+    The event has none of the parameters, which every function of `Design.on_new_session` gets.
+    """
     return e.NewSession()
 
 
 def register_without_session(host: str, port: int, session: int) -> e.Event:
-    """Return the event by which the broker registers again; up to 0.8.2 it has no session."""
+    """Return the event by which the broker registers again with this host and port.
+
+    Up to 0.8.2 the event does not name the session.
+    """
     return e.RegisterBroker(host, port)
 
 
 def register(host: str, port: int, session: int) -> e.Event:
-    """Return the event by which the broker registers again in the new session."""
+    """Return the event by which the broker registers again in the new session `session`."""
     return e.RegisterBroker(host, port, session=session)
 
 
@@ -245,7 +251,10 @@ def design(rules: Rules) -> Design:
 
 
 def _event_of(rows: tuple[WatchRow, ...], notification: str, path: str) -> e.Event | None:
-    """Return the event of the first listener that the notification calls, or None."""
+    """Return the event of the first row of `rows` that fits a notification, None if no row fits.
+
+    `notification` is the type, such as "NodeCreated"; CALLED says which rows it can fit.
+    """
     kinds = ("children" if children else "data" for children in CALLED[notification])
     return next(
         (event for kind in kinds if (event := d.event_for_notification(rows, kind, path))), None

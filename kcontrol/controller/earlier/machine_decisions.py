@@ -30,7 +30,9 @@ Znodes = Sequence[Znode | None]
 def reread(
     ctx: ControllerContext, partitions: Sequence[TopicPartition]
 ) -> Generator[Effect, Any, None]:
-    """Before 0.9, read the assignments of new partitions into the context a second time.
+    """Read the assignments of new partitions into the context a second time, before 0.9.
+
+    Since 0.9 do nothing.
 
     Source: PartitionStateMachine.assignReplicasToPartitions (0.8.1).
     """
@@ -51,9 +53,10 @@ def reread(
 def is_led_as_preferred(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
-    """Return whether the preferred replica leads already, so that no election is needed.
+    """Return whether the preferred replica leads in the context already: no election is needed.
 
-    Return False if a later controller has written the state znode.
+    `stored` is the leadership in the state znode. Return False without a state znode, and if a
+    later controller has written it.
 
     Source: PreferredReplicaPartitionLeaderSelector and LeaderElectionNotNeededException (0.8.1).
     """
@@ -94,9 +97,10 @@ def stored_leadership(
 def refuse_unled(
     ctx: ControllerContext, batch: Any, replicas: Replicas, target: ReplicaState
 ) -> Generator[Effect, Any, None]:
-    """Refuse the transition of replicas whose partition has never had a leader.
+    """Refuse the transition to `target` of replicas whose partition has never had a leader.
 
-    Since 0.9 the journal gets no record of a replica whose topic is being deleted.
+    Since 0.9 the journal gets no record of a replica whose topic is being deleted. Nothing is added
+    to `batch`.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.9.0).
     """
@@ -108,7 +112,7 @@ def refuse_unled(
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
     """Return whether a replica without leadership stays in its state without a record.
 
-    This holds since 0.9 for a replica of a topic that is being deleted.
+    Before 0.9 return False; from 0.9 on return whether the topic of the replica is being deleted.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.9.0).
     """
@@ -122,7 +126,9 @@ def may_lose_isr(
 ) -> Generator[Effect, Any, Collection[str]]:
     """Return the topics whose last ISR member may leave the ISR.
 
-    Before 0.8.2 these are all topics, from 0.8.2 on the topics that allow unclean elections.
+    Before 0.8.2 these are all topics of `replicas`; from 0.8.2 on those that allow unclean
+    elections, of the replicas that are the last ISR member. `znodes` are the state znodes of
+    `replicas`, in order.
 
     Source: KafkaController.removeReplicaFromIsr (0.8.2).
     """
@@ -144,8 +150,9 @@ def receivers_of_smaller_isr(
 ) -> tuple[int, ...] | None:
     """Return the brokers that receive LeaderAndIsr after this replica has left the ISR.
 
-    Before 0.8.2 only the leader receives LeaderAndIsr, from 0.8.2 on all other replicas. Return
-    None, for no request, if the release sends none for a topic that is being deleted.
+    `value` is the new leadership. Before 0.8.2 only the leader receives LeaderAndIsr, from 0.8.2 on
+    all other replicas. Return None, for no request, if the release sends none for a topic that is
+    being deleted.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.8.2).
     """

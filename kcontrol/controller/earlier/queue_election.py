@@ -30,7 +30,9 @@ def startup(ctx: ControllerContext, event: Startup) -> Handler:
 
 
 def controller_change(ctx: ControllerContext, event: ControllerChange) -> Handler:
-    """Remember the controller id that the listener has read; resign if it replaces this broker's.
+    """Store the controller id that the listener has read; resign if this broker was controller.
+
+    If the id is still this broker's, the broker does not resign.
 
     Source: KafkaController.ControllerChange (0.11, 1.0).
     """
@@ -39,7 +41,9 @@ def controller_change(ctx: ControllerContext, event: ControllerChange) -> Handle
 
 
 def reelect(ctx: ControllerContext, event: Reelect) -> Handler:
-    """Resign if `/controller` names another broker or is missing, then compete if it is missing.
+    """Read `/controller`; resign if this broker was controller and the znode no longer names it.
+
+    Then compete for the znode if it is missing.
 
     Source: KafkaController.Reelect (0.11, 1.0).
     """
@@ -48,9 +52,10 @@ def reelect(ctx: ControllerContext, event: Reelect) -> Handler:
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller`, if the znode is free, and run the failover.
+    """Create `/controller` if it is missing and run the failover; else store the id in it.
 
-    After an error the broker resigns and deletes `/controller`, whichever broker the znode names.
+    After an error of the failover the broker resigns and deletes `/controller`, whichever broker
+    the znode names. `timestamp_ms` is the time that `/controller` stores.
 
     Source: KafkaController.elect, triggerControllerMove (0.11, 1.0).
     """

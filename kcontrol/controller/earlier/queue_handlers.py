@@ -61,9 +61,10 @@ def log_dir_event_notification(
 
 
 def controlled_shutdown(ctx: ControllerContext, event: events.ControlledShutdown) -> Handler:
-    """Elect other leaders or stop followers, one partition after the other; respond with the rest.
+    """Elect other leaders or stop followers, one partition after the other.
 
-    The rest are the partitions that the broker still leads.
+    A partition that the stopping broker leads gets another leader; its follower of any other
+    partition stops. Respond with the partitions that the broker still leads.
 
     Source: KafkaController.ControlledShutdown (0.11, 1.0).
     """

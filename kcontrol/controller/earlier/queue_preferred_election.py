@@ -36,8 +36,8 @@ def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection
 def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
     """Elect, at failover, the requested partitions that their preferred replica does not lead.
 
-    The request is deleted, even where there was none. Raises KeyError for a partition that has
-    never had a leader: the failover fails, at every broker that tries it.
+    `/admin/preferred_replica_election` requests them, and is deleted then. Raises KeyError for a
+    partition that has never had a leader: the failover fails, at every broker that tries it.
 
     Source: KafkaController.fetchPendingPreferredReplicaElections (0.11, 1.0).
     """
@@ -56,7 +56,7 @@ def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
 def _elect(
     ctx: ControllerContext, partitions: Collection[TopicPartition], *, delete: bool
 ) -> Handler:
-    """Elect the preferred leaders of `partitions`; if `delete`, delete the request znode then.
+    """Elect the preferred leaders of `partitions`; then, if `delete`, delete the request znode.
 
     Raises KeyError for a partition without leadership or replicas: then the request stays.
 

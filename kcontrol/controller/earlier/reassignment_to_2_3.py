@@ -146,7 +146,9 @@ def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) ->
 
 
 def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
-    """Subscribe to the state znode and start; after an error remove the partition from the request.
+    """Register the handler of the state znode, and start the reassignment to `target`.
+
+    After an error remove the partition from `/admin/reassign_partitions` and from the context.
 
     Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.1).
     """
@@ -163,9 +165,9 @@ def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Ha
 
 
 def _check_reassignment(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> None:
-    """Raise KafkaException where the partition is unknown or has these replicas already.
+    """Raise KafkaException if the partition is unknown or has the replicas `target` already.
 
-    Before 0.10.1 raise it also where a target broker is not live.
+    Before 0.10.1 raise it also if a broker of `target` is not live.
 
     Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.1, 0.10.1).
     """
@@ -204,7 +206,7 @@ def partition_reassignment_isr_change(
 def on_partition_reassignment(
     ctx: ControllerContext, tp: TopicPartition, target: Brokers
 ) -> Handler:
-    """Run the steps of a reassignment that are possible now: of six in 0.8.0, of twelve later."""
+    """Run the possible steps of a reassignment to `target`, of six in 0.8.0, else of twelve."""
     steps = (
         reassign_in_six_steps if ctx.rules.reassignment == "six steps" else reassign_in_twelve_steps
     )
@@ -284,7 +286,7 @@ def reassign_in_twelve_steps(
 
 
 def _write_assignment(ctx: ControllerContext, tp: TopicPartition, replicas: Brokers) -> Handler:
-    """Write the topic znode with these replicas of the partition, and change the context.
+    """Write `replicas` as the partition's assignment to the topic znode and to the context.
 
     A missing topic znode is created.
 
@@ -310,7 +312,9 @@ def _requested_reassignments() -> Handler:
 
 
 def _parse_reassignments(data: bytes) -> reassignment.Targets:
-    """Return the targets by partition; none for text that is not JSON.
+    """Return the target replicas by partition in the data of `/admin/reassign_partitions`.
+
+    Return {} for text that is not JSON. Raises MalformedZnode for JSON of a wrong form.
 
     Source: ZkUtils.parsePartitionReassignmentData (0.8.1.1).
     """
@@ -321,10 +325,11 @@ def _parse_reassignments(data: bytes) -> reassignment.Targets:
 
 
 def remove_from_reassigning_partitions(ctx: ControllerContext, tp: TopicPartition) -> Handler:
-    """Remove a partition from the reassignments of the context and of the request znode.
+    """Remove a partition from `/admin/reassign_partitions` and from the context's reassignments.
 
-    An empty request is deleted. On the event thread without listeners (1.1 to 2.3) the request is
-    written from the context, and the event of a new request is queued after the deletion.
+    A znode without partitions is deleted. On the event thread without listeners (1.1 to 2.3) the
+    other reassignments in the context are written to the znode, and after its deletion the event
+    ZkPartitionReassignment is queued.
 
     Source: KafkaController.removePartitionFromReassignedPartitions (0.8.1, 1.1).
     """

@@ -59,9 +59,10 @@ def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Req
 
 
 def split_stop_replica_by_delete(requests: Requests) -> Iterator[Requests]:
-    """Yield the requests with each StopReplica that deletes, then a StopReplica for other replicas.
+    """Yield the requests with the StopReplica entries that delete, then those that do not.
 
-    Protocols before 2.6 have one flag for deletion in each request (KIP-570).
+    The second value has StopReplica alone; if only one kind of entry exists, yield the requests
+    once. Protocols before 2.6 have one flag for deletion in each request (KIP-570).
     """
     kinds: list[StopReplicas] = [{}, {}]  # those that delete, those that only stop
     for broker, stopped in requests.stop_replica.items():
@@ -83,8 +84,9 @@ def split_stop_replica_by_replica(
 ) -> Iterator[Requests]:
     """Yield the requests without StopReplica, then one StopReplica for each replica.
 
-    With `common_first` each broker first gets one more StopReplica: with all replicas that keep
-    their log if `grouped`, else without replicas.
+    If `grouped`, replicas that keep their log get no StopReplica of their own. With `common_first`
+    each broker first gets one more StopReplica: with these replicas if `grouped`, else without
+    replicas.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
     """

@@ -46,9 +46,10 @@ def order_of_the_caller(
 def order_of_hashes(
     by_broker: Mapping[int, Replicas], broker_order: Iterable[int], set_size: int
 ) -> list[Replicas]:
-    """Return one group per broker, in the order of Scala 2.12's `groupBy`, for 1.1 to 2.5.
+    """Return one group of replicas per broker, in the order of Scala 2.12's `groupBy` (1.1 to 2.5).
 
-    `broker_order` is the order in which brokers are added to the map; `set_size` has no effect.
+    `by_broker` has the replicas of each broker. `broker_order` is the order in which brokers are
+    added to the map, ascending if it is empty; `set_size` has no effect.
     """
     return [
         by_broker[broker_id]
@@ -112,7 +113,7 @@ def in_order_of_hashes(brokers: Collection[int]) -> list[int]:
 
 
 def _bucket(broker_id: int) -> int:
-    """Return the bucket of a number in a mutable map of 16.
+    """Return the bucket (0 to 15) of a broker id in a mutable map of Scala with 16 buckets.
 
     Source: mutable.HashTable.HashUtils.improve, byteswap32 (Scala 2.12).
     """

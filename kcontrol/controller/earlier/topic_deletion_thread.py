@@ -83,11 +83,13 @@ def signal_thread(ctx: ControllerContext) -> Handler:
 
 
 def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
-    """Queue the requested topics; mark topics in an election or a reassignment as ineligible.
+    """Queue the topics in `/admin/delete_topics`; mark topics in transition as ineligible.
 
-    0.8.1 queues first, so that the mark has an effect; later releases mark first. The handler does
-    not check whether this broker is still controller: a broker that has resigned deletes the
-    requests of topics that it does not know.
+    These have a partition in a preferred election or in a reassignment. 0.8.1 queues first, so that
+    the mark has an effect; later releases mark first. Requests of unknown topics are deleted, and
+    all requests if `delete.topic.enable` is false. The handler does not check whether this broker
+    is still controller: a broker that has resigned deletes the requests of topics that it does not
+    know.
 
     Source: PartitionStateMachine.DeleteTopicsListener (0.8.1, 0.8.2).
     """
@@ -162,7 +164,9 @@ def stop_thread(ctx: ControllerContext) -> Handler:
 
 
 def deletions_resumed(ctx: ControllerContext, event: DeletionsResumed) -> Handler:
-    """Try the queue once, on the thread. An exception ends the thread until the next failover.
+    """Try to delete each queued topic; do nothing if the thread is not signalled.
+
+    An exception stops the thread until the next failover.
 
     Source: DeleteTopicsThread.doWork (0.8.1).
     """

@@ -50,7 +50,7 @@ class KazooPlaygroundClient:
 
     @property
     def watched(self) -> set[tuple[str, str]]:
-        """Kind and path of each watch that has not fired."""
+        """The kind ("data" or "children") and the path of each watch that has not fired."""
         tables = {"data": self.kazoo._data_watchers, "children": self.kazoo._child_watchers}
         return {
             (kind, path.removeprefix(self._chroot) or "/")
@@ -116,7 +116,7 @@ class MemoryPlaygroundClient:
 
     @property
     def watched(self) -> set[tuple[str, str]]:
-        """Kind and path of each watch that has not fired."""
+        """The kind ("data" or "children") and the path of each watch that has not fired."""
         return {kind_and_path for kind_and_path, watches in self.kazoo.watchers.items() if watches}
 
     def cut(self) -> None:

@@ -10,7 +10,10 @@ PATIENCE_S = 10.0
 
 
 class Relay:
-    """Forwards bytes between the clients of `hosts` and the server; `cut` ends every connection and refuses new ones."""
+    """Forwards bytes between clients and the server at the address `server`, until `cut` ends every connection.
+
+    Clients connect to the address `hosts`. After `cut` new connections are refused until `mend`.
+    """
 
     def __init__(self, server: tuple[str, int]) -> None:
         self._server = server

@@ -63,7 +63,7 @@ def parse_address(text: str) -> Address:
 
 
 class _Root(NamedTuple):
-    """The root that an address names; `free` is a chroot that does not exist yet, as an example for error texts."""
+    """The root (`path`) that an address names; `free` is a chroot that does not exist yet, as an example for error texts."""
 
     hosts: str
     path: str

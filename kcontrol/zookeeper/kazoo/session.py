@@ -254,13 +254,16 @@ class KazooSession:
         return Delete(path, op.expected_version) if op.kind == "delete" else CheckVersion(path, op.expected_version)
 
     def _send(self, request: Any, on_answer: Callable[[Any], None] | None = None) -> Reply:
-        """Queue a request for kazoo's connection thread."""
+        """Queue a request for kazoo's connection thread; `on_answer`, if given, is called there with the response."""
         reply = Reply(self._handler, self._kazoo, on_answer)
         self._kazoo._call(request, reply)
         return reply
 
     def _wait(self, reply: Reply) -> Any:
-        """Return the response to a request, None if the znode is missing or its path is illegal."""
+        """Return the response to a request, None if the znode is missing or its path is illegal.
+
+        Raises SessionExpired, or ConnectionLoss without a response, or UserError if the server refuses the request.
+        """
         try:
             return reply.get(timeout=self._patience_s)
         except (exceptions.NoNodeError, exceptions.BadArgumentsError):

@@ -132,7 +132,11 @@ def die_with_watcher() -> None:
 
 
 def watch(order: dict[str, object]) -> int:
-    """Start the command of `order`, print its pid, end it when the parent ends, and return its exit status."""
+    """Start a command, print its pid as JSON, end it with the parent, and return its exit status; 127 if it cannot start.
+
+    `order` has the command (`command`), the parent's process id (`parent`), and `log`, `grace_s` and `remove` as in
+    GuardedProcess.
+    """
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken)
