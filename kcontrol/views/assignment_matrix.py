@@ -1,9 +1,9 @@
 """The matrix of a group's assignment: members x partitions, as SVG and as text; matrices of several runs stand side by side.
 
 A square says that the partition is assigned to the member of its row; it has the colour and the letter of the member, in the
-order of joining, as in the group strip. A star
-marks a partition that another member had before. A move is a change of the owner from one Stable group to the next Stable group
-in which the partition has an owner; a partition without an owner between two rounds of a cooperative rebalance moves once.
+order of joining, as in the group strip. A star marks a partition that another member had before. A move is a change of the
+owner from one Stable group to the next Stable group in which the partition has an owner; a partition without an owner between
+two rounds of a cooperative rebalance moves once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ STABLE = "Stable"
 
 
 class Matrix(NamedTuple):
-    """The assignment of one Stable group: its title, the clients, the owner of each partition, and its moves so far."""
+    """The assignment of one Stable group: its title, the clients, the owner of each partition, and its moves so far.
+
+    `moved` has the number of moves of each partition that has moved; `partitions` has every partition that ever had an owner.
+    """
 
     title: str
     clients: tuple[str, ...]
@@ -48,7 +51,10 @@ class Matrix(NamedTuple):
 
 
 def matrix(records: Sequence[Record], group_id: str, title: str = "") -> Matrix:
-    """Return the last assignment of a group that was Stable; without a title, it is the group's protocol."""
+    """Return the assignment of a group at the last time it was Stable; without clients if it never was.
+
+    Without `title` the title is the protocol that the group had then.
+    """
     stable = [m.group for m in group_moments.moments(records, group_id) if m.group and m.group["state"] == STABLE]
     held = [_owners(group) for group in stable]
     partitions = sorted({name for owners in held for name in owners}, key=_by_number)

@@ -91,7 +91,10 @@ def _is_whole(stored: dict[str, Any]) -> bool:
 
 
 def leadership(r: Record, partition: str) -> dict[str, Any] | None:
-    """Return the content that a record writes to a partition's state znode, None if the record does not write it."""
+    """Return the content that a record writes to a partition's state znode, None if the record does not write it.
+
+    `r` has fields in JSON's types. The content is an empty dict if a client has written data that is no JSON object.
+    """
     f = r.fields
     if r.kind == "change" and f["write"] and f["subject"].partition("@")[0] == partition:
         value: dict[str, Any] = f["leadership"]

@@ -89,7 +89,10 @@ class Purgatory:
     # ---------------------------------------------------------------- records
 
     def try_complete(self, r: Record) -> None:
-        """Add an operation at its first try; store a second try in the `steps` of its operation."""
+        """Add the operation of a `try_complete` record at its first try; complete it if this try, or the second one, succeeds.
+
+        Each try is added to the operation's `steps`.
+        """
         f = r.fields
         if f["attempt"] == 1:
             begun = Operation(f["operation"], f["purgatory"], f["key"], f["timer"], r.id, r.at_ms)
@@ -100,7 +103,7 @@ class Purgatory:
             self._complete(f["timer"], TRIES[f["attempt"]], r.at_ms)
 
     def watch(self, r: Record) -> None:
-        """Put an operation on the watch list of its key."""
+        """Put the operation of a `watch_operation` record on the watch list of its key."""
         found = self._waiting[r.fields["timer"]]
         found.steps.append("watch")
         self.watch_lists.setdefault(found.key, []).append(found)
@@ -122,7 +125,7 @@ class Purgatory:
         self._place(found, self.wheel_timer.add(task, found.deadline_ms), r.at_ms)
 
     def fire(self, r: Record) -> None:
-        """Complete the operation whose timer has fired. The entry of its watch list stays."""
+        """Complete the operation whose timer has fired, by a `timer_fired` record. The entry of its watch list stays."""
         self._complete(r.fields["timer"], "its timer", r.at_ms)
 
     def advance(self, now_ms: int) -> None:
@@ -151,7 +154,10 @@ class Purgatory:
         operation.places.append(Place(at_ms, tick_ms, bucket.index, bucket.expiration_ms))
 
     def _complete(self, timer: str, by: str, at_ms: int) -> None:
-        """Complete the operation with this timer, and cancel its task; do nothing if the operation is complete already."""
+        """Complete the operation with the timer `timer` and cancel its task; do nothing if no waiting operation has this timer.
+
+        `by` is the value of `completed_by`, such as "a check".
+        """
         if (found := self._waiting.pop(timer, None)) is not None:
             found.completed_by, found.completed_ms = by, at_ms
             self.wheel_timer.cancel(str(found.begun))

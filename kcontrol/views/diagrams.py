@@ -38,7 +38,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
     said: tuple[str, ...] = ()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **_: Any) -> dict[str, Any]:
-        """Return the picture, and the outline for frontends that show no pictures."""
+        """Return the picture, and the outline for frontends that show no pictures; IPython's arguments are ignored."""
         return {"image/svg+xml": self.svg(), "text/plain": self.outline()}
 
     def svg(self) -> str:
@@ -55,7 +55,10 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         return "\n".join(self.said)
 
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
-        """Add a node with these lines of text, escaped; the outline has its tooltip, or without a tooltip its lines."""
+        """Add a node with these lines of text, escaped; the outline has its tooltip, or without a tooltip its lines.
+
+        `css` is the class of the node: "full" or "current" for a highlighted node, else "".
+        """
         attributes = {"class": css} if css else {}
         self.node(key, _literal(lines), tooltip=_literal([tooltip or lines[0]]), **attributes)
         self.said = (*self.said, tooltip or " ".join(lines))
@@ -85,8 +88,9 @@ def machine(
 ) -> Diagram:
     """Draw a transition table: each state with its number in `counts`, each transition as an edge with its note as a tooltip.
 
-    The state `current` is highlighted. `names` has a release's names of the states; states without a name are left out. An edge
-    has the name of the row's function as its label, so that a learner's function is visible.
+    The state `current` is highlighted. `names` has a release's names of the states: states without a name are left out; if
+    `names` is None, every state has the name in the table. An edge has the name of the row's function as its label, so that a
+    learner's function is visible.
     """
     towards = "LR" if len(table.states) <= WIDEST else "TB"  # seven states side by side are wider than a page
     diagram = _diagram(
@@ -113,7 +117,7 @@ def _decider(row: Transition) -> str:
 def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
     """Draw the chain of causes of a record, the first cause at the top, each with its transition or rule and its place in Kafka.
 
-    Raises KeyError for an unknown id.
+    For None the diagram is empty. Raises KeyError for an unknown id.
     """
     diagram = _diagram("why", rankdir="TB", nodesep="0.2", ranksep="0.25")
     records = list(records)

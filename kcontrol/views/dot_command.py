@@ -20,7 +20,10 @@ class UsageError(Exception):
 
 
 def other_dot() -> str | None:
-    """Return the first `dot` on PATH that is not this script; None if another such script has called this script."""
+    """Return the first `dot` on PATH that is not this script; None if there is none, or if another such script has called it.
+
+    The second case prevents that two copies of this script on PATH call each other without end.
+    """
     if os.environ.get(CALLED):
         return None
     own = Path(sys.argv[0]).resolve()
@@ -52,9 +55,10 @@ def graphviz_version() -> str:
 
 
 def draw(source: str, engine: str, image_format: str, attributes: list[tuple[str, str]]) -> bytes:
-    """Return the picture of a graph in the DOT language.
+    """Return the picture of a graph in the DOT language, laid out by `engine` ("dot") in `image_format` ("svg").
 
-    Raises ValueError, with Graphviz's text, for a source that is not a graph, and for an unknown engine or format.
+    `attributes` are pairs such as ("G", "rankdir=LR"), with G for the graph, N for nodes and E for edges. Raises ValueError,
+    with Graphviz's text, for a source that is not a graph, and for an unknown engine or format.
     """
     import pygraphviz
 
@@ -73,7 +77,10 @@ def draw(source: str, engine: str, image_format: str, attributes: list[tuple[str
 
 
 def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], list[str]]:
-    """Return the options by letter, the attributes as (G, N or E, name=value), and the files."""
+    """Return the options by letter, the attributes as (G, N or E, name=value), and the files.
+
+    Raises UsageError for an unknown argument.
+    """
     options, attributes, files = {"K": "dot", "T": "dot"}, [], []
     rest = iter(arguments)
     for argument in rest:
@@ -92,7 +99,7 @@ def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], 
 
 
 def write(picture: bytes, source_file: str, options: dict[str, str]) -> None:
-    """Write the picture to the file of `-O` or `-o`, without these options to stdout."""
+    """Write the picture to the file of `-o`, with `-O` to `source_file` with the format as a suffix, else to stdout."""
     if "O" in options:
         Path(".".join([source_file, *reversed(options["T"].split(":"))])).write_bytes(picture)
     elif "o" in options:

@@ -22,7 +22,7 @@ TABLES = tuple(table.for_(LAST_RELEASE) for table in (PARTITION_TRANSITIONS, REP
 
 
 def _machine(table: TransitionTable, method: str) -> dict[str, Any]:
-    """Return a transition table for the viewer: its file and method in Kafka, its states, and rows of [from, to, note]."""
+    """Return a transition table for the viewer: its file and `method` in Kafka, its states, and rows of [from, to, note]."""
     rows = [[str(row.source), str(row.target), row.note] for row in table]
     return {"source": table.source.partition(" ")[0], "method": method, "states": list(map(str, table.states)), "rows": rows}
 
@@ -67,7 +67,10 @@ def row_of(record: Record) -> str:
 
 
 def decided(record: Record, release: str = "") -> list[str]:
-    """Return the explanations of a record, as far as it has them: its transition, its rule, and its method and file in Kafka."""
+    """Return the explanations of a record, as far as it has them: its transition, its rule, and its method and file in Kafka.
+
+    `release` is the run's release, for `kafka_source`.
+    """
     row, why, where = row_of(record), rule(record), kafka_source(record, release)
     if row.endswith(f": {why}"):
         why = ""
@@ -77,7 +80,7 @@ def decided(record: Record, release: str = "") -> list[str]:
 def kafka_source(record: Record, release: str = "") -> str:
     """Return the method and file of Kafka behind a record, with the release; "" for a record without a counterpart in Kafka.
 
-    The place is that of the run's release if the table has it, else that of the table's own release.
+    The place is that of `release`, the run's release, if `meanings.json` has it, else that of the release named there.
     """
     section, key = _entry(record)
     for line, table in MEANINGS["earlier"].items():

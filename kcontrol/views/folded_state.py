@@ -72,7 +72,10 @@ def partitions(state: State) -> list[Partition]:
 
 
 def partitions_of(topic: str, znodes: State) -> list[Partition]:
-    """Return the assigned partitions of a topic by number, none without a topic znode that can be decoded."""
+    """Return the assigned partitions of a topic by number, none without a topic znode that can be decoded.
+
+    `znodes` are those of a folded state: lists of data, version and owner, by path.
+    """
     try:
         assigned = decode_topic(znodes[f"{TOPICS}/{topic}"][0].encode()).partitions
     except (KeyError, MalformedZnode):
@@ -81,7 +84,10 @@ def partitions_of(topic: str, znodes: State) -> list[Partition]:
 
 
 def partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State) -> Partition:
-    """Return a partition with the content of its state znode; a state znode that cannot be decoded counts as missing."""
+    """Return a partition with its `replicas` and the content of its state znode in `znodes`.
+
+    A state znode that cannot be decoded counts as missing. `znodes` are those of a folded state, by path.
+    """
     stored = znodes.get(f"{TOPICS}/{topic}/partitions/{number}/state")
     try:
         value = decode_state(stored[0].encode(), stored[1]) if stored else None
@@ -107,7 +113,10 @@ def condition(partition: Partition, state: State) -> str:
 
 
 def subject(action: Sequence[Any], state: State) -> str:
-    """Return the subject of an action: the event of a thread, the path of a notification, or the API of a request; else ""."""
+    """Return the subject of an action: the event of a thread, the path of a notification, or the API of a request; else "".
+
+    `state` is the folded state before the action.
+    """
     kind, who = action[0], str(action[1]) if len(action) > 1 else ""
     node = state["nodes"].get(who, {})
     try:

@@ -87,7 +87,10 @@ def _visible(moment: Moment) -> Any:
 
 
 def _coordinated(state: Mapping[str, Any], group_id: str) -> tuple[int | None, Mapping[str, Any] | None]:
-    """Return the broker whose coordinator has the group under the latest coordinator epoch, and its cache of the group."""
+    """Return the broker whose coordinator has the group under the latest coordinator epoch, and its cache of the group.
+
+    Return (None, None) if no coordinator has the group.
+    """
     holding = [
         (max(node["group"].get("coordinator_epochs", {}).values(), default=-1), int(broker), node["group"]["groups"][group_id])
         for broker, node in state["nodes"].items()
@@ -133,7 +136,10 @@ class Lane(NamedTuple):
 
 
 def lanes(found: Sequence[Moment]) -> tuple[Lane, ...]:
-    """Return a lane for each member id, in the order of first moments; a client's second member id has a number in its name."""
+    """Return a lane for each member id in the moments `found`, in the order of its first moment.
+
+    A client's second member id has a number in its name, such as "anna (2)".
+    """
     clients: dict[str, str] = {}
     for moment in found:
         for id, member in moment.members.items():
@@ -163,7 +169,7 @@ def kind(member: Mapping[str, Any]) -> str:
 
 
 def stretches(values: Iterable[Any]) -> Iterator[tuple[Any, int, int]]:
-    """Yield each run of equal values with its first and its last place."""
+    """Yield each run of equal values as (value, position of its first element, position of its last element)."""
     place = 0
     for value, same in groupby(values):
         length = len(list(same))

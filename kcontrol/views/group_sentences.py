@@ -26,7 +26,10 @@ CONSUMER_ACTS = {
 
 
 def consumer_act(kind: str, subject: Sequence[Any]) -> str:
-    """Return an action on a consumer or on the virtual clock as a sentence; for other actions an empty text."""
+    """Return an action on a consumer or on the virtual clock as a sentence; for actions of any other kind an empty text.
+
+    `kind` and `subject` are the action's first element and its arguments.
+    """
     if kind in CONSUMER_ACTS:
         duration = f" for {subject[1]} ms" if len(subject) > 1 and kind == "freeze_consumer" else ""
         return f"{CONSUMER_ACTS[kind].format(*subject)}{duration}."
@@ -36,7 +39,10 @@ def consumer_act(kind: str, subject: Sequence[Any]) -> str:
 
 
 def consumer(f: Fields) -> str:
-    """Return the state of a consumer in words: its pending request, or its generation with its last response."""
+    """Return the state of a consumer in words: its pending request, or its generation with its last response.
+
+    `f` has the fields of a `consumer` record.
+    """
     me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
     if me["asked"]:
         return f"Consumer {f['name']} sends a request to broker {me['asked'][0]}."
@@ -47,7 +53,10 @@ def consumer(f: Fields) -> str:
 
 
 def appended(f: Fields) -> str:
-    """Return in words the records that a coordinator appends: offsets, an assignment or a member id, else their number."""
+    """Return in words the records that a coordinator appends: offsets, an assignment or a member id, else their number.
+
+    `f` has the fields of an `append` record.
+    """
     completion, values = f["completion_event"], [value for _, value in f["records"]]
     if completion is None:
         removed = all(value is None for value in values)

@@ -50,7 +50,10 @@ class Group(NamedTuple):
 
 
 def state_name(state: str, release: str) -> str:
-    """Return a release's name of a group state, since one state was renamed; without coordinators, kcontrol's own name."""
+    """Return the name that a group state, given by kcontrol's name, has in a release: CompletingRebalance was AwaitingSync.
+
+    In a release without group coordinators it is kcontrol's name.
+    """
     if state != group_rules(LAST_RELEASE).completing_rebalance_name:
         return state
     try:
@@ -60,7 +63,10 @@ def state_name(state: str, release: str) -> str:
 
 
 def state_names(table: TransitionTable, release: str) -> dict[str, str]:
-    """Return, by kcontrol's name, the release's name of each group state that has a transition in the release's table."""
+    """Return the release's name of each group state that has a transition in `table`, by kcontrol's name.
+
+    `table` is the transition table of groups in this release.
+    """
     found = {str(state) for row in table for state in row[:2]}
     return {str(state): state_name(str(state), release) for state in table.states if str(state) in found}
 
@@ -73,7 +79,7 @@ def cached(state: State, field: str) -> Iterator[tuple[int, str, dict[str, Any]]
 
 
 def groups(state: State, release: str) -> list[Group]:
-    """Return the groups in the memory of the living coordinators, by broker and by name."""
+    """Return the groups in the memory of the living coordinators, by broker and by name, with the release's names of states."""
     return [
         Group(group, broker, state_name(held["state"], release), held["generation"], list(_members(held)), held)
         for broker, group, held in cached(state, "groups")

@@ -109,7 +109,7 @@ class GroupStrip:
         return max(WIDTH, self.x(len(self.moments)) + len({d.at_ms for d in self._pending}) * FLAG + MARGIN)
 
     def x(self, place: int) -> float:
-        """Return where the column of a moment begins, in pixels."""
+        """Return where the column of the moment with the index `place` begins, in pixels."""
         room = WIDTH - LEFT - MARGIN - FLAG * min(3, len({d.at_ms for d in self._pending}))
         return round(LEFT + place * max(NARROWEST, min(COLUMN, room / max(1, len(self.moments)))), 1)
 
@@ -188,7 +188,7 @@ class GroupStrip:
         return parts
 
     def _times(self, y: float) -> list[str]:
-        """Return the texts of the moments' times; a time without room beside the last text is left out."""
+        """Return the texts of the moments' times at the height `y`; a time without room beside the last text is left out."""
         parts, free = [], 0.0
         for place, moment in enumerate(self.moments):
             if self.x(place) >= free:

@@ -46,7 +46,10 @@ class GroupWords:
             yield from self._moved(r, event)
 
     def _follow(self, r: Record) -> None:
-        """Store from a record its event, the end of its broker's groups, or a new partition of the offsets topic."""
+        """Store from a record the event that it queues or handles, and the number of partitions of the offsets topic.
+
+        A `stop` record removes the groups of its broker.
+        """
         if r.kind == "run":
             self.partitions = r.fields.get("config", {}).get("offsets.topic.num.partitions", 0)
         elif r.kind in ("enqueue", "set_timer") and r.fields["event"]:
@@ -115,9 +118,9 @@ def _option(value: str | None) -> str:
 
 
 def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `reason` of a rebalance as the kind of its text, with the values in the text.
+    """Return the `reason` of a rebalance as the kind of its text, with the values in the text; an empty dict without such a text.
 
-    An empty dict without such a text.
+    `f` has the fields of the `group` record, `held` is the group after it, and `event` the event whose handler made the record.
     """
     kind, member = event.get("event"), event.get("member_id")
     if kind == SESSION:

@@ -90,7 +90,10 @@ class KafkaWords:
         return found + [line for kind, facts in self.groups.lines(r) for line in self._group_line(r, kind, facts)]
 
     def _group_line(self, r: Record, kind: str, facts: dict[str, Any]) -> Iterator[LogLine]:
-        """Yield the line of a coordinator, unless the journal lacks one of its values."""
+        """Yield the line of a coordinator, unless the journal lacks one of its values, or the release does not log it.
+
+        `kind` is the kind of the line in `kafka_words.tsv`, and `facts` has the values that the journal has, by name.
+        """
         if (why := facts.get("reason")) is not None and (row := picked(why, self.release)) is not None:
             facts = facts | {"reason": row[-1].format(**facts)}
         elif why is not None:
@@ -204,7 +207,10 @@ class KafkaWords:
             yield from self._line(r, "epoch", **epoch)
 
     def _deleted(self, r: Record, path: str) -> Iterator[LogLine]:
-        """Yield the line for a completed deletion, when the request's znode is deleted after the topic's znode."""
+        """Yield the line for a completed deletion of a topic, when the request's znode is deleted after the topic's znode.
+
+        `path` is a path that the record `r` deletes.
+        """
         topic = path.rpartition("/")[2]
         if path == topic_path(topic):
             self.gone.add(topic)
@@ -213,7 +219,11 @@ class KafkaWords:
             yield from self._line(r, "deleted", topic=topic)
 
     def _note_topic(self, kind: str, path: str, text: str) -> dict[str, ReplicaAssignment]:
-        """Store the assignments in a topic znode; return the partitions whose assignment has changed, with the new assignment."""
+        """Store the assignments in a topic znode; return the partitions whose assignment has changed, with the new assignment.
+
+        `kind`, `path` and `text` are those of an operation on a znode. Do nothing for any other path, for a deletion, and for
+        malformed data.
+        """
         topic = path.removeprefix(f"{TOPICS}/")
         if topic == path or "/" in topic or kind not in ("create", "set"):
             return {}

@@ -130,7 +130,10 @@ class PurgatoryPicture:
         yield label(x_name - 3, y_name + 4, clock.duration(ring.tick_ms), "dim", 10, "end")
 
     def _fall(self, operation: Operation, y: float) -> Iterator[str]:
-        """Yield a dotted line through the slots of an operation's task, and a circle if the task has left the wheels."""
+        """Yield a dotted line through the slots of an operation's task, and a circle if the task has left the wheels.
+
+        `y` is the height of the wheel's centre.
+        """
         ticks = {ring.tick_ms: (number, ring.size) for number, ring in enumerate(self.purgatory.rings())}
         points = []
         for place in operation.places:
@@ -153,7 +156,10 @@ def _when(place: Place) -> str:
 
 
 def _point(radius: float, slot: float, size: int, y: float) -> tuple[float, float]:
-    """Return the point at a radius and a slot; slot 0 begins at twelve o'clock, and the slots run clockwise."""
+    """Return the point at a radius and a slot of a ring with `size` slots, whose centre has the height `y`.
+
+    Slot 0 begins at twelve o'clock, and the slots run clockwise.
+    """
     angle = 2 * pi * slot / size - pi / 2
     return round(CENTRE_X + radius * cos(angle), 1), round(y + radius * sin(angle), 1)
 

@@ -34,7 +34,7 @@ class QuestionForm(anywidget.AnyWidget):
         self.on_msg(self._on_message)
 
     def show(self, *, chosen: int, marks: Sequence[str], said: str) -> None:
-        """Show an answer, the signs of the options, and the sentence below."""
+        """Show the number of the chosen option (0 for none), a sign for each option, and the sentence `said` below."""
         with self.hold_sync():
             self.chosen, self.marks, self.said = chosen, list(marks), said
 

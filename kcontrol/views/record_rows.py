@@ -29,9 +29,9 @@ class Rows:
     def add(self, record: Record, changes: Iterable[Change]) -> None:
         """Make the row of the next record, whose fields are in JSON's types; `changes` are the changes of the folded state by it.
 
-        `patch` and `with` are in the row of a record that changes a drawn part (see `patches.py`), `decides` and `rule` in the
-        row of a record with a decision about a partition or the controller. `explained` has the explanations of the record;
-        later rows with equal explanations have their number, counted from 0.
+        `patch`, `texts` and `with` are in the row of a record that changes a drawn part (see `patches.py`), `decides` and
+        `rule` in the row of a record with a decision about a partition or the controller. `explained` has the explanations of
+        the record; later rows with equal explanations have their number, counted from 0.
         """
         fields = record.fields
         if (session := fields.get("session")) is not None:

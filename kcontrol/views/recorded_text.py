@@ -12,7 +12,7 @@ MARKS = {"record": " (inferred).", "time": " (its time is inferred)."}
 
 
 def begins(run: Mapping[str, Any]) -> str:
-    """Return the sentence for the first record of a recording's journal, "" for any other run."""
+    """Return the sentence for the first record of a recording's journal, whose fields are `run`; "" for any other journal."""
     what = f"Kafka {run['release']}"
     if run["world"] == "recorded group":
         return f"A recording of a real coordinator begins: {what}, {run['scenario']}."

@@ -68,7 +68,7 @@ def _cell(words: str, differs: bool) -> str:
 
 
 def _said(p: Partition | None, differing: Sequence[str]) -> str:
-    """Return the cell of a partition, with the fields that differ marked."""
+    """Return the cell of a partition, with the fields `differing` marked; for None the cell says that it does not exist."""
     if p is None:
         return _cell("does not exist", True)
     words = {

@@ -25,7 +25,10 @@ STYLE = """
 
 
 def label(x: float, y: float, words: str, css: str = "ink", size: int = 13, anchor: str = "start") -> str:
-    """Return a line of text, escaped, with characters that cannot be printed replaced."""
+    """Return a line of text as an SVG element at (x, y), escaped, with characters that cannot be printed replaced.
+
+    `css` is its class, `size` its font size in pixels, and `anchor` is "start", "middle" or "end".
+    """
     return f'<text x="{x}" y="{y}" class="{css}" font-size="{size}" text-anchor="{anchor}">{escape(text.clean(words))}</text>'
 
 
@@ -62,7 +65,10 @@ def _partition(partition: folded_state.Partition, y: float, state: dict[str, Any
 
 
 def group_lines(state: dict[str, Any], release: str) -> list[str]:
-    """Return the consumer groups in words: a line for each group and one for each of its members."""
+    """Return the consumer groups in words: a line for each group and one for each of its members.
+
+    Groups and members are those in coordinators' memory; states have the names of the `release`.
+    """
     found = group_state.groups(state, release)
     return [line for group in found for line in (group.words, *(member.words for member in group.members))]
 
@@ -70,8 +76,9 @@ def group_lines(state: dict[str, Any], release: str) -> list[str]:
 def svg(state: dict[str, Any], brokers: Iterable[int] = (), title: str = "", headline: str = "", release: str = "") -> str:
     """Return the picture of the brokers, controller first, of the partitions, and of the consumer groups.
 
-    A partition's leader is filled, its ISR is tinted, and dead replicas are struck through. A group has one line, with one line
-    for each member; its state has the name of the `release`.
+    `brokers` are all brokers of the run; brokers of the state are drawn too. A partition's leader is filled, its ISR is tinted,
+    and dead replicas are struck through. A group has one line, with one line for each member; its state has the name of the
+    `release`.
     """
     ruler, partitions = folded_state.controller(state), folded_state.partitions(state)
     every = sorted({*map(str, brokers), *state["nodes"]}, key=lambda n: (ruler is None or int(n) != ruler[0], int(n)))

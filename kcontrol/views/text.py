@@ -180,7 +180,7 @@ def _requests_by_broker(requests: Fields) -> str:
 
 
 def partitions_of(requests: Fields) -> list[str]:
-    """Return the partitions in a batch of requests, each once."""
+    """Return the partitions in a batch of requests, the field `requests` of a `send` record, each once."""
     names = [v["partition"] for v in requests.get("leader_and_isr", {}).get("values", ())]
     names += requests.get("update_metadata", {}).get("partitions", ())
     names += [tp for stopped in requests.get("stop_replica", {}).get("to", {}).values() for tp in stopped]
@@ -198,7 +198,10 @@ def _response(who: str, f: Fields) -> str:
 
 
 def _respond(who: str, f: Fields) -> str:
-    """Return the response's error code, with the partitions that failed and the replicas of partitions being reassigned."""
+    """Return the sentence about a response of `who`: its error code, and the partitions that failed.
+
+    For a request about reassignments it also has the replicas of the partitions being reassigned.
+    """
     body = f["body"]._asdict() if hasattr(f["body"], "_asdict") else f["body"] or {}
     results = body.get("partitions", {}).items()
     said = [f"{tp} {result}" for tp, result in results if isinstance(result, str) and result != "NONE"]

@@ -152,7 +152,7 @@ class Viewer(anywidget.AnyWidget):
         return stepper.branches if isinstance(stepper, Branching) else {}
 
     def show_new_records(self, stepper: object) -> None:
-        """Add the new records of a stepper, if the viewer shows its run or compares with its run."""
+        """Add the new records of a stepper if the viewer shows its run, or shows its run beside another run; else do nothing."""
         if stepper is self._stepper:
             self.refresh()
         elif self.other_name and self._family.get(self.other_name) is stepper:
@@ -186,7 +186,10 @@ class Viewer(anywidget.AnyWidget):
         self.show(chosen)
 
     def click_branch(self, name: str = "", at: int | None = None) -> None:
-        """Branch off after the record that is shown, or after record `at`, and show the branch; "" makes a name for it."""
+        """Branch off after the record that is shown, or after record number `at`, and show the branch; "" makes a name for it.
+
+        Raises UserError for a name that a branch has already.
+        """
         stepper = self._branching()
         here = self.at if at is None else at
         numbers = (f"branch {n}" for n in range(1, len(self.branches) + 2))
@@ -196,7 +199,11 @@ class Viewer(anywidget.AnyWidget):
         self.click_switch(chosen)
 
     def click_without(self, record: int | str | Sequence[int] | None = None) -> None:
-        """Play the run again without the action from outside that caused a record, and show the result beside this run."""
+        """Play the run again without the action from outside that caused a record, and show the result beside this run.
+
+        If `record` is None, it is the record that is shown. Raises UserError without a lab, and if no action from outside
+        caused the record.
+        """
         at = self.at if record is None else self._index(record)
         found = self._branching().without(at)
         self.refresh_branches()

@@ -17,7 +17,10 @@ State = dict[str, Any]
 
 
 class Watch(NamedTuple):
-    """A watch at ZooKeeper: `broker` gets one notification of the next change of `path` (data) or of its children."""
+    """A watch at ZooKeeper: `broker` gets one notification of the next change of `path` (kind "data") or of its children.
+
+    For its children the kind is "children".
+    """
 
     broker: int
     path: str
