@@ -36,9 +36,9 @@ RACED_FIELDS = (
 
 
 class Difference(NamedTuple):
-    """One difference between two recordings: its step, kind and subject, and the values of both sides.
+    """One difference between two recordings: its step, kind and subject, and both values.
 
-    A missing value is None.
+    `theirs` is the value of the first recording, `ours` that of the second; None if a recording has no such value.
     """
 
     step: int
@@ -59,14 +59,18 @@ def _shown(value: Any) -> str:
 def first_difference(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Difference | None:
     """Return the first difference, None if there is none: by steps, and in a step by writes, znodes, transitions and requests.
 
-    `unsent` gets a sentence for each place in which one side lacks requests, because requests of a leaving controller did not
-    arrive.
+    `theirs` is the recording of real brokers or the first of two, `ours` the other recording. `unsent` gets a sentence for each
+    controller that leaves and whose last requests to a broker arrived in one of the two recordings only.
     """
     return next(differences(theirs, ours, unsent), None)
 
 
 def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = None) -> Iterator[Difference]:
-    """Yield the differences in order; after a difference of winners or of steps the comparison ends."""
+    """Yield the differences in order; after a difference of winners or of steps the comparison ends.
+
+    `theirs` is the recording of real brokers or the first of two, `ours` the other recording. `unsent` gets a sentence for each
+    controller that leaves and whose last requests to a broker arrived in one of the two recordings only.
+    """
     left, right = RecordingSide(theirs), RecordingSide(ours)
     before: Any = None
     for number, (a, b) in enumerate(zip(left.steps, right.steps, strict=False)):
@@ -145,7 +149,10 @@ class RecordingSide:
 
 
 class StepComparison:
-    """The comparison of one step of two recordings, `a` and `b`. Each method yields the differences in one part of the step."""
+    """The comparison of one step of two recordings, theirs (`a`) and ours (`b`).
+
+    Each method yields the differences in one part of the step.
+    """
 
     def __init__(
         self, number: int, theirs: SplitStep, ours: SplitStep, *, old_lists: bool, resigned: frozenset[Any] = frozenset()
@@ -212,10 +219,10 @@ class StepComparison:
                 yield self.differ("requests", about, left_counts[key], right_counts[key])
 
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
-        """Remove the last requests of a controller that leaves if they arrived on one side alone.
+        """Remove the last requests of a controller that leaves if they arrived in one recording alone.
 
-        Return the senders and receivers of these requests. A controller that resigns or stops sends a part of its queue that
-        depends on timing.
+        `left` and `right` have the entries of the requests by (sender, receiver, partition), and are changed. Return the (sender,
+        receiver) of the removed requests. A controller that resigns or stops sends a part of its queue that depends on timing.
         """
         found = set()
         for key in _keys(left, right):
@@ -236,14 +243,18 @@ class StepComparison:
         return found
 
     def answers(self) -> Iterator[Difference]:
-        """Yield a difference in the response to an admin client, if the recording has the response."""
+        """Yield a difference in the response to AlterPartitionReassignments, if the step of their recording has the response."""
         theirs, ours = (side.step.get("answer") for side in (self.a, self.b))
         if theirs is not None and theirs != ours:
             yield self.differ("answer", "the response to AlterPartitionReassignments", theirs, ours)
 
 
 def resigned(step: Step, before: Any) -> frozenset[Any]:
-    """Return the brokers whose time as controller ends in a step; `before` is the owner of `/controller` before the step."""
+    """Return the brokers that can stop being controller in a step, and the brokers that it thaws.
+
+    The first are the owner of `/controller` before the step (`before`) and the brokers that create the znode, if it is deleted or
+    set in the step.
+    """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(
         CONTROLLER in w.get("deleted", ()) or (w["op"] in ("delete", "set") and w["path"] == CONTROLLER) for w in step["writes"]
@@ -263,7 +274,10 @@ def _session(name: str, subject: Any) -> str:
 
 
 def subject_of(path: str) -> tuple[str, str | None] | None:
-    """Return (topic, partition), (topic, None), or None for a path that belongs to no topic."""
+    """Return the topic and the partition of a znode's path: (topic, partition), or (topic, None) for a path of a whole topic.
+
+    Return None for a path that belongs to no topic.
+    """
     for pattern in TOPIC_PATHS:
         if found := pattern.fullmatch(path):
             return found["topic"], found.groupdict().get("partition")
@@ -271,14 +285,20 @@ def subject_of(path: str) -> tuple[str, str | None] | None:
 
 
 def stopped_brokers(do: Mapping[str, Any]) -> set[Any]:
-    """Return the brokers that a step stops, kills or freezes: which requests still reach them depends on timing."""
+    """Return the brokers that a step stops, kills or freezes: which requests still reach them depends on timing.
+
+    `do` has the arguments of the step's actions, by word. In a step with `together` the started and thawed brokers count too.
+    """
     parts = do.get("together")
     words = ("kill", "term", "pause", "freeze") + (("start", "resume") if parts else ())
     return {broker for part in parts or [do] for word in words if word in part for broker in as_list(part[word])}
 
 
 def moves(transitions: Iterable[dict[str, Any]]) -> dict[tuple[int, str], list[Any]]:
-    """Return, by controller and replica, the recorded transitions of the replica and of its partition, in order."""
+    """Return lists of recorded transitions, in order, by (controller, name of a partition or replica).
+
+    The list of a replica has the transitions of the replica and of its partition.
+    """
     found: dict[tuple[int, str], list[Any]] = {}
     transitions = list(transitions)
     for by, name in dict.fromkeys((t["by"], t["subject"]) for t in transitions):
@@ -327,7 +347,10 @@ class Normalizer:
         return found
 
     def writes(self, own: Iterable[dict[str, Any]]) -> dict[tuple[str, Any], list[Any]]:
-        """Return the writes of each session and partition: those on the partition, on its topic and on no topic, in order."""
+        """Return lists of writes, in order, by (author of the session, topic or partition as `subject_of` returns it).
+
+        The list of a partition has the writes on the partition, on its topic and on no topic.
+        """
         by: dict[str, list[tuple[Any, dict[str, Any]]]] = defaultdict(list)
         for write in own:
             path = write.get("path", "")
@@ -349,10 +372,11 @@ class Normalizer:
     def requests(
         self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], stopped: set[Any]
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
-        """Return the entries of each sender, receiver and partition, in order, and the number of requests of each kind.
+        """Return two dicts: the entries of requests by (sender, receiver, partition), in order, and numbers of requests.
 
-        `raced` has, by partition, the leader epochs of ISR changes in this step: fields that race with such a change are left
-        out. Requests to the brokers in `stopped` are left out.
+        The numbers are by (sender, receiver, API, deletion flag). `handled` are the requests of a step. `raced` has, by
+        partition, the leader epochs of ISR changes in this step: fields that race with such a change are left out. Requests to
+        the brokers in `stopped` are left out.
 
         A controller that resigns closes its connections, so requests of two of its terms may be handled in either order.
         """
@@ -384,7 +408,11 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether a write is compared in the list of the partition `key`: it is on this partition, its topic, or no topic."""
+    """Return whether a write is compared in the list of the partition or topic `key`; None is the list for no topic.
+
+    `subject` is what the write is on, as `subject_of` returns it. A write on no topic is in every list; a write on a topic is in
+    the lists of its partitions.
+    """
     if subject is None:
         return True
     return key is not None and subject[0] == key[0] and subject[1] in (None, key[1])

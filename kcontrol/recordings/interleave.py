@@ -32,12 +32,12 @@ class Item(NamedTuple):
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a value of a scenario's step as a list."""
+    """Return a list unchanged, and any other value as a list of one."""
     return value if isinstance(value, list) else [value]
 
 
 def grouped(writes: Iterable[dict[str, Any]]) -> list[Group]:
-    """Return the writes in groups, one group for each transaction."""
+    """Return the writes in groups: the writes of one transaction are a group, any other write is a group of its own."""
     groups: list[Group] = []
     for write in writes:
         multi = write.get("multi")
@@ -67,7 +67,7 @@ class Leaderships:
         self.held: dict[str, dict[str, Any]] = {}
 
     def decided(self, write: dict[str, Any]) -> Decision | None:
-        """Store the value that a write has for a state znode; return it as a controller's decision.
+        """Store the value that a write has for a state znode, and return the write as a controller's Decision.
 
         Return None for an ISR change that a leader requested, and for a write of any other znode.
         """
@@ -84,14 +84,18 @@ class Leaderships:
 
 
 def is_isr_change(before: dict[str, Any], value: dict[str, Any]) -> bool:
-    """Return whether only the ISR differs, so that a leader requested the change, even if the controller wrote it."""
+    """Return whether two contents of a state znode differ in the ISR, but not in leader and leader epoch.
+
+    Then the leader has requested the change, even if the controller wrote it. `before` is the earlier content, `value` the later.
+    """
     return all(before[k] == value[k] for k in ("leader", "leader_epoch")) and before["isr"] != value["isr"]
 
 
 def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], seen: Leaderships) -> dict[int, int]:
     """Return, by the position of each transaction in `groups`, the position of the transition in `moves` that wrote it.
 
-    Both lists keep their order; a transaction without a transition is left out.
+    Both lists keep their order; a transaction without a transition is left out. `seen` has the state znodes before the step, and
+    is updated.
     """
     found: dict[int, int] = {}
     start = 0
@@ -157,7 +161,7 @@ class Gates:
         return max(gates)
 
     def _of_replica(self, move: dict[str, Any]) -> list[int]:
-        """Return numbers of transactions that must come before a replica's transition.
+        """Return numbers of transactions, all of which must come before the transition `move` of a replica.
 
         New comes after the replica's assignment. Online comes after the registration of its broker and, from New, after the write
         of the ISR with the replica.
@@ -197,7 +201,7 @@ def _essence(value: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _stops(request: dict[str, Any], subject: str, *, delete: bool) -> bool:
-    """Return whether a request stops this replica, with or without its deletion."""
+    """Return whether a request is a StopReplica for the replica `subject` (such as `t-0@1`) whose deletion flag is `delete`."""
     partition, _, broker = subject.rpartition("@")
     entry = request["partitions"].get(partition)
     if request["api"] != "StopReplica" or str(request["to"]) != broker or entry is None:
@@ -209,7 +213,10 @@ def _stops(request: dict[str, Any], subject: str, *, delete: bool) -> bool:
 
 
 def process_actions(step: Step, gates: Gates) -> list[tuple[int, Item]]:
-    """Return the actions of a step on broker processes, each with the number of transactions that come before it."""
+    """Return the actions of a step on broker processes, each with the number of transactions that come before it.
+
+    `gates` has the transactions of the step.
+    """
     found: list[tuple[int, Item]] = []
     now = 0
     for do in step["do"].get("together", [step["do"]]):
@@ -240,9 +247,10 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 
 
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
-    """Return the number of transactions before an action: a start is before its session opens, an exit before its session closes.
+    """Return the number of transactions before the action `word` on a broker; `now` is this number of the action before it.
 
-    All other actions come in the order of the step.
+    A start comes before the broker's session opens, an exit before its session closes, and so does a kill if `together`. For any
+    other action return `now`.
     """
     if word == "start":
         return max(now, gates.after(lambda w: w["by"] in (broker, UNNAMED) and w["op"] == "open") - 1)
@@ -284,7 +292,7 @@ def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Ite
 
 
 def _late_requests(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[str, Any]]:
-    """Yield the requests in later steps from brokers that leave now, until these brokers start again."""
+    """Yield the requests in `later` steps that were sent by the brokers `leaving`, until these brokers start again."""
     ended = set(leaving)
     for step in later:
         for do in step["do"].get("together", [step["do"]]):
@@ -308,7 +316,11 @@ class _Interleaver:
         self.next_move = self.next_request = 0
 
     def ready_items(self, out: int) -> Iterator[Item]:
-        """Yield the items that may come after the first `out` transactions: process actions, transitions, requests, exits."""
+        """Yield the items that may come after the first `out` transactions, and that were not yielded before.
+
+        They are process actions before the next exit, then transitions and requests, then the next exits and other process
+        actions.
+        """
         yield from self._process_actions(out, leaving=False)
         yield from self._moves_and_requests(out)
         yield from self._process_actions(out, leaving=True)
@@ -316,7 +328,7 @@ class _Interleaver:
     def _process_actions(self, out: int, *, leaving: bool) -> Iterator[Item]:
         """Yield the next actions on processes that may come after the first `out` transactions.
 
-        An exit only if `leaving` is True.
+        Unless `leaving`, stop before an exit.
         """
         while self.pending and self.pending[0][0] <= out and (leaving or self.pending[0][1].kind != "exit"):
             yield self.pending.pop(0)[1]
@@ -343,7 +355,10 @@ class _Interleaver:
         return move["to"] != "ReplicaDeletionSuccessful" or next(stops, -1) < self.next_request
 
     def _is_request_ready(self, out: int) -> bool:
-        """Return whether the next request may come now: a replica's transitions to its deletion come before its StopReplica."""
+        """Return whether the next request may come after the first `out` transactions.
+
+        A replica's transitions to its deletion come before its StopReplica.
+        """
         n = self.next_request
         if n >= len(self.requests) or self.request_gates[n] > out:
             return False

@@ -114,7 +114,7 @@ class Player:
     def _settle(self, but: str = "", writes: int | None = None) -> None:
         """Run until the cluster has nothing to do, or until brokers have made `writes` more writes.
 
-        Actions of kind `but` are left out.
+        Actions of kind `but`, such as "expire", are left out, and so is the expiry of a session that `together` keeps open.
         """
         end = None if writes is None else self.written + writes
         while routine := [a for a in self._routine() if a[0] != but and not (a[0] == "expire" and a[1] in self.kept)]:
@@ -135,10 +135,11 @@ class Player:
         self._settle(but="expire" if self.recorded.is_recorded else "")
 
     def _end_sessions(self, before: int | None = None) -> None:
-        """Expire the orphaned ZooKeeper sessions (process dead or frozen) that end in the recorded step.
+        """Expire the orphaned ZooKeeper sessions (process dead or frozen) that end in the recorded step, in its order.
 
-        With `before` only the sessions that end before the write with this number. If a write of a znode comes directly after an
-        end in the recording, the world then runs until the cluster has no more action to perform by itself.
+        With `before` only the sessions whose end is among the first `before` writes of the step. If the recording has a write of
+        a znode directly after the end of a session, the world runs until it is quiet, so that brokers react to this end before
+        the next end.
         """
         for broker in self.recorded.closes(before):
             if self._has_orphaned_session(broker):
@@ -152,7 +153,10 @@ class Player:
         return broker in self.world.orphaned_sessions or (p is not None and p.frozen and p.session is SessionState.OPEN)
 
     def _shrink(self, before: int) -> None:
-        """Let leaders remove the lagging followers that the recording removes from an ISR before write number `before`."""
+        """Let leaders remove the lagging followers that the recording removes from an ISR.
+
+        Only removals among the first `before` writes of the step count.
+        """
         while self.shrinks and self.shrinks[0].at < before:
             lag = self.shrinks.pop(0)
             tp, leader = parse_state_path(lag.path), lag.before["leader"]
@@ -213,9 +217,9 @@ class Player:
     def _must_wait(self, action: Any) -> bool:
         """Return whether an action must wait, because the recording has other events before it.
 
-        Requests to a slow broker, its end, and timers wait until it has fetched once more. The end of a broker that stops, and
-        the new session of a broker whose session has expired, wait for the writes that ZooKeeper saw before. A controller that
-        stops together with other brokers performs its recorded transitions first.
+        Requests to a broker that joins an ISR again while it stops, its end, and timers wait for its fetch. The end of a broker
+        that stops, and the new session of a broker whose session has expired, wait for the writes that ZooKeeper saw before. A
+        controller that stops together with other brokers performs its recorded transitions first.
         """
         if action[0] in ("renew", "reconnect") and self.written < self.recorded.writes_before_the_new_session_of(action[1]):
             return True
@@ -245,16 +249,17 @@ class Player:
         return False
 
     def _routine(self) -> list[Any]:
-        """Return the actions that the cluster can do by itself.
+        """Return the actions that the cluster can perform by itself.
 
-        A request to a frozen broker times out only while the recorded step has writes to come.
+        In a recorded step a request to a frozen broker times out only while writes of the step are missing. If there is no other
+        action, a fetch from a frozen leader may time out.
         """
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
         routine = [action for action in actions.routine_actions(self.world) if action[0] != "time_out" or is_long]
         return routine or self.choices.fetch_timeouts()[:1]
 
     def start(self, brokers: Any) -> None:
-        """Start brokers one after the other; a running broker is skipped."""
+        """Start a broker, or a list of brokers one after the other; a running broker is skipped."""
         for broker in _list(brokers):
             if broker not in self.world.processes:
                 self.world.step(("start", broker))
@@ -267,8 +272,8 @@ class Player:
     def kill(self, brokers: Any) -> None:
         """Kill a broker, or a list of brokers together; their sessions then end in the order that the recording has.
 
-        If a write of a znode comes directly after an end in the recording, the world runs before the next end, until the cluster
-        has no more action to perform by itself. Inside `together` the sessions stay open until a later step.
+        If the recording has a write of a znode directly after the end of a session, the world runs until it is quiet before the
+        next session ends. Inside `together` the sessions stay open until a later step.
         """
         killed = _list(brokers)
         for broker in killed:
@@ -284,7 +289,10 @@ class Player:
                 self._settle(but="expire")
 
     def pause(self, brokers: Any) -> None:
-        """Freeze brokers that are not frozen yet, and end their sessions; inside `together` the sessions stay open."""
+        """Freeze a broker or a list of brokers, and end their sessions; inside `together` the sessions stay open.
+
+        A broker that is frozen already stays frozen.
+        """
         for broker in _list(brokers):
             if not (broker in self.world.processes and self.world.processes[broker].frozen):
                 self.world.step(("freeze", broker))
@@ -302,7 +310,8 @@ class Player:
     def together(self, steps: list[dict[str, Any]]) -> None:
         """Perform several actions of a scenario; between them the cluster does not perform all its own actions.
 
-        Before each action the world runs until the brokers have made as many writes as the recording has before this action.
+        Each of `steps` has the arguments of its actions by word. Before each action the world runs until the brokers have made as
+        many writes as the recording has before this action.
         """
         self.waits = False
         try:
@@ -314,16 +323,19 @@ class Player:
             self.waits = True
 
     def _catch_up(self, word: str, argument: Any) -> None:
-        """Run until the brokers have made as many writes as the recording has before the action `word` with this argument."""
+        """Run until the brokers have made as many writes as the recording has before the action `word` with this argument.
+
+        Then end the sessions that end before this action in the recording.
+        """
         if writes := self.recorded.before(word, argument):
             self._settle(but="expire", writes=writes)
         self._end_sessions(self.recorded.at)
 
     def await_(self, what: dict[str, str]) -> None:
-        """Run until a znode is deleted ("gone") or created.
+        """Run until a znode is deleted or created: `what` maps "gone" or any other word to its path.
 
-        For a deletion, expire the session of a dead or frozen broker that owns the znode. In a recording nothing is done, because
-        the player repeats the recorded ends of sessions.
+        For a deletion, expire the session of a dead or frozen broker that owns the znode. In a recorded step nothing is done,
+        because the player repeats the recorded ends of sessions.
         """
         for how, path in what.items() if not self.recorded.is_recorded else ():
             while (routine := self._before_expiry()) and self.world.exist(path) != [how != "gone"]:
@@ -337,7 +349,10 @@ class Player:
         return [action for action in self._routine() if action[0] != "expire"]
 
     def sleep(self, seconds: float) -> None:
-        """Run until no delivery, timer or other action of the cluster is left; orphaned sessions stay open."""
+        """Run until no delivery, timer or other action of the cluster is left; orphaned sessions stay open.
+
+        The player ignores `seconds`, the recorder's waiting time.
+        """
         self._settle(but="expire")
 
     def expand(self, topics: dict[str, Any]) -> None:
@@ -351,7 +366,7 @@ class Player:
             self.world.step(("set", topic_path(topic), encode_topic(stored._replace(partitions=grown), version).decode()))
 
     def term(self, brokers: Any) -> None:
-        """Stop brokers by a controlled shutdown, as SIGTERM does.
+        """Stop a broker, or a list of brokers, by a controlled shutdown, as SIGTERM does.
 
         In some recordings a broker fetches once more before it stops, and joins an ISR again; the player repeats that for the
         recorded partitions only.
@@ -371,7 +386,11 @@ class Player:
         self.world.step(("create", PREFERRED_REPLICA_ELECTION, text))
 
     def create(self, topics: dict[str, Any]) -> None:
-        """Create the topics of one step, one by one or together, as the controller handled them in the recording."""
+        """Create topics, one by one or together, as the controller handled them in the recording.
+
+        `topics` has, by name, the replicas by partition, or a dict with these under `partitions` and the topic's settings under
+        `config`.
+        """
         for topic, assignment in topics.items():
             if self.recorded.meets_earlier_topics_before(topic):
                 self._rest()
@@ -385,7 +404,10 @@ class Player:
         self.world.step(("create", REASSIGN_PARTITIONS, encode_reassignment(parsed).decode()))
 
     def api_reassign(self, targets: dict[str, list[int] | None]) -> None:
-        """Send AlterPartitionReassignments to the controller. Raises ValueError if there is no controller with this request."""
+        """Send AlterPartitionReassignments to the controller: the target replicas by partition, None to cancel a reassignment.
+
+        Raises ValueError if there is no controller, or if the release does not have this request.
+        """
         (stat,) = self.world.tool.exists([CONTROLLER], False)
         owner = self.world.owners.get(stat.ephemeral_owner) if stat is not None else None
         if owner is None or not self.world.settings.rules().reassigns_on_request:

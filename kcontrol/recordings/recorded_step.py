@@ -76,11 +76,11 @@ class RecordedStep:
 
     @property
     def writes_of_brokers(self) -> int:
-        """The number of writes by brokers in this step."""
+        """The number of writes by brokers in this step, without those for which `counts` is false."""
         return _writes_of_brokers(self.writes)
 
     def deleted(self, topics: Iterable[str]) -> list[str]:
-        """Return topics in the order in which this step deletes them: first the topics that the step names, then by name."""
+        """Return topics in the order in which this step deletes them: those of `deletion_order`, then the others by name."""
         named: Sequence[str] = self.step.get("deletion_order", ())
         return sorted(topics, key=lambda topic: (named.index(topic) if topic in named else len(named), topic))
 
@@ -91,11 +91,11 @@ class RecordedStep:
     # ---------------------------------------------------------------- ends of sessions
 
     def closes(self, before: int | None = None) -> list[int]:
-        """Return the brokers whose sessions end in this step, in order; with `before` only those before this write."""
+        """Return the position in `writes` of the end of this broker's session, `len(writes)` without an end."""
         return [w["by"] for w in self.writes[:before] if w["op"] == "close" and isinstance(w["by"], int)]
 
     def end_of(self, broker: int) -> int:
-        """Return the number of the write that ends this broker's session, or the number of all writes if it does not end."""
+        """Return the position in `writes` of the end of this broker's session, or `len(writes)` without an end."""
         return next((i for i, w in enumerate(self.writes) if (w["op"], w["by"]) == ("close", broker)), len(self.writes))
 
     def anything_follows_the_end_of(self, broker: int) -> bool:
@@ -106,7 +106,10 @@ class RecordedStep:
     # ---------------------------------------------------------------- the order of actions and writes
 
     def before(self, word: str, argument: Any) -> int:
-        """Return the number of brokers' writes between the last action and this one, and move the position behind this one."""
+        """Return the number of brokers' writes between the earlier action and the action `word` with this argument.
+
+        The next call counts from behind this action.
+        """
         begin, end = self._span(word, argument)
         between, self.at = self.writes[self.at : begin], end
         return _writes_of_brokers(between)
@@ -121,7 +124,10 @@ class RecordedStep:
         return _writes_of_brokers(self.writes[:opened])
 
     def _span(self, word: str, argument: Any) -> tuple[int, int]:
-        """Return the begin and end of an action in the writes; a `kill` comes after the broker's last write."""
+        """Return the positions in `writes` at which an action begins and ends, equal if the action has no write of its own.
+
+        The search begins behind the earlier action. A `kill` comes after the broker's last write before the end of its session.
+        """
         rest = range(self.at, len(self.writes))
         names = list(argument) if isinstance(argument, (list, dict)) else [argument]
         if word in WRITTEN and names:
@@ -155,7 +161,10 @@ class RecordedStep:
         return False
 
     def writes_between_deletions(self, earlier: str | None, topic: str) -> int:
-        """Return the number of brokers' writes between the requests to delete two topics; 0 before the first request."""
+        """Return the number of brokers' writes between the requests to delete two topics.
+
+        Return 0 if `earlier` is None or the step lacks a request.
+        """
         begin, end = (self._deletion_request(name) for name in (earlier, topic))
         return 0 if begin is None or end is None else _writes_of_brokers(self.writes[begin:end])
 
@@ -202,7 +211,10 @@ def _writes_of_brokers(writes: Sequence[Mapping[str, Any]]) -> int:
 
 
 def counts(path: str) -> bool:
-    """Return whether a write to this path has a fixed time relative to the other writes."""
+    """Return whether a write to this path has a fixed place in the order of all writes of a step.
+
+    Return False for ISR change notifications and blocks of producer ids.
+    """
     return not path.startswith(UNTIMED)
 
 

@@ -166,7 +166,7 @@ def since(release: str) -> tuple[int, ...]:
 def data(path: str, text: str) -> Any:
     """Return the content of a znode: a JSON object parsed, other text unchanged, no content as None.
 
-    Values that differ from run to run are masked.
+    Values that differ from run to run, such as times and ports, are masked; for `/cluster/id` that is the id.
     """
     for pattern, mask in MASKS:
         text = pattern.sub(mask, text)
@@ -183,26 +183,29 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def text_of(value: Any) -> str:
-    """Return the text of a znode with this data."""
+    """Return the text of a znode whose content is `value`: the inverse of `data`, apart from masked values."""
     return (
         value if isinstance(value, str) else "" if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     )
 
 
 def short(state: str) -> str | None:
-    """Return a state's name without Partition and Replica, except for the states of deletion; None for an unknown state."""
+    """Return a state's name without Partition and Replica, except for the states of deletion; None for ""."""
     return state if state.startswith("ReplicaDeletion") else state.removesuffix("Partition").removesuffix("Replica") or None
 
 
 def long(machine: str, state: str | None) -> str:
-    """Return the state's full name, as in a journal; "" for an unknown state."""
+    """Return a state's full name, as in a journal; "" for None. `machine` is "partition" or "replica"."""
     if state is None or state.startswith("ReplicaDeletion"):
         return state or ""
     return {"NotExists": "NonExistent"}.get(state, state) + machine.capitalize()
 
 
 def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str, Any]:
-    """Return a transition with the source state that 0.8.0 logs: none for replicas, a fixed state for partitions.
+    """Return a transition with the source state that 0.8.0 logs: none for a replica, and one state per target for a partition.
+
+    `move` is the transition as a recording has it. If `failed` is not empty, the transition of a partition keeps its source
+    state.
 
     Source: stateChangeLogger in ReplicaStateMachine.handleStateChange and PartitionStateMachine.handleStateChange (0.8.0).
     """
@@ -213,7 +216,7 @@ def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str
 
 
 def state_key(path: str) -> str | None:
-    """Return `t-0` for the path of its state znode, None for any other path."""
+    """Return the partition, as in `t-0`, whose state znode has this path; None for any other path."""
     found = re.fullmatch(r"/brokers/topics/([^/]+)/partitions/(\d+)/state", path)
     return f"{found[1]}-{found[2]}" if found else None
 
@@ -239,9 +242,9 @@ def of_journal(records: Sequence[Record]) -> Recording:
 
 
 def mark_unnamed_sessions(written: Iterable[dict[str, Any]]) -> None:
-    """Set the author `by` to "unnamed" in the writes of each session that ended without a znode below `/brokers/ids`.
+    """Set the author `by` to "unnamed" in the writes of each session that ended and created no znode below `/brokers/ids`.
 
-    The recordings have no broker for such a session.
+    `written` are the writes of all steps in order. The recordings have no broker for such a session.
     """
     sessions: dict[Any, list[dict[str, Any]]] = {}
     for write in written:
@@ -298,7 +301,7 @@ class _Reader:
                 yield (move if since(self.release) >= SOURCES_LOGGED_SINCE else as_logged_by_0_8_0(move, failed)) | failed
 
     def _requests(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-        """Yield every request in the order in which its receiver completed it."""
+        """Yield every request in the order in which its receiver completed the response."""
         records = list(records)
         late = {record.cause: record.id for record in records if record.kind == "response_delayed"}
         for record in records:
@@ -316,9 +319,9 @@ class _Reader:
 
 
 def answered(records: Iterable[Record]) -> dict[str, Any]:
-    """Return the response to an admin client's reassignment with the protocol's error codes, under `answer`.
+    """Return {"answer": the response to an admin client's reassignment, with the protocol's error codes}.
 
-    Return an empty dict without such a response.
+    Return an empty dict if `records` have no such response.
     """
     for record in records:
         body = record.fields.get("body")
@@ -352,7 +355,7 @@ READ = frozenset(
 
 
 def writes(record: Record) -> Iterator[dict[str, Any]]:
-    """Yield the performed writes of one record, and the opening or end of a session."""
+    """Yield the writes that one journal record performed, and the opening or end of a session, as a recording has them."""
     f, by = record.fields, TOOL if record.id.broker is None else record.id.broker
     if record.kind == "open":
         yield {"by": by, "op": "open"}
@@ -382,7 +385,10 @@ def _write(by: int | str, fence: int, kind: str, path: str, text: str, version: 
 
 
 def request(batch: dict[str, Any], api: str, to: int, release: str) -> dict[str, Any]:
-    """Return one request of a batch as recordings have it, with the fields that the release writes to its request log."""
+    """Return the request `api` to the broker `to` as recordings have it: with the fields that the release's request log has.
+
+    `batch` has the requests of one `send` record.
+    """
     head = {"api": api, "controller_epoch": batch["controller_epoch"]}
     if api == "UpdateMetadata":
         entries = _entries(batch["update_metadata"]["partitions"], release)

@@ -166,7 +166,10 @@ class Replay:
         return [kind, path, text_of(write["data"]), self.versions[path], write.get("ephemeral", False)]
 
     def _note(self, group: list[dict[str, Any]], n: By, record: RecordId) -> None:
-        """Store the record of writes as a cause of later records, and update which broker is controller in its own view."""
+        """Store `record`, which has the writes of `group` by `n`, as a cause of later records.
+
+        Update also which broker is controller in its own view.
+        """
         for write in group:
             path, tp = write["path"], state_key(write["path"])
             if tp and isinstance(write.get("data"), dict):
@@ -183,7 +186,10 @@ class Replay:
                 self._set_controller(n, int(write["data"]), record)
 
     def _set_controller(self, n: By, epoch: int, cause: RecordId) -> None:
-        """Record that broker `n` becomes controller in its own view, and the former one resigns; for epoch -1 `n` resigns."""
+        """Record that broker `n` becomes controller with this epoch in its own view, and that the former controller resigns.
+
+        For epoch -1 record that `n` resigns. `cause` is the cause of these records.
+        """
         learn = {"context": "controller", "container": "value", "clear": False, "remove": []}
         if epoch == -1:
             del self.controller_epochs[n]
@@ -217,7 +223,10 @@ class Replay:
         self._record_move(item.what, self.causes.of_move(item.what), None)
 
     def _record_write_and_move(self, write: dict[str, Any], move: dict[str, Any]) -> bool:
-        """Record a write and its transition as one `change` and return True; return False if the data have an unknown format."""
+        """Record a write and its transition `move` as one `change`; return False, and record nothing, for data of another format.
+
+        Else return True.
+        """
         if (
             list(write["data"]) != ["controller_epoch", "leader", "version", "leader_epoch", "isr"]
             or write["data"]["version"] != 1
@@ -273,7 +282,10 @@ class Replay:
         return record
 
     def _update_controller(self, n: int, controller: int, epoch: int, cause: RecordId) -> None:
-        """Set the sender of a request as the controller that a broker knows, unless the broker knows a later controller epoch."""
+        """Record that broker `n` now knows `controller` with this controller epoch, as the sender of the request `cause`.
+
+        Do nothing if `n` knows them already, knows a later controller epoch, or does not run.
+        """
         before = self.known_controllers.get(n, (0, -1))
         if n not in self.alive or before == (epoch, controller) or epoch < before[0]:
             return
@@ -304,14 +316,14 @@ class Causes:
         self.terms: dict[By, RecordId] = {}
 
     def triggered_by(self, record: RecordId, **about: Any) -> None:
-        """Set this record as the cause of later records of controllers; `about` has the broker or the topic that it is about."""
+        """Set this record as the cause of later records of controllers; `about` has the broker or topic that it is about."""
         self.latest = record
         self.last.clear()
         self.about = {key: r for key, r in self.about.items() if key[0] != "moved"}
         self.about |= dict.fromkeys(about.items(), record)
 
     def controller_elected(self, n: By, record: RecordId) -> None:
-        """Set this record as the cause of a new controller's later records."""
+        """Set this record, which elects broker `n`, as the cause of the new controller's later records."""
         self.triggered_by(record)
         self.about.clear()
         self.terms[n] = record
@@ -320,14 +332,17 @@ class Causes:
         self.last[move["by"]] = self.about["moved", (move["by"], _partition(move))] = record
 
     def of_move(self, move: dict[str, Any]) -> RecordId:
-        """Return the last transition of the partition of `move`, or without one the trigger."""
+        """Return the cause of the transition `move`: the controller's last transition of the same partition.
+
+        Without one, return the latest record about the replica's broker or the topic, or else the latest trigger.
+        """
         tp = _partition(move)
         broker = int(move["subject"].rpartition("@")[2]) if move["machine"] == "replica" else None
         keys = (("moved", (move["by"], tp)), ("broker", broker), ("topic", tp.rpartition("-")[0]))
         return next((self.about[key] for key in keys if key in self.about), self.latest)
 
     def of_write(self, n: By, path: str) -> RecordId:
-        """Return the cause of a write by a client, a starting broker, a candidate or a controller."""
+        """Return the cause of a write to `path` by `n`: a client, a starting broker, a candidate or a controller."""
         if n == WORLD:
             return self.act
         if path == CONTROLLER and path in self.deleted:
@@ -351,7 +366,10 @@ def _topic(path: str) -> str | None:
 
 
 def _fence(write: dict[str, Any]) -> int:
-    """Return the checked zk version of /controller_epoch, -1 without a check; the transaction log has this version plus 1."""
+    """Return the version of `/controller_epoch` that a write checked, -1 without a check.
+
+    ZooKeeper's transaction log, and so the recording, has this version plus 1.
+    """
     checked: int = write.get("checked", {}).get(CONTROLLER_EPOCH, 0)
     return checked - 1
 
@@ -362,7 +380,7 @@ def _hosted_value(value: dict[str, Any], zk_version: int) -> dict[str, Any]:
 
 
 def batch(r: dict[str, Any]) -> dict[str, Any]:
-    """Return a recorded request as the batch of a `send` record: one API to one broker."""
+    """Return the recorded request `r` as the `requests` of a `send` record: one API to one broker."""
     api, to, partitions = r["api"], str(r["to"]), r["partitions"]
     head = {"controller_id": r["by"], "controller_epoch": r["controller_epoch"], "live_brokers": r.get("live_brokers", [])}
     if api == "UpdateMetadata":

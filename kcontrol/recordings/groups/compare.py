@@ -19,7 +19,10 @@ FREE_ORDER = "the order of members differs, which Kafka leaves open (docs/omissi
 
 
 def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
-    """Yield the differences in the responses, in the order of the requests, then those in the log; `theirs` is the recording."""
+    """Yield the differences in the responses, in the order of the requests, then those in the log.
+
+    `theirs` is the recording, `ours` the run in the format of a recording. The comparison ends at an entry with another request.
+    """
     names = member_names(theirs, ours)
     for one, other in zip(theirs["exchange"], ours["exchange"], strict=False):
         if _asked(one) != _asked(other):
@@ -58,7 +61,10 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Difference]:
-    """Yield the differences between two responses to one request: in their fields, and in their cause (request or timer)."""
+    """Yield the differences between two responses to one request: in their fields, and in their cause (request or timer).
+
+    `one` is the entry of the recording, `other` that of the run, and `exchange` has all entries of the recording.
+    """
     answer, found = one.get("answer"), other.get("answer")
     if answer is None or found is None:
         if answer != found:

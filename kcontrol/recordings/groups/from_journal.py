@@ -71,7 +71,10 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return `released_by`, the number of the entry that is the first cause of a response, and the number of `timers` between."""
+    """Return `released_by`, the number of the entry that is the first cause of a response, and the number of `timers` between.
+
+    `places` are the positions of the `scenario` records in `records`, in order; `answer` is the record of the response.
+    """
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)
     entry = records[places[max(0, bisect_right(places, root) - 1)]]

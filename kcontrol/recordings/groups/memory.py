@@ -91,7 +91,7 @@ class Memory:
             self._update("offsets", cause, remove=(self.group_id,))
 
     def move(self, target: GroupState, rule: str, cause: RecordId, *, leaves: bool = False) -> None:
-        """Move the group to the state `target`; with `leaves` the group leaves the memory."""
+        """Move the group to the state `target`, with the reason `rule`; with `leaves` the group leaves the memory."""
         assert self.group is not None
         source = self.group.state
         moved = None if leaves else replace(self.group, state=target, state_timestamp_ms=self.now_ms)
@@ -105,7 +105,11 @@ class Memory:
     # ---------------------------------------------------------------- the process
 
     def start(self, act: RecordId | None, *, inferred: str | None = None) -> None:
-        """Start the broker, and load the records that the log has so far."""
+        """Start the broker, and load the records that the log has so far.
+
+        `act` is the id of the `scenario` record that starts the broker, None at the beginning. `inferred` is a field of the
+        `start` record: RECORD if the recording has no such start, or else None.
+        """
         self.incarnation += 1
         said = {} if inferred is None else {"inferred": inferred}
         fields = {"broker": BROKER, "incarnation": self.incarnation}
@@ -133,14 +137,20 @@ class Memory:
             self.restart_session(member, cause)
 
     def stop(self, act: RecordId) -> None:
-        """Stop the broker, which loses its memory, its timers and its parked requests."""
+        """Stop the broker, which loses its memory, its timers and its parked requests.
+
+        `act` is the id of the `scenario` record that stops the broker.
+        """
         self.journal.add(OUTSIDE, 0, "stop", act, self.now_ms, {"broker": BROKER, "exit_code": 0})
         self.group, self.offsets = None, Offsets()
         self.sessions.clear()
         self.parked.clear()
 
     def receive(self, event: Any, cause: RecordId | None, thread: str, *, inferred: str | None = None) -> RecordId:
-        """Record the arrival of an event and return the record at which its handler begins."""
+        """Record the arrival of an event in the queue of `thread`, and return the record at which its handler begins.
+
+        `cause` is the cause of the arrival; `inferred` is as in `note`.
+        """
         timed = replace(event, timestamp_ms=self.now_ms) if hasattr(event, "timestamp_ms") else event
         record = self.note("enqueue", cause, inferred=inferred, thread=thread, event=timed, is_notification=False)
         return self.note("begin", record, thread=thread, event=event.name)
@@ -204,9 +214,10 @@ class Memory:
             self.restart_session(member, cause)
 
     def remove(self, member_ids: Iterable[str], rule: str, cause: RecordId) -> None:
-        """Remove members; the remaining members rebalance.
+        """Remove members, with the reason `rule`; the remaining members rebalance.
 
-        A group without members becomes Empty or, up to 0.10.0, leaves the memory.
+        A group without members leaves the memory up to 0.10.0, and if its next record in the log is a tombstone; else it becomes
+        Empty.
         """
         assert self.group is not None
         gone = list(member_ids)
@@ -309,7 +320,7 @@ class Memory:
         self.append_until(len(self.log))
 
     def append_until(self, end: int) -> None:
-        """Append the next records of the log up to the position `end`, with no request as their cause."""
+        """Append the next records of the log before the position `end`, with no request as their cause."""
         if self.appended < end:
             self.append(self.appended, end, None, None)
 

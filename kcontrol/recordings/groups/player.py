@@ -34,7 +34,10 @@ class GroupPlayer:
         self.ids: dict[str, str] = {}  # the recording's name of a member -> its id here
 
     def play(self) -> World:
-        """Play all entries. Raises UserError if a request cannot be sent, because no coordinator is running."""
+        """Play all entries of the exchange, and return the world.
+
+        Raises UserError if a request cannot be sent, because no coordinator is running.
+        """
         world = self.world
         world.step(("start", BROKER))
         world.run()
@@ -86,7 +89,7 @@ class GroupPlayer:
         self._wait_until(self.begin_ms + step["done_at"])
 
     def _wait_until(self, end_ms: int) -> None:
-        """Let time pass; fire the coordinator's timers and look for expired offsets, in the order of their times."""
+        """Let time pass until `end_ms`; fire the coordinator's timers and look for expired offsets, in the order of time."""
         while (due := self._next_due()) and due[0] <= end_ms:
             self._pass(due[0])
             self.world.step(due[1])

@@ -260,7 +260,10 @@ def parse(content: bytes, name: str) -> Step:
 
 
 def _check_step(step: Step, place: int, earliest: int) -> None:
-    """Check an entry of the exchange. Raises ValueError that names the entry."""
+    """Check an entry of the exchange: its form, its number `place`, and its time, which is `earliest` or later.
+
+    Raises ValueError that names the entry.
+    """
     try:
         if "event" in step:
             end = msgspec.convert(step, _Event).done_at

@@ -22,7 +22,11 @@ UNEXPLAINED = "the recording does not say why"
 
 
 def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
-    """Change the memory by a request and its answer, if the request is about the recorded group."""
+    """Change the memory by a request and its answer, if the request is about the recorded group.
+
+    `step` is the entry of the exchange; `correlation_id` names its request, and `cause` is the record at which its handler
+    begins.
+    """
     said = step["request"]
     if memory.group_id in said.get("groups", ()) and step.get("answer", {}).get("errors", {}).get(memory.group_id) == "NONE":
         _delete(memory, cause)
@@ -33,7 +37,7 @@ def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> 
 
 
 def _contradict(memory: Memory, step: Step, cause: RecordId) -> None:
-    """Correct the memory if it contradicts the response to a request.
+    """Correct the memory if it contradicts the response to the request of the entry `step`; `cause` is the cause of the change.
 
     A member to which the response is UNKNOWN_MEMBER_ID is removed; REBALANCE_IN_PROGRESS for a heartbeat begins a rebalance.
     """
@@ -94,7 +98,7 @@ def _park_join(memory: Memory, step: Step, member_id: str, correlation_id: str, 
 
 
 def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: RecordId) -> None:
-    """Replace the member id of a static member, which has joined again, by its new member id."""
+    """Replace the member id `old_id` of a static member, whose new JoinGroup is the entry `step`, by `member_id`."""
     assert memory.group is not None
     member = _member(memory, step, member_id, memory.group.members[old_id])
     members = {member_id if id == old_id else id: member if id == old_id else m for id, m in memory.group.members.items()}
@@ -105,7 +109,11 @@ def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: 
 
 
 def _join_current_generation(memory: Memory, step: Step, member_id: str, correlation_id: str, cause: RecordId) -> None:
-    """Keep the generation: a static member gets a new id, which a record stores; any other member gets its answer."""
+    """Let a member join the current generation by the JoinGroup of the entry `step`.
+
+    A static member with an old member id gets `member_id`, which a record of the log stores with the event of `correlation_id`.
+    For any other member only the session begins again.
+    """
     assert memory.group is not None
     old_id = memory.group.member_of(step["request"].get("instance"))
     if old_id is not None and old_id != member_id:
@@ -133,7 +141,10 @@ def _sync(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> N
 
 
 def _store_assignment(memory: Memory, said: Step, cause: RecordId) -> None:
-    """Append the leader's assignment, answer all parked SyncGroups, and make the group Stable."""
+    """Append the leader's assignment, release all parked SyncGroups, and make the group Stable.
+
+    `said` has the assignment of each member as hexadecimal text, by member id.
+    """
     assert memory.group is not None
     generation, assigned = memory.group.generation, {id: bytes.fromhex(text) for id, text in said.items()}
     written = e.AssignmentStored(memory.group_id, generation, assigned)
@@ -195,7 +206,7 @@ def _offset(memory: Memory, at: int) -> OffsetAndMetadata:
 
 
 def _delete(memory: Memory, cause: RecordId) -> None:
-    """Remove the group and its offsets, with the tombstones that follow in the log."""
+    """Remove the group from the memory, and its offsets, whose tombstones come next in the log."""
     memory.append_tombstones(cause)
     if memory.group is not None:
         memory.move(DEAD, "DeleteGroups", cause, leaves=True)
@@ -207,12 +218,15 @@ def _delete_offsets(memory: Memory, step: Step, correlation_id: str, cause: Reco
 
 
 def _members(value: Step | None) -> list[str]:
-    """Return the member ids in the value of a group's record."""
+    """Return the member ids in the value of a group's record, [] for a tombstone (None)."""
     return [member["member_id"] for member in value["members"]] if value else []
 
 
 def _of_each(step: Step) -> list[str]:
-    """Return the error code of each member that a LeaveGroup names."""
+    """Return the error code of each member that a LeaveGroup names, in order.
+
+    Without error codes of members, each gets the error code of the response; without a response, UNKNOWN_SERVER_ERROR.
+    """
     answer = step.get("answer") or {"error": "UNKNOWN_SERVER_ERROR"}
     return answer.get("member_errors") or [answer["error"]] * len(step["request"]["members"])
 

@@ -183,7 +183,7 @@ PERFORM = {"request": Replay._request, "answer": Replay._answer, "timer": Replay
 
 
 def step_of(step: Step) -> Step:
-    """Return an entry of the exchange without its number and its answer, as the journal has it."""
+    """Return an entry of the exchange without its number, its answer and the answer's time, as the journal has it."""
     return {name: value for name, value in step.items() if name not in ("n", "answer", "answered_at")}
 
 
@@ -199,7 +199,11 @@ class Beginning(NamedTuple):
 
 
 def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
-    """Yield each generation's beginning with the number of the entry that caused it, or of the last JoinGroup before a timer."""
+    """Yield (number of an entry, Beginning) for each generation.
+
+    The entry is the JoinGroup or LeaveGroup that began the generation or, if a timer began it, the last JoinGroup answered with
+    it.
+    """
     left = [step for step in exchange if step.get("api") == "LeaveGroup" and "NONE" in errors(step)]
     for answered in _answered_together(exchange):
         first = min(step["answered_at"] for step in answered)
