@@ -47,7 +47,7 @@ def lab(
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; without it, a free port.")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or only print the address.")] = True,
 ) -> None:
-    """Open the workbook in JupyterLab."""
+    """Copy or update the notebooks in your folder, and open them in JupyterLab until Ctrl-C."""
     from kcontrol.install import jupyter_server, workspace
 
     jupyter_server.serve(folder or workspace.PROJECT / "work", port, browser=browser)
@@ -55,7 +55,7 @@ def lab(
 
 @app.command()
 def reset(chapter: Annotated[str, typer.Argument(help="Its number, such as 0 or A1.")], folder: Folder = None) -> None:
-    """Restore one notebook of the workbook; your version stays beside it under a new name."""
+    """Restore one notebook in your folder; your version stays beside it under a new name."""
     from kcontrol.install import workspace
 
     path, kept = workspace.reset(_own(folder), chapter)
@@ -193,7 +193,7 @@ def start_exercise(id: Exercise, folder: Folder = None) -> None:
 
 @tasks.command("check")
 def check_exercise(id: Exercise, folder: Folder = None) -> None:
-    """Check the answer in your file; the exit status is 0 if the answer is right."""
+    """Check the answer to an exercise in your file; the exit status is 0 if the answer is right."""
     from kcontrol.lab.exercises.exercises import check_file
 
     verdict = check_file(_own(folder), id)
@@ -205,7 +205,7 @@ def check_exercise(id: Exercise, folder: Folder = None) -> None:
 
 @tasks.command("hint")
 def hint_exercise(id: Exercise, folder: Folder = None) -> None:
-    """Print the next hint."""
+    """Print the next hint to an exercise."""
     from kcontrol.lab.exercises.exercises import hint
 
     typer.echo(hint(id, _own(folder)))
@@ -213,7 +213,7 @@ def hint_exercise(id: Exercise, folder: Folder = None) -> None:
 
 @tasks.command("reset")
 def reset_exercise(id: Exercise, folder: Folder = None) -> None:
-    """Restore one stub; your version stays beside it under a new name."""
+    """Restore the stub of an exercise in your folder; your version stays beside it under a new name."""
     from kcontrol.lab.exercises.exercises import reset as bring_back
 
     path, kept = bring_back(_own(folder), id)

@@ -224,7 +224,7 @@ def find_uv(env: dict[str, str]) -> Path:
 
 
 def pip_settings(env: dict[str, str]) -> dict[str, str]:
-    """Return pip's settings (index, certificate, proxy) as variables for uv, without variables that are set already.
+    """Return pip's settings (index, certificate, proxy) as environment variables for uv, without the variables in `env`.
 
     So a machine on which pip works behind a mirror or with a company's certificate needs no second configuration.
     """
@@ -352,7 +352,7 @@ def exec_command(command: str, rest: list[str]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the environment ready, then replace this process by the command.
+    """Make the environment ready for the command in `arguments`, then replace this process by the command.
 
     Return an exit status only after a failure or for the usage text.
     """

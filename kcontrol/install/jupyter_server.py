@@ -150,8 +150,8 @@ def clear_old_runs(runs: Path, console: Console) -> None:
 def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> None:
     """Fill the learner's folder, run JupyterLab on it until it ends, then end all kernels and their child processes.
 
-    Without `port` JupyterLab takes a free port. The address with its token is printed to stdout once the server accepts
-    requests.
+    Without `port` JupyterLab takes a free port; `browser` is whether it opens a browser. The address with its token is printed
+    to stdout once the server accepts requests.
 
     Raises:
         LabProblem: the port is in use.

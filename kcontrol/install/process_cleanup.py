@@ -61,7 +61,7 @@ def kill_marked(mark: str, *, kill: bool, variable: str = MARK, unread: set[int]
 
 
 def await_end(processes: "list[psutil.Process]", seconds: float) -> None:
-    """Wait until all these processes have ended, at most this long; they need not be children of this process."""
+    """Wait until all these processes have ended, at most `seconds`; they need not be children of this process."""
     import psutil
 
     psutil.wait_procs(processes, timeout=max(0.0, seconds))

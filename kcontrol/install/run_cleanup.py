@@ -32,7 +32,11 @@ class Entry(NamedTuple):
 
 
 def folder() -> Path:
-    """Return the folder of runs: in the learner's folder; else below `work` in the project; else in the working directory."""
+    """Return the folder of runs: `runs` in the learner's folder that contains the working directory.
+
+    Without such a folder it is in `work` of the project if the working directory is in the project, else in the working
+    directory.
+    """
     current = Path.cwd()
     default = PROJECT / "work" if current.is_relative_to(PROJECT) else current
     return (progress.folder() or default) / NAME

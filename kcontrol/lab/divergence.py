@@ -208,7 +208,7 @@ def _settings(run: Run) -> dict[str, str]:
 
 
 def divergence(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> Divergence:
-    """Return the first difference between two journals, whose runs have these names.
+    """Return the first difference between the journals `one` and `other`, whose runs have these names.
 
     Times, zxids and session ids do not count.
     """

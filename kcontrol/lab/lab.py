@@ -426,10 +426,10 @@ class Lab(Operations):
         """Return a lab in whose simulated world a scenario was played: that of a recording, or a dict with brokers and steps.
 
         A recording is a Run, a file, or a name in `Lab.recordings()`. The winners of elections are those of the recording.
-        Without `release` the release is that of the recording. `rows`, `strategies`, `rules` and `runs` are those of Lab(...);
-        `replace` is refused: it is their former name. The runs of the chapters about groups have names and named steps:
-        Lab.play("billing", until="dora joins") plays all steps up to and including this step. Raises UserError for a value that
-        is not a scenario, for a step that is not possible or not there, and for an unknown release.
+        Without `release` the release is that of the recording. `seed`, `rows`, `strategies`, `rules` and `runs` are those of
+        Lab(...); `replace` is a former argument, for which only None is legal. The runs of the chapters about groups have names
+        and named steps: Lab.play("billing", until="dora joins") plays all steps up to and including this step. Raises UserError
+        for a value that is not a scenario, for a step that is not possible or not there, and for an unknown release.
         """
         replacements.refuse_old_argument(replace)
         if found := plays.find(scenario, until):

@@ -62,11 +62,11 @@ class Zk(Namespace[LabT]):
         return Shown(zkcli.format_stat(znode.data, znode.stat))
 
     def set(self, path: str, data: str) -> LabT:
-        """Rewrite a znode."""
+        """Replace the data of the znode `path`, as `set` of ZooKeeper's own shell does."""
         return self._lab._act("set", self._lab._there(path), arguments.words(data, "A znode's data", ""))
 
     def create(self, path: str, data: str = "") -> LabT:
-        """Create a persistent znode."""
+        """Create the persistent znode `path`. Raises UserError if it exists, or if its parent does not exist."""
         arguments.words(path, "A znode's path", "/x")
         arguments.words(data, "A znode's data", "")
         if path in self._lab.state["znodes"]:
@@ -76,7 +76,7 @@ class Zk(Namespace[LabT]):
         return self._lab._act("create", path, data)
 
     def delete(self, path: str) -> LabT:
-        """Delete a znode, which must have no children."""
+        """Delete the znode `path`, which must have no children."""
         if below := [other for other in self._lab.state["znodes"] if parent(other) == self._lab._there(path)]:
             raise UserError(f"{path} has children: delete them first: {text.listed(sorted(below), ALL)}.")
         return self._lab._act("delete", path)
@@ -97,7 +97,7 @@ class Network(Namespace[LabT]):
         return self._lab._act("lose", sender, receiver)
 
     def duplicate(self, sender: int, receiver: int) -> LabT:
-        """Break the connection before the response of `receiver`: `receiver` gets the request twice."""
+        """Break the connection before the response of `receiver` to `sender`, which sends the request again: it arrives twice."""
         return self._lab._act("duplicate", sender, receiver)
 
     def fetch_timeout(self, broker: int) -> LabT:
@@ -132,7 +132,7 @@ class Timers(Namespace[LabT]):
     """
 
     def fire(self, broker: int, timer: str) -> LabT:
-        """Let a timer end now."""
+        """Let a timer of `broker` end now; `timer` is its name in lab.tables.timers()."""
         return self._lab._act("fire", broker, timer)
 
 

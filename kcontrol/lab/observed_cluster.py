@@ -111,7 +111,10 @@ class Observed(Run):
             raise UserError("The observed ZooKeeper does not respond any more: call Lab.observe again.") from None
 
     def _begin(self, tree: Tree) -> None:
-        """Add the first record, with the brokers registered at the first observation, and the records of this observation."""
+        """Add the first record, with the brokers registered at the first observation, and the records of this observation.
+
+        `tree` has every znode of this observation by path.
+        """
         settings = {"release": "unknown", "seed": 0, "brokers": sorted(_owners(tree).values()), "world": "observed"}
         self._log(OUTSIDE, 0, "run", {"journal_version": JOURNAL_VERSION, **settings})
         self._take_in(tree)

@@ -38,7 +38,10 @@ class OldName(UserError, AttributeError):
 
 
 def absent(owner: str, name: str) -> AttributeError:
-    """Return the error for an unknown attribute of a class; for a former name the error has the present name."""
+    """Return the error for the unknown attribute `name` of the class `owner`.
+
+    For a former name it is an OldName, whose text has the present name.
+    """
     if name not in OLD_NAMES:
         return AttributeError(f"{owner} has no attribute {name!r}")
     new = OLD_NAMES[name]

@@ -64,8 +64,8 @@ _own = _SharedServer()
 def open_world(settings: Settings, world: str, zookeeper: str | None, otherwise: str | None) -> OpenWorld:
     """Open the world "simulated" or "zookeeper"; `zookeeper` is the address of a running server, None to start a server.
 
-    If the world cannot be opened, `otherwise` is opened instead. Raises UserError for an unknown world, and if neither world
-    can be opened.
+    If the world "zookeeper" cannot be opened and `otherwise` is "simulated", the simulated world is opened and a sentence
+    printed. Raises UserError for an unknown world, and if no world can be opened.
     """
     if zookeeper is not None:
         arguments.words(zookeeper, "A ZooKeeper's address", "localhost:2181/chroot")

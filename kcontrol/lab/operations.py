@@ -71,7 +71,7 @@ class Operations(Run):
     # ---------------------------------------------------------------- records
 
     def produce(self, partition: str, value: object, acks: object = "all", broker: int | None = None) -> Self:
-        """Send one record to the partition's leader, or to `broker`.
+        """Send one record with the value `value` to the partition's leader, or to `broker` if it is given.
 
         With `acks` 1 the leader responds after its own append, with "all" when every replica in the ISR has the record.
         """
@@ -82,7 +82,7 @@ class Operations(Run):
     # ---------------------------------------------------------------- consumers
 
     def commit(self, name: str, partition: str, offset: int, metadata: str = "") -> Self:
-        """Let a consumer commit an offset of a partition, which is the next offset to read, with the text `metadata`."""
+        """Let the consumer `name` commit an offset of a partition, which is the next offset to read, with the text `metadata`."""
         return self._act("commit", name, partition, offset, *((metadata,) if metadata else ()))
 
     # ---------------------------------------------------------------- commands of an operator
@@ -99,14 +99,15 @@ class Operations(Run):
         """Create a topic, either with numbers of partitions and replicas, or with the replicas that `assignment` lists.
 
         From numbers, replicas are placed on the registered brokers as by Kafka's tool; its two random numbers come from the
-        lab's seed and the topic's name. A missing number is 1. An assignment has the preferred leader of each partition first.
-        `config` has settings of the topic, such as `{"min.insync.replicas": 2}`.
+        lab's seed and the topic's name. If only one number is given, the other number is 1. An assignment has the preferred
+        leader of each partition first. `config` has settings of the topic, such as `{"min.insync.replicas": 2}`. Raises
+        UserError with both numbers and an assignment, and with neither.
         """
         asked = topic_creation.TopicRequest(self.state, self.records[0].fields)
         return self._act(*asked.create(name, assignment, partitions, replication_factor, config))
 
     def alter_topic(self, name: str, config: Mapping[str, Any]) -> Self:
-        """Change settings of a topic, as Kafka's tool does; None removes a setting.
+        """Change settings of the topic `name`, as Kafka's tool does; None as a value in `config` removes a setting.
 
         Brokers that keep logs read the settings again. A write with `zk.set` below `/config/topics` does not make them read.
         """
@@ -119,7 +120,11 @@ class Operations(Run):
         return self._act("delete_topic", name)
 
     def elect_preferred(self, *partitions: str) -> Self:
-        """Request elections of the preferred replica, as Kafka's tool does: by `/admin/preferred_replica_election`."""
+        """Request the election of the preferred replica of these partitions, as Kafka's tool does.
+
+        The request is the znode `/admin/preferred_replica_election`. Raises UserError if it exists, and for an unknown
+        partition.
+        """
         if PREFERRED_REPLICA_ELECTION in self.state["znodes"]:
             raise UserError(
                 f"{PREFERRED_REPLICA_ELECTION} holds a request already: let the controller complete it first, with lab.run()."

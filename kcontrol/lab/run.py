@@ -146,7 +146,10 @@ class Run(metaclass=Named):
         raise UserError(f"{run!r} is not a run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
 
     def save(self, path: str | Path) -> None:
-        """Write the whole journal to a file that is never deleted as old. Raises UserError if the file cannot be written."""
+        """Write the whole journal to the file `path`, which is never deleted as old.
+
+        Raises UserError if the file cannot be written.
+        """
         place = arguments.path(path, "run.jsonl")
         journal_file.write(self.records, place)
         run_cleanup.keep(place)

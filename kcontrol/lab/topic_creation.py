@@ -34,9 +34,10 @@ class TopicRequest:
         self.state, self.release, self.seed = state, str(run["release"]), run["seed"]
 
     def create(self, name: Any, assignment: Any, partitions: Any, replication_factor: Any, config: Any) -> tuple[Any, ...]:
-        """Return the action `create_topic` with the replicas of each partition.
+        """Return the action `create_topic` with the replicas of each partition, and with the settings in `config`, if any.
 
-        Raises UserError for a topic that Kafka's tool refuses.
+        The replicas are those in `assignment` or, if `partitions` or `replication_factor` is given, those of `drawn`. Raises
+        UserError with both or neither of them, and for a topic that Kafka's tool refuses.
         """
         self.check_name(name)
         if topic_path(name) in self.state["znodes"]:
@@ -61,7 +62,10 @@ class TopicRequest:
         return self.drawn(name, 1 if partitions is None else partitions, 1 if replication_factor is None else replication_factor)
 
     def drawn(self, name: str, partitions: Any, replication_factor: Any) -> tuple[tuple[int, ...], ...]:
-        """Return the replicas that Kafka's tool would assign; its two random numbers come from the run's seed and the name."""
+        """Return the replicas that Kafka's tool would assign on the registered brokers for these two numbers.
+
+        Its two random numbers come from the run's seed and the name. Raises UserError for numbers that Kafka's tool refuses.
+        """
         registered = (path.removeprefix(f"{BROKER_IDS}/") for path in self.state["znodes"] if parent(path) == BROKER_IDS)
         brokers = sorted(int(broker) for broker in registered if broker.isdecimal())
         with refusals(f"Topic {name} cannot be created"):
@@ -73,7 +77,7 @@ class TopicRequest:
 def altered_settings(state: folded_state.State, release: str, topic: str, config: Any) -> dict[str, str]:
     """Return all settings of a topic after the changes in `config`, in which None removes a setting.
 
-    Raises UserError for an illegal setting.
+    Raises UserError for a setting that is illegal in this Kafka release.
     """
     stored = state["znodes"].get(topic_config_path(topic))
     before = decode_topic_config(stored[0].encode()) if stored else {}
@@ -93,7 +97,10 @@ def refusals(what: str) -> Iterator[None]:
 
 
 def checked(assignment: Any) -> Assignment:
-    """Return the assignment if it has a list of broker ids for each partition. Raises UserError for any other value."""
+    """Return the assignment, a list or a mapping by partition, if it has a list of broker ids for each partition.
+
+    Raises UserError for any other value.
+    """
     if not _is_assignment(assignment):
         raise UserError(
             f"{text.clean(repr(assignment), 200)} is not an assignment: give each partition a list of brokers, as in "

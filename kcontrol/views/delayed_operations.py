@@ -129,9 +129,10 @@ class Purgatory:
         self._complete(r.fields["timer"], "its timer", r.at_ms)
 
     def advance(self, now_ms: int) -> None:
-        """Advance the timing wheels to a time: tasks of due buckets move to a wheel with a smaller tick, or leave the wheels.
+        """Advance the timing wheels to `now_ms`: tasks of due buckets move to a wheel with a smaller tick, or leave the wheels.
 
-        If the time has changed and more than PURGE_INTERVAL entries may be complete, they are removed from the watch lists.
+        If the time has changed and more than PURGE_INTERVAL entries may be complete, the complete ones are removed from the
+        watch lists.
         """
         timer = self.wheel_timer
         while timer.next_ms is not None and timer.next_ms <= now_ms:
@@ -156,7 +157,7 @@ class Purgatory:
     def _complete(self, timer: str, by: str, at_ms: int) -> None:
         """Complete the operation with the timer `timer` and cancel its task; do nothing if no waiting operation has this timer.
 
-        `by` is the value of `completed_by`, such as "a check".
+        `by` and `at_ms` are the values of `completed_by`, such as "a check", and `completed_ms`.
         """
         if (found := self._waiting.pop(timer, None)) is not None:
             found.completed_by, found.completed_ms = by, at_ms

@@ -64,7 +64,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         self.said = (*self.said, tooltip or " ".join(lines))
 
     def add_edge(self, source: str, target: str, line: str, tooltip: str = "", label: str = "") -> None:
-        """Add an edge; `line` is its line in the outline, and its tooltip if `tooltip` is ""."""
+        """Add an edge with the text `label`; `line` is its line in the outline, and its tooltip if `tooltip` is ""."""
         self.edge(source, target, label=_literal([label]), tooltip=_literal([tooltip or line]))
         self.said = (*self.said, line)
 

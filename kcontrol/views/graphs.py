@@ -27,7 +27,8 @@ class Arrow(NamedTuple):
 def graph(name: str, boxes: Iterable[Box], arrows: Iterable[Arrow], rankdir: str = "LR") -> Diagram:
     """Return a diagram of boxes and arrows, added in this order; the outline names an arrow's ends by the boxes' first lines.
 
-    Raises KeyError for an arrow with an unknown key.
+    `rankdir` is Graphviz's direction: "LR" from left to right, "TB" from top to bottom. Raises KeyError for an arrow with an
+    unknown key.
     """
     spacing = {"nodesep": "0.18", "ranksep": "0.45"}
     diagram = Diagram(name, graph_attr={"bgcolor": "transparent", "rankdir": rankdir, **spacing}, node_attr=SHAPE)

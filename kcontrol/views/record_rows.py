@@ -80,7 +80,10 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
 
 def about_run(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the brokers, the release, the world and its clock from the first row; empty values if its kind is not `run`."""
+    """Return the brokers, the release, the world and its clock from the first of the rows `found`.
+
+    They are empty, and the clock is virtual, if there is no row or the first one is not of kind `run`.
+    """
     first = found[0]["fields"] if found and found[0]["kind"] == "run" else {}
     world = str(first.get("world", ""))
     about = {"brokers": first.get("brokers", []), "release": str(first.get("release", "")), "world": world}

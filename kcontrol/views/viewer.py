@@ -139,7 +139,7 @@ class Viewer(anywidget.AnyWidget):
         self.refresh_branches()
 
     def show(self, stepper: Stepper) -> None:
-        """Show another cluster from now on."""
+        """Show the cluster `stepper` from now on, with all records of its journal."""
         self._stepper, self.live = stepper, True
         self._start_anew()
         self.refresh()
@@ -356,7 +356,7 @@ class Viewer(anywidget.AnyWidget):
                 self.busy = False
 
     def _on_message(self, _: Any, message: dict[str, Any], buffers: Any) -> None:
-        """Execute a message of the browser. An error is shown in the widget, where the click was."""
+        """Execute a message of the browser. An error is shown in the widget, where the click was; `buffers` are not used."""
         command = message.get("do")
         if command == "records":
             start = int(message["from"])
@@ -415,7 +415,10 @@ class Viewer(anywidget.AnyWidget):
         return said if goes_on or shown["weight"] > 1 else next(decided, said)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the widget, with a still picture and one line of text for frontends that show no widgets."""
+        """Return the widget, with a still picture and one line of text for frontends that show no widgets.
+
+        `kwargs` are IPython's, for the widget.
+        """
         bundle = super()._repr_mimebundle_(**kwargs)
         data, metadata = bundle or ({}, {})
         state = self.state()

@@ -128,7 +128,10 @@ def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
 
 
 def _receivers(rows: Rows, state: State, sent: WatchNotification) -> set[int]:
-    """Return the receivers of a notification: each broker once, even if it watches both a znode and its children."""
+    """Return the receivers of the notification `sent` in a design: each broker once, even if it watches a znode and its children.
+
+    `rows` are those of the design, and `state` the state before the change.
+    """
     kinds = {kind for _, _, kind in _fired({"to": 0, "type": sent.type, "path": sent.path})}
     watched = sent.path in state["znodes"] or sent.path in WITHOUT_ZNODE
     matching = (who for pattern, kind, who in rows if watched and kind in kinds and _matches(pattern, sent.path))

@@ -55,7 +55,7 @@ def answer_in(text: str, place: str, name: str) -> Any:
 
 
 def shipped(entry: dict[str, Any], which: str) -> Any:
-    """Return the function or value that a file of an exercise defines; `which` is "stub" or "solution"."""
+    """Return the function or value that a file of the exercise `entry` defines; `which` is "stub" or "solution"."""
     return answer_in(_text(entry, which), entry[which], stub_slot(entry).name)
 
 
@@ -69,7 +69,7 @@ def _text(entry: dict[str, Any], which: str) -> str:
 
 
 def wrong(entry: dict[str, Any], listed: dict[str, Any]) -> Any:
-    """Return the function or value of a known wrong answer, an entry of the exercise's list `wrong`.
+    """Return the function or value of the known wrong answer `listed`, an element of the list `wrong` in the exercise's entry.
 
     Its `code` replaces the body of the stub's function, or the stub's value.
     """

@@ -102,7 +102,7 @@ def _decision(value: Any) -> Any:
 def _compare_in_machine(
     entry: Entry, compared: Callable[..., tuple[Case, Any]], argument: Literal["rows", "strategies"]
 ) -> CheckedAnswer:
-    """Play the scenarios in labs whose partition or replica state machine calls `compared`, and return one case per call.
+    """Play the exercise's scenarios in labs whose partition or replica state machine calls `compared`; return one case per call.
 
     `compared` calls the learner's function and Kafka's, and returns the case and Kafka's result, which the state machine uses.
     `argument` is the argument of Lab that replaces the function. Raises UnusableAnswer for the first call that raised.
@@ -301,7 +301,10 @@ def reach(entry: Entry) -> Checker:
 
 
 def _after(acts: Iterable[Any], entry: Entry) -> Lab:
-    """Play an exercise's scenario, perform the learner's actions `acts`, run the cluster until it is idle, and return the lab."""
+    """Play the scenario of the exercise `entry`, perform the learner's actions `acts`, and return the lab.
+
+    After each action the cluster performs all its own steps, unless the entry has `rest` false.
+    """
     lab = play(entry["scenario"][0])
     for number, act in enumerate(acts, 1):
         _played(lab, act, number, entry["allowed"])

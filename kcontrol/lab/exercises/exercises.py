@@ -113,7 +113,10 @@ def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Ver
 
 
 def kafka_code(entry: dict[str, Any]) -> str:
-    """Return the source code of the function that the answer replaces; if it replaces none, the text of the solution."""
+    """Return the source code of the function that an answer to the exercise `entry` replaces.
+
+    If it replaces none, return the text of the solution.
+    """
     if replaced := entry.get("replaces"):
         return inspect.getsource(replacements.own_function(replaced)).rstrip()
     return Path(entry["folder"], entry["solution"]).read_text(encoding="utf-8").rstrip()
@@ -123,7 +126,7 @@ def kafka_code(entry: dict[str, Any]) -> str:
 
 
 def file_of(folder: Path, id: str) -> Path:
-    """Return the path of the learner's file for an exercise. Raises UserError for an unknown id."""
+    """Return the path of the file for an exercise in the learner's `folder`. Raises UserError for an unknown id."""
     return folder / workspace.EXERCISES / str(exercise(id)["stub"])
 
 
@@ -136,7 +139,10 @@ def start(folder: Path, id: str) -> Path:
 
 
 def check_file(folder: Path, id: str) -> Verdict:
-    """Check the answer in the learner's file for an exercise. Raises UserError if there is no such file."""
+    """Check the answer in the file for an exercise in the learner's `folder`, and return the verdict.
+
+    Raises UserError if there is no such file, and for an unknown id.
+    """
     path = file_of(folder, id)
     try:
         text = path.read_text(encoding="utf-8")
@@ -146,12 +152,18 @@ def check_file(folder: Path, id: str) -> Verdict:
 
 
 def reset(folder: Path, id: str) -> tuple[Path, Path | None]:
-    """Replace the learner's file by the stub; return its path, and the new path of the learner's version if there was one."""
+    """Replace the file for an exercise in the learner's `folder` by the stub.
+
+    Return its path, and the new path of the learner's version, None if the learner had not changed the stub.
+    """
     return workspace.restore(folder, file_of(folder, id).relative_to(folder).as_posix())
 
 
 def standing(folder: Path | None, id: str) -> str:
-    """Return a learner's result for an exercise: "open", "tried once", "tried 3 times" or "solved"."""
+    """Return a learner's result for an exercise: "open", "tried once", "tried 3 times" or "solved".
+
+    `folder` is the learner's folder; for None it is the result in this process.
+    """
     known = progress.of(folder, id)
     if known["solved"]:
         return SOLVED

@@ -97,7 +97,7 @@ class PredictionQuestion:
         self._run_has_shown = False
 
     def answer(self, chosen: int) -> PredictionQuestion:
-        """Set the learner's answer; a second answer replaces the first until the outcome is shown.
+        """Set the learner's answer to the option number `chosen`; a second answer replaces the first until the outcome is shown.
 
         Raises UserError for a number without an option, for a changed answer after the outcome, and for a foreign question.
         """
@@ -196,7 +196,10 @@ class PredictionQuestion:
         return "\n".join([self._entry["question"], *options, self._said() + advice])
 
     def _mark(self, number: int) -> str:
-        """Return the sign of an option: "" before the outcome; after it, the right option and a wrong answer have a sign."""
+        """Return the sign of the option with this number: "✓" for the right option, "✗" for a wrong answer, else "".
+
+        Before the outcome it is "" for every option.
+        """
         if not self.outcome_is_shown or number not in (self.right, self.chosen):
             return ""
         return SIGN[number == self.right]

@@ -71,7 +71,8 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
     """Return the position in the exercise's list `wrong` of the first entry that equals this answer; None if no entry does.
 
-    An entry equals the answer if its expression `when` is true or, without `when`, if its `code` gives the values in `found`.
+    An entry equals the answer if its expression `when` is true or, without `when`, if its `code`, checked by `mark`, gives the
+    values in `found`, the report on the answer.
     """
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):

@@ -101,7 +101,7 @@ class OutputPipes:
         return list(self._readers)
 
     def take(self, reader: int) -> bool:
-        """Read the available data of a pipe; return False if there is none, or if the pipe is closed."""
+        """Read the available data of the pipe with the descriptor `reader`; return False if there is none, or if it is closed."""
         try:
             data = os.read(reader, 65_536)
         except BlockingIOError:
@@ -147,7 +147,7 @@ def supervise(command: list[str], seconds: float) -> dict[str, Any]:
 def _until_it_ends(child: subprocess.Popen[bytes], outlets: OutputPipes, until: float) -> tuple[int | None, bool]:
     """Return the exit status of the child, None if a limit was exceeded, and whether the limit was the number of processes.
 
-    The other limits are the time `until` on the monotonic clock and the length of the report.
+    The other limits are the time `until` on the monotonic clock and the length of the report. Meanwhile `outlets` is read.
     """
     with selectors.DefaultSelector() as selector:
         for reader in outlets.readers:

@@ -43,11 +43,12 @@ class Series(NamedTuple):
 
 
 def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per assignor; each assignor gets equal `runs` series. None is Kafka's assignor of that name.
+    """Return one row per assignor; each assignor gets equal `runs` series, drawn with `seed`.
 
-    `moved` counts partitions that another living member had before, `uneven` the assignments in which a member has two partitions
-    more than another. `greatest_lag` is the greatest number of unread records of a partition, as a mean over the series. Raises
-    UserError for an assignor that raises, or that does not assign each partition to one living member.
+    A value None in `assignors` stands for Kafka's assignor with the name that is the key. `moved` counts partitions that
+    another living member had before, `uneven` the assignments in which a member has two partitions more than another.
+    `greatest_lag` is the greatest number of unread records of a partition, as a mean over the series. Raises UserError for an
+    assignor that raises, or that does not assign each partition to one living member.
     """
     series = [random_series(random.Random(f"{seed} {number}")) for number in range(arguments.whole(runs, "The number of runs"))]
     rows = []
@@ -115,8 +116,8 @@ def _rebalanced(
 ) -> Assigned:
     """Return the next assignment; a cooperative assignor assigns again until each partition has an owner.
 
-    `owned` has the partitions that each living member owns now; `generation` is the number of the last generation, and `name`
-    the assignor's name in errors.
+    `owned` has the partitions that each living member owns now, `lags` the unread records of each partition; `generation` is
+    the number of the last generation, and `name` the assignor's name in errors.
     """
     for number in range(1, NUMBER + 2):
         members = {id: Subscription((TOPIC,), tuple(tps), generation + number) for id, tps in owned.items()}

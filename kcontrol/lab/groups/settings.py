@@ -114,7 +114,10 @@ def _rows(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def _defaults(field: str) -> list[tuple[str, int | None]]:
-    """Return the defaults of a setting, each with its first release; the default is None in releases without the setting."""
+    """Return the defaults of the setting with the name `field` in GroupConfig, each with its first release.
+
+    The default is None in releases without the setting.
+    """
     defaults, since = CONFIGS[field][1], USED[field].since
     if since == FIRST:
         return list(defaults)

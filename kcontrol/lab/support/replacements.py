@@ -64,7 +64,7 @@ def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> Transiti
 
 
 def row_name(machine: str, row: Transition) -> str:
-    """Return the name of a transition, such as "partition.(OfflinePartition, OnlinePartition)"."""
+    """Return the name of a row of the table `machine`, such as "partition.(OfflinePartition, OnlinePartition)"."""
     return f"{machine}.({row.source}, {row.target})"
 
 

@@ -45,7 +45,7 @@ def candidates(state: folded_state.State, partition: str, rules: Rules, unclean:
     """Return the replicas of a partition with a verdict on each.
 
     The verdict is "leads", "led, is dead", "dead", "in sync", "not in sync", or, for the replica that would win an offline
-    election now, "next" or "next, unclean".
+    election under `rules`, the rules of a release, "next" or "next, unclean".
 
     A replica counts as alive if its broker is registered in ZooKeeper. `unclean` is the brokers' setting
     unclean.leader.election.enable; the topic's own setting overrides it. Raises UserError for an unknown partition.

@@ -66,7 +66,7 @@ def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: st
 
 
 def typed(values: Any, dtype: str) -> Any:
-    """Return a column with its type; a column of times has ms since 1970."""
+    """Return the column `values` with the type `dtype`; if it is TIME, the values are ms since 1970."""
     return pd.to_datetime(values, unit="ms").astype(dtype) if dtype == TIME else values.astype(dtype)
 
 
@@ -221,9 +221,10 @@ def queued(batch: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str]]]:
 
 
 def config(release: str, values: Mapping[str, Any]) -> pd.DataFrame:
-    """Return one row per broker setting of the control plane: the default in this release, all defaults, and the effect here.
+    """Return one row per broker setting of the control plane: its value, its defaults, and whether kcontrol uses it.
 
     `values` has the settings of a world's brokers, by name with underscores; for a name that it lacks the value is the default.
+    The column `default` is that of `release`, and `defaults` are those of all releases.
     """
     rows = (config_row(row, release, values.get(row.name.replace(".", "_"))) for row in CONFIGS.values())
     return table(rows, CONFIG, "name")

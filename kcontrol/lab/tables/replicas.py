@@ -43,7 +43,10 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _hosted(node: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the leadership of each partition that a broker hosts, by the partition's name."""
+    """Return the leadership of each partition that a broker hosts, by the partition's name.
+
+    `node` is the broker's state; without it (the broker is dead) there is no partition.
+    """
     return {name: held["leadership"] for name, held in (node or {}).get("broker", {}).get("hosted", {}).items()}
 
 

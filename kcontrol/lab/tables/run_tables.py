@@ -296,7 +296,10 @@ class Tables:
         return watch_handlers.handlers(self._run._rules())
 
     def legal_transitions(self, machine: str = "partition") -> pd.DataFrame:
-        """Return the legal transitions of "partition" or "replica": a row per source state, a column per target state."""
+        """Return the legal transitions of "partition" or "replica": a row per source state, a column per target state.
+
+        Raises UserError, which lists the names, for an unknown `machine`.
+        """
         return controller_memory.moves(self._run._table(machine))
 
 
@@ -311,7 +314,10 @@ class LabTables(Tables):
         self._lab = run
 
     def config(self) -> pd.DataFrame:
-        """Return one row per broker setting of Kafka: its value here, its defaults in all releases, and its effect here."""
+        """Return one row per broker setting of Kafka: its value in this lab, its defaults, and its effect in kcontrol.
+
+        The column `default` is that of the lab's release, and `defaults` are those of all releases.
+        """
         settings = self._lab._world.settings
         of_brokers = journal_tables.config(settings.release, asdict(settings.config))
         return pd.concat([of_brokers, group_settings.table(settings)])

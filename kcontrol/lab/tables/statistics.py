@@ -274,10 +274,10 @@ COLUMNS = {"metric": "string", "attribute": "string", "field": "string", "mbean"
 
 
 def table(found: Sequence[Statistic]) -> pd.DataFrame:
-    """Return one row per metric and attribute, one column per running broker; timers without a value are left out.
+    """Return the metrics as one row per metric and attribute, one column per running broker.
 
-    Attributes have JMX's names: Value, Count, MeanRate (per second), Mean, Max, 50thPercentile and 99thPercentile (ms).
-    Counts are integers, the other attributes may be fractions.
+    Timers without a value at any broker are left out. Attributes have JMX's names: Value, Count, MeanRate (per second), Mean,
+    Max, 50thPercentile and 99thPercentile (ms). Counts are integers, the other attributes may be fractions.
     """
     ran = {s.name for s in found if s.values}
     rows: dict[tuple[str, str], dict[str, Any]] = {}

@@ -118,7 +118,7 @@ def _opened(zookeeper: str | None, closing: ExitStack) -> ZooKeeper:
 
 
 def _one_znode(zookeeper: ZooKeeper, contenders: int) -> _Count:
-    """Count the recipe in which every contender tries to create one ephemeral znode, and watches it."""
+    """Return the costs of the recipe in which every contender tries to create one ephemeral znode, and watches it."""
     path, clients = "/leader", [zookeeper.connect() for _ in range(contenders)]
 
     def run(client: Client) -> int:
@@ -129,7 +129,10 @@ def _one_znode(zookeeper: ZooKeeper, contenders: int) -> _Count:
 
 
 def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
-    """Count the recipe with sequential znodes: the lowest number leads, each other contender watches the number before it."""
+    """Return the costs of the recipe with sequential znodes.
+
+    The contender whose znode has the lowest number leads; each other contender watches the znode with the next lower number.
+    """
     clients = [zookeeper.connect() for _ in range(contenders)]
     clients[0].write([(Op("create", "/queue"),)])
     mine = {c.session_id: c.write([(Op("create", "/queue/n-", ephemeral=True, sequential=True),)])[0].paths[0] for c in clients}
