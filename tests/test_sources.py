@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.parts import ROOT, SHARED
+from tests.traces.player import names, parse, read
 
 PAGE = ROOT / "docs" / "sources.md"
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -93,6 +94,26 @@ def test_every_trace_exists() -> None:
     assert named and named <= places
 
 
+def shown() -> list[tuple[str, str, str, str]]:
+    """Source, item, trace and line of each head comment `# 004: item | line` of the traces."""
+    heads = re.compile(r"^# (00\d): (.+) \| (.+)$", re.MULTILINE)
+    return [(*found[:2], name, found[2]) for name in names() for found in heads.findall(read(name))]
+
+
+def test_traces_and_rows_name_each_other() -> None:
+    """A row of 002 or 004 names a trace exactly if the trace's head names the row; at least 60 of the 103 rows of 004 do."""
+    named = {(row.source, row.item, row.trace) for row in rows() if row.source in ("002", "004") and row.trace in names()}
+    assert named == {found[:3] for found in shown()}
+    assert len([row for row in rows() if row.source == "004"]) == 103
+    assert len([source for source, *_ in named if source == "004"]) >= 60
+
+
+def test_a_trace_shows_each_row_that_it_names() -> None:
+    """The line that a head comment quotes for a row is among the lines that the trace expects."""
+    expected = {name: [line for block in parse(read(name)) for line in block.expected] for name in names()}
+    assert shown() and [found for found in shown() if not any(found[3] in line for line in expected[found[2]])] == []
+
+
 @pytest.mark.shared
 def test_every_item_of_the_sources_has_its_row() -> None:
     """The page has the items of the list, all of them, in its order; and each error of the sources that the list knows."""
@@ -106,8 +127,8 @@ def test_every_item_of_the_sources_has_its_row() -> None:
 def test_the_glossary_says_one_sentence_each() -> None:
     """Each name is explained once, in one sentence, in the order of the alphabet."""
     found = table(GLOSSARY, "| Kafka's name | what it is |")
-    names = [name for name, _, _ in found]
-    assert len(found) > 40 and names == sorted(set(names), key=str.lower)
+    explained = [name for name, _, _ in found]
+    assert len(found) > 40 and explained == sorted(set(explained), key=str.lower)
     assert [text for _, text, _ in found if not text.endswith(".") or ". " in text] == []
 
 

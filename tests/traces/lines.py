@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from kcontrol.group.events import ErrorsResult
+from kcontrol.group.handlers import SCHEDULER
 from kcontrol.journal.journal import Record, to_json
 from kcontrol.views import group_state
 from kcontrol.views.text import short
@@ -123,6 +125,8 @@ def _group(r: Record) -> Lines:
 def _group_answer(r: Record) -> Lines:
     """The response to a consumer or to a client: its error; of a JoinGroup the generation, the leader, and how many members."""
     body, (who, *rest) = r.fields["body"], r.fields["correlation_id"].split(" ")
+    if body is None or isinstance(body, dict):
+        return  # the response to a controller
     to = rest[0] if who == "consumer" else who
     if hasattr(body, "generation"):
         known = f", {len(body.members)} members listed" if body.members else ""
@@ -131,18 +135,46 @@ def _group_answer(r: Record) -> Lines:
     elif hasattr(body, "assignment"):
         told_ = ", ".join(group_state.partitions(body.assignment.hex())) or "no partition"
         yield f"{r.id.node}  answers {to}: SyncGroup {body.error}" + (f" {told_}" if body.error == "NONE" else "")
+    elif isinstance(body, ErrorsResult):
+        codes = "".join(f" {tp}={code}" for tp, code in body.errors.items())
+        yield f"{r.id.node}  answers {to}:{codes if body.error == 'NONE' else f' {body.error}'}"
+    elif hasattr(body, "broker"):
+        yield f"{r.id.node}  answers {to}: FindCoordinator {body.error} broker {body.broker}"
     else:
         yield f"{r.id.node}  answers {to}: {type(body).__name__.removesuffix('Result')} {body.error}"
 
 
 def _park(r: Record) -> Lines:
-    yield f"{r.id.node}  parks {client(r.fields['correlation_id'].split(' ')[1])} until {r.fields['key']}"
+    _, *rest = sender = r.fields["correlation_id"].split(" ")
+    yield f"{r.id.node}  parks {client((rest or sender)[0])} until {r.fields['key']}"
 
 
 def _append(r: Record) -> Lines:
     for key, value in r.fields["records"]:
         what = "a group" if key[:2] == GROUP_KEY else "an offset"
         yield f"{r.id.node}  appends {'the tombstone' if value is None else 'a record'} of {what}"
+
+
+def _cache(r: Record) -> Lines:
+    """What a coordinator's memory has more or less than before: partitions by number, groups and offsets by the group's name."""
+    f = r.fields
+    if f["context"] == "group":
+        more, less = (list(map(str, f[of] or ())) for of in ("put", "remove"))
+        change = [*(f"+ {name}" for name in more), *(f"- {name}" for name in less)]
+        yield f"{r.id.node}  {f['field']} {' '.join(change)}"
+
+
+def _operation(r: Record) -> Lines:
+    f = r.fields
+    what = {"try_complete": "tryComplete", "watch_operation": "watches", "check_and_complete": "checkAndComplete"}[r.kind]
+    result = f" is {str(f['is_complete']).lower()}" if "is_complete" in f else ""
+    attempt = f" {f['attempt']}" if "attempt" in f else ""
+    yield f"{r.id.node}  {f['purgatory']}: {what}{attempt} {f['operation']} {_named(f['key'])}{result}"
+
+
+def _named(text: str) -> str:
+    """A name in which member ids are without their UUIDs."""
+    return re.sub(r"-[0-9a-f]{32}\b", "", text)
 
 
 # fmt: off
@@ -166,8 +198,18 @@ KINDS: dict[str, dict[str, Callable[[Record], Lines]]] = {
     "groups":   {"group": _group, "respond": _group_answer, "park": _park, "append": _append},
     "lives":    {"start": lambda r: iter([f"-  broker {r.fields['broker']} starts"]),
                  "stop": lambda r: iter([f"-  broker {r.fields['broker']} stops, exit code {r.fields['exit_code']}"]),
-                 "set_timer": lambda r: iter([f"{r.id.node}  arms {r.fields['timer']}"]),
-                 "cancel_timer": lambda r: iter([f"{r.id.node}  cancels {r.fields['timer']}"])},
+                 "set_timer": lambda r: iter([f"{r.id.node}  arms {_named(r.fields['timer'])}"]),
+                 "cancel_timer": lambda r: iter([f"{r.id.node}  cancels {_named(r.fields['timer'])}"])},
+    "times":    {"set_timer": lambda r: iter([f"{r.id.node}  arms {_named(r.fields['timer'])} until {r.fields['fires_at_ms']}"]),
+                 "cancel_timer": lambda r: iter([f"{r.id.node}  cancels {_named(r.fields['timer'])}"]),
+                 "timer_fired": lambda r: iter([f"{r.id.node}  fires {_named(r.fields['timer'])} at {r.at_ms}"])},
+    "cache":    {"update": _cache,
+                 "handler_error": lambda r: iter([f"{r.id.node}  {r.fields['event']} fails: {r.fields['message']}"]),
+                 "read_log": lambda r: iter([f"{r.id.node}  reads {r.fields['partition']} from offset {r.fields['offset']}"])},
+    "tasks":    {"begin": lambda r: iter([f"{r.id.node}  {r.fields['thread']}: {r.fields['event']}"]
+                                         if r.fields["thread"] == SCHEDULER else [])},
+    "purgatory": dict.fromkeys(("try_complete", "watch_operation", "check_and_complete"), _operation),
+    "marks":    {"high_watermark": lambda r: iter([f"{r.id.node}  high watermark {r.fields['now']['high_watermark']}"])},
 }
 # fmt: on
 TRIED = {"NodeExists", "NoNode"}  # what a broker tries to create, or to delete, without knowing whether it is there

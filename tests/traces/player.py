@@ -10,19 +10,23 @@ A block may have several commands; what one does that begins with `~` is not sho
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kcontrol.broker.broker_configs import BrokerConfig
-from kcontrol.cluster import actions
+from kcontrol.cluster import actions, consumer_clients, offsets_log
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.cluster.world import World
-from kcontrol.core.effects import Handler
+from kcontrol.core.effects import Append, Handler
 from kcontrol.core.events import ReplicaLeaderElection
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.znodes import REASSIGN_PARTITIONS, decode_reassignment, decode_topic
-from kcontrol.group.events import JoinGroup, SyncGroup
+from kcontrol.group.coordinator_partition import partition_for
+from kcontrol.group.events import Heartbeat, JoinGroup, PartitionElected, SyncGroup
+from kcontrol.group.handlers import REQUESTS, SCHEDULER
 from kcontrol.group.model import GroupProtocol
 from kcontrol.search.invariants import stored
 from kcontrol.views.text import short
@@ -30,6 +34,7 @@ from tests.traces.lines import asked, client, lines, told
 
 DATA = Path(__file__).parent / "data"
 RULE = "----"
+THREADS = (REQUESTS, SCHEDULER)
 LOCAL = ("advance", "begin", "deliver", "renew", "reconnect", "exit")
 
 Stage = Callable[[Settings], World]
@@ -55,8 +60,18 @@ def parse(text: str) -> list[Block]:
 
 
 def play(text: str, stage: Stage = World) -> tuple[str, World]:
-    """The trace with what happened in place of what is expected, and the world it ends in."""
-    player = Player(stage)
+    """The trace with what happened in place of what is expected, and the world it ends in.
+
+    A trace of several releases, `new release=0.9,2.8`, is played under each; its lines are those of all of them.
+    """
+    named = re.search(r"^new .*\brelease=(\S+)", text, re.MULTILINE)
+    runs = [_play(text, stage, release) for release in (named[1].split(",") if named else [""])]
+    assert len({played for played, _ in runs}) == 1, "\n".join(map(str, difflib.ndiff(*(p.splitlines() for p, _ in runs[:2]))))
+    return runs[-1]
+
+
+def _play(text: str, stage: Stage, release: str) -> tuple[str, World]:
+    player = Player(stage, release)
     played = []
     for block in parse(text):
         out = [line for command in block.commands for line in player.do(command)]
@@ -68,8 +83,8 @@ def play(text: str, stage: Stage = World) -> tuple[str, World]:
 class Player:
     """One run of one trace."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, stage: Stage, release: str = "") -> None:
+        self.stage, self.release = stage, release
         self.world: World = None  # type: ignore[assignment]
         self.kinds: tuple[str, ...] = ("moves", "writes", "requests")
         self.effects: list[str] = []
@@ -92,19 +107,31 @@ class Player:
     def new(self, *settings: str) -> None:
         """`new release=2.8 brokers=3,2,1`, and settings of brokers under Kafka's names: a cluster that has not started.
 
-        `consumers=anna:billing,bert:billing` adds consumers with their groups; `session=10000` is the session timeout of each.
+        `consumers=anna:billing,bert:billing` adds consumers with their groups; `session=10000` is the session timeout of each
+        (`anna.session=30000` that of anna), `anna.strategy=range+roundrobin` the assignors that anna offers,
+        `retention=1800000` how long the coordinators keep offsets, `offsets=50` the number of partitions of the offsets topic;
+        `purgatory=true` adds the steps of delayed operations.
         """
         given = dict(item.split("=") for item in settings)
-        release = given.pop("release", "2.8")
+        release = self.release or given.get("release", "2.8")
+        given.pop("release", None)
         consumers = dict(item.split(":") for item in given.pop("consumers", "").split(",") if item)
-        own = {"session.timeout.ms": int(given.pop("session", "10000"))}
+        session = given.pop("session", "10000")
+        own: dict[str, dict[str, Any]] = {
+            name: {"session.timeout.ms": int(given.pop(f"{name}.session", session))} for name in consumers
+        }
+        for name in [name for name in consumers if f"{name}.strategy" in given]:
+            own[name]["partition.assignment.strategy"] = given.pop(f"{name}.strategy").split("+")
+        sizes = {"offsets": "partitions", "retention": "retention_ms"}
+        group_config = {sizes[key]: int(given.pop(key)) for key in sizes if key in given}
         config = BrokerConfig.of(release)
         for key in [key for key in given if "." in key]:
             text = given.pop(key)
             config = config.with_setting(key, {"true": True, "false": False}.get(text, text))
         brokers = tuple(map(int, given.pop("brokers", "1,2,3").split(",")))
         changes = {key: value == "true" for key, value in given.items()}
-        named = {"consumers": consumers, "consumer_configs": dict.fromkeys(consumers, own)} if consumers else {}
+        groups = {"consumer_configs": own, "group_config": group_config, "purgatory": changes.pop("purgatory", False)}
+        named = {"consumers": consumers, **groups} if consumers else {}
         self.world = self.stage(Settings(release, brokers, config=config, rule_changes=changes, **named))
 
     def up(self) -> None:
@@ -194,6 +221,53 @@ class Player:
         timers = self.world.processes[int(broker)].driver.timers
         self.world.step(("fire", int(broker), next(name for name in timers if name.startswith(" ".join(words)))))
 
+    def clock(self) -> None:
+        """From now on the time is 0, and only the command `at` changes it."""
+        self.now_ms = 0
+        self.world.clock = lambda: self.now_ms
+
+    def at(self, ms: str) -> None:
+        """Let time pass until so many ms after `clock`: each timer of a coordinator that is due fires at its time."""
+        while due := min(self._due(int(ms)), default=None):
+            self.now_ms, broker, name = due
+            self.world.step(("fire", broker, name))
+            self.world.run()
+        self.now_ms = int(ms)
+
+    def _due(self, ms: int) -> Iterator[tuple[int, int, str]]:
+        for n, process in self.world.processes.items():
+            timers = process.driver.timers.items() if not process.frozen else ()
+            due = ((timer.at_ms, n, name) for name, timer in timers if timer.thread in THREADS or name.startswith("append "))
+            yield from (one for one in due if one[0] <= ms)
+
+    def placed(self, *names: str) -> Iterator[str]:
+        """The partition of the offsets topic to which each group belongs."""
+        count = consumer_clients.config(self.world.settings).partitions
+        yield from (f"{name}  {partition_for(name, count)} of {count}" for name in names)
+
+    def elected(self, broker: str, partition: str = "0") -> None:
+        """The broker is elected leader of a partition of the offsets topic that it leads already."""
+        self.world.processes[int(broker)].driver.enqueue(PartitionElected(int(partition)), None)
+
+    def record(self, broker: str, key: str, value: str) -> None:
+        """`record 2 0009 00` appends a record with these bytes to the offsets topic, as a broken coordinator might."""
+        driver, tp = self.world.processes[int(broker)].driver, TopicPartition("__consumer_offsets", 0)
+        cause = self.world.log("act", None, action=["record", int(broker), key, value])
+        offsets_log.append(driver, Append(tp, ((bytes.fromhex(key), bytes.fromhex(value)),)), cause)
+
+    def offsets(self, broker: str) -> Iterator[str]:
+        """What a broker has in its log of the offsets topic, and what of it in its cache."""
+        process = self.world.processes[int(broker)].driver
+        for tp, log in sorted(process.broker.logs.items()):
+            yield from (f"{tp} {r.offset}  {r.value}" for r in log.records if tp.topic == "__consumer_offsets")
+        for name, offsets in sorted(process.group.offsets.items()) if process.group else ():
+            yield from (f"cached  {name} {tp} {entry.value.offset}" for tp, entry in sorted(offsets.committed.items()))
+
+    def beat(self, broker: str, *fields: str) -> None:
+        """`beat 2 group=g member=anna generation=1`: a client sends Heartbeat to a broker."""
+        given = dict(field.split("=") for field in fields)
+        self._ask(broker, Heartbeat("client", given["group"], self._member(given["member"]), int(given["generation"])))
+
     def join(self, broker: str, *fields: str) -> None:
         """`join 2 group=g member=m session=100 type=connect`: a client that is no consumer of the cluster sends JoinGroup."""
         given = {"group": "", "member": "", "session": "10000", "type": "consumer"} | dict(f.split("=") for f in fields)
@@ -208,7 +282,7 @@ class Player:
     def _member(self, name: str) -> str:
         return self.world.consumers[name].member_id if name in self.world.consumers else name
 
-    def _ask(self, broker: str, event: JoinGroup | SyncGroup) -> None:
+    def _ask(self, broker: str, event: JoinGroup | SyncGroup | Heartbeat) -> None:
         self.world.processes[int(broker)].driver.enqueue(event, None)
         self.world.run()
 
@@ -222,6 +296,13 @@ class Player:
                 for id, member in held.members.items():
                     waits = "JoinGroup" if member.awaiting_join else "SyncGroup" if member.awaiting_sync else "nothing"
                     yield f"   {client(id)} waits for {waits}"
+
+    def votes(self, name: str) -> Iterator[str]:
+        """The assignors that each member of a group offers, the votes for them, and the chosen one."""
+        for process in self.world.processes.values():
+            if process.driver.group and (held := process.driver.group.groups.get(name)):
+                yield from (f"{client(m.member_id)} offers {', '.join(m.protocol_names)}" for m in held.members.values())
+                yield f"votes {', '.join(f'{named} {count}' for named, count in held.votes.items())}: {held.protocol}"
 
     # ---------------------------------------------------------------- looking
 
@@ -288,7 +369,13 @@ def ids(brokers: tuple[int, ...]) -> str:
 def _action(word: str, arguments: list[str]) -> list[Any]:
     if word in ("set", "create"):
         return [arguments[0], " ".join(arguments[1:])]
-    return [int(a) if a.isdigit() else a for a in arguments]
+    return [int(a) if a.isdigit() else _repeated(a) for a in arguments]
+
+
+def _repeated(word: str) -> str:
+    """`x*3` is `xxx`; any other word is itself."""
+    text, star, times = word.partition("*")
+    return text * int(times) if star and times.isdigit() else word
 
 
 def names() -> list[str]:

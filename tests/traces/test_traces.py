@@ -34,6 +34,13 @@ def test_it_expects_something(name: str) -> None:
     assert sum(len(block.expected) for block in parse(read(name))) >= 2
 
 
+def test_a_trace_of_two_releases_needs_lines_that_both_have() -> None:
+    """A trace of 0.9 and 2.8 is not played if a line differs, as the first state of a group does."""
+    text = read("group-session-bounds-0.9").replace("release=0.9 ", "release=0.9,2.8 ")
+    with pytest.raises(AssertionError, match="Empty -> PreparingRebalance"):
+        play(text)
+
+
 def test_there_are_enough() -> None:
     """Thirty and the worked examples."""
     assert len(names()) >= 40
