@@ -136,7 +136,7 @@ class Truncate(NamedTuple):
     """Remove the records from `offset` on, and the leader epochs that begin there or later.
 
     `rule` is the value of the rule `truncate_to` by which the follower found the offset, or "" if
-    the records were lost with the process.
+    a stopped broker's machine lost power before the records were flushed.
     """
 
     offset: int

@@ -42,7 +42,7 @@ def start(world: World, n: object) -> str:
 
 
 def reach(world: World, n: Any, *_: object) -> str:
-    """Return the sentence that a broker does not run, or that it is frozen; "" if it runs and is not frozen."""
+    """Return the sentence that broker `n` does not run, or that it is frozen; "" if it runs and is not frozen."""
     if not is_id(n) or n not in world.processes:
         return f"Broker {n!r} is not running; {_running(world)}"
     return "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: perform ('thaw', {n}) first"
@@ -96,7 +96,7 @@ def fail_log_dir(world: World, n: Any, partition: str) -> str:
 
 
 def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
-    """Return why a disk cannot lose records from an offset on: the broker runs, or its log ends before this offset."""
+    """Return why the disk of broker `n` cannot lose records from `offset` on: it runs, or has no record at this offset."""
     if n in world.processes:
         return f"Broker {n} is running: only a stopped broker can lose records that were not flushed; kill it first"
     found = ((b, logs.get(TopicPartition.parse(partition))) for b, logs in data_plane.replicas(world).items())
@@ -110,8 +110,8 @@ def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
 def ask(world: World, name: str, *request: object) -> str:
     """Return why a consumer cannot send a request, or why its poll cannot time out: the first condition that fails.
 
-    The conditions are that the consumer exists, can have a poll timeout, is not frozen, has no pending request and has a
-    coordinator.
+    `request` are the other arguments of the action, such as "join" and a broker. The conditions are that the consumer exists, can
+    have a poll timeout, is not frozen, has no pending request and has a coordinator.
     """
     if missing := _consumer(world, name):
         return missing

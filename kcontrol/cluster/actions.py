@@ -39,7 +39,8 @@ class Kind(NamedTuple):
     """One kind of action, such as "kill": the function that checks whether it is possible, and the function that performs it.
 
     `form` has the names of the action's arguments; those in brackets are optional. `why_not` returns the reason why an action is
-    not possible; it is called only for an error, because a search calls `possible` very often.
+    not possible, or "" for the general reason; it is called only for an error, because a search calls `possible` very often.
+    All three functions are called with the world and the action's arguments.
     """
 
     possible: Callable[..., bool]
@@ -307,7 +308,7 @@ def routine_actions(world: World) -> Iterator[Action]:
 
 
 def fault_actions(world: World) -> Iterator[Action]:
-    """Yield the possible faults and client actions that the settings offer, and the timers that `run` does not fire."""
+    """Yield the possible actions of the kinds in `settings.faults`, and ("fire", broker, timer) for the timers that `run` omits."""
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):
         yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if not timer.is_routine and not p.frozen)

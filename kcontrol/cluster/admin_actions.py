@@ -28,6 +28,8 @@ def lacks_topic(world: World, topic: str) -> bool:
 def can_create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> bool:
     """Return whether this topic can be created now, see `lacks_topic`. Raises ValueError or TypeError for a wrong argument.
 
+    `assignment` has the replicas of each partition, as a sequence or as a mapping from the partition's number. `config` has
+    settings of the topic by Kafka's names.
     Any name without a slash is legal here, since brokers accept every child of `/brokers/topics`; `Lab` refuses the names that
     Kafka's tool refuses.
     """
@@ -43,7 +45,7 @@ def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
 
 
 def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
-    """Return settings as the topic tool stores them, in Kafka's spelling.
+    """Return the settings of a topic as the topic tool stores them: Kafka's name to the value as text, such as "true".
 
     Raises ValueError, which lists the legal names or values, for an illegal setting.
     """
@@ -53,6 +55,7 @@ def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
 def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> None:
     """Write what the topic tool writes: the configuration, then the topic with its assignment and, since 2.8, its id.
 
+    `assignment` has the replicas of each partition, as a sequence or as a mapping from the partition's number.
     Before 0.8.1 topics have no configuration, and the tool creates `/brokers/topics` if it is missing.
     """
     rules = world.settings.rules()
@@ -67,7 +70,10 @@ def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str,
 
 
 def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool:
-    """Return whether the topic exists and has settings. Raises ValueError or AttributeError if the form of `config` is wrong."""
+    """Return whether the topic, its znode of settings and the parent of notifications exist, so that the tool can alter it.
+
+    Raises ValueError or AttributeError if the form of `config` is wrong.
+    """
     topic_settings(world.settings.release, config)
     if not topic or "/" in topic:
         raise ValueError
@@ -75,8 +81,9 @@ def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool
 
 
 def alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> None:
-    """Write what the topic tool writes: all settings of the topic, and a notification on which the brokers read the settings.
+    """Write what the topic tool writes: all settings of the topic, and a notification, after which brokers read the settings.
 
+    Settings that `config` does not have are removed from the topic.
     Source: AdminUtils.changeTopicConfig (0.8.1), AdminZkClient.changeTopicConfig (2.8).
     """
     chosen = topic_settings(world.settings.release, config)
@@ -122,17 +129,17 @@ def can_write(world: World, path: str, text: str = "") -> bool:
 
 
 def delete(world: World, path: str) -> None:
-    """Delete a znode from outside the brokers. Raises UserError if ZooKeeper refuses."""
+    """Delete a znode as a client that is no broker. Raises UserError if ZooKeeper refuses."""
     world.write([(Op("delete", path),)], ["delete", path])
 
 
 def set_data(world: World, path: str, text: str) -> None:
-    """Write the data of a znode from outside the brokers. Raises UserError if ZooKeeper refuses."""
+    """Write `text` as the data of an existing znode, as a client that is no broker. Raises UserError if ZooKeeper refuses."""
     world.write([(Op("set", path, text.encode()),)], ["set", path, text])
 
 
 def create(world: World, path: str, text: str) -> None:
-    """Create a persistent znode from outside the brokers. Raises UserError if ZooKeeper refuses.
+    """Create a persistent znode as a client that is no broker. Raises UserError if ZooKeeper refuses.
 
     A request below `/admin` also creates `/admin` if it is missing: no broker of 0.8.0 creates it.
     """
@@ -148,7 +155,7 @@ def is_step(world: World, number: Any, do: Any) -> bool:
 
 
 def note_step(world: World, number: int, do: Any) -> None:
-    """Log the beginning of a scenario's step; the record changes nothing in the cluster."""
+    """Log that step `number` of a scenario, with the description `do`, begins; this changes nothing in the cluster."""
     world.log("scenario", None, step=number, do=do)
 
 
@@ -175,12 +182,15 @@ def _read(targets: Mapping[str, Any]) -> tuple[tuple[TopicPartition, tuple[int, 
 
 
 def reassign(world: World, broker: int, targets: Mapping[str, Any]) -> None:
-    """Send AlterPartitionReassignments: the target replicas of each partition, or None to cancel its reassignment."""
+    """Send AlterPartitionReassignments to a broker.
+
+    `targets` maps a partition such as "t-0" to its target replicas, or to None to cancel its reassignment.
+    """
     _ask(world, ["reassign", broker, dict(targets)], lambda sent: ApiPartitionReassignment(sent, _read(targets)))
 
 
 def list_reassignments(world: World, broker: int) -> None:
-    """Send ListPartitionReassignments for all partitions."""
+    """Send ListPartitionReassignments for all partitions to a broker."""
     _ask(world, ["list_reassignments", broker], ListPartitionReassignments)
 
 

@@ -49,24 +49,30 @@ def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int
 
 
 def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
-    """Return the values on which an error of the whole response depends: the next response differs only after they change."""
+    """Return the values on which depends whether broker `target` refuses a request of broker `n` as a whole.
+
+    After a refusal the broker sends the request again only when these values have changed, since the result would be equal.
+    """
     driver, asked = world.processes[n].driver, world.processes[target].driver
     known = asked.controller.live_broker_epochs.get(n) == driver.broker.broker_epoch
     return target, driver.broker.controller_epoch, asked.controller.is_active, known
 
 
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
-    """Return whether a broker's request arrives before `receiver`, whose session has expired, renews its session.
+    """Return whether the first pending request of broker `n` is sent before `receiver`, whose session has expired, renews it.
 
-    Of the requests that `receiver` handles itself, only the first arrives before: its handler fails with the first call to
-    ZooKeeper.
+    A request to any other broker is. Of the requests to `receiver` only the first since the end of its session is: its handler
+    fails with its first call to ZooKeeper.
     """
     target = receiver_of(world, n, world.network.pending(n)[0])
     return n != receiver and (target != receiver or not world.processes[receiver].was_sent_request)
 
 
 def can_send(world: World, n: int) -> bool:
-    """Return whether a broker has pending requests, none in flight, and their receiver would not refuse them again."""
+    """Return whether a broker has pending requests and none in flight, and their receiver can handle them now.
+
+    The receiver must be reachable, and must not refuse the requests as it did before (`refusal_key`).
+    """
     pending = world.network.pending(n)
     if not pending or len(pending) < len(world.network.to_controller[n]):
         return False
@@ -99,7 +105,10 @@ def send_requests(world: World, n: int) -> None:
 
 
 def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-    """Deliver a response to the broker that sent the request. After an error of the whole response the broker sends it again."""
+    """Deliver `body`, the response of `by`, to the broker that sent the request; `record` is the `respond` record.
+
+    If `body` is None, or AlterIsr has an error of the whole response, the request becomes pending again.
+    """
     for n, requests in world.network.to_controller.items():
         asked = [q for q in requests if q.correlation_id == correlation_id]
         if not asked or n not in world.processes:
@@ -125,8 +134,9 @@ def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, r
 
 
 def disconnect(world: World, n: int, stopped: RecordId) -> None:
-    """End the connections to a broker whose process has ended: requests to this broker get the error DISCONNECTED.
+    """End the connections to broker `n`, whose process has ended: requests to this broker get the error DISCONNECTED.
 
+    `stopped` is the `stop` record of the process.
     Source: KafkaServer.controlledShutdown, `case ioe: IOException` (0.8.1, 2.8).
     """
     for asker, asked in list(world.network.to_controller.items()):
@@ -137,7 +147,10 @@ def disconnect(world: World, n: int, stopped: RecordId) -> None:
 
 
 def lose(world: World, driver: Driver, lost: list[BrokerToControllerRequest], cause: RecordId, error: str) -> None:
-    """Fail requests for a controlled shutdown with this error; their sender decides whether to send the request again."""
+    """Queue a response with `error` at the sender `driver` for its requests `lost`, all of them ControlledShutdown.
+
+    The sender's handler decides whether to send the request again.
+    """
     world.network.settle(driver.node, lost)
     record = world.log("controller_response", cause, broker=driver.node, requests=[str(q.record) for q in lost], error=error)
     driver.enqueue(ControlledShutdownResponse(error, ()), record, "requests")

@@ -1,7 +1,7 @@
-"""A closing of channels that waits for the requests in flight, up to 2.1.0.
+"""How a controller that closes channels waits for the responses to the requests in flight, from 0.10.2 to 2.1.0.
 
 A controller that resigns, or that removes a dead broker, closes channels. If the rule `awaits_in_flight_requests` is set, the
-thread of a channel ends only after the response to its request, and the controller's thread waits for that. Source:
+thread of a channel ends only after the response to its request, and the controller's thread waits for that end. Source:
 ControllerChannelManager.removeExistingBroker and ShutdownableThread.shutdown (0.10.2.2, 1.1).
 """
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
-    """Return the brokers whose responses a thread waits for: they are frozen, or were frozen when the thread began to wait."""
+    """Return the brokers whose responses this thread of broker `n` waits for; they are frozen, or have thawed since.
+
+    Return [] for a thread that does not wait for the closing of channels.
+    """
     waits_for = world.processes[n].driver.threads[thread].waits_for
     if waits_for is None or not isinstance(waits_for.effect, AwaitInFlightRequests):
         return []
@@ -26,7 +29,7 @@ def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
 
 
 def record_thaw(world: World, receiver: int) -> None:
-    """Record which threads wait for the broker that thaws now: they go on waiting until this broker has responded."""
+    """Store, for each broker that waits for `receiver`, which thaws now, that it goes on waiting until `receiver` responds."""
     waiting = [
         n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)
     ]
@@ -34,5 +37,5 @@ def record_thaw(world: World, receiver: int) -> None:
 
 
 def is_blocked(world: World, n: int, thread: str) -> bool:
-    """Return whether a thread waits for the response of a frozen or thawed broker."""
+    """Return whether this thread of broker `n` waits for the response of a frozen or thawed broker to close a channel."""
     return bool(awaited_brokers(world, n, thread))

@@ -45,12 +45,15 @@ class FindCoordinatorResult(NamedTuple):
 
 
 def config(settings: Settings) -> GroupConfig:
-    """Return the coordinators' settings; the offsets topic has one partition unless the settings say otherwise."""
+    """Return the settings of the group coordinators: the release's defaults with `settings.group_config`.
+
+    The offsets topic has one partition unless `group_config` has `partitions`.
+    """
     return GroupConfig.of(settings.release, **({"partitions": 1} | dict(settings.group_config)))
 
 
 def context(settings: Settings) -> GroupContext | None:
-    """Return the empty memory of a broker as group coordinator at its start; None in a world without consumers."""
+    """Return the memory of a broker's group coordinator at its start, without groups; None if the settings name no consumers."""
     if not settings.consumers:
         return None
     rules = settings.group_rules()
@@ -58,12 +61,12 @@ def context(settings: Settings) -> GroupContext | None:
 
 
 def consumer_config(settings: Settings, name: str) -> ConsumerConfig:
-    """Return the settings of one consumer."""
+    """Return the settings of the consumer `name`: the defaults of its release with its part of `settings.consumer_configs`."""
     return ConsumerConfig(settings.release, settings.consumer_configs.get(name, {}))
 
 
 def consumers(settings: Settings) -> dict[str, Consumer]:
-    """Return the consumers of a run before their first request."""
+    """Return, by the consumer's name, the state of each consumer of a run before its first request."""
     configs = settings.consumer_configs
     return {
         name: Consumer(group, instance_id=configs.get(name, {}).get(INSTANCE_ID)) for name, group in settings.consumers.items()
@@ -74,7 +77,10 @@ def consumers(settings: Settings) -> dict[str, Consumer]:
 
 
 def coordinator(world: World, group: str) -> int | None:
-    """Return the coordinator of a group as the brokers' metadata name it, None if there is none or it is not reachable."""
+    """Return the first reachable broker that the brokers' metadata, read by broker id, name as the coordinator of the group.
+
+    Return None if no metadata name a reachable broker.
+    """
     known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
     return next((leader for leader in known if is_reachable(world, leader)), None)
 
@@ -94,7 +100,7 @@ def receiver(world: World, me: Consumer) -> int | None:
 
 
 def is_connected(world: World, process: tuple[int, int]) -> bool:
-    """Return whether a process, given as (broker, incarnation), runs and is not frozen."""
+    """Return whether the process (broker, incarnation) runs and is not frozen; False for an earlier process of the broker."""
     return is_reachable(world, process[0]) and world.processes[process[0]].driver.incarnation == process[1]
 
 
@@ -104,8 +110,9 @@ def is_connected(world: World, process: tuple[int, int]) -> bool:
 def can_ask(world: World, name: object, request: object, broker: object = None) -> bool:
     """Return whether a consumer can send this request now. Raises ValueError for an unknown request or broker.
 
-    A request needs a process that is not frozen, a reachable coordinator, and no earlier request without a response. With
-    `broker` the request goes to this broker. A process can be restarted at any time.
+    `request` is one of REQUESTED, RESTART or POLL_TIMEOUT. A request needs a process that is not frozen, a reachable coordinator
+    (or `broker`, if given, to which the request then goes), and no earlier request without a response. A poll timeout also needs
+    a member with max.poll.interval.ms. A process can be restarted at any time.
     """
     if request not in (*REQUESTED, RESTART, POLL_TIMEOUT) or not isinstance(name, str):
         raise ValueError
@@ -120,7 +127,7 @@ def can_ask(world: World, name: object, request: object, broker: object = None) 
 
 
 def is_number(value: object, least: int = 0) -> bool:
-    """Return whether a word of an action is a whole number, not below `least`."""
+    """Return whether an argument of an action is an int (no bool) that is not below `least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -151,11 +158,11 @@ def can_commit(world: World, name: str, partition: str, offset: int, metadata: s
 
 
 def send_request(world: World, name: str, request: str, broker: int | None = None) -> None:
-    """Send a request of REQUESTED with the values of the consumer's view; with `sync` a group's leader sends the assignment.
+    """Send `request`, "join", "sync", "heartbeat" or "leave", with the member id and generation that the consumer knows.
 
-    A restarted process has lost its member id, and sends nothing before it joins again. After a poll timeout a consumer sends
-    LeaveGroup, but a static member sends nothing; both lose their membership. Source: HeartbeatThread.run and maybeLeaveGroup
-    of AbstractCoordinator.java (0.10.1, 2.8).
+    With "sync" a group's leader sends the assignment. The request goes to `broker` if given, else to the coordinator. With
+    "restart" the consumer forgets its member id and sends nothing. With "poll timeout" it sends LeaveGroup; a static member sends
+    nothing and forgets its member id. Source: HeartbeatThread.run and maybeLeaveGroup of AbstractCoordinator.java (0.10.1, 2.8).
     """
     me = world.consumers[name]
     if request == RESTART or (request == POLL_TIMEOUT and me.instance_id is not None):
@@ -182,7 +189,10 @@ def send_request(world: World, name: str, request: str, broker: int | None = Non
 
 
 def _join(world: World, name: str, me: Consumer, own: ConsumerConfig, correlation_id: str) -> e.JoinGroup:
-    """Return the JoinGroup of a consumer; its version, and so some of its fields, follow from the client's release."""
+    """Return the JoinGroup of a consumer with the state `me` and the settings `own`.
+
+    The client's release decides which assignors the request offers and whether the client understands MEMBER_ID_REQUIRED.
+    """
     member_suffix = random.Random(f"{world.settings.seed}/{name}/{me.requests}").getrandbits(128)
     requires_known_id = has_reaction(own.release, "MEMBER_ID_REQUIRED")
     ids: tuple[Any, ...] = (me.instance_id, name, "/127.0.0.1", f"{member_suffix:032x}", requires_known_id)
@@ -192,7 +202,7 @@ def _join(world: World, name: str, me: Consumer, own: ConsumerConfig, correlatio
 
 
 def commit(world: World, name: str, partition: str, offset: int, metadata: str = "") -> None:
-    """Send the commit of one offset for a consumer."""
+    """Send OffsetCommit for one partition, with the consumer's member id and generation, to its coordinator."""
     me = world.consumers[name]
     offsets = {TopicPartition.parse(partition): e.CommittedOffset(offset, metadata)}
     id = f"consumer {name} {me.requests + 1}"
@@ -206,7 +216,10 @@ def _topics(world: World) -> dict[str, int]:
 
 
 def _send(world: World, name: str, me: Consumer, event: Any, broker: int | None = None) -> None:
-    """Send a request to the consumer's coordinator, or to `broker`, which does not become its coordinator."""
+    """Send the request `event` of the consumer `name`, whose state is `me`, to its coordinator, or to `broker` if given.
+
+    Store the receiver as the consumer's coordinator, unless `broker` is given.
+    """
     chosen = receiver(world, me) if broker is None else broker
     assert chosen is not None
     driver = world.processes[chosen].driver
@@ -220,13 +233,17 @@ def _send(world: World, name: str, me: Consumer, event: Any, broker: int | None 
 
 
 def note(world: World, name: str, now: Consumer, cause: RecordId | None) -> None:
-    """Store the new state of a consumer, and log a `consumer` record with this state."""
+    """Store `now` as the state of a consumer, and log a `consumer` record with this state and this cause."""
     world.consumers = {**world.consumers, name: now}
     world.log("consumer", cause, name=name, now=now)
 
 
 def record_response(world: World, correlation_id: str, body: Any, record: RecordId) -> bool:
-    """Deliver a response to its consumer. Return False if the response is not for a consumer."""
+    """Change the state of the consumer that sent the request with this correlation id, by the response `body`; return True.
+
+    A consumer that does not wait for this response stays as it is. `record` is the `respond` record. Return False if the response
+    is not for a consumer.
+    """
     if not correlation_id.startswith("consumer "):
         return False
     name, number = correlation_id.removeprefix("consumer ").rsplit(" ", 1)
@@ -239,7 +256,7 @@ def record_response(world: World, correlation_id: str, body: Any, record: Record
 
 
 def _revokes(me: Consumer, body: e.SyncResult) -> bool:
-    """Return whether an assignment lacks partitions that the consumer owns."""
+    """Return whether the assignment in the response to SyncGroup lacks partitions that the consumer owns."""
     return bool(set(consumer_protocol.partitions(me.assignment)) - set(consumer_protocol.partitions(body.assignment)))
 
 
@@ -275,7 +292,7 @@ def find_coordinator(world: World, name: str, broker: int) -> None:
 
 
 def update_coordinators(world: World) -> None:
-    """Queue events in the group coordinators for changed leaders of `__consumer_offsets`, and disconnect consumers.
+    """Notify the group coordinators of changed leaders of `__consumer_offsets`, and disconnect consumers from ended processes.
 
     A broker gets PartitionElected for a partition that it leads since this step, and PartitionResigned for a partition that
     it leads no longer. A consumer is disconnected if the coordinator's process has ended without a response to its request.

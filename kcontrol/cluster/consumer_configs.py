@@ -37,7 +37,10 @@ CLASSES = {
 
 
 class ConsumerSetting(NamedTuple):
-    """One setting: its defaults by release, and the form of its values. The first default names the first release."""
+    """One setting of a consumer. `form` is the form of its values: "text", "ms", "bytes", "topics", "strategies" or "release".
+
+    `defaults` has pairs of (first release, default), oldest first; the first pair has the release that introduced the setting.
+    """
 
     defaults: tuple[tuple[str, Any], ...]
     form: str
@@ -65,7 +68,10 @@ def known(release: str) -> list[str]:
 
 
 class ConsumerConfig:
-    """The settings of one consumer; each key without a given value has the default of the client's release."""
+    """The settings of one consumer; each key that `given` does not have has the default of the client's release.
+
+    The client's release is `client.release` in `given`, or the brokers' `release` if that is earlier or `given` lacks the key.
+    """
 
     __slots__ = ("given", "release")
 
@@ -95,9 +101,10 @@ class ConsumerConfig:
 
 
 def checked(release: str, name: str, given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the given settings of a consumer after a check, each in the form that CONSUMER_SETTINGS has for it.
+    """Return the given settings of the consumer `name`, each converted to the form that CONSUMER_SETTINGS has for it.
 
-    Raises UserError, with the legal names or values, for an unknown setting and for an illegal value.
+    `release` is that of the brokers. Settings with the value None are left out. Raises UserError, with the legal names or values,
+    for an unknown setting, for an illegal value, and if the heartbeat interval is not below the session timeout.
     """
     client = given.get(CLIENT, release)
     if not isinstance(client, str) or not _is_client_release(client):

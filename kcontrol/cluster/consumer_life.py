@@ -40,9 +40,10 @@ AT_ONCE = ("", "NONE", "MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNKNOWN_M
 
 
 class Due(NamedTuple):
-    """The next action of a consumer, or a coordinator's timer, with its time.
+    """The next action of a consumer, or the firing of a coordinator's timer, with its time.
 
-    `keeps` is whether it leaves the group as it is: a heartbeat, or the session timer of a member that sends heartbeats.
+    `keeps` is True if the action changes nothing in the group as long as the consumers send heartbeats: it is a heartbeat, or the
+    session timer of a member that sends heartbeats.
     """
 
     at_ms: int
@@ -51,7 +52,7 @@ class Due(NamedTuple):
 
 
 def can_wait(world: World, ms: object) -> bool:
-    """Return whether virtual time can pass. Raises ValueError for a duration that is not a number from 1 on."""
+    """Return whether the world has virtual time, which an action lets pass. Raises ValueError if `ms` is no int from 1 on."""
     if not is_number(ms, 1):
         raise ValueError
     return world.is_simulated
@@ -64,9 +65,11 @@ def wait(world: World, ms: int) -> None:
 
 
 def next_action(world: World, end_ms: int | None = None) -> Action | None:
-    """Return the consumer's request or the coordinator's timer that is due first; if its time is later than now, the wait for it.
+    """Return the action of a consumer or the firing of a coordinator's timer that is due first.
 
-    Return None at `end_ms`; without `end_ms`, return None when consumers have only heartbeats to send.
+    If an action of a consumer is due later than now, return the `wait` until then. With `end_ms`, if nothing is due before this
+    time, return the `wait` until then, and None at this time. Without `end_ms`, return None if consumers have only heartbeats to
+    send.
     """
     due = sorted((*_requests(world), *_deadlines(world)), key=lambda one: one.at_ms)
     if end_ms is None and all(one.keeps for one in due):
@@ -119,7 +122,7 @@ def _deadlines(world: World) -> Iterator[Due]:
 
 
 def _is_renewed(world: World, event: Any) -> bool:
-    """Return whether a deadline is the session of a member whose consumer sends heartbeats."""
+    """Return whether `event`, the event of a timer, is the session timeout of a member whose consumer sends heartbeats."""
     if not isinstance(event, e.SessionTimedOut):
         return False
     holders = (me for me in world.consumers.values() if (me.group, me.member_id) == (event.group_id, event.member_id))

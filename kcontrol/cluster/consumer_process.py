@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def can_freeze(world: World, name: str, for_ms: object = None) -> bool:
-    """Return whether a consumer's process can be frozen. Raises ValueError for a duration that is not a number from 1 on."""
+    """Return whether there is this consumer and its process is not frozen. Raises ValueError if `for_ms` is no int from 1 on.
+
+    None is legal too, and means that the freeze has no given end.
+    """
     if for_ms is not None and not is_number(for_ms, 1):
         raise ValueError
     return is_consumer(world, name) and world.consumers[name].condition != FROZEN
@@ -39,7 +42,7 @@ def can_resume(world: World, name: str) -> bool:
 
 
 def resume(world: World, name: str) -> None:
-    """Let a consumer poll and send heartbeats again, with the member id and the generation that it had."""
+    """Let a consumer poll and send heartbeats again, with the member id and the generation that it had before."""
     cause = world.log("act", None, action=["resume_consumer", name])
     note(world, name, world.consumers[name]._replace(condition=POLLING, resumes_at_ms=None), cause)
 

@@ -57,7 +57,7 @@ def partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
 
 
 def by_topic(found: Iterable[TopicPartition]) -> list[dict[str, Any]]:
-    """Return partitions as the protocol groups them: the topics in the order of a Java hash map, numbers in their order."""
+    """Return [{"topic": ..., "partitions": [numbers]}]: topics in the order of a Java hash map, numbers in the given order."""
     topics: dict[str, list[int]] = {}
     for tp in found:
         topics.setdefault(tp.topic, []).append(tp.partition)
@@ -77,9 +77,10 @@ def _spread(value: int) -> int:
 
 
 def read_subscription(data: bytes, strategy: str, instance_id: str | None = None) -> Subscription:
-    """Return a subscription as the assignor of this name reads it. Raises ValueError for bytes that are no subscription.
+    """Return a member's subscription as the assignor `strategy` reads it. Raises ValueError for bytes that are no subscription.
 
-    Unreadable user data count as no partitions of an unknown generation. Source: StickyAssignor.memberData,
+    Owned partitions and generation are read for "sticky" and "cooperative-sticky" only; from unreadable user data no partitions
+    and an unknown generation. `instance_id` is the member's group.instance.id. Source: StickyAssignor.memberData,
     CooperativeStickyAssignor.memberData (2.8.2).
     """
     fields = decode("subscription", data)[1]
@@ -104,10 +105,11 @@ def _listed(entries: Iterable[Mapping[str, Any]]) -> Iterable[TopicPartition]:
 def assign(
     me: Consumer, config: ConsumerConfig, topics: Mapping[str, int], instances: Mapping[str, str | None]
 ) -> dict[str, bytes]:
-    """Return the assignment of a group's leader: the encoded partitions of each member, by member id.
+    """Return the assignment that `me`, a group's leader, makes: the encoded partitions of each member, by member id.
 
-    The assignor visits the members in the order of Java's hash map. Raises UserError for a subscription that cannot be read; the
-    leader of Kafka throws a SchemaException then.
+    `topics` maps each topic to its number of partitions, `instances` a member id to the member's group.instance.id. The assignor
+    visits the members in the order of Java's hash map. Raises UserError for a subscription that cannot be read; the leader of
+    Kafka throws a SchemaException then.
     """
     members = dict(me.members)
     try:

@@ -30,10 +30,12 @@ MOVED = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "disconnected")
 class Consumer(NamedTuple):
     """One consumer's view of its group.
 
-    `asked` is the coordinator that has not responded yet, `coordinator` the coordinator that the consumer sends to, each with its
-    incarnation. `assignment` are the partitions that the consumer owns. `last_assignment` and `last_generation` are those of the
-    last SyncGroup, which a sticky assignor uses. `active_at_ms` is the time of the last request or response, `resumes_at_ms` the
-    end of a freeze, `polled_at_ms` the last poll of a consumer that has stopped polling.
+    `asked` is the broker that has not responded yet, `coordinator` the coordinator that the consumer sends to, each as (broker,
+    incarnation). `members` has, on the group's leader, each member id with its subscription. `error` is that of the last
+    response, `requests` the number of requests sent. `assignment` are the encoded partitions that the consumer owns.
+    `last_assignment` and `last_generation` are those of the last SyncGroup, which a sticky assignor uses. `active_at_ms` is the
+    time of the last request or response, `resumes_at_ms` the end of a freeze, `polled_at_ms` the last poll of a consumer that
+    has stopped polling.
     """
 
     group: str
@@ -62,9 +64,9 @@ class Consumer(NamedTuple):
         return Consumer(self.group, requests=self.requests, instance_id=self.instance_id)
 
     def after_loss(self, error: str) -> Consumer:
-        """Return the consumer without its member id and its partitions.
+        """Return the consumer without its member id and its partitions, and with `error` as its last error.
 
-        The condition of its process and its last assignment stay.
+        The condition of its process, its coordinator and its last assignment stay.
         """
         return self._replace(
             member_id="", generation=-1, leader="", members=(), assignment=b"", state=UNJOINED, rejoin_needed=False, error=error
@@ -77,7 +79,10 @@ class Consumer(NamedTuple):
 
 
 def after_response(me: Consumer, body: Any, lost: bool) -> Consumer:
-    """Return a consumer after a response. `lost` says whether the assignment lacks partitions that the consumer owns."""
+    """Return the state of a consumer after the response `body`.
+
+    `lost` says whether the new assignment lacks partitions that the consumer owns; then the consumer joins once more.
+    """
     error = error_of(body)
     me = me._replace(error=error, asked=None, coordinator=None if error in MOVED else me.coordinator)
     if error in LOST:
@@ -95,7 +100,7 @@ def after_response(me: Consumer, body: Any, lost: bool) -> Consumer:
 
 
 def error_of(body: Any) -> str:
-    """Return the error of a response; if each part has an error of its own, the error of the first part."""
+    """Return the error of the response `body`; if each partition or member has an error of its own, the first of these errors."""
     if isinstance(body, e.ErrorsResult):
         return next(iter(body.errors.values()), body.error)
     if isinstance(body, e.LeaveResult) and body.members:

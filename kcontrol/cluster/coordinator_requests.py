@@ -30,7 +30,10 @@ KNOWN_ID_SINCE = 4
 
 
 class Sender(NamedTuple):
-    """The sender of a request: its client id and host, the version of the request, and the end of a new member id."""
+    """The sender of a request: its client id and host, and the version of the request.
+
+    `uuid` is the text that the coordinator appends to a new member id.
+    """
 
     client_id: str
     host: str
@@ -153,7 +156,7 @@ REQUESTS: dict[str, type[Any]] = {
 
 
 def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: Sender) -> Any:
-    """Return the coordinator's event for a request; `request` has the fields that REQUESTS has for its API.
+    """Return the coordinator's event for a request of `sender`; `request` has the fields that REQUESTS has for its API.
 
     Raises KeyError for an API without a row, and msgspec.ValidationError, a ValueError that names the field, for a request
     whose fields do not fit the row.
@@ -166,7 +169,11 @@ def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: 
 
 
 def can_ask(world: World, client: str, api: str, version: int, request: Mapping[str, Any]) -> bool:
-    """Return whether a client can send a request now. Raises ValueError for an unknown API, client or field."""
+    """Return whether the request can be sent now: the group of the request has a reachable coordinator.
+
+    `client` is the name of a consumer, or any name for a request of an administrator. `request` has the fields that REQUESTS has
+    for this API. Raises ValueError for an unknown API, client or field.
+    """
     if api not in REQUESTS or int(version) != version or not (is_admin(api) or client in world.consumers):
         raise ValueError
     msgspec.convert(dict(request), REQUESTS[api])
@@ -174,7 +181,10 @@ def can_ask(world: World, client: str, api: str, version: int, request: Mapping[
 
 
 def ask(world: World, client: str, api: str, version: int, request: Mapping[str, Any]) -> None:
-    """Send a request to the coordinator of its group. Requests of one client do not wait for each other."""
+    """Send a request of the consumer or administrator `client` to the coordinator of the group that the request names.
+
+    Requests of one client do not wait for each other.
+    """
     broker = consumer_clients.coordinator(world, _group(request))
     assert broker is not None
     driver = world.processes[broker].driver
