@@ -308,7 +308,7 @@ def routine_actions(world: World) -> Iterator[Action]:
 
 
 def fault_actions(world: World) -> Iterator[Action]:
-    """Yield the possible actions of the kinds in `settings.faults`, and ("fire", broker, timer) for the timers that `run` omits."""
+    """Yield the possible actions of the kinds in `settings.faults`, and ("fire", broker, timer) for timers that `run` omits."""
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):
         yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if not timer.is_routine and not p.frozen)

@@ -1,4 +1,4 @@
-"""The data side of a world: requests of producers and followers, disks that outlive processes, and lost records."""
+"""Records in a simulated cluster: requests of producers and followers, disks that outlive processes, and lost records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRODUCE = "-Produce"
 
 
 class Acknowledged(NamedTuple):
-    """A record that a leader has acknowledged to its producer; `acks` is the setting of the producer."""
+    """A record that the broker `leader` has acknowledged to its producer; `acks` is the producer's setting, "1" or "all"."""
 
     offset: int
     leader_epoch: int
@@ -50,7 +50,7 @@ def can_produce(world: World, leader: int, partition: str, value: str, acks: str
 
 
 def produce(world: World, leader: int, partition: str, value: str, acks: str) -> None:
-    """Send one record to a broker that the client takes for the leader."""
+    """Send a Produce request with one record to the broker `leader`, which may have lost the leadership already."""
     driver = world.processes[leader].driver
     cause = world.log("act", None, action=["produce", leader, partition, value, acks])
     correlation_id = f"{leader}.{driver.incarnation}-{cause.seq}{PRODUCE}"
@@ -59,7 +59,10 @@ def produce(world: World, leader: int, partition: str, value: str, acks: str) ->
 
 
 def produce_actions(world: World, n: int, broker: BrokerContext) -> Iterator[Action]:
-    """Yield a `produce` for each partition that a broker leads in its own view, with a value that no other record has."""
+    """Yield a `produce` action with acks "all" for each partition that broker `n` leads in its own view.
+
+    Its record has a value that no other record has.
+    """
     for tp in sorted(broker.hosted):
         if broker.is_leader(tp):
             log = broker.logs[tp]
@@ -67,9 +70,10 @@ def produce_actions(world: World, n: int, broker: BrokerContext) -> Iterator[Act
 
 
 def record_response(world: World, driver: Driver, correlation_id: str, body: dict[str, Any], record: RecordId) -> bool:
-    """Store the record that a leader acknowledges with this response to a producer, if it has no error, and return True.
+    """Return whether the response `body` of a leader is for a producer, as its correlation id says.
 
-    Return False if the response is not for a producer.
+    If it is, and `body` has no error, store the acknowledged record in `world.acknowledged` and log it. `record` is the `respond`
+    record.
     """
     if not correlation_id.endswith(PRODUCE):
         return False
@@ -93,7 +97,7 @@ class Fetch(NamedTuple):
 
 
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
-    """Yield the followers whose next fetch changes the follower or its leader."""
+    """Yield (follower, partition) for each follower whose next fetch changes the follower or its leader."""
     for n, p in sorted(world.processes.items()):
         for tp in p.driver.broker.hosted if not p.frozen else ():
             if (found := _fetch(world, n, tp)) is not None and _changes_something(world, n, found):
@@ -107,7 +111,7 @@ def can_fetch(world: World, follower: int, partition: str) -> bool:
 
 
 def _fetch(world: World, n: int, tp: TopicPartition) -> Fetch | None:
-    """Return the next fetch of a follower, None if there is none now.
+    """Return the next fetch of broker `n` for a partition, None if the broker does not follow or the fetch is not possible now.
 
     A fetch needs a running leader that leads in its own view, idle request threads of both brokers and, since 2.1, equal leader
     epochs at both brokers.
@@ -148,7 +152,7 @@ def _changes_something(world: World, n: int, fetch: Fetch) -> bool:
 
 
 def fetch(world: World, follower: int, partition: str) -> None:
-    """Let a leader handle the fetch of a follower, and the follower the response.
+    """Queue the follower's fetch at the leader and the response at the follower, and begin both if the threads are idle.
 
     If the follower's log diverges, the leader does not record the follower's offset: this offset has no meaning before the log
     has been cut. Source: ReplicaManager.updateFollowerFetchState (2.8).
@@ -164,7 +168,10 @@ def fetch(world: World, follower: int, partition: str) -> None:
 
 
 def is_lagging(world: World, leader: int, tp: TopicPartition, follower: int) -> bool:
-    """Return whether a follower lags behind its leader in the leader's view. Source: Partition.isFollowerOutOfSync (2.8)."""
+    """Return whether the follower's log end offset, as the leader knows it, differs from the leader's.
+
+    False if the leader has no log of the partition. Source: Partition.isFollowerOutOfSync (2.8).
+    """
     log = world.processes[leader].driver.broker.logs.get(tp)
     return log is not None and log.follower_end_offset(follower) != log.log_end_offset
 
@@ -183,13 +190,13 @@ def checkpoint(world: World, n: int) -> None:
 
 
 def store_logs(world: World, n: int, driver: Driver) -> None:
-    """Store the logs of a process that has ended in `world.disks`, as they are after a restart."""
+    """Store the logs of broker `n`, whose process has ended, in `world.disks`, as they will be after a restart."""
     if driver.broker.logs:
         world.disks[n] = {tp: log.after_restart() for tp, log in driver.broker.logs.items()}
 
 
 def load_logs(world: World, n: int, broker: BrokerContext) -> None:
-    """Put the logs on a broker's disk into the context of its new process."""
+    """Move the logs of broker `n` from `world.disks` into the context `broker` of its new process."""
     apply_update(broker, UpdateContext("logs", world.disks.pop(n, {})))
 
 
@@ -220,7 +227,10 @@ def replicas(world: World) -> dict[int, dict[TopicPartition, ReplicaLog]]:
 
 
 def log_lost_records(world: World, before: int) -> None:
-    """Log which acknowledged records are on no replica any more, after each cut or deletion of a log in this step."""
+    """Log which acknowledged records are on no replica any more, after each cut or deletion of a log in this step.
+
+    `before` is the length of the journal before the step. These records are also removed from `world.acknowledged`.
+    """
     for cut in world.journal.since(before):
         if cut.kind in ("log_truncate", "tail_lost", "log_delete"):
             _log_lost_records_of(world, cut.fields["partition"], cut.id, deleted=cut.kind == "log_delete")

@@ -23,7 +23,10 @@ LOCKED = ("LeaderAndIsr", "StopReplica")
 
 
 def record_fetches(world: World, driver: Driver, correlation_id: str, received: RecordId) -> None:
-    """Store the frozen leaders from which this broker fetches at the arrival of a LeaderAndIsr request, by the correlation id."""
+    """Store the frozen leaders from which broker `driver` fetches when a LeaderAndIsr request arrives, by its correlation id.
+
+    `received` is the `receive` record of the request. Store nothing since 1.1, where responses are not delayed.
+    """
     frozen = {n for n, p in world.processes.items() if p.frozen}
     if frozen and driver.controller.rules.response_waits_for_fetch and (leaders := frozen & _followed_leaders(driver)):
         world.network.fetching_from[correlation_id] = (received, tuple(sorted(leaders)))
@@ -34,9 +37,10 @@ def _followed_leaders(driver: Driver) -> set[int]:
 
 
 def delay_if_fetching(world: World, driver: Driver, correlation_id: str, body: Any) -> bool:
-    """Store a response to LeaderAndIsr and return True, if the broker must first end a fetch from a frozen leader.
+    """Store `body`, the response to LeaderAndIsr, and return True, if the broker must first end a fetch from a frozen leader.
 
-    Return False if the response need not wait; then it is not stored.
+    The broker must, if at the arrival of the request it fetched from a frozen leader whose partitions it follows no longer.
+    Otherwise return False; then the response is not stored.
     """
     received, fetching = world.network.fetching_from.pop(correlation_id, (None, ()))
     leaders = tuple(sorted(set(fetching) - _followed_leaders(driver)))
@@ -48,7 +52,9 @@ def delay_if_fetching(world: World, driver: Driver, correlation_id: str, body: A
 
 
 def is_locked(world: World, broker: int, api: str) -> bool:
-    """Return whether a request has to wait for the lock of a delayed response; UpdateMetadata waits since 0.8.2.
+    """Return whether a request `api` to the broker must wait, because a delayed response of this broker holds the replica lock.
+
+    LeaderAndIsr and StopReplica wait, and since 0.8.2 also UpdateMetadata.
 
     Source: ReplicaManager.maybeUpdateMetadataCache (0.8.2), KafkaApis.handleUpdateMetadataRequest (0.8.1).
     """
@@ -61,7 +67,7 @@ def _is_frozen(world: World, n: int) -> bool:
 
 
 def deliverable(world: World) -> Iterator[tuple[int, str]]:
-    """Yield the broker and correlation id of each delayed response that waits for no frozen broker any more."""
+    """Yield (broker, correlation id) of each delayed response whose broker and leaders are all not frozen any more."""
     for correlation_id, delayed in world.network.delayed_responses.items():
         if not any(_is_frozen(world, n) for n in (*delayed.leaders, delayed.broker)):
             yield delayed.broker, correlation_id
@@ -72,12 +78,12 @@ def has_deliverable(world: World, broker: int) -> bool:
 
 
 def deliver_response(world: World, broker: int) -> None:
-    """Send the delayed response of a broker after its fetch has ended."""
+    """Send the delayed response of a broker, whose fetch has ended because the leader has thawed."""
     _deliver(world, next(key for b, key in deliverable(world) if b == broker), timed_out=False)
 
 
 def blocked(world: World) -> Iterator[tuple[int, str]]:
-    """Yield the broker and correlation id of each delayed response that waits for a fetch from a frozen leader."""
+    """Yield (broker, correlation id) of each delayed response of a broker that is not frozen but waits for a frozen leader."""
     for correlation_id, delayed in world.network.delayed_responses.items():
         if any(_is_frozen(world, n) for n in delayed.leaders) and not _is_frozen(world, delayed.broker):
             yield delayed.broker, correlation_id

@@ -1,4 +1,4 @@
-"""Steps of threads, and deliveries: watch events, requests, fetches without data, timers."""
+"""The actions that run a thread's next step, deliver a watch event, request or fetch (without records), or fire a timer."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def advance(world: World, n: int, thread: str) -> None:
 
 
 def deliver(world: World, n: int) -> None:
-    """Queue the broker's event for its next notification.
+    """Queue the controller's event for the broker's next watch event.
 
-    If the path has no handler any more, log that the notification is dropped.
+    If the broker has no handler for the path any more, log that the watch event is dropped.
     """
     p = world.processes[n]
     watch_event, record = p.notifications.popleft()
@@ -51,7 +51,11 @@ def deliver(world: World, n: int) -> None:
 
 
 def is_deliverable(world: World, sender: int, receiver: int) -> bool:
-    """Return whether the first request of this channel can be handled now by its receiver."""
+    """Return whether the receiver can handle the first request of this channel now.
+
+    The receiver must be reachable and must not wait for its replica lock (`delayed_responses.is_locked`). The sender must not be
+    frozen, unless it has closed the connection.
+    """
     first = world.network.channels[sender, receiver][0]
     sends = sender not in world.processes or first.is_orphaned or is_reachable(world, sender)
     if not (is_reachable(world, receiver) and sends):
@@ -60,7 +64,7 @@ def is_deliverable(world: World, sender: int, receiver: int) -> bool:
 
 
 def is_sender_alive(world: World, sender: int, receiver: int) -> bool:
-    """Return whether the process that sent the first request of this channel still runs."""
+    """Return whether the process that sent the first request of this channel still runs and has not closed the connection."""
     p = world.processes.get(sender)
     first = world.network.channels[sender, receiver][0]
     return p is not None and not first.is_orphaned and p.driver.incarnation == first.record.incarnation
@@ -74,7 +78,10 @@ def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
 
 
 def deliver_request(world: World, sender: int, receiver: int) -> None:
-    """Let the receiver handle the first request of a channel; its response goes back in this step unless a fetch delays it."""
+    """Queue the first request of a channel at the receiver, which handles it in this step if its thread is idle.
+
+    The response is also delivered in this step, unless `delayed_responses.py` delays it.
+    """
     queued = world.network.channels[sender, receiver][0]
     event = world.network.request_event((sender, receiver))
     driver = world.processes[receiver].driver
@@ -86,13 +93,16 @@ def deliver_request(world: World, sender: int, receiver: int) -> None:
 
 
 def drop_request(world: World, sender: int, receiver: int) -> None:
-    """Break the connection before the request arrives; the sender sends the request again."""
+    """Log that the first request of a channel is lost with its connection; it stays in the channel, and is sent again."""
     queued = world.network.channels[sender, receiver][0]
     world.log("lose", queued.record, sender=sender, receiver=receiver, api=queued.api)
 
 
 def duplicate_request(world: World, sender: int, receiver: int) -> None:
-    """Break the connection before the response arrives; the receiver handles the request now and once more."""
+    """Let the receiver handle the first request of a channel, whose response is lost with the connection.
+
+    The request stays in the channel, so the receiver handles it once more later.
+    """
     queued = world.network.channels[sender, receiver][0]
     world.log("duplicate", queued.record, sender=sender, receiver=receiver, api=queued.api)
     world.network.channels[sender, receiver].appendleft(queued)
@@ -108,7 +118,7 @@ def fetch(world: World, follower: int, partition: str) -> None:
 
 
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
-    """Yield the followers outside the ISR that can catch up with a living leader.
+    """Yield (follower, partition) for each follower outside the ISR that can catch up with a living leader.
 
     Leader and follower must agree on the leader and, where a fetch carries the leader epoch, on this epoch. In 0.8.0 a leader
     also adds brokers to the ISR that are no replicas (KAFKA-1097).

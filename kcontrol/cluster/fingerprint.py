@@ -1,7 +1,7 @@
-"""Fingerprints: worlds with equal fingerprints have equal futures. A fingerprint has only state that can still have an effect.
+"""Fingerprints of simulated clusters: worlds with equal fingerprints have equal futures.
 
-Times, sequence numbers, correlation ids and the journal are left out. Zxids, and the broker epochs that are made of zxids,
-count by their rank alone.
+A fingerprint has only state that can still have an effect. Times, sequence numbers, correlation ids and the journal are left out.
+Zxids, and broker epochs, which are zxids, are replaced by their rank among all zxids of the state.
 """
 
 from __future__ import annotations
@@ -47,16 +47,17 @@ EPOCHS = {"broker_epoch", "broker_epochs", "live_broker_epochs"}
 
 
 class Text(NamedTuple):
-    """The text of a part of the world, in which a rank replaces each zxid, and the replaced zxids in order."""
+    """The text of a part of the world, in which a rank replaces each zxid, and the replaced zxids in ascending order."""
 
     words: str
     zxids: tuple[int, ...]
 
 
 def fingerprint(world: World) -> str:
-    """Return a digest of the world. A world with suspended handlers and no replay logs is forked first, to get replay logs.
+    """Return a digest of the world.
 
-    Raises ValueError on a real ZooKeeper.
+    The state of a suspended handler is its replay log, the results that the handler has received. A world that keeps no replay
+    logs is forked first, if a handler is suspended. Raises ValueError on a real ZooKeeper.
     """
     if not (world.keeps_replay_logs or world.is_quiet):
         world = world.fork(keep_replay_logs=True)
@@ -74,20 +75,20 @@ def fingerprint(world: World) -> str:
 
 
 def text(state: str) -> Text:
-    """Return a Text whose zxids are replaced by their ranks."""
+    """Return a Text of `state`, in which each zxid, written as <z17>, is replaced by its rank among the zxids of this text."""
     zxids = tuple(sorted(set(map(int, ZXID.findall(state)))))
     rank_of = {str(zxid): f"<z{rank}>" for rank, zxid in enumerate(zxids)}
     return Text(ZXID.sub(lambda match: rank_of[match[1]], state), zxids)
 
 
 def digest(parts: list[Text]) -> str:
-    """Return one digest of all parts, in which each zxid counts by its rank among the zxids of all parts."""
+    """Return one digest of all parts; it depends on the rank of each zxid among the zxids of all parts, not on the zxid."""
     state = "\n".join([part.words for part in parts])
     return hashlib.blake2b(f"{state}{ranks([part.zxids for part in parts])}".encode(), digest_size=16).hexdigest()
 
 
 def ranks(parts: Iterable[tuple[int, ...]]) -> list[int]:
-    """Return the rank of each zxid among the zxids of all parts."""
+    """Return, for the zxids of all parts in their order, the rank of each among all of them; equal zxids have equal ranks."""
     zxids = list(chain.from_iterable(parts))
     found = {zxid: rank for rank, zxid in enumerate(sorted(set(zxids)))}
     return [found[zxid] for zxid in zxids]
@@ -97,7 +98,10 @@ def ranks(parts: Iterable[tuple[int, ...]]) -> list[int]:
 
 
 def session_names(zk: MemoryZooKeeper, owners: Mapping[int, int]) -> dict[int, str]:
-    """Return a name for each open session: its broker, and its position among the broker's sessions by age."""
+    """Return a name such as "2#1" for each open session: its broker, and its position among the broker's sessions by age.
+
+    `owners` maps a session to its broker; for a session without a broker the name has 0.
+    """
     seen: dict[int, int] = {}
     names = {}
     for session in zk.sessions():
@@ -217,7 +221,7 @@ def _message(queued: Any, receiver: int) -> Any:
 
 
 class Epoch(int):
-    """A broker epoch: a zxid, which counts by its rank."""
+    """A broker epoch. It is a zxid, so its text is <z17>, which `text` replaces by a rank."""
 
 
 def _data(data: bytes) -> str:

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 def replay_handler(
     thread: Thread, copy: Thread, context_name: str, *, pipelined: bool, handler: fx.Handler | None = None
 ) -> None:
-    """Give `copy`, whose context is a copy of the thread's, a handler that waits where the thread's handler waits.
+    """Set the handler of `copy`, whose context is a copy of the thread's, to one that waits where the thread's handler waits.
 
-    `context_name` is the context that the thread's handlers change. If `handler` is given, use this generator instead
-    of a replay. Raises ValueError if the thread has kept no replay log, or has yielded its lock.
+    `context_name` is the context that the thread's handlers change: "controller", "broker" or "group". `pipelined` says whether
+    the release sends the requests of a round trip together. If `handler` is given, use this generator instead of a replay. Raises
+    ValueError if the thread has kept no replay log, or has yielded its lock.
     """
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:
         raise ValueError(f"the handler of thread {thread.name} cannot be copied: it has no replay log, or yielded its lock")
@@ -42,7 +43,7 @@ def replay_handler(
 
 
 def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handler:
-    """Return a new handler that has received the results of the thread's handler."""
+    """Return a new handler, run on the context of `copy`, that has received all results in the thread's replay log."""
     assert thread.replay_log is not None
     context, now = copy.context, copy.context.copy()
     _overwrite(context, thread.replay_log.context)

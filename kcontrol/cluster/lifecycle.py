@@ -70,8 +70,9 @@ def kill(world: World, n: int) -> None:
 
 
 def _log_stop(world: World, n: int, cause: RecordId | None, exit_code: int | None) -> RecordId:
-    """Log the end of a process, drop its requests except those in the sockets of frozen brokers, and return the record.
+    """Log the end of a process, drop its requests except those in the sockets of frozen brokers, and return the `stop` record.
 
+    `exit_code` is None for a process that was killed.
     From 0.9 to 0.10.1 a broker drops the requests of a closed socket. Source: Selector.close (0.9.0.1, 0.10.2.2).
     """
     frozen = [b for b, p in world.processes.items() if p.frozen and b != n]
@@ -120,7 +121,7 @@ def thaw(world: World, n: int) -> None:
 
 
 def expire(world: World, n: int) -> None:
-    """End the oldest orphaned session of this broker or, if there is none, the session of its process."""
+    """End the oldest session that an ended process of this broker has left or, if there is none, the session of its process."""
     orphans = world.orphaned_sessions.get(n)
     if orphans:
         orphan = orphans.pop(0)
@@ -140,7 +141,7 @@ def end_session(world: World, n: int, client: Client, cause: RecordId | None) ->
 
 
 def _end(world: World, n: int, client: Client) -> ClosedSession:
-    """End a session of a broker and return the znodes that were deleted with it.
+    """End the session of `client`, which broker `n` opened, and return the zxid and the znodes that were deleted with it.
 
     If a real ZooKeeper has ended the session already, the zxid is unknown and given as 0.
     """
@@ -160,7 +161,9 @@ def outage(world: World, brokers: Sequence[int]) -> None:
 
 
 def overdue(world: World) -> tuple[str, tuple[int, ...]] | None:
-    """Return an `outage` of the sessions that a real ZooKeeper has ended but the journal does not show yet, or None.
+    """Return the action `outage` for the brokers whose sessions a real ZooKeeper has ended, if the journal does not show it yet.
+
+    Return None if there are none, and in a simulated cluster.
 
     Raises ConnectionLoss if no server answers.
     """
@@ -176,12 +179,15 @@ REOPEN = ("reopen", ADMIN_CLIENTS)
 
 
 def is_admin_clients(world: World, client: str) -> bool:
-    """Return whether `client` is the name of the clients outside the brokers, which share one session."""
+    """Return whether `client` is ADMIN_CLIENTS, the name of all clients that are no brokers, which share one session."""
     return client == ADMIN_CLIENTS
 
 
 def reopen(world: World, client: str) -> None:
-    """End the session of the clients outside the brokers, if a real ZooKeeper has not ended it, and open a new session."""
+    """Open a new session for the clients that are no brokers; end their old session, if a real ZooKeeper has not ended it.
+
+    `client` is ADMIN_CLIENTS.
+    """
     with suppress(SessionExpired):
         world.zk.end(world._tool)
     world._tool = world.zk.connect()
@@ -208,8 +214,8 @@ def exit_process(world: World, n: int) -> None:
 def renew_session(world: World, n: int) -> None:
     """Let the client library of a living broker find that the session has expired.
 
-    In a release whose design has `on_expiry` events, these events replace all waiting events of the controller's thread. In any
-    other release ZkClient opens a new session in this step and calls every listener.
+    Since 1.1 the events in `Design.on_expiry`, such as Expire, replace all waiting events of the controller's thread. Before 1.1
+    ZkClient opens a new session in this step and calls every listener.
     """
     p = world.processes[n]
     p.session_loss_record = record = p.driver.log("renew", p.session_loss_record)
@@ -229,7 +235,10 @@ def reconnect(world: World, n: int) -> None:
 
 
 def _open_and_enqueue(world: World, n: int) -> None:
-    """Open a new session and queue the events that the broker's design has for a new session."""
+    """Open a new session for broker `n` and queue the events that its release has for a new session (`Design.on_new_session`).
+
+    In a release with listeners also queue the event of each watched path.
+    """
     p = world.processes[n]
     record = _open(world, n)
     design = p.driver.controller.design

@@ -17,7 +17,7 @@ from kcontrol.journal.journal import RecordId
 
 
 class QueuedRequest(NamedTuple):
-    """One request on the channel to one broker: its API, its request batch, and the `send` record of this batch.
+    """One request on the channel to one broker: its API, the controller's batch that contains it, and the batch's `send` record.
 
     `is_orphaned` says that the sender has closed the connection while the request was in the receiver's socket.
     """
@@ -51,7 +51,10 @@ class BrokerToControllerRequest:
 
 
 class DelayedResponse(NamedTuple):
-    """A response that a broker may not send before its fetches from `leaders` have ended, with its `response_delayed` record."""
+    """A response of `broker` that it may not send before its fetches from `leaders` have ended.
+
+    `record` is the `response_delayed` record.
+    """
 
     broker: int
     body: Any
@@ -93,7 +96,7 @@ class Network:
             self.channels.setdefault((sender, receiver), deque()).append(QueuedRequest(api, requests, record))
 
     def close(self, sender: int, receivers: Collection[int], unread: Sequence[int]) -> list[int]:
-        """Drop the requests for these receivers, except the `unread` ones; return the receivers for which a request was dropped.
+        """Drop the requests of `sender` for these receivers; return the receivers for which the sender had a request.
 
         `unread` names a receiver once for each request in that receiver's socket. These requests stay, marked `is_orphaned`.
         """
@@ -127,8 +130,8 @@ class Network:
     def orphaned_senders(self, receiver: int, living: Mapping[int, int]) -> list[int]:
         """Return the senders of the unread requests of this receiver whose responses no process waits for.
 
-        A sender is named once for each request. Its process, as `living` gives it by incarnation, has ended or has closed the
-        connection.
+        No process waits if the process that sent the request has ended or has closed the connection. `living` maps a broker to
+        the incarnation of its running process. A sender is named once for each such request.
         """
         unread = [(by, queued) for (by, to), waiting in sorted(self.channels.items()) if to == receiver for queued in waiting]
         return [by for by, queued in unread if queued.is_orphaned or living.get(by) != queued.record.incarnation]
@@ -136,9 +139,9 @@ class Network:
     def remove_process(self, broker: int, unread: Sequence[int], orphaned: Sequence[int]) -> None:
         """Remove the queued requests of a broker whose process has ended, except those in the sockets of frozen brokers.
 
-        `unread` names the receivers of these exceptions. `orphaned` names the senders of unread requests in the socket of the
-        ended process: these requests are dropped too; other requests to the process stay queued at their senders. A request to
-        the controller that the ended process handled becomes pending again.
+        `unread` names the receiver of each of these exceptions. `orphaned` names the sender of each request in the socket of the
+        ended process for whose response no process waits: these requests are dropped too. All other requests to the ended process
+        stay queued at their senders. A request to the controller that the ended process handled becomes pending again.
         """
         for pair, waiting in [(pair, waiting) for pair, waiting in self.channels.items() if broker in pair]:
             begin, end = (0, unread.count(pair[1])) if pair[0] == broker else (orphaned.count(pair[0]), None)
@@ -163,7 +166,7 @@ class Network:
         return sorted(pair for pair, waiting in self.channels.items() if waiting and pair not in busy)
 
     def request_event(self, pair: tuple[int, int]) -> events.Event:
-        """Mark the first request of a channel as in flight and return the event that its receiver handles."""
+        """Mark the first request of the channel (sender, receiver) as in flight; return the event that the receiver handles."""
         queued = self.channels[pair][0]
         requests, receiver = queued.requests, pair[1]
         sent = queued.record
@@ -184,7 +187,10 @@ class Network:
         return UpdateMetadataRequest(**header, partitions=requests.update_metadata, live_brokers=requests.live_brokers)
 
     def answered(self, correlation_id: str) -> tuple[tuple[int, int], QueuedRequest] | None:
-        """Remove the request with this correlation id from its channel; return channel and request, None for an unknown id."""
+        """Remove the request with this correlation id from its channel; return ((sender, receiver), request).
+
+        Return None if no request in flight has this correlation id.
+        """
         pair = self.in_flight.pop(correlation_id, None)
         if pair is None:
             return None
@@ -195,7 +201,7 @@ class Network:
         return pair, queued
 
     def settle(self, broker: int, answered: list[BrokerToControllerRequest]) -> None:
-        """Remove requests of a broker to the controller that have been answered, or that will get no response."""
+        """Remove `answered`, requests of `broker` to the controller that have a response or will get none."""
         self.to_controller[broker] = [q for q in self.to_controller[broker] if q not in answered]
         if not self.to_controller[broker]:
             del self.to_controller[broker]
@@ -205,9 +211,10 @@ class Network:
 
 
 def response_event(queued: QueuedRequest, receiver: int, body: Any, controller: ControllerContext) -> events.Event | None:
-    """Return the controller's event for the response of a broker, None where the release ignores this response.
+    """Return the event by which a controller handles the response `body` of broker `receiver`, None if its release ignores it.
 
-    For StopReplica the event names only the replicas whose topics are being deleted.
+    `controller` is the memory of the request's sender. For StopReplica the event has only the replicas whose topics are being
+    deleted; without such replicas return None.
     """
     if queued.api == "LeaderAndIsr":
         if not controller.rules.outlives_log_dir:

@@ -25,7 +25,10 @@ NO_ACKS = 0
 
 
 def append(driver: Driver, effect: Append, record: RecordId) -> None:
-    """Append records to the leader's log; an append of tombstones alone waits for no replica.
+    """Append the records of `effect` to this broker's log, and queue the effect's `completion_event` with the result.
+
+    An append of tombstones only waits for no replica, any other append for `required_acks`. `record` is the journal's record of
+    the append.
 
     Source: appendForGroup, cleanupGroupMetadata (2.8).
     """
@@ -49,7 +52,7 @@ def append(driver: Driver, effect: Append, record: RecordId) -> None:
 def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...] | None:
     """Return all batches from an offset on, None if this broker does not lead the partition or has no log of it.
 
-    The last batch is that before the high watermark or the log end, by the release's rule `loads_up_to`.
+    The batches end at the high watermark or at the log end, by the release's rule `loads_up_to`.
     """
     log, group = driver.broker.logs.get(tp), driver.group
     if log is None or group is None or not driver.broker.is_leader(tp):

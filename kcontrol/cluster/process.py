@@ -36,14 +36,14 @@ HANDLE: dict[str, Handle] = {"controller": handle_controller_event, "broker": ha
 def threads(
     rules: Rules, controller: ControllerContext, broker: BrokerContext, group: GroupContext | None = None
 ) -> list[Thread]:
-    """Return the threads of a broker in the order of its release's design, then the two threads of a coordinator, if any."""
+    """Return the threads of a broker in the order of its release's design, then, unless `group` is None, two of a coordinator."""
     contexts = {"controller": controller, "broker": broker}
     found = [Thread(name, contexts[room], HANDLE[room], lock) for name, room, lock in design_of(rules).threads]
     return found + ([Thread(name, group, handle_group_event) for name in (REQUESTS, SCHEDULER)] if group else [])
 
 
 def route(rules: Rules) -> Callable[[events.Event], str]:
-    """Return a function that names the thread whose queue takes an event."""
+    """Return a function from an event to the name of the thread that handles it in the release of `rules`."""
     design = design_of(rules)
     of_broker = {**GROUP_THREADS, **dict.fromkeys(BROKER_HANDLERS, "requests"), BrokerStartup: "main"}
     return lambda event: design.routes.get(type(event)) or of_broker.get(type(event)) or design.default_thread
@@ -65,7 +65,7 @@ class OrphanedSession(NamedTuple):
 
 @dataclass(slots=True)
 class Process:
-    """One broker process.
+    """One broker process. `notifications` has the watch events that the broker has not handled, the oldest first.
 
     `session_loss_record` is the record of the end of the latest session. `was_sent_request` says that a request of another broker
     has arrived since the session ended.
@@ -96,9 +96,9 @@ def copy_driver(
 ) -> Driver:
     """Return a copy of a driver that uses this client, journal, clock and outbox.
 
-    With `move` the copy takes over the suspended handlers and the contexts that these handlers hold. The original driver can then
-    be read and copied as before, but its suspended handlers cannot go on. Raises ValueError if a suspended handler has no replay
-    log.
+    A suspended handler is a generator, which cannot be copied: it is run again with the results in its replay log. With `move`
+    the copy takes over the suspended handlers and the contexts that these handlers hold. The original driver can then be read and
+    copied as before, but its suspended handlers cannot go on. Raises ValueError if a suspended handler has no replay log.
     """
     copies = driver.controller.copy(), driver.broker.copy()
     contexts = (driver.controller, driver.broker) if move else copies
@@ -132,6 +132,6 @@ def copy_driver(
 
 
 def can_be_copied(driver: Driver) -> bool:
-    """Return whether each suspended handler has a replay log and has not yielded its lock to another thread."""
+    """Return whether each suspended handler has a replay log, with which it can be run again, and has not yielded its lock."""
     suspended = [thread for thread in driver.threads.values() if thread.handler is not None]
     return all(thread.replay_log is not None and not thread.has_yielded_lock for thread in suspended)

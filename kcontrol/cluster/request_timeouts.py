@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def close(world: World, driver: Driver, receivers: Collection[int], cause: RecordId) -> None:
-    """Close a controller's channels; requests in a frozen broker's socket stay there if brokers of this release read them."""
+    """Drop the requests of the controller `driver` to these receivers, and log that their channels are closed.
+
+    The requests in a frozen broker's socket stay there, if brokers of this release read requests from a closed connection.
+    """
     frozen = [b for b in receivers if b in world.processes and world.processes[b].frozen]
     unread = world.network.unread(driver.node, frozen) if world.settings.rules().reads_requests_of_dead_controllers else []
     closed = world.network.close(driver.node, receivers, unread)
@@ -29,7 +32,7 @@ def close(world: World, driver: Driver, receivers: Collection[int], cause: Recor
 
 
 def brokers_to_time_out(world: World, n: int) -> Iterator[int]:
-    """Yield the frozen brokers whose response this broker waits for."""
+    """Yield the frozen brokers whose response broker `n` waits for: to close a channel, or for AlterIsr."""
     for thread in world.processes[n].driver.threads:
         yield from (b for b in channel_closing.awaited_brokers(world, n, thread) if world.processes[b].frozen)
     if (controller := broker_to_controller.frozen_controller(world, n)) is not None:
@@ -42,7 +45,10 @@ def can_time_out(world: World, n: int, receiver: int) -> bool:
 
 
 def time_out(world: World, n: int, receiver: int) -> None:
-    """End a broker's connection to a frozen broker, which has not responded for `controller.socket.timeout.ms`."""
+    """End the connection of broker `n` to a frozen broker, which has not responded for `controller.socket.timeout.ms`.
+
+    In a simulated cluster this time passes. Then the channel is closed, or the AlterIsr becomes pending again.
+    """
     driver = world.processes[n].driver
     closing = [thread for name, thread in driver.threads.items() if receiver in channel_closing.awaited_brokers(world, n, name)]
     cause = closing[0].begin_record if closing else broker_to_controller.first_alter_isr_record(world, n)

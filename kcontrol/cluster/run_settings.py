@@ -27,13 +27,15 @@ UNSPECIFIED = BrokerConfig()
 class Settings:
     """The settings of a run.
 
-    `faults` are the kinds that `actions()` lists; `step` performs every fault in any run. `instant_requests` delivers requests
-    in the step in which they are sent; without `followers` no replica catches up. With `data` every replica has a log:
-    producers can send records, and the ISR follows from the offsets of fetches. `consumers` maps names to groups; brokers have
-    coordinators, with `group_config`, only if there are consumers. `consumer_configs` has further settings of a consumer under
-    Kafka's names (`consumer_configs.CONSUMER_SETTINGS`). A run with consumers has `data`. With `purgatory` the journal has the
-    steps of the coordinators' delayed operations. `rule_changes` are rules that differ from the release's, `changes` a
-    learner's own functions.
+    `config` has the brokers' settings. `topics` maps a topic that `actions()` may offer to create to the replicas of its
+    partitions. `faults` are the kinds of faults that `actions()` lists; `step` performs every fault in any run.
+    `instant_requests` delivers requests in the step in which they are sent; without `followers` no replica catches up. With
+    `data` every replica has a log: producers can send records, and the ISR follows from the offsets of fetches. `consumers` maps
+    a consumer's name to its group; only if there are consumers, brokers have group coordinators, whose settings are
+    `group_config`, and `data` is True. `consumer_configs` has further settings of a consumer under Kafka's names
+    (`consumer_configs.CONSUMER_SETTINGS`). With `purgatory` the journal has the steps of the coordinators' delayed operations.
+    `rule_changes` maps the name of a rule to a value that differs from the release's; `changes` has functions of the learner
+    that replace functions of Kafka. The `seed` determines all random values.
     """
 
     release: str = "2.8"
@@ -62,7 +64,10 @@ class Settings:
             object.__setattr__(self, "data", True)
 
     def rules(self) -> Rules:
-        """Return the release's rules with this run's changes. Raises UserError for an unknown release or a changed design."""
+        """Return the release's rules with this run's `rule_changes`.
+
+        Raises UserError for a release that cannot be played, and if `rule_changes` has another `design` than the release.
+        """
         if self._rules is None:
             object.__setattr__(self, "_rules", self._chosen())
         assert self._rules is not None
@@ -80,7 +85,7 @@ class Settings:
         return chosen.with_changes(**self._changes_of(Rules))
 
     def group_rules(self) -> GroupRules:
-        """Return the rules of the release's group coordinator with this run's changes."""
+        """Return the rules of the release's group coordinator with this run's `rule_changes`."""
         return group_rules(self.release).with_changes(**self._changes_of(GroupRules))
 
     def _changes_of(self, of: type[Rules | GroupRules]) -> dict[str, Any]:

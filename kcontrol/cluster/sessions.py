@@ -10,8 +10,9 @@ states:
   new session is opened before Expire has begun. Only designs with this event (`Design.on_expiry`, since 1.1) have this state;
   before 1.1 ZkClient opened a new session at once, so that an expired session was followed by an open session.
 
-Rules: `lifecycle.py` asks for transitions, `move` runs the row; a pair without a row is an error in our code and raises
-ValueError. The action of a row changes the process; `lifecycle.py` writes the journal records and queues the events.
+Rules: `lifecycle.py` calls `move`, which runs the action of the row from the present state to the new state; if there is no such
+row, the code is wrong, and `move` raises ValueError. The action of a row changes the process; `lifecycle.py` writes the journal
+records and queues the events.
 
 What the table does not say: a session whose process has ended is an `OrphanedSession` until it expires, since no client library
 waits for the notification. The rows `renew`, `reconnect` and `expire` of ACTIONS in `actions.py` say when each transition is

@@ -68,7 +68,10 @@ def _timers(driver: Driver) -> dict[str, Any]:
 
 
 def context(ctx: Any) -> dict[str, Any]:
-    """Return the fields of a controller's, broker's or coordinator's memory that can change, in JSON's types."""
+    """Return the fields of a ControllerContext, BrokerContext or GroupContext that can change, by name, in JSON's types.
+
+    Logs, which are on disk, and fields that follow from other fields are left out.
+    """
     names = [name for name in type(ctx).__slots__ if name not in CONSTANT + DERIVED + ON_DISK]
     return {name: _field(getattr(ctx, name)) for name in names}
 
@@ -80,7 +83,10 @@ def _field(value: Any) -> Any:
 
 
 def without_defaults(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a snapshot or a fold without empty fields and fields with their default, so that both can be compared."""
+    """Return `state`, a snapshot or a fold, without the fields of contexts that are empty or have their default.
+
+    The fold of a journal lacks fields that never changed, so both are compared without them.
+    """
     nodes = {}
     for n, node in state["nodes"].items():
         rooms = {

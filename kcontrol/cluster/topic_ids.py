@@ -7,6 +7,6 @@ import hashlib
 
 
 def topic_id(topic: str) -> str:
-    """Return the id that the recordings use for this name: unpadded urlsafe base64 of `k` and the last 15 bytes of its md5."""
+    """Return a topic's id, as in the recordings of Kafka: unpadded urlsafe base64 of `k` and the last 15 bytes of its md5."""
     digest = hashlib.md5(topic.encode(), usedforsecurity=False).digest()
     return base64.urlsafe_b64encode(b"k" + digest[1:]).rstrip(b"=").decode()

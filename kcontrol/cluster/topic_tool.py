@@ -22,7 +22,10 @@ class TopicRefused(ValueError):
 
 
 def check_name(name: object, others: Iterable[str], release: str) -> str:
-    """Return the name if a topic may have it beside the topics `others`. Raises TopicRefused if it may not.
+    """Return `name` if a new topic may have this name beside the topics `others`.
+
+    Raises TopicRefused for a name that is no text, has a wrong length or character, or (by release) differs from a name in
+    `others` only in "." and "_".
 
     Source: Topic.validate (0.8.0 on), AdminUtils.createOrUpdateTopicPartitionAssignmentPathInZK
     (0.9.0), AdminZkClient (2.8).
@@ -55,9 +58,10 @@ def assign_replicas(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the replicas of each partition, preferred leader first, for ascending `brokers`.
 
-    The first replicas go round the brokers from position `start` on. Each following replica is
-    placed `shift` positions further than the one before, and `shift` grows by one with each round.
-    Kafka draws both at random. There are no racks.
+    The first replica of partition p is on the broker at position `start` + p, modulo their number.
+    The second replica is 1 + `shift` positions after the first, and each further replica one more;
+    the first broker is skipped. `shift` grows by one after each round through the brokers. Kafka
+    draws `start` and `shift` at random. Racks are not considered.
 
     Source: AdminUtils.assignReplicasToBrokers (0.8.0 to 3.9).
     """
@@ -71,7 +75,10 @@ def assign_replicas(
 
 
 def check_counts(partitions: object, replication_factor: object, brokers: int, release: str) -> tuple[int, int]:
-    """Return both counts if `brokers`, a number, is large enough for them. Raises TopicRefused for an illegal count.
+    """Return (partitions, replication_factor) if both are legal for a cluster with `brokers` registered brokers.
+
+    Raises TopicRefused, with the error of this release, for a count that is no int from 1 on, and for a replication factor that
+    is larger than `brokers`.
 
     Source: AdminUtils (0.8.0 to 3.9).
     """

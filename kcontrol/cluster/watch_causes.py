@@ -1,4 +1,4 @@
-"""The record of a step that made a watch fire."""
+"""Finds the record of a write that made a watch fire."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kcontrol.journal.journal import Record, RecordId
 
 
 def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId | None:
-    """Return the id of the last record of a step that wrote the watched path, or None.
+    """Return the id of the last record of a step that wrote the path of the watch event, None if no record did.
 
     For NodeChildrenChanged that is the last record that created or deleted a child of the path.
     """

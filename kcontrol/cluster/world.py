@@ -102,7 +102,7 @@ class World:
 
     @property
     def tool(self) -> Client:
-        """The client of the admin tools. If a real ZooKeeper has ended its session, a new session is opened."""
+        """Return the ZooKeeper client of the admin tools. If a real ZooKeeper has ended its session, open a new session."""
         if not self.is_simulated and self._tool.has_expired():
             self.done.append(lifecycle.REOPEN)
             lifecycle.reopen(self, lifecycle.ADMIN_CLIENTS)
@@ -142,7 +142,10 @@ class World:
         self.now_ms += 1
 
     def _perform(self, perform: Callable[..., None], action: Action) -> None:
-        """Perform one action with its consequences, and add it to `done` if it raises no error."""
+        """Call `perform` with the action's arguments, and add the action to `done` if nothing raises an error.
+
+        In the same step deliver instant requests, log lost records, notify group coordinators and queue watch events.
+        """
         self._journal_length_before = before = len(self.journal)
         with without_collection():  # a step may create hundreds of thousands of objects and hardly a cycle
             perform(self, *action[1:])
@@ -176,7 +179,7 @@ class World:
         )
 
     def run_event(self, broker: int, thread: str | None = None) -> None:
-        """Run the next event of a thread to the end of its handler; the default is the controller's thread."""
+        """Run the next event of this broker's thread to the end of its handler; `thread` None means the controller's thread."""
         thread = thread or design_of(self.settings.rules()).default_thread
         self.step(("begin", broker, thread))
         while self.processes[broker].driver.threads[thread].handler is not None:
@@ -184,12 +187,12 @@ class World:
 
     @property
     def last_step(self) -> list[Record]:
-        """The records of the last step."""
+        """Return the journal records of the last step."""
         return self.journal.since(self._journal_length_before)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no handler is suspended."""
+        """Return whether no handler of any broker is suspended."""
         return all(p.driver.is_quiet for p in self.processes.values())
 
     # ---------------------------------------------------------------- forks
@@ -201,9 +204,10 @@ class World:
     def fork(self, *, keep_replay_logs: bool = False) -> World:
         """Return an independent copy of this world and its journal.
 
-        If every suspended handler has a replay log, its values are copied. Otherwise the copy begins at the last point without a
-        suspended handler and performs the actions since then again. With `keep_replay_logs` the handlers of the copy keep replay
-        logs, which `fingerprint` needs too. Raises ValueError on a real ZooKeeper.
+        A suspended handler is a generator and cannot be copied; its replay log has the results with which it can be run again. If
+        a suspended handler has no replay log, the copy begins at the last point without a suspended handler and performs the
+        actions since then again. With `keep_replay_logs` the handlers of the copy keep replay logs, which `fingerprint` needs
+        too. Raises ValueError on a real ZooKeeper.
         """
         if not self.is_simulated:
             raise ValueError("World.fork needs the in-memory ZooKeeper: a session of a real ZooKeeper cannot be copied")
@@ -288,7 +292,10 @@ class World:
             broker_to_controller.lose(self, driver, [request], record, UNREACHABLE)
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-        """Deliver a response to its consumer, producer, controller or broker, unless `delayed_responses` delays the response."""
+        """Deliver `body`, a response of `driver`, to the consumer, producer, controller or broker that sent the request.
+
+        `record` is the `respond` record. A response that `delayed_responses.py` delays is stored instead.
+        """
         broker_to_controller.record_known_controller(self, driver)
         if consumer_clients.record_response(self, correlation_id, body, record) or data_plane.record_response(
             self, driver, correlation_id, body, record
@@ -298,7 +305,10 @@ class World:
             self.answer(driver, correlation_id, body, record)
 
     def answer(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-        """Deliver a response to the controller or broker that sent the request, and log its arrival."""
+        """Deliver `body`, a response of `driver`, to the controller or broker that sent the request, and log its arrival.
+
+        A controller whose process has ended, or which has closed the connection, gets no event.
+        """
         if (answered := self.network.answered(correlation_id)) is not None:
             (sender, receiver), queued = answered
             self.log("response", record, channel=f"{sender}>{receiver}", api=queued.api)
@@ -316,7 +326,7 @@ class World:
         return snapshot(self)
 
     def fingerprint(self) -> str:
-        """Return a digest that is equal for two worlds with equal futures, whatever actions led there."""
+        """Return a digest of the state; two worlds with equal digests have equal futures, whatever their past."""
         return fingerprint(self)
 
     def append(self, driver: Driver, effect: Append, record: RecordId) -> None:
@@ -335,9 +345,10 @@ class World:
         return [stat is not None for stat in retry_read(lambda: self.tool.exists(paths, False))]
 
     def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> RecordId:
-        """Write as a client outside the brokers and return the record of the last write.
+        """Perform these transactions as a client that is no broker, and return the record of the last write.
 
-        Raises UserError if ZooKeeper refuses the first transaction; then nothing was written.
+        `act` is the action, a list of its kind and arguments, for the `act` record that is the cause of all writes. Raises
+        UserError if ZooKeeper refuses the first transaction; then nothing was written.
         """
         written = self.tool.write(transactions)
         if written[0].error:
@@ -357,7 +368,10 @@ class World:
             delivery.deliver_request(self, *pairs[0])
 
     def _notify(self, before: int) -> None:
-        """Queue the watch events of this step at their brokers, each with the record of the write that caused it."""
+        """Queue the watch events of this step at their brokers, each with the record of the write that caused it.
+
+        `before` is the length of the journal before the step. First log the sessions that a real ZooKeeper has ended.
+        """
         self.zk.settle()
         while late := lifecycle.overdue(self):
             self.done.append(late)
