@@ -68,7 +68,7 @@ def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:
 
 
 def _replicated_on(ctx: ControllerContext, broker_id: int) -> Partitions:
-    """Return the partitions with leadership and replicas on this and on another broker.
+    """Return the partitions with leadership that have a replica on this broker and on others.
 
     Since 2.1 partitions of topics that are being deleted are left out.
 

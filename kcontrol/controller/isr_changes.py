@@ -159,7 +159,9 @@ def isr_change_notification(ctx: ControllerContext, event: IsrChangeNotification
 
 
 def process_isr_notifications(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
-    """Handle the ISR changes in these notifications, then delete these, even after an error.
+    """Handle the ISR changes that the notification znodes `paths` name, then delete these znodes.
+
+    The znodes are deleted even after an error.
 
     Source: KafkaController.processIsrChangeNotification (2.8), whose finally deletes the
     notifications.
@@ -169,7 +171,7 @@ def process_isr_notifications(ctx: ControllerContext, paths: tuple[str, ...]) ->
 
 
 def process_isr_changes(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
-    """Read the notifications and the state znodes of their partitions, then send UpdateMetadata.
+    """Read the notification znodes `paths` and their partitions' state znodes; send UpdateMetadata.
 
     Source: KafkaController.processIsrChangeNotification (1.0, 2.8).
     """

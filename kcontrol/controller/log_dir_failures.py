@@ -21,7 +21,7 @@ from kcontrol.core.znodes import LOG_DIR_EVENT_NOTIFICATION, decode_log_dir_even
 
 
 def log_dir_event_notification(ctx: ControllerContext, event: LogDirEventNotification) -> Handler:
-    """Handle the notifications of brokers that have lost a log directory.
+    """Read `/log_dir_event_notification` with a new watch; handle the notifications below it.
 
     Source: KafkaController.processLogDirEventNotification (2.8).
     """
@@ -34,7 +34,8 @@ def log_dir_event_notification(ctx: ControllerContext, event: LogDirEventNotific
 def process_log_dir_events(ctx: ControllerContext, paths: tuple[str, ...]) -> Handler:
     """Send LeaderAndIsr to the brokers that the notifications name, then delete the notifications.
 
-    A broker's response names the replicas that it has lost (`leader_and_isr_response_received`).
+    `paths` are the znodes of the notifications. A broker's response names the replicas that it has
+    lost (`leader_and_isr_response_received`).
 
     Source: KafkaController.onBrokerLogDirFailure (2.8).
     """

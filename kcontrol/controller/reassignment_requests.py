@@ -24,9 +24,9 @@ Responses = dict[TopicPartition, str]
 
 
 def initialize_partition_reassignments(ctx: ControllerContext) -> Handler:
-    """Start, at failover, the reassignments in the request znode, then those in the topic znodes.
+    """Start, at failover, the reassignments in `/admin/reassign_partitions`, then the others.
 
-    A partition of the request that has started is not started again.
+    The others are in the topic znodes. A partition that has started is not started again.
 
     Source: KafkaController.initializePartitionReassignments (2.8).
     """
@@ -61,7 +61,7 @@ def zk_partition_reassignment(
 def _maybe_trigger_partition_reassignments(
     ctx: ControllerContext, reassignments: dict[TopicPartition, ReplicaAssignment]
 ) -> Handler:
-    """Start these reassignments; return the response for each.
+    """Start these reassignments; return by partition "NONE" or the name of an error.
 
     An exception of one reassignment, except ControllerMoved, ends this reassignment alone.
 
@@ -117,6 +117,8 @@ def _is_valid(
     ctx: ControllerContext, assignment: ReplicaAssignment, target: tuple[int, ...]
 ) -> bool:
     """Return whether a target names at least one broker, each once, and all added brokers are live.
+
+    `assignment` is the present assignment: a broker that it lacks is added.
 
     Source: KafkaController.validateReplicas (2.8).
     """

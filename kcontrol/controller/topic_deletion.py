@@ -195,7 +195,9 @@ def complete_replica_deletion(
 def stop_replica_response_received(
     ctx: ControllerContext, event: TopicDeletionStopReplicaResponseReceived
 ) -> Handler:
-    """Handle the response of a broker that has deleted replicas, or has failed to delete them.
+    """Move replicas that the broker has deleted to Successful, those with an error to Ineligible.
+
+    Then try to delete the queued topics, if the broker has deleted a replica.
 
     Source: KafkaController.processTopicDeletionStopReplicaResponseReceived (2.8).
     """

@@ -313,8 +313,9 @@ class TransitionGroup:
 class Append:
     """Append records to a partition of the offsets topic, without waiting for the result.
 
-    Once the append has succeeded or failed, the driver queues `completion_event` with `error` and
-    `base_offset` filled in, unless `completion_event` is None.
+    A record is (key, value), where the value None is a tombstone. Once the append has succeeded or
+    failed, the driver queues `completion_event` with `error` and `base_offset` filled in, unless
+    `completion_event` is None.
     """
 
     partition: TopicPartition

@@ -243,7 +243,7 @@ class StepComparison:
         return found
 
     def answers(self) -> Iterator[Difference]:
-        """Yield a difference in the response to AlterPartitionReassignments, if the step of their recording has the response."""
+        """Yield a difference in the response to AlterPartitionReassignments, if the first recording has the response."""
         theirs, ours = (side.step.get("answer") for side in (self.a, self.b))
         if theirs is not None and theirs != ours:
             yield self.differ("answer", "the response to AlterPartitionReassignments", theirs, ours)

@@ -91,7 +91,7 @@ class RecordedStep:
     # ---------------------------------------------------------------- ends of sessions
 
     def closes(self, before: int | None = None) -> list[int]:
-        """Return the position in `writes` of the end of this broker's session, `len(writes)` without an end."""
+        """Return the brokers whose sessions end in this step, in order; with `before` only among its first `before` writes."""
         return [w["by"] for w in self.writes[:before] if w["op"] == "close" and isinstance(w["by"], int)]
 
     def end_of(self, broker: int) -> int:

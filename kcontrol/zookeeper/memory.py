@@ -264,7 +264,7 @@ class MemoryClient:
         self.session_id = session_id
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        """Return one Stat per path, None for a missing znode. A watch is set in either case."""
+        """Return one Stat per path, None for a missing znode; with `watch` set a data watch on each path in either case."""
         found = self._find(paths)
         if watch:
             self._watch(self._zookeeper._data_watches, paths)
@@ -272,7 +272,7 @@ class MemoryClient:
         return [node and node.stat for node in found]
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
-        """Return one znode per path. For a missing znode no watch is set."""
+        """Return one znode per path, None for a missing znode; with `watch` set a data watch on each existing znode."""
         found = self._find(paths)
         if watch:
             self._watch(self._zookeeper._data_watches, [path for path, node in zip(paths, found, strict=True) if node])
@@ -280,7 +280,7 @@ class MemoryClient:
         return found
 
     def children(self, paths: Sequence[str], watch: bool) -> list[tuple[str, ...] | None]:
-        """Return the sorted child names of each path, None for a missing znode; then no watch is set."""
+        """Return the sorted child names of each path, None for a missing znode; `watch` sets a child watch on existing znodes."""
         zookeeper = self._zookeeper
         found = self._find(paths)
         if watch:

@@ -67,13 +67,13 @@ class Client(Protocol):
         """The session's number, which is also the `ephemeral_owner` of its ephemeral znodes."""
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        """Return one Stat per path, None for a missing znode. A watch is set in either case."""
+        """Return one Stat per path, None for a missing znode; with `watch` set a data watch on each path in either case."""
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
-        """Return one znode per path. For a missing znode no watch is set."""
+        """Return one znode per path, None for a missing znode; with `watch` set a data watch on each existing znode."""
 
     def children(self, paths: Sequence[str], watch: bool) -> list[tuple[str, ...] | None]:
-        """Return the sorted child names of each path, None for a missing znode; then no watch is set."""
+        """Return the sorted child names of each path, None for a missing znode; `watch` sets a child watch on existing znodes."""
 
     def write(self, transactions: Sequence[tuple[Op, ...]]) -> list[WriteResult]:
         """Perform independent transactions, pipelined in order, each all or nothing, and return one result each."""
@@ -118,7 +118,7 @@ def require_path(path: str) -> None:
 
 
 def require_op(op: Op) -> None:
-    """Raise ValueError or TypeError for an operation that cannot be sent."""
+    """Raise an error for an operation that cannot be sent: ValueError for the path, TypeError for data that are not bytes."""
     if op.path[:1] != "/" or not op.path.isascii():
         require_path(op.path)
     if not isinstance(op.data, bytes):

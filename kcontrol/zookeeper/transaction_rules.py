@@ -48,7 +48,9 @@ class Draft:
         self.paths: list[str] = []
 
     def create(self, op: Op) -> str | None:
-        """Add a new znode; a sequential name gets the number of creations below the parent, in ten digits.
+        """Add a new znode to the draft; return the name of ZooKeeper's error, or None after a success.
+
+        A sequential name gets the number of creations below the parent, in ten digits.
 
         Source: PrepRequestProcessor.pRequest2TxnCreate (ZooKeeper 3.9): a null character is refused before the server looks up
         the parent, every other illegal path after that.
@@ -78,7 +80,10 @@ class Draft:
         return None
 
     def set(self, op: Op) -> str | None:
-        """Write new data and change mzxid, mtime, version and length; the parent does not change."""
+        """Write new data in the draft; return the name of ZooKeeper's error, or None after a success.
+
+        The znode's mzxid, mtime, version and length change; the parent does not change.
+        """
         path = op.path
         node = self._find(path)
         if node is None:
@@ -95,7 +100,9 @@ class Draft:
         return None
 
     def delete(self, op: Op) -> str | None:
-        """Remove an existing znode that has the expected version and no children.
+        """Remove an existing znode from the draft, if it has the expected version and no children.
+
+        Return the name of ZooKeeper's error, or None after a success.
 
         Source: PrepRequestProcessor.getParentPathAndValidate (ZooKeeper 3.9): it refuses the root and a null character, and a
         deletion has no other check of the path.
@@ -119,7 +126,7 @@ class Draft:
         return None
 
     def check(self, op: Op) -> str | None:
-        """Check that the znode exists and has the expected version; change nothing."""
+        """Check that the znode exists and has the expected version; return the name of ZooKeeper's error, or None."""
         node = self._find(op.path)
         if node is None:
             return _missing(op.path)

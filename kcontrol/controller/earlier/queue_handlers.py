@@ -49,8 +49,9 @@ def isr_change_notification(ctx: ControllerContext, event: events.IsrChangeNotif
 def log_dir_event_notification(
     ctx: ControllerContext, event: events.LogDirEventNotification
 ) -> Handler:
-    """Send LeaderAndIsr to the brokers in the listed log directory notifications; delete these.
+    """Send LeaderAndIsr to the brokers that the notifications name; delete the notifications.
 
+    The listener has listed the notifications of failed log directories before the event was queued.
     The handler does not check whether this broker is still controller.
 
     Source: KafkaController.LogDirEventNotification (1.0).

@@ -1,9 +1,9 @@
-"""Recordings of real group coordinators: the format of their files, and the responses of their brokers as our coordinator's.
+"""Recordings of real group coordinators: the format of their files, and the conversion of their answers into responses.
 
 A recording is a dict: `release`, `name`, `title`, `group`, `broker` (settings), `exchange` (requests with their answers, and
-stops and starts of the broker) and `log` (the records of the group in `__consumer_offsets`).
-`notebooks/recordings/groups.md` describes each field. ANSWERS has a row for each API: the fields of an answer, and the
-functions that make our coordinator's response of them and back.
+stops and starts of the broker) and `log` (the records of the group in `__consumer_offsets`). `notebooks/recordings/groups.md`
+describes each field. ANSWERS has a row for each API: the fields of an answer, and the functions that make our coordinator's
+response of them and back.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def response(step: Step) -> Any:
 
 
 def errors(step: Step) -> list[str]:
-    """Return every error code of a step's answer, NONE too; none for a request without an answer."""
+    """Return every error code of the answer of an entry, NONE too; [] for a request without an answer."""
     answer = step.get("answer")
     if answer is None:
         return []

@@ -78,7 +78,8 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
     """Open a foreign ZooKeeper for a lab, which may write only below its root; without a chroot the root is `/kcontrol-<seed>`.
 
     Raises:
-        UserError: the address has another form, no ZooKeeper responds there, the rights do not suffice, or the root is not ours.
+        UserError: the address has another form, no ZooKeeper responds there, the rights do not suffice, or kcontrol may not use
+            the root.
     """
     hosts, chroot = parse_address(address)
     with KazooZooKeeper(hosts) as ensemble:
@@ -94,7 +95,7 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
 
 
 def mark_server(hosts: str, seed: int) -> None:
-    """Write kcontrol's marker at the top of a server that a lab has started.
+    """Write kcontrol's marker, which has `seed`, at the top of a server that a lab has started.
 
     A Kafka cluster at `/kcontrol-...` on such a server is a lab's, even if its root has no marker.
     """
@@ -103,13 +104,14 @@ def mark_server(hosts: str, seed: int) -> None:
 
 
 def make_empty(ensemble: KazooZooKeeper, seed: int) -> None:
-    """Delete the znodes of an earlier run below a root with kcontrol's marker; fail if one of them has changed since the read.
+    """Delete the znodes of an earlier run below a root with kcontrol's marker.
 
-    ZooKeeper has no condition on a czxid. So a znode that replaced one of these between the read and the transaction, with an
-    equal data version, is deleted.
+    `seed` is used in the texts of errors. ZooKeeper has no condition on a czxid. So a znode that replaced a znode of the earlier
+    run between the read and the transaction, with an equal data version, is deleted.
 
     Raises:
-        UserError: below the root is a znode that kcontrol has not created, or an ephemeral one; then nothing is deleted.
+        UserError: below the root is a znode that kcontrol has not created, or an ephemeral one; then nothing is deleted. Or a
+            znode has changed since it was read.
     """
     znodes = ensemble.tree()
     foreign = [path for path, is_ours in zip(znodes, ensemble.are_ours(list(znodes)), strict=True) if not is_ours]
@@ -154,9 +156,10 @@ def _free_chroot(client: Reader, seed: int) -> str:
 
 
 def _claim(client: KazooSession, root: _Root, seed: int) -> str:
-    """Create kcontrol's marker `/.kcontrol` at the root if it is missing, and return the owner in the marker.
+    """Create kcontrol's marker `/.kcontrol`, with `seed`, at the root if it is missing, and return the owner in the marker.
 
-    Raises UserError, and writes nothing, if kcontrol may not use the root.
+    Raises UserError, and writes nothing, if the root is `/` or below `/zookeeper`, or if it has no marker and has data, children
+    or the znodes of a Kafka cluster.
     """
     hosts, path, _ = root
     if path == "/" or path == OF_THE_SERVER or path.startswith(f"{OF_THE_SERVER}/"):

@@ -96,17 +96,17 @@ class KazooSession:
     # ------------------------------------------------------------ the port
 
     def exists(self, paths: Sequence[str], watch: bool) -> list[Stat | None]:
-        """Return one Stat per path, None for a missing znode. A watch is set in either case."""
+        """Return one Stat per path, None for a missing znode; with `watch` set a data watch on each path in either case."""
         return [None if stat is None else to_stat(stat) for stat in self._request_all(Exists, paths, watch)]
 
     def read(self, paths: Sequence[str], watch: bool) -> list[Znode | None]:
-        """Return one znode per path. For a missing znode no watch is set."""
+        """Return one znode per path, None for a missing znode; with `watch` set a data watch on each existing znode."""
         return [
             None if node is None else Znode(node[0] or b"", to_stat(node[1])) for node in self._request_all(GetData, paths, watch)
         ]
 
     def children(self, paths: Sequence[str], watch: bool) -> list[tuple[str, ...] | None]:
-        """Return the sorted child names of each path, None for a missing znode; then no watch is set."""
+        """Return the sorted child names of each path, None for a missing znode; `watch` sets a child watch on existing znodes."""
         return [None if names is None else tuple(sorted(names)) for names in self._request_all(GetChildren, paths, watch)]
 
     def write(self, transactions: Sequence[tuple[Op, ...]]) -> list[WriteResult]:
@@ -278,7 +278,7 @@ class KazooSession:
             raise UserError(f"ZooKeeper refuses a request ({error_name(refusal)}): choose a chroot with full rights.") from None
 
     def _request_all(self, record: Callable[[str, Any], Any], paths: Sequence[str], watch: bool) -> list[Any]:
-        """Send one pipelined request of the type `record` per path, and return the responses."""
+        """Send one pipelined request of kazoo's type `record` per path, and return the responses; `watch` sets watches."""
         full = [self._full(path) for path in paths]
         self._require_connection()
         watcher = self._on_event if watch else None
@@ -317,7 +317,10 @@ class KazooSession:
         self._events.append(WatchEvent(_EVENTS[event.type], event.path[len(self._chroot) :] or "/"))
 
     def _on_state(self, state: str) -> None:
-        """Follow the state of the connection: called on its thread, before any later request or event."""
+        """Store whether the connection is lost, restored or ended by an expiry; set the watches again after it is restored.
+
+        kazoo calls this on the connection's thread, before any later request or event.
+        """
         kazoo = self._kazoo
         if state == KazooState.LOST:
             self.has_ended = True
