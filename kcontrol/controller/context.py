@@ -65,7 +65,8 @@ class ControllerContext(Context):
     """The memory of one broker's controller.
 
     A broker that is not controller has `broker_id`, `rules`, `design`, `config`, `changes` and the
-    id of the active controller; the other fields are empty until its election.
+    id of the active controller, up to 0.8.1 also the controller epoch; the other fields are empty
+    until its election.
     """
 
     broker_id: int

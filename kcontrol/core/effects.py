@@ -180,10 +180,10 @@ Subject = TopicPartition | PartitionReplica
 class StateChange(NamedTuple):
     """The transition of one partition or replica, with the write of its state znode.
 
-    `leadership` is the partition's leadership after the transition, or None if it does not change.
-    `write` says whether the state znode is created, is set over `leadership.zk_version`, or is not
-    written (None). `rule` names the election strategy, or another reason, that decided the
-    transition.
+    `leadership` is the partition's leadership after the transition, or None if the context keeps
+    its value. `write` says whether the state znode is created, is set over `leadership.zk_version`,
+    or is not written (None). `rule` names the election strategy, or another reason, that decided
+    the transition.
     """
 
     subject: Subject

@@ -27,7 +27,7 @@ WITHOUT_FIELDS: dict[type, str] = {logs.UpdateHighWatermark: "high_watermark", l
 
 
 def update_log(driver: Driver, thread: Thread, effect: fx.UpdateLog) -> None:
-    """Perform the effect `UpdateLog` of a handler: change the log and write a record caused by the `begin` record of `thread`."""
+    """Perform the effect `UpdateLog` by `apply_log_change`; the cause of the record is the `begin` record of `thread`."""
     apply_log_change(driver, thread.begin_record, effect.partition, effect.change)
 
 
