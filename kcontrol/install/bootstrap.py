@@ -57,7 +57,7 @@ Command = Sequence[str | Path]
 
 
 class SetupFailed(Exception):
-    """The environment cannot be made: one sentence with the error and its remedy."""
+    """The error for an environment that cannot be made; its text is one sentence with the cause and the remedy."""
 
 
 def stamp_for(level: str) -> dict[str, str]:
@@ -72,7 +72,10 @@ def stamp_for(level: str) -> dict[str, str]:
 
 
 def read_stamp() -> dict[str, str]:
-    """Return the stamp of the environment; an empty dict if the environment is missing or incomplete."""
+    """Return the content of the stamp file of the environment; an empty dict if there is no readable file or no Python.
+
+    While the environment is incomplete the file has its level only.
+    """
     if not os.access(VENV / "bin" / "python", os.X_OK):
         return {}
     try:
@@ -133,7 +136,7 @@ class Progress:
         self.output, self._began, self._is_shown = b"", time.monotonic(), False
 
     def lines(self) -> list[str]:
-        """Return the complete lines of the output."""
+        """Return the lines of the output so far; the last one may be incomplete."""
         return self.output.decode(errors="replace").splitlines()
 
     def messages(self) -> str:
@@ -167,7 +170,7 @@ class Progress:
 
 
 def pinned_uv() -> tuple[str, str]:
-    """Return the version of uv in the lock, and its requirement with all hashes in pip's format."""
+    """Return the version of uv in requirements.lock, and its requirement with all hashes in pip's format."""
     block: list[str] = []
     for line in LOCKS["full"].read_text().splitlines():
         if line.startswith("uv==") or (block and block[-1].endswith("\\")):

@@ -23,7 +23,7 @@ FIRST_PORT = 8888
 
 
 class LabProblem(UserError):
-    """JupyterLab cannot be started."""
+    """The error for a JupyterLab that cannot be started, because its port is in use."""
 
 
 def prepare_environment(folder: Path, runtime: Path, mark: str) -> None:
@@ -56,7 +56,7 @@ def trust(folder: Path, source: Path) -> None:
 
 
 def first_chapter() -> str:
-    """Return the name of the notebook that opens first."""
+    """Return the name of the notebook that opens first, the first by name; "" if no notebook is shipped."""
     notebooks = (name for name in sorted(workspace.shipped(workspace.PROJECT / "notebooks")) if name.endswith(".ipynb"))
     return next(notebooks, "")
 
@@ -138,7 +138,10 @@ def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
 
 
 def clear_old_runs(runs: Path, console: Console) -> None:
-    """Delete the learner's oldest runs above the limits and print that; after an error of the file system they stay."""
+    """Delete the oldest runs in the folder `runs` if there are too many (see `run_cleanup.clear`), and print that.
+
+    After an error of the file system the runs stay, and the error is printed.
+    """
     try:
         message = run_cleanup.clear(runs)
     except OSError as problem:

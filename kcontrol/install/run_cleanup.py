@@ -1,4 +1,7 @@
-"""The folder of runs without a file name, and the deletion of the oldest runs: an index lists the files that may be deleted."""
+"""The folder with the journals of runs that were not saved by name, and the deletion of the oldest of these journals.
+
+An index in the folder lists the files that may be deleted.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _cleared: set[Path] = set()
 
 
 class Entry(NamedTuple):
-    """A file that a run has written without a given name, and the process of the run."""
+    """A journal that may be deleted: the id of the process that writes it, and the path of its file."""
 
     pid: int
     path: Path
@@ -57,7 +60,10 @@ def begin(path: Path) -> None:
 
 
 def keep(path: Path) -> None:
-    """Remove a file from the index after it was saved by name, so that it is never deleted."""
+    """Remove a file from the index of runs that may be deleted; do nothing without an index in the file's folder.
+
+    It is called for a journal that was saved by name.
+    """
     if (path.parent / INDEX).is_file():
         with _index(path.parent) as index:
             _rewrite(index, (entry for entry in _entries(index, path.parent) if entry.path.name != path.name))

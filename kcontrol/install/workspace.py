@@ -22,7 +22,7 @@ RENAMED = (
 
 
 class WorkspaceProblem(UserError):
-    """The learner's folder cannot be used, or the chapter does not exist."""
+    """The error for a learner's folder that cannot be used, and for a chapter that does not exist."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def write_state(folder: Path, state: dict[str, str]) -> None:
 
 
 def unwritable(folder: Path, problem: OSError) -> WorkspaceProblem:
-    """Return the error for a folder that cannot be written."""
+    """Return the error for a folder that cannot be written, with the text of `problem`."""
     return WorkspaceProblem(f"The folder {folder} cannot be written ({problem.strerror}): choose another one with --dir.")
 
 

@@ -73,10 +73,10 @@ def shipped() -> list[tuple[str, str]]:
 
 
 def file_of(name: str | Path) -> Path:
-    """Return a path unchanged; return the shipped file for the name of a recording, such as "2.8.2/isr-order".
+    """Return the shipped file if `name` is the name of a recording, such as "2.8.2/isr-order", else `name` as a path.
 
-    A file in the working folder comes before a recording of this name. Raises UserError for a path that the file system refuses,
-    and, with a list of the recordings, for a name such as "2.8.2/x" that is neither a file nor a recording.
+    A file in the working folder comes before a recording of this name. Raises UserError for a path that the file system
+    refuses, and, with a list of the recordings, for a name such as "2.8.2/x" that is neither a file nor a recording.
     """
     release, _, scenario = str(name).partition("/")
     releases = list(dict.fromkeys(known for known, _ in shipped()))

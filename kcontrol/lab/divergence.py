@@ -1,4 +1,4 @@
-"""Two runs compared: the first decision about a partition that differs, the first record that differs, and both ends.
+"""Two runs compared: the first decision about a partition and the first record that differ, and both clusters at the end.
 
 Runs of two releases differ in their first reads already, so the decision is shown first and the record is folded away.
 """
@@ -192,7 +192,7 @@ def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
 
 
 def _is_unnamed(name: str, run: Run) -> bool:
-    """Return whether a run has the name of its world, which a lab has if its `name` was never set."""
+    """Return whether `name` is that of the run's world, such as "simulated", which a lab has until its `name` is set."""
     return bool(run.records) and name == run.records[0].fields.get("world")
 
 

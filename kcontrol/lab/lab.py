@@ -97,7 +97,7 @@ class Lab(Operations):
     consumers  names of consumers with their groups, or with settings: {"a":
                {"group.id": "g", "session.timeout.ms": 6000}}
     purgatory  whether the journal has the steps of delayed operations
-    start      whether the brokers start at once
+    start      whether the lab starts the brokers
     runs       the folder that keeps the journal, None for no folder
 
     Raises UserError for illegal arguments.
@@ -222,7 +222,10 @@ class Lab(Operations):
         raise UserError(f"The cluster is quiet before this condition is true: {what}.")
 
     def run_event(self, broker: int) -> Self:
-        """Run the suspended handler of a broker's controller thread to its end; without one, handle the thread's next event."""
+        """Run the suspended handler of a broker's controller thread to its end; without one, handle the thread's next event.
+
+        Raises UserError if there is no event either.
+        """
         found = self._world.processes.get(broker)
         if found is None or found.driver.threads["controller"].handler is None:
             self._act("begin", broker, "controller")
@@ -245,12 +248,12 @@ class Lab(Operations):
 
     @property
     def network(self) -> Network[Self]:
-        """Faults of the connections between a controller and the other brokers."""
+        """Commands for faults of the connections between a controller and the other brokers."""
         return Network(self)
 
     @property
     def disks(self) -> Disks[Self]:
-        """Faults of the disks with the brokers' logs."""
+        """Commands for faults of the disks with the brokers' logs."""
         return Disks(self)
 
     @property
@@ -322,9 +325,9 @@ class Lab(Operations):
     def branch(self, name: str | None = None, at: object = None) -> Lab:
         """Return another lab with a copy of this run, up to now or up to the step that made the record `at`.
 
-        A branch runs in the simulated world. A branch with a name is in `branches` and in the viewer's switcher, and `compare`
-        takes its name; a branch without a name is in none of them. Raises UserError for a name that a branch has already, and for
-        an unknown record.
+        `at` is the id of a record, such as "2.1.58", or its number in the journal. A branch runs in the simulated world. A
+        branch with a name is in `branches` and in the viewer's switcher, and `compare` takes its name; a branch without a name
+        is in none of them. Raises UserError for a name that a branch has already, and for an unknown record.
         """
         free = None if name is None else branches.free_name(name, self._family)
         if self._world.kind == "simulated" and at is None:
@@ -338,8 +341,9 @@ class Lab(Operations):
     def without(self, record: object) -> divergence.Divergence:
         """Play the run again on a branch, without the action from outside that caused this record; return the comparison.
 
-        The branch gets all other actions from outside that are possible in it. Raises UserError if no action from outside
-        caused the record.
+        `record` is an id such as "2.1.58", a number in the journal, or a fact such as "leader of t-0", which stands for its
+        last change. The branch gets all other actions from outside that are possible in it. Raises UserError if no action from
+        outside caused the record.
         """
         found = record_lookup.record(self.records, record)
         root = journal.why(self.records, found.id)[-1]

@@ -101,7 +101,10 @@ class Network(Namespace[LabT]):
         return self._lab._act("duplicate", sender, receiver)
 
     def fetch_timeout(self, broker: int) -> LabT:
-        """End a follower's wait for its fetch from a frozen leader; its handler then responds to the controller (0.8 to 1.0)."""
+        """End the wait of the follower `broker` for its fetch from a frozen leader (0.8 to 1.0).
+
+        The broker then sends its response to LeaderAndIsr, which it has delayed until the end of this fetch.
+        """
         return self._lab._act("fetch_timeout", broker)
 
 
@@ -143,7 +146,7 @@ class Group(Namespace[LabT]):
       lab.group.join(consumer)       JoinGroup: enter the group, or take part in its rebalance
       lab.group.sync(consumer)       SyncGroup: get the assignment; the group's leader sends it
       lab.group.heartbeat(consumer)  Heartbeat: keep the session alive
-      lab.group.leave(consumer)      LeaveGroup: leave the group at once
+      lab.group.leave(consumer)      LeaveGroup: leave the group
 
       Each of the four takes a broker as second argument, instead of the coordinator.
       lab.group.find_coordinator(consumer, broker)  FindCoordinator: which broker coordinates the group?
@@ -166,19 +169,19 @@ class Group(Namespace[LabT]):
     """
 
     def join(self, consumer: str, broker: int | None = None) -> LabT:
-        """Let a consumer send JoinGroup to its coordinator, or to `broker`."""
+        """Let a consumer send JoinGroup to its coordinator, or to `broker` if it is given."""
         return self._request(consumer, "join", broker)
 
     def sync(self, consumer: str, broker: int | None = None) -> LabT:
-        """Let a consumer send SyncGroup to its coordinator, or to `broker`."""
+        """Let a consumer send SyncGroup to its coordinator, or to `broker` if it is given."""
         return self._request(consumer, "sync", broker)
 
     def heartbeat(self, consumer: str, broker: int | None = None) -> LabT:
-        """Let a consumer send Heartbeat to its coordinator, or to `broker`."""
+        """Let a consumer send Heartbeat to its coordinator, or to `broker` if it is given."""
         return self._request(consumer, "heartbeat", broker)
 
     def leave(self, consumer: str, broker: int | None = None) -> LabT:
-        """Let a consumer send LeaveGroup to its coordinator, or to `broker`."""
+        """Let a consumer send LeaveGroup to its coordinator, or to `broker` if it is given."""
         return self._request(consumer, "leave", broker)
 
     def _request(self, consumer: str, request: str, broker: int | None) -> LabT:
@@ -199,7 +202,10 @@ class Group(Namespace[LabT]):
         return self._lab._act("freeze_consumer", consumer, *(() if for_ms is None else (for_ms,)))
 
     def resume(self, consumer: str) -> LabT:
-        """Let a consumer continue that is frozen, closed or does not poll; it keeps its member id and its generation."""
+        """Let a consumer poll again that was frozen, has left its group by LeaveGroup, or does not poll.
+
+        It keeps its member id and its generation.
+        """
         return self._lab._act("resume_consumer", consumer)
 
     def stop_polling(self, consumer: str) -> LabT:

@@ -120,12 +120,12 @@ class Run(metaclass=Named):
         return Run(self.records[: at + 1], f"{self.name} at {self.records[at].id}", self._past.at(at))
 
     def compare(self, one: Run | str, other: Run | str | None = None) -> divergence.Divergence | recording_diff.RecordingDiff:
-        """Compare two runs: return the first decision about a partition that differs, the first record, and both ends.
+        """Compare two runs: return the first decision about a partition and the first record that differ, and the last states.
 
         `compare(other)` compares this run with another run, `compare(one, other)` any two runs; a branch may be given by its
-        name. If one of them is a recording of real brokers, the result is the first difference that `recordings/compare.py` does
-        not allow. Raises UserError for a value that is not a run, and for a run beside a recording that was not played from a
-        scenario.
+        name. If one of them is a recording of real brokers, the result is the first difference that `recordings/compare.py`
+        does not allow. Raises UserError for a value that is not a run, and for a run beside a recording that was not played
+        from a scenario.
         """
         (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
         if any(group_recording_diff.is_recorded_group(run.records) for run in (here, there)):

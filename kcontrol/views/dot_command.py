@@ -16,7 +16,7 @@ CALLED = "KCONTROL_DOT_CALLED"
 
 
 class UsageError(Exception):
-    """The error for an unknown argument."""
+    """The error for an argument that this `dot` does not know."""
 
 
 def other_dot() -> str | None:
@@ -36,7 +36,7 @@ def other_dot() -> str | None:
 
 @contextmanager
 def silenced_stderr() -> Iterator[None]:
-    """Discard the output to file descriptor 2, on which Fontconfig in the wheel warns about a newer configuration."""
+    """Discard the output to file descriptor 2 in the `with` block: Fontconfig in pygraphviz's wheel prints warnings there."""
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)

@@ -76,7 +76,7 @@ def moments(records: Iterable[Record], group_id: str) -> list[Moment]:
 
 
 def _visible(moment: Moment) -> Any:
-    """Return the values that a column of the picture shows.
+    """Return the values of a moment that its column in the group strip shows.
 
     Timers are left out, because a timer that is set again moves a flag and needs no new column.
     """
@@ -127,7 +127,7 @@ class Bar(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """One member id with its letter and the name of its client."""
+    """One member id with its letter, the name of its client, and its bars."""
 
     member_id: str
     letter: str

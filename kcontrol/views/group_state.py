@@ -14,7 +14,7 @@ State = Mapping[str, Any]
 
 
 class Member(NamedTuple):
-    """One member. `waits_for` is the request that the coordinator has parked: "join", "sync" or ""."""
+    """One member of a group. `waits_for` is the request that the coordinator has parked: "join", "sync" or ""."""
 
     member_id: str
     client: str

@@ -46,10 +46,10 @@ ComparedRun = tuple[str, Iterable[Record], int]
 
 
 def html_page(records: Iterable[Record], title: str, *, at: int = -1, theme: str = "", beside: ComparedRun | None = None) -> str:
-    """Return the page as text. `at` is the record shown first, negative from the end; `theme` may be `light` or `dark`.
+    """Return the HTML page of a run as text. `at` is the record shown first, negative from the end.
 
-    `beside` is another run to show next to this run: its name, its records, and the index of the first record that differs, or
-    -1 if none differs.
+    `theme` is "light", "dark" or "" for that of the browser. `beside` is another run to show next to this run: its name, its
+    records, and the index of the first record that differs, or -1 if none differs.
     """
     records = list(records)
     found = rows(records)

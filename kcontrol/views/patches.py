@@ -79,9 +79,9 @@ class Patches:
 
 
 class _FormMaker:
-    """The converter of one row's changes into a form: values of the row become places such as "$fields.subject".
+    """The converter of one row's changes into a form, in which values of the row become places such as "$fields.subject".
 
-    `texts` and `literals` collect the values that have no place in the row.
+    `texts` and `literals` collect the values that have no place in the row. The form of a row can be used for later rows too.
     """
 
     def __init__(self, row: Row) -> None:
@@ -108,7 +108,7 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Return a key of a changed path for the form; for a number that the row has, its place in the row."""
+        """Return `part`, a key in the path of a change, for the form; a number that the row has becomes its place in the row."""
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:

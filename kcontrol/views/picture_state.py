@@ -67,7 +67,7 @@ class Seen(Changes):
         return tuple(self.state["partitions"][name]["replicas"])
 
     def _partition(self, partition: folded_state.Partition) -> None:
-        """Put the fields of a partition that differ from the fields before."""
+        """Store the fields of a partition whose values have changed since the last call for this partition."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in partition._asdict().items()}
         known = self.need({}, "partitions", partition.name)
         if changed := {name: value for name, value in values.items() if name not in known or known[name] != value}:

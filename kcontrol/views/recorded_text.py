@@ -1,4 +1,7 @@
-"""Sentences about recordings of real brokers: their beginning, the entries of an exchange, and the marks of inferred records."""
+"""Sentences about recordings of real brokers and coordinators.
+
+They are about the beginning of a recording, the requests and events in it, and records that it lacks and that were inferred.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,10 @@ class Candidate(NamedTuple):
 
 
 def svg(title: str, candidates: Sequence[Candidate]) -> str:
-    """Return the picture: the leader is filled, the ISR tinted, other replicas dashed, dead replicas struck through."""
+    """Return the picture as SVG text: a square per replica, in the order of `candidates`, with its verdict.
+
+    The leader is filled, the ISR tinted, other replicas dashed, dead replicas struck through.
+    """
     parts = [label(MARGIN, 28, title, "ink", 15)]
     for place, candidate in enumerate(candidates):
         parts += _square(MARGIN + place * STEP, candidate)

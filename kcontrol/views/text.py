@@ -35,7 +35,10 @@ def short(state: Any) -> str:
 
 
 def importance(record: Record) -> int:
-    """Return a record's importance: 2 for an action from outside, 1 for a change or a message, 0 for a step inside a broker."""
+    """Return a record's importance: 2 for an action from outside or a loss of records, 1 for a change or a message, else 0.
+
+    The importance 0 is that of a step inside a broker.
+    """
     kind, fields = record.kind, record.fields
     if kind in ACTS | LOSSES:
         return 2

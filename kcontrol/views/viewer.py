@@ -271,7 +271,7 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- navigation in the journal
 
     def to(self, record: int | str | Sequence[int]) -> None:
-        """Show a record, by its index, negative from the end, or by its id (`"3.1.41"` or three numbers)."""
+        """Show a record, by its index (negative from the end) or by its id (`"3.1.41"` or three numbers)."""
         self.at = self._index(record)
 
     def back(self) -> None:
@@ -404,7 +404,8 @@ class Viewer(anywidget.AnyWidget):
     def headline(self) -> str:
         """Return the sentence of the record that is shown, as viewer.js does.
 
-        For the last record return the last decision instead, if `run` has nothing to do and the record is no action from outside.
+        For the last record return the text of the last decision instead, if there is no routine action left and the record is
+        no action from outside.
         """
         if not self.records:
             return ""

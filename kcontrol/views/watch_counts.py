@@ -169,7 +169,10 @@ def _watchers(who: str, path: str, state: State) -> list[int]:
 
 
 def _notifications(record: Record, state: State) -> list[WatchNotification]:
-    """Return the notifications that a record causes; a path that a transaction changes twice causes one notification."""
+    """Return the notifications that a record causes; a path that a transaction changes twice causes one notification.
+
+    `state` is the state before the record.
+    """
     f = record.fields
     if record.kind == "close":
         return [sent for path in f["deleted"] for sent in (WatchNotification("NodeDeleted", path), _below(path))]

@@ -32,7 +32,7 @@ class StatLike(Protocol):
 
 
 def hexadecimal(number: int) -> str:
-    """Return a 64-bit number as Java's Long.toHexString does, also for negative session ids."""
+    """Return "0x" and a 64-bit number as Java's Long.toHexString prints it, also for negative session ids."""
     return f"0x{number & 0xFFFF_FFFF_FFFF_FFFF:x}"
 
 

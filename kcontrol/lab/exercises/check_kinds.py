@@ -1,4 +1,7 @@
-"""The kinds of checks: CHECKS has one row for each. An exercise names its kind, or a file with a kind of its own."""
+"""The kinds of checks of exercises, one row each in CHECKS.
+
+The entry of an exercise has the name of its kind, or the name of a Python file that defines a kind.
+"""
 
 from __future__ import annotations
 

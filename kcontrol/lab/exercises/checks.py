@@ -171,9 +171,9 @@ def kind_of_value(value: Any) -> str:
 
 
 def another_type(yours: Any, right: Any) -> str:
-    """Return a sentence, with a space before it, if two values have different types in JSON.
+    """Return a sentence that names the types of two values, with a space before it, if they have different types in JSON.
 
-    Return "" if they have one type, or if one of them is None.
+    Return "" if they have one type, or if one of them is None. `yours` is the learner's value, and `right` the right one.
     """
     given, wanted = kind_of_value(yours), kind_of_value(right)
     return f" The check expects {wanted}; your answer is {given}." if given and wanted and given != wanted else ""

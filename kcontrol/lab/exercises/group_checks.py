@@ -1,7 +1,7 @@
-"""The check of a rule of groups: a learner's function runs in the coordinator while consumers send requests in a random order.
+"""The check of exercises about a rule of the group coordinator, such as `group.try_complete_join`.
 
-The order of requests and timers depends on the number of the schedule alone, and Kafka's result is used after each call. So every
-answer is asked in equal situations.
+The learner's function and Kafka's rule are called while consumers send requests in a random order. The order of requests and
+timers depends on the seed alone, and the coordinator uses Kafka's result after each call. So all answers get equal arguments.
 """
 
 from __future__ import annotations

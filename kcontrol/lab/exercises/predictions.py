@@ -176,7 +176,10 @@ class PredictionQuestion:
         return "Right: the run has shown it." if self.is_right else "Not right: the run has shown another outcome."
 
     def outcome(self) -> list[str]:
-        """Return the outcome as lines: the answer, the right option after a wrong answer, facts, the rule, its place in Kafka."""
+        """Return the outcome as lines: the answer, the right option after a wrong answer, facts, the rule, its place in Kafka.
+
+        While the question is open, and for a foreign question, there is one line with the reason.
+        """
         if self.is_foreign:
             return [self._foreign()]
         if self.chosen is None:
@@ -211,7 +214,7 @@ class PredictionQuestion:
         return f"<p>{escape(self._entry['question'])}</p><ol>{options}</ol><p>{escape(self._said())}</p>"
 
     def outcome_html(self) -> str:
-        """Return the outcome as HTML. While the question is open, the facts are folded away."""
+        """Return the outcome as HTML. While the question is open, the facts are in a part that a click opens."""
         facts = "".join(f"<p>{escape(line)}</p>" for line in self._facts())
         if self.is_foreign:
             return f"<p>{escape(self._foreign())}</p>"

@@ -11,9 +11,9 @@ MOST_CHARACTERS = 2_000
 
 
 class Printed(io.TextIOBase):
-    """A stream that keeps the first characters of its text, and writes all text to `descriptor` without a buffer.
+    """A stream that keeps the first MOST_CHARACTERS characters, and writes all text to `descriptor` without a buffer.
 
-    There is no buffer because the process of an answer may be killed at any moment. A descriptor of -1 takes no text.
+    There is no buffer because the process of an answer may be killed at any moment. For a descriptor of -1 nothing is written.
     """
 
     def __init__(self) -> None:
@@ -44,6 +44,6 @@ def capturing() -> Iterator[None]:
 
 
 def take_output() -> str:
-    """Return the first characters that were printed since the last call."""
+    """Return the first MOST_CHARACTERS characters that were printed since the last call."""
     kept, _printed.kept = _printed.kept, ""
     return kept

@@ -65,7 +65,7 @@ def end_with_descendants(*_: object) -> None:
 
 
 def reap() -> dict[int, int] | None:
-    """Return the status of every child that has ended since the last call, by process id; None if no child is left."""
+    """Return the status of every child that has ended since the last call, by process id; None if there is no child at all."""
     ended = {}
     try:
         while (child := os.waitpid(-1, os.WNOHANG))[0]:

@@ -16,7 +16,7 @@ Data = Mapping[str, Any]
 
 
 class Picture(Protocol):
-    """A picture, whose `repr` is its content as text."""
+    """A picture as SVG, whose `repr` is its content as text."""
 
     def svg(self) -> str: ...
 

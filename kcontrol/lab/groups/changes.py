@@ -19,7 +19,7 @@ Fact = Callable[[Held], Any]
 
 
 def owner(partition: str) -> Fact:
-    """Return a function of a group as JSON that returns the id of the member with this partition, None without such a member."""
+    """Return a function from a group as JSON to the id of the member that owns this partition, None without an owner."""
 
     def fact(held: Held) -> Any:
         members = held["members"].items()
@@ -29,7 +29,7 @@ def owner(partition: str) -> Fact:
 
 
 def committed(partition: str) -> Fact:
-    """Return a function of a group's offsets as JSON that returns the partition's committed offset and its batch's base offset.
+    """Return a function from a group's offsets as JSON to the partition's committed offset and the base offset of its batch.
 
     The function returns None if the partition has no committed offset.
     """
@@ -82,7 +82,7 @@ def _matches(what: str) -> Iterator[tuple[re.Match[str], str, Callable[[dict[str
 def _values(records: Iterable[Record], field: str, group: str) -> Iterator[tuple[Record, Held | None]]:
     """Yield each record that changes this group's entry in a coordinator's memory, with the new value as JSON.
 
-    None after a removal. `field` is "groups" for the state of the group, "offsets" for its offsets.
+    The value is None after a removal. `field` is "groups" for the state of the group, "offsets" for its offsets.
     """
     for record in records:
         f = record.fields

@@ -93,7 +93,7 @@ def listeners(records: Sequence[Record], state: State) -> Diagram:
 
 
 def _handler_name(event: Any) -> str:
-    """Return the name of the function that handles an event."""
+    """Return the name of the function that handles an event, with "()"; "no handler here yet" for an event without one."""
     row = event_thread.DESIGN.handlers.get(event)
     return f"{row.handler.__qualname__.partition('.')[0]}()" if row else "no handler here yet"
 

@@ -38,7 +38,7 @@ class FailureWatch:
     def watch(self, step: Sequence[Record]) -> None:
         """Count the failures among the records of a step.
 
-        Raises UserError if a count reaches PATIENCE, or if a learner's function raised.
+        Raises UserError if the failures of one kind are as many as PATIENCE says, or if a learner's function raised.
         """
         if not any(record.kind == "connection_loss" for record in step):
             self._seen["connection_loss"] = 0

@@ -55,7 +55,8 @@ def _named(config: Any) -> Mapping[str, Any]:
 def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
     """Return the settings of each consumer, under Kafka's names, by the consumer's name.
 
-    Raises UserError for an illegal name or setting; for an unknown setting the error lists the known settings.
+    `consumers` is the argument of Lab: group ids or settings, by name. Raises UserError for an illegal name or setting; for an
+    unknown setting the error lists the known settings.
     """
     found = {}
     for name, said in arguments.mapping(consumers, "Consumers", '{"a": "g"}').items():
@@ -70,9 +71,9 @@ def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
 
 
 def topic_settings(release: str, config: Any) -> dict[str, str]:
-    """Return the settings of a topic as Kafka's tool stores them.
+    """Return the settings of a topic in `config`, by Kafka's names, as Kafka's tool stores them; None is no setting.
 
-    Raises UserError, listing the legal values, for an illegal setting.
+    Raises UserError, listing the legal values, for a setting that is illegal in this release.
     """
     try:
         return admin_actions.topic_settings(release, _named(config or {}))

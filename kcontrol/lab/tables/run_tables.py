@@ -214,7 +214,8 @@ class Tables:
     def watch_events(self, broker: int | None = None) -> pd.DataFrame:
         """Return one row per event in a controller's queue: its source, the time it waited, and its outcome.
 
-        Raises UserError for a recording of real brokers, which has no events.
+        With `broker` only the events of this broker are shown. Raises UserError for a recording of real brokers, which has no
+        events.
         """
         return watch_handlers.handled_events(self._run.records, broker)
 
