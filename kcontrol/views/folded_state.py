@@ -1,4 +1,7 @@
-"""Queries of a folded state for tables and pictures: the controller, the partitions, the subject of an action."""
+"""Queries of a folded state, which `journal.fold` computes from records, for tables and pictures.
+
+They return the controller, the partitions, and the subject of an action.
+"""
 
 from __future__ import annotations
 

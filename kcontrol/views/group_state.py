@@ -1,4 +1,7 @@
-"""Consumer groups in a folded state, with the names of the release: groups at their coordinators, members, partitions."""
+"""Consumer groups in a state that `journal.fold` returns: groups at their coordinators, members, partitions.
+
+States of groups have the names of the release.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The state that pictures show besides the fold: partitions, sessions, zxids, requests in handlers, transitions, lost records.
+"""The state that pictures show in addition to that of `journal.fold`.
 
-Its changes are noted like the changes of the fold, and are sent to the browser with them.
+It has partitions, sessions, zxids, requests in handlers, transitions and lost records. Its changes are noted like those of the
+fold, and are sent to the browser with them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Seen(Changes):
     def add(self, record: Record, changes: Iterable[Change]) -> None:
         """Apply the next record, whose fields are in JSON's types.
 
-        `changes` are the changes of the folded state by this record.
+        `changes` are the changes that this record has made in the state of `journal.fold`.
         """
         self.noted = []
         if (note := NOTES.get(record.kind)) is not None:

@@ -1,4 +1,4 @@
-"""The differences between two folded states, as values and as an HTML table."""
+"""The differences between two states that `journal.fold` returns, as values and as an HTML table."""
 
 from __future__ import annotations
 

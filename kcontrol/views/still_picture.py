@@ -1,4 +1,4 @@
-"""A state as a still picture in SVG, for frontends that show no widgets."""
+"""A state of `journal.fold` as a still picture in SVG, for frontends that show no widgets."""
 
 from __future__ import annotations
 

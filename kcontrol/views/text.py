@@ -201,9 +201,9 @@ def _response(who: str, f: Fields) -> str:
 
 
 def _respond(who: str, f: Fields) -> str:
-    """Return the sentence about a response of `who`: its error code, and the partitions that failed.
+    """Return the sentence about a response of `who`, from the fields `f` of a `respond` record.
 
-    For a request about reassignments it also has the replicas of the partitions being reassigned.
+    It has the error code, the partitions that failed and, in a list of reassignments, the replicas of each partition.
     """
     body = f["body"]._asdict() if hasattr(f["body"], "_asdict") else f["body"] or {}
     results = body.get("partitions", {}).items()

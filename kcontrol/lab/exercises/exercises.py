@@ -28,7 +28,7 @@ NOT_COUNTED = "This is not counted: progress is kept in a learner's folder, such
 def registry(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     """Return the entry of every exercise in `exercises.toml`, by id, in the order of the file.
 
-    `folder` is the folder of its files.
+    `folder` has this file, and the stubs and solutions that the entries name.
     """
     entries = tomllib.loads((folder / "exercises.toml").read_text(encoding="utf-8"))["exercise"]
     return {entry["id"]: {"wrong": [], "folder": str(folder)} | entry for entry in entries}

@@ -36,7 +36,7 @@ Assignor = Callable[..., Mapping[str, Sequence[Any]]]
 
 
 class Series(NamedTuple):
-    """One random series: the rate of each partition, and for each round the members that are alive."""
+    """One random series: the records per second of each partition, and for each round the members that are alive."""
 
     rates: tuple[int, ...]
     rounds: tuple[tuple[str, ...], ...]

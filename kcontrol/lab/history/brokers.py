@@ -67,7 +67,11 @@ def _life(life: Row, end: Entry | None) -> Row:
 
 
 def requests(run: Entries) -> Iterator[Row]:
-    """Yield one row per request of a controller to a broker, with its response."""
+    """Yield one row per request of a controller to a broker, with the record of its response.
+
+    The `state` of a request is "answered", "refused" by an error code, "waiting", or "dropped" by the end of a broker or of the
+    channel.
+    """
     answers = _answers(run)
     ends = list(run.of("stop", "close_channels"))
     for entry in run.of("send"):

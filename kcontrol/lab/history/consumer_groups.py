@@ -101,7 +101,7 @@ def commits(run: Entries) -> Iterator[Row]:
 def _base_offset(fields: Row) -> int:
     """Return the offset of the first record of a write to a log; `fields` are those of the journal's record about this write.
 
-    Of the two shapes of these fields, `batch` is in recordings only.
+    In a journal made from a recording the offset is in the field `batch`, else in the field `records`.
     """
     found: int = fields["batch"]["base_offset"] if "batch" in fields else fields["records"][0]["offset"]
     return found

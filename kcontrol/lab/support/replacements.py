@@ -1,4 +1,4 @@
-"""A learner's functions for transitions (rows), elections and group rules (strategies), which one lab calls instead of ours."""
+"""A learner's functions for transitions (rows), elections and group rules (strategies), called in place of kcontrol's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of consumer groups, read from a folded state: members, committed offsets, and the states of groups."""
+"""Tables of consumer groups, read from a state that `journal.fold` returns: members, committed offsets, states of groups."""
 
 from __future__ import annotations
 

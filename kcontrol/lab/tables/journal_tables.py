@@ -1,7 +1,8 @@
-"""Tables of a run as pandas frames, made from the journal and its fold only.
+"""Tables of a run as pandas frames, made from the records of the journal and the state that `journal.fold` returns.
 
 The type of a column does not depend on the rows: nullable integers, booleans, text, or lists of broker ids. Times of a wall
-clock are dates in UTC without a time zone (column `at`), virtual times are milliseconds (`at_ms`), and recordings have no times.
+clock are dates in UTC without a time zone (column `at`), virtual times are milliseconds (`at_ms`), and recordings have no
+times.
 """
 
 from __future__ import annotations

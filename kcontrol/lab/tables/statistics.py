@@ -250,7 +250,10 @@ partitions in the state OfflinePartition, because the known releases are 0.8.2, 
 
 
 def _counts(n: int, memory: Memory, design: Design) -> dict[str, int]:
-    """Return the value of each gauge from the memory of broker `n`; no values if `_is_controller` is false."""
+    """Return the value of each gauge from the memory of broker `n`; no values if `_is_controller` is false.
+
+    `design` is that of the release, and says how a broker knows that it is the controller.
+    """
     if not _is_controller(n, memory, design):
         return {}
     return {gauge.name: gauge.count(memory) for gauge in GAUGES} | {BEFORE_STATES: _without_a_live_leader(memory)}
