@@ -6,7 +6,8 @@ error it waits for `retry.backoff.ms`. A consumer that does not poll sends heart
 order of their times.
 
 All groups are at rest if consumers have only heartbeats to send and each pending deadline belongs to a member with heartbeats.
-Timers of other threads, such as the check of preferred leaders, do not fire here.
+The periodic search for expired offsets fires on the way, and keeps no run from its end. Timers of other threads, such as the
+check of preferred leaders, do not fire here.
 
 Source: AbstractCoordinator.java: HeartbeatThread.run, ensureActiveGroup, Heartbeat.java (0.10.1, 2.8).
 """
@@ -21,6 +22,7 @@ from kcontrol.cluster.consumer_configs import HEARTBEAT_MS, POLL_MS
 from kcontrol.cluster.consumer_state import CLOSED, COMPLETING, FROZEN, STABLE, STUCK, Consumer
 from kcontrol.group import events as e
 from kcontrol.group.handlers import REQUESTS
+from kcontrol.group.offset_expiration import EXPIRY_TIMER
 
 if TYPE_CHECKING:
     from kcontrol.cluster.world import Action, World
@@ -42,8 +44,8 @@ AT_ONCE = ("", "NONE", "MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNKNOWN_M
 class Due(NamedTuple):
     """The next action of a consumer, or the firing of a coordinator's timer, with its time.
 
-    `keeps` is True if the action changes nothing in the group as long as the consumers send heartbeats: it is a heartbeat, or the
-    session timer of a member that sends heartbeats.
+    `keeps` is True if the action changes nothing in the membership of a group as long as the consumers send heartbeats: it is a
+    heartbeat, the session timer of a member that sends heartbeats, or the periodic search for expired offsets.
     """
 
     at_ms: int
@@ -117,7 +119,9 @@ def _of_stuck(world: World, name: str, me: Consumer) -> Iterator[Due]:
 def _deadlines(world: World) -> Iterator[Due]:
     for n, p in sorted(world.processes.items()):
         for name, timer in sorted(p.driver.timers.items()) if not p.frozen else ():
-            if timer.thread == REQUESTS and not timer.periodic:
+            if name == EXPIRY_TIMER:
+                yield Due(timer.at_ms, ("fire", n, name), keeps=True)
+            elif timer.thread == REQUESTS and not timer.periodic:
                 yield Due(timer.at_ms, ("fire", n, name), keeps=_is_renewed(world, timer.event))
 
 

@@ -60,6 +60,7 @@ class Lab(Operations):
     Look      partitions()  brokers()  journal(kind)  records  state  summary()
     Explain   why(what)  diagram(machine)  viewer  purgatory(name)
               group_strip(group)  group_matrix(group, beside)
+              offsets_topic(partition)
     Compare   branch(name, at)  branches  compare(one, other)  without(record)
               rewind(to)
     Files     save(path)  name  close()  spark()

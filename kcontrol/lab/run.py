@@ -16,8 +16,8 @@ from kcontrol.journal import journal_file
 from kcontrol.journal.journal import Journal, Record
 from kcontrol.journal.state_history import History, State
 from kcontrol.lab import catalogue, divergence, record_lookup
+from kcontrol.lab.groups import offsets_topic, waiting
 from kcontrol.lab.groups import recording_diff as group_recording_diff
-from kcontrol.lab.groups import waiting
 from kcontrol.lab.old_names import Named, absent
 from kcontrol.lab.support import arguments, replacements
 from kcontrol.lab.support.output import warn
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kcontrol.core.transitions import TransitionTable
     from kcontrol.views.assignment_matrix import AssignmentMatrix
     from kcontrol.views.group_strip import GroupStrip
+    from kcontrol.views.offsets_topic_picture import OffsetsTopicPicture
     from kcontrol.views.purgatory_picture import PurgatoryPicture
 
 
@@ -223,6 +224,14 @@ class Run(metaclass=Named):
         name = self._group(group)
         others = [matrix(run.records, run._group(group), title) for title, run in (beside or {}).items()]
         return AssignmentMatrix([matrix(self.records, name), *others])
+
+    def offsets_topic(self, partition: str | None = None) -> OffsetsTopicPicture:
+        """Return a picture of a partition of the offsets topic: its log, its coordinator's cache, and the result of a load.
+
+        Without `partition` it is the first partition with a record. Raises UserError, which lists the partitions, for an unknown
+        partition.
+        """
+        return offsets_topic.picture(self.state, self._played, partition, self.records[-1].at_ms)
 
     def purgatory(self, name: str = "Heartbeat", broker: int | None = None) -> PurgatoryPicture:
         """Return the purgatory "Heartbeat" or "Rebalance" of a coordinator: its watch lists, counters and timing wheel.

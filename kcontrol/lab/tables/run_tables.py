@@ -9,7 +9,7 @@ import pandas as pd
 
 from kcontrol.core.model import TopicPartition
 from kcontrol.lab import analysis, record_lookup
-from kcontrol.lab.groups import ballots, listing, reaction_grid, rebalances, responses, waiting
+from kcontrol.lab.groups import ballots, listing, offsets_topic, reaction_grid, rebalances, responses, waiting
 from kcontrol.lab.groups import metrics as group_metrics
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.history import history_tables
@@ -49,6 +49,7 @@ class Tables:
 
     Consumer groups
       members()  offsets()          members and committed offsets
+      offsets_topic(partition)      the records of the offsets topic, their bytes and fields
       assignment()                  members x partitions
       ballots(group)                the vote on the assignor
       consumer_groups(group)        offsets and lag, as kafka-consumer-groups --describe
@@ -139,6 +140,14 @@ class Tables:
     def offsets(self) -> pd.DataFrame:
         """Return one row per committed offset of each consumer group."""
         return groups.offsets(self._run.state)
+
+    def offsets_topic(self, partition: str | None = None, *, offset: int | None = None) -> pd.DataFrame:
+        """Return one row per record of a partition of the offsets topic: its key, its value, and whether compaction keeps it.
+
+        With `offset` the table has one row per field of this record, with its bytes. Without `partition` it is the first
+        partition with a record. Raises UserError, listing the legal values, for an unknown partition or offset.
+        """
+        return offsets_topic.table(self._run.state, partition, offset)
 
     # ---------------------------------------------------------------- consumer groups
 

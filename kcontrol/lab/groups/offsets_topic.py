@@ -1,0 +1,222 @@
+"""The records of a partition of the offsets topic: as a table, field by field, and what compaction keeps of them.
+
+Compaction keeps the last record of each key. The log cleaner removes a tombstone too, once it is older than
+`delete.retention.ms` (24 h), so that a reader of the log has this time to see it. The brokers of a lab run no log cleaner:
+`compact` computes what it would keep. Two limits of the real cleaner are not in `compact`: it never cleans the active segment,
+and nothing at or above the high watermark.
+
+Source: Cleaner.cleanInto, shouldRetainRecord of LogCleaner.scala (0.9, 2.8). Read next: `group_loading.read_batch`, which reads
+these records at an election.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from kcontrol.core.effects import LogBatch
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import TopicPartition
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
+from kcontrol.group.group_loading import Loaded, read_batch
+from kcontrol.group.group_rules import group_rules
+from kcontrol.group.offsets_topic_records import OffsetsTopicRecord, decode
+from kcontrol.lab.groups import decoded_bytes
+from kcontrol.lab.support import arguments
+from kcontrol.lab.tables import journal_tables
+from kcontrol.views import group_state, text
+from kcontrol.views.offsets_topic_picture import OffsetsTopicPicture, Square
+
+State = Mapping[str, Any]
+GROUP_VERSION = 2
+RECORDS = {"kind": "string", "key_version": "int64", "value_version": "Int64", "group": "string", "partition": "string",
+           "value": "string", "key_bytes": "int64", "value_bytes": "Int64", "compaction": "string"}  # fmt: skip
+KEEPS, KEEPS_FOR_A_WHILE = "keeps", "keeps for delete.retention.ms"
+
+
+class PartitionLog(NamedTuple):
+    """The log of a partition of the offsets topic on one broker; `broker` is None in a recording, which has one log."""
+
+    partition: str
+    broker: int | None
+    records: tuple[OffsetsTopicRecord, ...]
+    high_watermark: int
+
+
+# ---------------------------------------------------------------- the log
+
+
+def log(state: State, partition: str | None = None) -> PartitionLog:
+    """Return the leader's log of a partition of the offsets topic; without a running leader, the longest log of a replica.
+
+    Without `partition` it is the first partition with a record. Raises UserError, listing the partitions, for a run without
+    such a log.
+    """
+    logs = _logs(state)
+    known = sorted({found.partition for found in logs})
+    written = [found.partition for found in logs if found.records]
+    name = partition if partition is not None else next(iter(written or known), None)
+    fitting = [found for found in logs if found.partition == name]
+    if not fitting:
+        asked = "No offsets topic" if name is None else f"No log of {arguments.shown(name)}"
+        raise UserError(f"{asked} is in this run; its partitions of {OFFSETS_TOPIC} are {text.listed(known, 50) or 'none'}.")
+    return max(fitting, key=lambda found: (_leads(state, found), len(found.records)))
+
+
+def _leads(state: State, found: PartitionLog) -> bool:
+    node = str(found.broker)
+    return found.broker is None or (node in state["nodes"] and state["logs"][node][found.partition]["leader"] == found.broker)
+
+
+def _logs(state: State) -> list[PartitionLog]:
+    of_brokers = [
+        PartitionLog(name, int(n), tuple(map(_record, held["records"])), held["high_watermark"])
+        for n, logs in state.get("logs", {}).items()
+        for name, held in logs.items()
+        if name.startswith(f"{OFFSETS_TOPIC}-")
+    ]
+    recorded = {name: tuple(_of_batches(batches)) for name, batches in state.get("offsets_logs", {}).items()}
+    return of_brokers + [PartitionLog(name, None, records, len(records)) for name, records in recorded.items()]
+
+
+def _record(held: Mapping[str, Any]) -> OffsetsTopicRecord:
+    data = None if held["data"] is None else bytes.fromhex(held["data"])
+    return OffsetsTopicRecord(held["offset"], held["leader_epoch"], bytes.fromhex(held["key"]), data, held["base_offset"])
+
+
+def _of_batches(batches: Iterable[Mapping[str, Any]]) -> Iterable[OffsetsTopicRecord]:
+    """Yield the records of the batches of a recording, whose bytes are text with an escape for each byte that is no UTF-8."""
+    for batch in batches:
+        base = batch["base_offset"]
+        for offset, (key, data) in enumerate(batch["records"], base):
+            yield OffsetsTopicRecord(offset, 0, _bytes(key), None if data is None else _bytes(data), base, batch["producer_id"])
+
+
+def _bytes(escaped: str) -> bytes:
+    return re.sub(rb"\\x([89a-f][0-9a-f])", lambda found: bytes.fromhex(found[1].decode()), escaped.encode())
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table(state: State, partition: str | None, offset: int | None) -> pd.DataFrame:
+    """Return one row per record of the log, by offset; with `offset`, one row per field of the key and the value of this record.
+
+    Raises UserError, listing the legal values, for an unknown partition or offset.
+    """
+    found = log(state, partition)
+    if offset is None:
+        kept = _compaction(found.records)
+        rows = ({"offset": str(r.offset)} | _row(r) | {"compaction": kept[r.offset]} for r in found.records)
+        return journal_tables.table(rows, RECORDS, "offset").set_axis(pd.Index(list(kept), name="offset", dtype="int64"))
+    records = {record.offset: record for record in found.records}
+    if offset not in records:
+        raise UserError(
+            f"{found.partition} has no record {arguments.shown(offset)}; it has {text.listed(map(str, records), 50)}."
+        )
+    record, kind = records[offset], _kind(records[offset].key)
+    parts = {"key": decoded_bytes.decode(f"{kind}_key", record.key)}
+    if record.data is not None:
+        parts["value"] = decoded_bytes.decode(f"{kind}_value", record.data)
+    return pd.concat(parts, names=["part", "field"])
+
+
+def _kind(key: bytes) -> str:
+    return "group" if int.from_bytes(key[:2], "big", signed=True) == GROUP_VERSION else "offset"
+
+
+def _row(record: OffsetsTopicRecord) -> dict[str, Any]:
+    kind = _kind(record.key)
+    version, key = decode(f"{kind}_key", record.key)
+    row = {"kind": kind, "key_version": version, "group": key["group"], "key_bytes": len(record.key), "value": _value(record)}
+    row["partition"] = str(TopicPartition(key["topic"], key["partition"])) if kind == "offset" else None
+    if record.data is None:
+        return row | {"value_version": None, "value_bytes": None}
+    return row | {"value_version": int.from_bytes(record.data[:2], "big"), "value_bytes": len(record.data)}
+
+
+def _value(record: OffsetsTopicRecord) -> str:
+    if record.data is None:
+        return "tombstone"
+    fields = decode(f"{_kind(record.key)}_value", record.data)[1]
+    return f"offset {fields['offset']}" if "offset" in fields else _group(fields["generation"], len(fields["members"]))
+
+
+def _group(generation: int, members: int) -> str:
+    return f"generation {generation}, {members} member{'s' * (members != 1)}"
+
+
+# ---------------------------------------------------------------- compaction
+
+
+def compact(records: Sequence[OffsetsTopicRecord], *, keeps_tombstones: bool = True) -> tuple[OffsetsTopicRecord, ...]:
+    """Return the last record of each key, in the order of the log; without `keeps_tombstones`, no key whose last is a tombstone.
+
+    Source: shouldRetainRecord of LogCleaner.scala (2.8).
+    """
+    last = {record.key: record.offset for record in records}
+    kept = (record for record in records if last[record.key] == record.offset)
+    return tuple(record for record in kept if keeps_tombstones or record.data is not None)
+
+
+def _compaction(records: Sequence[OffsetsTopicRecord]) -> dict[int, str]:
+    """Return by offset what compaction does with a record, in words."""
+    last = {record.key: record.offset for record in records}
+    return {record.offset: _fate(record, last[record.key]) for record in records}
+
+
+def _fate(record: OffsetsTopicRecord, last: int) -> str:
+    if record.offset != last:
+        return f"drops: {last} has its key"
+    return KEEPS if record.data is not None else KEEPS_FOR_A_WHILE
+
+
+# ---------------------------------------------------------------- the picture: log, cache, load
+
+
+def picture(state: State, release: str, partition: str | None, now_ms: int) -> OffsetsTopicPicture:
+    """Return the log of a partition, the cache of its coordinator, and what a load of this log would put into a cache."""
+    found = log(state, partition)
+    last = {record.key: record.offset for record in found.records}
+    names = {record.key: _name(record.key) for record in found.records}
+    squares = [Square(names[r.key], _value(r), str(r.offset), is_faded=last[r.key] != r.offset) for r in found.records]
+    title = f"{found.partition} at {now_ms:,} ms, Kafka {release}"
+    nodes = state["nodes"]
+    node = nodes.get(str(found.broker), {}) if found.broker is not None else next(iter(nodes.values()), {})
+    return OffsetsTopicPicture(title, found.broker, squares, _cached({"nodes": {"0": node}}), _load(found, release))
+
+
+def _name(key: bytes) -> str:
+    fields = decode(f"{_kind(key)}_key", key)[1]
+    if "topic" not in fields:
+        return str(fields["group"])
+    return f"{fields['group']} {TopicPartition(fields['topic'], fields['partition'])}"
+
+
+def _cached(state: State) -> dict[str, str]:
+    """Return the groups and the committed offsets in the memory of the coordinators of a state, by the name of their key."""
+    groups = {group: _group(held["generation"], len(held["members"])) for _, group, held in group_state.cached(state, "groups")}
+    offsets = {
+        f"{group} {tp}": f"offset {stored['value']['offset']}"
+        for _, group, held in group_state.cached(state, "offsets")
+        for tp, stored in held["committed"].items()
+    }
+    return groups | offsets
+
+
+def _load(found: PartitionLog, release: str) -> dict[str, str]:
+    """Return what a load of the log would put into a coordinator's cache, by the name of the key."""
+    loaded, rules = Loaded(), group_rules(release)
+    end = found.high_watermark if rules.loads_up_to == "high watermark" else len(found.records)
+    for record in found.records[:end]:
+        read_batch(loaded, LogBatch(record.base_offset, ((record.key, record.data),), record.producer_id))
+    groups = {name: _group(group.generation, len(group.members)) for name, group in loaded.groups.items() if group is not None}
+    offsets = {
+        f"{name} {tp}": f"offset {stored.value.offset}"
+        for name, held in loaded.offsets.items()
+        for tp, stored in held.committed.items()
+    }
+    return groups | offsets

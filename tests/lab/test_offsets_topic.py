@@ -1,0 +1,154 @@
+"""The offsets topic as a table and as a picture: the records of its log, their fields, compaction, and the result of a load."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kcontrol import Lab
+from kcontrol.core.effects import LogBatch
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import TopicPartition
+from kcontrol.group.group_loading import Loaded, read_batch
+from kcontrol.group.model import Group, GroupState, OffsetAndMetadata
+from kcontrol.group.offsets_topic_records import OffsetsTopicRecord, group_key, group_value, offset_key, offset_value
+from kcontrol.lab.groups.offsets_topic import compact
+
+Opened = Callable[..., Lab]
+MINUTE = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 60_000}
+RECORDED = [name for name in Lab.recordings().index if "/group/" in name]
+
+
+def billing(opened: Opened, release: str, **more: Any) -> Lab:
+    """A group with two members that has committed offset 7 of t-0."""
+    topics = {"__consumer_offsets": [[2, 1]], "t": [[1, 2], [2, 1]]}
+    lab = opened(2, release, topics=topics, consumers=dict.fromkeys(("anna", "bert"), "billing"), config=MINUTE, **more)
+    return lab.run(alive=True).commit("anna", "t-0", 7).run()
+
+
+@pytest.mark.parametrize(("release", "versions"), [("0.9", (0, 1)), ("1.1", (1, 1)), ("2.8", (3, 3))])
+def test_each_record_has_a_row(opened: Opened, release: str, versions: tuple[int, int]) -> None:
+    """The row of a record has its kind, the versions of key and value, the group, the partition and the value in words."""
+    table = billing(opened, release).tables.offsets_topic()
+    assert table.iloc[-1][["kind", "key_version", "value_version", "group", "partition", "value"]].tolist() == [
+        "offset", 1, versions[1], "billing", "t-0", "offset 7",
+    ]  # fmt: skip
+    group = table[table.kind == "group"].iloc[-1]
+    assert (group.key_version, group.value_version, group.value.endswith("2 members")) == (2, versions[0], True)
+
+
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_a_record_is_shown_field_by_field(opened: Opened, release: str) -> None:
+    """The bytes of the fields of a record, one after the other, are the bytes of its key and of its value."""
+    lab = billing(opened, release)
+    log = lab.state["logs"]["2"]["__consumer_offsets-0"]["records"]
+    for record in log:
+        fields = lab.tables.offsets_topic(offset=record["offset"])
+        assert ["".join(fields.loc[part].bytes) for part in ("key", "value")] == [record["key"], record["data"]]
+    assert fields.loc["key"].value[["group", "topic", "partition"]].tolist() == ["billing", "t", 0]
+    assert fields.loc["value"].value["offset"] == 7
+
+
+@pytest.mark.parametrize(("release", "stays"), [("0.9", False), ("1.1", False), ("2.8", True)])
+def test_the_expiry_fires_while_consumers_live(opened: Opened, release: str, *, stays: bool) -> None:
+    """Time passes with heartbeats alone: up to 2.0 the offset of a live group expires, since 2.1 it stays (KIP-211)."""
+    lab = billing(opened, release).run("121 s", alive=True)
+    assert set(lab.tables.members().state) == {"Stable"}
+    assert (len(lab.tables.offsets()) == 1) is stays
+    values = lab.tables.offsets_topic()[lambda table: table.kind == "offset"].value.tolist()
+    assert values == (["offset 7"] if stays else ["offset 7", "tombstone"])
+
+
+def test_the_periodic_search_lets_a_run_end(opened: Opened) -> None:
+    """A run of consumers without a time ends when they have heartbeats alone to send, although the search is due again."""
+    lab = billing(opened, "0.9")
+    assert lab.run(alive=True).records[-1].at_ms < 60_000
+
+
+def test_a_tombstone_is_shown_without_a_value(opened: Opened) -> None:
+    """Compaction drops the commit before a tombstone; the fields of the tombstone are those of its key."""
+    lab = billing(opened, "0.9").run("121 s", alive=True)
+    table = lab.tables.offsets_topic()
+    last = table.index[-1]
+    assert (
+        table.compaction[last] == "keeps for delete.retention.ms" and table.compaction[last - 1] == f"drops: {last} has its key"
+    )
+    assert set(lab.tables.offsets_topic(offset=last).index.get_level_values("part")) == {"key"}
+
+
+def test_the_picture_has_log_cache_and_load(opened: Opened) -> None:
+    """The picture names each record of the log, the cache of the coordinator and the result of a load, also in its SVG."""
+    lab = billing(opened, "0.9")
+    shown = lab.offsets_topic()
+    before = repr(shown).splitlines()
+    assert before[-3:] == [
+        f"  {len(before) - 4} billing t-0: offset 7",
+        "cache of broker 2: billing: generation 2, 2 members; billing t-0: offset 7",
+        "a load now finds: billing: generation 2, 2 members; billing t-0: offset 7",
+    ]
+    lab.run("121 s", alive=True)
+    after = lab.offsets_topic()
+    assert repr(after).splitlines()[-3:] == [
+        f"  {len(before) - 3} billing t-0: tombstone",
+        "cache of broker 2: billing: generation 2, 2 members",
+        "a load now finds: billing: generation 2, 2 members",
+    ]
+    assert shown.svg().count("<rect") == after.svg().count("<rect") - 1
+    assert 'class="absent"' in after.svg() and 'class="absent"' not in shown.svg()
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_load_of_a_real_log_finds_the_cache(name: str) -> None:
+    """What a load of a real coordinator's log finds are the offsets and groups that its responses imply: ten recordings."""
+    *_, cache, load = repr(Lab.open(name).offsets_topic()).splitlines()
+    found = {entry for entry in load.partition(": ")[2].split("; ") if entry != "nothing"}
+    held = {entry for entry in cache.partition(": ")[2].split("; ") if entry != "nothing"}
+    assert {entry for entry in held if "offset " in entry} == {entry for entry in found if "offset " in entry}
+    assert len(Lab.open(name).tables.offsets_topic()) > 0
+
+
+def drawn(seed: int) -> list[OffsetsTopicRecord]:
+    """A log of random commits, groups and tombstones of few keys."""
+    chance, log = random.Random(seed), []
+    for offset in range(30):
+        group, tp = chance.choice("ab"), TopicPartition("t", chance.randrange(2))
+        is_group, is_removed = chance.random() < 0.3, chance.random() < 0.3
+        key = group_key(group) if is_group else offset_key(group, tp)
+        state = Group(group, GroupState.EMPTY, generation=offset)
+        data = group_value(state, {}, 3) if is_group else offset_value(OffsetAndMetadata(offset), 3)
+        log.append(OffsetsTopicRecord(offset, 0, key, None if is_removed else data, offset))
+    return log
+
+
+def load(log: list[OffsetsTopicRecord]) -> tuple[Any, ...]:
+    loaded = Loaded()
+    for record in log:
+        read_batch(loaded, LogBatch(record.base_offset, ((record.key, record.data),)))
+    groups = {name: group for name, group in loaded.groups.items() if group is not None}
+    return groups, {(name, tp): stored for name, held in loaded.offsets.items() for tp, stored in held.committed.items()}
+
+
+@pytest.mark.parametrize("keeps_tombstones", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_load_finds_the_same_after_compaction(seed: int, *, keeps_tombstones: bool) -> None:
+    """A load of the compacted log, with or without its tombstones, finds what a load of the whole log finds."""
+    log = drawn(seed)
+    kept = compact(log, keeps_tombstones=keeps_tombstones)
+    assert load(list(kept)) == load(log) and len({record.key for record in kept}) == len(kept) < len(log)
+    assert any(record.data is None for record in kept) is (keeps_tombstones and any(r.data is None for r in compact(log)))
+
+
+def test_unknown_partitions_and_offsets_list_the_legal_ones(opened: Opened) -> None:
+    """An unknown partition or offset is refused with the legal values, and so is a run without an offsets topic."""
+    lab = billing(opened, "2.8")
+    for call, said in (
+        (lambda: lab.tables.offsets_topic("t-0"), "__consumer_offsets-0"),
+        (lambda: lab.offsets_topic("nope"), "__consumer_offsets-0"),
+        (lambda: lab.tables.offsets_topic(offset=99), "it has 0 and 1"),
+        (lambda: opened(1).tables.offsets_topic(), "No offsets topic"),
+    ):
+        with pytest.raises(UserError, match=said):
+            call()
