@@ -19,9 +19,10 @@ from kcontrol.group.offsets_topic_records import STICKY_USER_DATA, read, write
 
 
 class Subscription(NamedTuple):
-    """The topics of a member, and the partitions that it owns.
+    """The topics to which a member subscribes, and the partitions that it owns.
 
-    `generation` is the generation of that assignment: None if the member names none, -1 if unknown.
+    `generation` is the generation in which the member got `owned`: None if its subscription has no
+    generation, -1 if unknown. `instance_id` is the group.instance.id of a static member.
     """
 
     topics: tuple[str, ...]
@@ -36,14 +37,17 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 def partitions_of(partitions: Partitions, topic: str) -> list[TopicPartition]:
-    """Return the partitions of a topic in their order; an unknown topic has none."""
+    """Return all partitions of `topic` by number; `partitions` maps a topic to its partition count.
+
+    Return [] for a topic that `partitions` does not have.
+    """
     return [TopicPartition(topic, number) for number in range(partitions.get(topic, 0))]
 
 
 def in_order(members: Members) -> list[str]:
-    """Return the member ids in the assignors' order.
+    """Return the member ids in the order in which range and round robin visit the members.
 
-    Static members come first, by instance id, then the others by member id. Source:
+    Static members come first, by instance id, then dynamic members by member id. Source:
     MemberInfo.compareTo (2.8).
     """
     names = {id: member.instance_id for id, member in members.items()}
@@ -57,8 +61,9 @@ def code_units(name: str | None) -> bytes:
 
 
 def assign_range(partitions: Partitions, members: Members) -> Assignment:
-    """Give each member of a topic a range of its partitions; the first members get one more.
+    """Return the assignment that divides each topic's partitions into ranges, one per subscriber.
 
+    If the division leaves a rest, each of the first subscribers (see `in_order`) gets one more.
     Source: RangeAssignor.assign (0.9, 2.8).
     """
     assigned: Assignment = {id: [] for id in members}
@@ -72,8 +77,10 @@ def assign_range(partitions: Partitions, members: Members) -> Assignment:
 
 
 def assign_round_robin(partitions: Partitions, members: Members) -> Assignment:
-    """Give each partition in turn to the next member that subscribes to its topic.
+    """Return the assignment that gives each partition in turn to the next member in a circle.
 
+    Members that do not subscribe to the partition's topic are passed over. Topics are in order of
+    their names, members as in `in_order`.
     Source: RoundRobinAssignor.assign (0.9, 2.8).
     """
     assigned: Assignment = {id: [] for id in members}
@@ -85,7 +92,10 @@ def assign_round_robin(partitions: Partitions, members: Members) -> Assignment:
 
 
 def sticky_user_data(previous: list[dict[str, object]], generation: int | None) -> bytes:
-    """Return the user data of a sticky member: its last assignment; version 0 without a generation.
+    """Return the user data of a sticky member: its last assignment `previous` and generation.
+
+    `previous` has {"topic": name, "partitions": [numbers]} for each topic. Without a generation the
+    data have version 0, else version 1.
 
     Source: StickyAssignor.serializeTopicPartitionAssignment (2.8).
     """
@@ -94,7 +104,10 @@ def sticky_user_data(previous: list[dict[str, object]], generation: int | None) 
 
 
 def read_sticky_user_data(data: bytes) -> dict[str, object]:
-    """Return the fields of version 1, or else of version 0. Raises ValueError for other data."""
+    """Return the fields of a sticky member's user data: those of version 1, if it can be read so.
+
+    Otherwise return the fields of version 0. Raises ValueError for data that have neither form.
+    """
     try:
         return read(STICKY_USER_DATA[1], data)[0]
     except ValueError:

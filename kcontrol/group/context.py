@@ -45,7 +45,7 @@ CONFIGS: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """The settings of one coordinator; times in ms.
+    """The settings of one coordinator; times in ms. CONFIGS has Kafka's name of each field.
 
     `metadata_max` counts characters, as Kafka does although the setting's name says bytes.
     """
@@ -63,9 +63,9 @@ class GroupConfig:
 
     @classmethod
     def of(cls, release: str, **changes: int) -> GroupConfig:
-        """Return a release's defaults with these changes.
+        """Return a release's defaults; `changes` has other values for some fields, by name.
 
-        Raises TypeError for an unknown setting.
+        Raises TypeError for an unknown field.
         """
         rows = CONFIGS.items()
         return cls(**{name: value_in_force(row, release) for name, (_, row) in rows} | changes)
@@ -75,9 +75,12 @@ class GroupConfig:
 class GroupContext(Context):
     """The memory of one broker as coordinator. Partitions are numbers of the offsets topic.
 
-    `ended` counts the groups of each name that have left the cache. `unloaded` has groups that have
-    left the cache while a record of one of their static members is being written. With
-    `logs_operations` the driver writes the steps of delayed operations to the journal.
+    `owned` are the partitions that this broker coordinates, `loading` those that it reads now.
+    `groups` and `offsets` are the cache, by group id. `ended` counts, by group id, the groups of
+    this name that have left the cache. `unloaded` has, by `unloaded_name`, groups that have left
+    the cache while a record of one of their static members is being written. `changes` has a
+    learner's own functions. With `logs_operations` the driver writes the steps of delayed
+    operations to the journal.
     """
 
     rules: GroupRules
@@ -104,10 +107,10 @@ class GroupContext(Context):
         return self.offsets.get(group_id, Offsets())
 
     def incarnation_of(self, group_id: str) -> int:
-        """Return the number of the group that has this name now, or of the next group of this name.
+        """Return how many groups with this id have left the cache, which is the group's number.
 
-        A write of an earlier group of this name has a lower number, so the later group ignores this
-        write.
+        Without such a group now, it will be the number of the next group with this id. An event of
+        a write has the number of the group that wrote, so a later group ignores the event.
         """
         return self.ended.get(group_id, 0)
 
@@ -117,11 +120,16 @@ class GroupContext(Context):
         return completing if state is GroupState.COMPLETING else str(state)
 
     def rebalance_timeout_ms(self, group: Group) -> int:
-        """Return how long the join phase of a group may last."""
+        """Return how long the join phase of a group may last: its members' longest timeout.
+
+        That is the rebalance timeout, and before 0.10.1 the session timeout.
+        """
         return group.rebalance_timeout_ms(is_session=not self.rules.rebalance_timeouts)
 
     def validate_group_status(self, group_id: str, *, needs_name: bool = True) -> str | None:
-        """Return the error of a request for a group that is not coordinated here, else None.
+        """Return None if this broker coordinates the group and has loaded it, else the error.
+
+        Since 2.0 an empty group id is an error too, unless `needs_name` is False.
 
         Source: the beginning of each handler (0.9), validateGroupStatus (2.8) of
         GroupCoordinator.scala.
@@ -145,14 +153,20 @@ def unloaded_name(group_id: str, incarnation: int) -> str:
 
 
 def cache_offsets(group_id: str, offsets: Offsets) -> UpdateContext:
-    """Return the effect that puts the offsets of a group into the cache; without any, no entry."""
+    """Return the effect that puts the offsets of a group into the cache.
+
+    If `offsets` is empty, the effect removes the group's entry instead.
+    """
     if offsets:
         return UpdateContext("offsets", {group_id: offsets}, context="group")
     return UpdateContext("offsets", remove=(group_id,), context="group")
 
 
 def apply_transition(ctx: GroupContext, effect: TransitionGroup) -> None:
-    """Put the group of a transition into the cache; if the transition has no group, remove it."""
+    """Put `effect.group`, the group after a transition, into the cache.
+
+    If `effect.group` is None, the group leaves the cache with this transition: remove it.
+    """
     groups: dict[str, Group] = ctx.groups  # type: ignore[assignment]
     if effect.group is None:
         groups.pop(effect.group_id, None)

@@ -52,9 +52,10 @@ def steps(
     """Yield a record's kind and fields for each step of Kafka's delayed operation behind `effect`.
 
     `armed` is the timer that the effect replaces or cancels, None without a timer: the operation of
-    its `event` is checked first. Then a `SetTimer` takes the three steps of tryCompleteElseWatch.
-    Nothing is yielded for timers without an operation, or without `logs_operations`. Source:
-    tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
+    its `event` is checked first (checkAndComplete). Then a `SetTimer` takes the three steps of
+    tryCompleteElseWatch. Nothing is yielded for events without a row in OPERATIONS, for a broker
+    without coordinator (`ctx` None), or without `logs_operations`. Source: tryCompleteElseWatch,
+    checkAndComplete (0.9, 2.8).
     """
     if ctx is None or not ctx.logs_operations:
         return
@@ -69,7 +70,9 @@ def steps(
 
 
 def _named(ctx: GroupContext, timer: str, event: Any) -> dict[str, Any]:
-    """Return Kafka's operation behind a timer as fields of a record; {} without an operation.
+    """Return Kafka's operation behind the timer `timer`, whose event is `event`, as record fields.
+
+    Return {} for an event without a row in OPERATIONS.
 
     Before 2.8 the class of a group's key is GroupKey. Source: DelayedOperationKey.scala (0.9,
     2.8.2).

@@ -195,10 +195,10 @@ class JoinTimedOut(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class InitialJoinTimedOut(TimedEvent):
-    """The first wait of an Empty group is over.
+    """The wait of a group's first join phase (group.initial.rebalance.delay.ms) is over.
 
-    `delay_ms` is the length of this wait, `remaining_ms` the longest time by which it may be
-    extended.
+    `generation` is the generation before this join phase, `delay_ms` the length of the wait, and
+    `remaining_ms` the longest time by which the wait may be extended.
     """
 
     group_id: str
@@ -209,7 +209,7 @@ class InitialJoinTimedOut(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class SyncTimedOut(TimedEvent):
-    """The rebalance timeout of a sync phase is over."""
+    """The rebalance timeout of the sync phase of this generation is over."""
 
     group_id: str
     generation: int
@@ -242,7 +242,10 @@ class Appended(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class AssignmentStored(Appended):
-    """The write of the leader's assignment has ended."""
+    """The write of the leader's assignment in this generation has ended.
+
+    `assignment` maps each member id to the bytes of the member's assignment.
+    """
 
     generation: int
     assignment: Mapping[str, bytes]
@@ -250,9 +253,10 @@ class AssignmentStored(Appended):
 
 @dataclass(frozen=True, slots=True)
 class StaticMemberStored(Appended):
-    """The write of a static member's new id has ended; the response names `leader`.
+    """The write of a static member's new id, `member_id`, has ended.
 
-    After an error the member gets `old_member_id` again, with the `protocols` of the JoinGroup that
+    The response to the member's JoinGroup names `leader`, the leader before the write. After an
+    error the member gets `old_member_id` again, with the `protocols` of the JoinGroup that
     requested the new id.
     """
 
@@ -265,7 +269,11 @@ class StaticMemberStored(Appended):
 
 @dataclass(frozen=True, slots=True)
 class OffsetsStored(Appended):
-    """The write of a commit has ended; `refused` are partitions whose metadata was too long."""
+    """The write of a commit's offsets has ended.
+
+    `offsets` are the written offsets; `refused` are the partitions of the request whose metadata
+    was too long. `producer` is the producer id of a TxnOffsetCommit, else None.
+    """
 
     correlation_id: str
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
@@ -278,7 +286,10 @@ class OffsetsStored(Appended):
 
 @dataclass(frozen=True, slots=True)
 class PartitionElected(TimedEvent):
-    """This broker leads the partition now; `coordinator_epoch` is the leader epoch."""
+    """This broker leads this partition of the offsets topic now.
+
+    `coordinator_epoch` is the leader epoch.
+    """
 
     partition: int
     coordinator_epoch: int | None = None
@@ -286,7 +297,10 @@ class PartitionElected(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class PartitionResigned(TimedEvent):
-    """This broker no longer leads the partition."""
+    """This broker no longer leads this partition of the offsets topic.
+
+    `coordinator_epoch` is the new leader epoch, None if the broker has no replica any more.
+    """
 
     partition: int
     coordinator_epoch: int | None = None
@@ -294,7 +308,11 @@ class PartitionResigned(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class TransactionCompleted(Event):
-    """The marker of a transaction has reached these partitions of the offsets topic."""
+    """The marker of a producer's transaction has reached these partitions of the offsets topic.
+
+    `producer` is the producer id. The marker commits the transaction if `is_commit`, else aborts
+    it.
+    """
 
     producer: int
     partitions: tuple[int, ...]
@@ -336,7 +354,10 @@ class HeartbeatResult(NamedTuple):
 
 
 class LeaveResult(NamedTuple):
-    """The response to a LeaveGroup: an error of the request, and an error for each named member."""
+    """The response to a LeaveGroup: the error of the request, and an error for each named member.
+
+    `members` has these errors in the order of `identities`; both are empty before 2.4.
+    """
 
     error: str
     members: tuple[str, ...] = ()
@@ -363,7 +384,7 @@ class FetchedOffset(NamedTuple):
 
 
 class FetchResult(NamedTuple):
-    """The response to an OffsetFetch."""
+    """The response to an OffsetFetch: the error of the request, and each partition's offset."""
 
     error: str
     offsets: dict[TopicPartition, FetchedOffset]
@@ -372,7 +393,7 @@ class FetchResult(NamedTuple):
 class DescribeResult(NamedTuple):
     """The response to a DescribeGroups request for one group.
 
-    Each member has its metadata and assignment, empty unless the group is Stable.
+    `members` has (member, its metadata, its assignment); both are empty unless the group is Stable.
     """
 
     error: str

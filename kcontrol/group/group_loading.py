@@ -58,7 +58,11 @@ from kcontrol.group.request_reactions import has_reaction
 
 @dataclass(slots=True)
 class Loaded:
-    """The content of a log, as far as read: groups by name (None for a tombstone), and offsets."""
+    """The content of a log, as far as it has been read.
+
+    `groups` maps a group id to the group, or to None for a tombstone; `offsets` maps a group id to
+    its offsets.
+    """
 
     groups: dict[str, Group | None] = field(default_factory=dict)
     offsets: dict[str, Offsets] = field(default_factory=dict)
@@ -70,9 +74,11 @@ class Loaded:
 def partition_elected(ctx: GroupContext, event: e.PartitionElected) -> Handler:
     """Read the log of the partition, then coordinate its groups.
 
-    A record that cannot be read ends the reading and becomes an error record in the journal; the
-    broker then owns the partition without the groups of the log. Before 0.10.1 the offsets that
-    were read before the error stay. Source: doLoadGroupsAndOffsets (0.9, 2.8).
+    An event with an older leader epoch is ignored (2.8 on), and so is an event for a partition that
+    is being loaded or (2.8 on) has been loaded. A record that cannot be read ends the reading and
+    becomes an error record in the journal; the broker then coordinates the partition without the
+    groups of the log. Before 0.10.1 the offsets that were read before the error stay. Source:
+    doLoadGroupsAndOffsets (0.9, 2.8).
     """
     partition = event.partition
     is_newer = yield from _is_newer_epoch(ctx, partition, event.coordinator_epoch)
@@ -93,7 +99,10 @@ def partition_elected(ctx: GroupContext, event: e.PartitionElected) -> Handler:
 
 
 def _is_newer_epoch(ctx: GroupContext, partition: int, epoch: int | None) -> Handler:
-    """Return whether an election or a resignation is not older than the last known one.
+    """Return whether `epoch` is not below the last known coordinator epoch of the partition.
+
+    If so, store `epoch` as the last known. Return True, and store nothing, for `epoch` None and in
+    releases that do not check the epoch.
 
     Source: maybeUpdateCoordinatorEpoch of GroupMetadataManager.scala (2.8), KAFKA-12460.
     """
@@ -149,10 +158,11 @@ def _with_offset(
     batch: LogBatch,
     retention_ms: int | None,
 ) -> Offsets:
-    """Return the offsets of a group after one record of the log; `value` None is a tombstone.
+    """Return the offsets of a group, before `held`, after a record for `tp` with this value.
 
-    A tombstone removes the committed offset; in a transaction it removes the offset of that
-    transaction alone.
+    `value` None is a tombstone: it removes the committed offset or, if `batch` belongs to a
+    transaction, the offset in this transaction only. With `retention_ms` an offset without an own
+    time to expire gets one.
     """
     entries = held.by_producer.get(batch.producer_id, {}) if batch.producer_id is not None else {}
     if value is None and batch.producer_id is None:
@@ -220,6 +230,9 @@ def partition_resigned(ctx: GroupContext, event: e.PartitionResigned) -> Handler
 def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
     """Answer the parked requests of one group, cancel its timers, and move it to Dead.
 
+    If a static member's new id is being written, the group stays in `ctx.unloaded` until the end of
+    the write. `now_ms` is the time of the transition.
+
     Source: onGroupUnloaded of GroupCoordinator.scala (0.9, 2.8).
     """
     source, name = group.state, unloaded_name(group.group_id, ctx.incarnation_of(group.group_id))
@@ -240,10 +253,10 @@ def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
 
 
 def _without_parked_request(source: GroupState, member: Member) -> Member:
-    """Return a member after its parked request has been refused.
+    """Return a member after its parked request has been refused, in a group of the state `source`.
 
-    In a Stable group the JoinGroup stays parked until the record of a static member's new id is
-    written.
+    In PreparingRebalance the member loses its parked JoinGroup, else its parked SyncGroup: in a
+    Stable group a JoinGroup stays parked until the record of a static member's new id is written.
     """
     if source is PREPARING:
         return replace(member, awaiting_join=None)

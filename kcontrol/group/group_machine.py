@@ -59,7 +59,7 @@ class IllegalStateError(Exception):
 
 
 def unchanged(group: Group) -> Group:
-    """Return the group as it is: the transition changes its state alone."""
+    """Return the group as it is: the transition changes nothing but its state."""
     return group
 
 
@@ -97,7 +97,10 @@ def _next_generation(group: Group, protocol: str | None) -> Group:
 
 
 def subscribed_topics(group: Group) -> frozenset[str] | None:
-    """Return the topics that a consumer group's members subscribe to, None where unknown.
+    """Return the topics to which the group's members subscribe, None if they are unknown.
+
+    They are unknown for another protocol type than "consumer", without a chosen protocol, and if a
+    member's subscription cannot be read.
 
     Source: computeSubscribedTopics of GroupMetadata.scala (2.8).
     """
@@ -131,7 +134,10 @@ GROUP_TRANSITIONS = TransitionTable("group", GroupState, "GroupMetadata.scala (2
 
 
 def transitions(ctx: GroupContext) -> TransitionTable:
-    """Return the table of the coordinator's release, with a learner's own actions in their rows."""
+    """Return the transitions of the coordinator's release.
+
+    A row for which the learner has given an action (`ctx.changes`) has this action.
+    """
     return GROUP_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
 
 
@@ -147,7 +153,10 @@ def can_rebalance(ctx: GroupContext, group: Group) -> bool:
 def new_group(
     ctx: GroupContext, group_id: str, protocol_type: str | None, timestamp_ms: int
 ) -> Group:
-    """Return a group without members; only before 0.10.1 its protocol type is set already."""
+    """Return a new group without members; `timestamp_ms` is the time of its state.
+
+    Before 0.10.1 the group has `protocol_type`; since then it gets one from its first member.
+    """
     fixed = None if ctx.rules.keeps_empty_groups else protocol_type
     return Group(group_id, first_state(ctx.rules), timestamp_ms, fixed)
 
@@ -161,9 +170,10 @@ def transition_to(
     *,
     leaves: bool = False,
 ) -> Handler:
-    """Move a group to another state by the table's row; return the group after the transition.
+    """Move a group to the state `target` by the table's row; return the group after the transition.
 
-    With `leaves` the group also leaves the cache. Raises IllegalStateError if the table has no row.
+    `timestamp_ms` is the time of the transition, `rule` its reason, for the journal. With `leaves`
+    the group also leaves the cache. Raises IllegalStateError if the table has no row.
     """
     row = transitions(ctx).find(group.state, target)
     if row is None:

@@ -1,7 +1,7 @@
-"""The rules of the coordinator that `Lab(strategies=...)` can replace, by name.
+"""The decisions of the coordinator that a learner's function can replace: `Lab(strategies=...)`.
 
-A rule is a function of plain values; the handler that asks it makes the values from the group. So a
-learner's function and Kafka's rule have equal arguments.
+GROUP_STRATEGIES has Kafka's function by name. Its arguments are tuples, numbers and texts, which
+`may_complete_join` makes from the group; a learner's function gets equal arguments.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ JOIN_GROUP = "JoinGroup"
 
 
 class JoiningMember(NamedTuple):
-    """One member in the join phase: its id, whether it leads, and the request that is parked.
+    """One member in the join phase: its id, whether it leads, and its parked request.
 
-    `parked` is "JoinGroup" or None. `is_pending` marks a member id that the coordinator has
-    assigned and that no JoinGroup has used yet (since 2.2).
+    `parked` is "JoinGroup", or None without a parked request. `is_pending` marks a member id that
+    the coordinator has assigned and that no JoinGroup has used yet (since 2.2).
     """
 
     member_id: str
@@ -42,10 +42,10 @@ GROUP_STRATEGIES: Mapping[str, Callable[..., Any]] = {TRY_COMPLETE_JOIN: try_com
 
 
 def may_complete_join(ctx: GroupContext, group: Group) -> bool:
-    """Return whether the join phase of the group may end, by Kafka's rule or a learner's function.
+    """Return whether the join phase of the group may end.
 
-    The name of the rule is `group.try_complete_join`. Its input has the members and the pending
-    member ids.
+    The learner's function for `group.try_complete_join` decides, if there is one, else Kafka's
+    `try_complete_join`. Its argument has the members and the pending member ids of the group.
     """
     members = [
         JoiningMember(id, id == group.leader, JOIN_GROUP if member.awaiting_join else None)

@@ -55,5 +55,8 @@ THREADS = {event: thread for event, thread, _ in ROWS}
 
 
 def handle(ctx: GroupContext, event: Event) -> Handler:
-    """Return the handler of an event. Raises KeyError for an event that is not a coordinator's."""
+    """Return the handler of an event, a generator, made by the event's function in HANDLERS.
+
+    Raises KeyError for an event that is not a coordinator's.
+    """
     return HANDLERS[type(event)](ctx, event)

@@ -17,7 +17,7 @@ PRIME = 31
 
 
 def bucket(tp: TopicPartition, buckets: int) -> int:
-    """Return the bucket of a partition in a table of 2^n buckets.
+    """Return the bucket of a partition in a hash table with `buckets` buckets, a power of two.
 
     The upper half of the hash counts too: it is mixed with the lower half. Source: HashMap.hash.
     """
@@ -28,10 +28,10 @@ def bucket(tp: TopicPartition, buckets: int) -> int:
 def in_java_hash_map_order(
     partitions: Iterable[TopicPartition], most: int = 0
 ) -> list[TopicPartition]:
-    """Return partitions in the order in which a map returns them after these insertions.
+    """Return partitions in the order in which a Java hash map with these keys returns them.
 
-    `most` is the largest number of partitions that the map has held; a table never shrinks.
-    Partitions of one bucket stay in the order of insertion.
+    They are inserted in the given order, which is the order of partitions in one bucket. `most` is
+    the largest number of partitions that the map has held, since a map never shrinks its table.
     """
     found = list(dict.fromkeys(partitions))
     buckets = FIRST_BUCKETS
