@@ -38,8 +38,9 @@ from kcontrol.group.request_reactions import react
 def join_group(ctx: GroupContext, event: e.JoinGroup) -> Handler:
     """Answer a JoinGroup, or park it until the join phase ends.
 
-    A missing group is created first, and the request is checked again by the rows of the new
-    group's state. Source: handleJoinGroup (0.9, 2.8).
+    The row of GROUP_REACTIONS decides. A missing group is created first, and the request is checked
+    again by the rows of the new group's state. Then the join phase ends, if all members have
+    joined. Source: handleJoinGroup (0.9, 2.8).
     """
     if error := ctx.validate_group_status(event.group_id) if event.group_id else "INVALID_GROUP_ID":
         yield _refuse(ctx, event, error)
@@ -62,7 +63,7 @@ def join_group(ctx: GroupContext, event: e.JoinGroup) -> Handler:
 def _refuse(
     ctx: GroupContext, event: e.JoinGroup, error: str, member_id: str | None = None
 ) -> Respond:
-    """Return the response with an error, by default under the member id of the request."""
+    """Return the response to `event` with this error; `member_id` None means the request's id."""
     named = event.member_id if member_id is None else member_id
     return Respond(event.correlation_id, join_error_result(ctx, named, error))
 
@@ -153,11 +154,12 @@ def _rejoin(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
 def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
     """Replace the member id of a static member that joins without a member id by a new id.
 
-    Requests with the old id get FENCED_INSTANCE_ID from now on, and so do the parked requests. If
-    the group is Stable and would choose its present protocol again, no rebalance follows; since 2.6
-    the response waits until a record with the new id is in the log. The session starts before the
-    JoinGroup is parked, so its timer runs. Source: updateStaticMemberAndRebalance (2.8), KIP-345,
-    KAFKA-9801.
+    Requests with the old id get FENCED_INSTANCE_ID from now on, and so do the parked requests.
+    Before 2.6 the JoinGroup is answered and no rebalance follows. Since 2.6, if the group is Stable
+    and would choose its present protocol again, the response waits until a record with the new id
+    is in the log; otherwise a rebalance begins. In the join phase the JoinGroup is parked as usual.
+    The session starts before the JoinGroup is parked, so its timer runs. Source:
+    updateStaticMemberAndRebalance (2.8), KIP-345, KAFKA-9801.
     """
     member_id, leader = _new_id(event), group.leader
     old_id = group.member_of(event.instance_id) or ""
@@ -205,7 +207,9 @@ JOINS = {
 
 
 def replace_group_instance(group: Group, old_id: str, member: Member) -> Group:
-    """Return the group with one member under another member id; a leader stays the leader.
+    """Return the group with `member`, which has a new id, in place of the member `old_id`.
+
+    If the old member was the leader, the new id is the leader's.
 
     Source: replaceGroupInstance of GroupMetadata.scala (2.8).
     """
@@ -242,11 +246,11 @@ def static_member_stored(ctx: GroupContext, event: e.StaticMemberStored) -> Hand
 def _after_id_stored(
     ctx: GroupContext, event: e.StaticMemberStored, group: Group | None, member: Member | None
 ) -> Handler:
-    """Answer the parked JoinGroup of the member; return the group after that.
+    """Answer the parked JoinGroup of `member`, whose new id is in the log; return the group then.
 
-    Return None if the member has left. The response names the leader at the time of the write, so
-    that a leader that has rejoined does not assign, and the id of this write, although the member
-    may have rejoined under another id.
+    Return None if the member or the group has left. The response names the leader at the time of
+    the write, so that a leader that has rejoined does not assign, and the id of this write,
+    although the member may have rejoined under another id.
     """
     yield from ()
     if group is None or member is None:
@@ -264,10 +268,10 @@ def _after_id_failed(
     """Return the group after the write of a static member's new member id has failed.
 
     The member gets the old member id again, unless the member has an even newer id. Return None if
-    the member has left. The JoinGroup that made the write gets the error, and a parked SyncGroup
-    gets FENCED_INSTANCE_ID. A JoinGroup that arrived during the write gets no response, unless it
-    made a write that fails too. The member keeps the protocols of the failed JoinGroup: Kafka
-    wants to restore the old protocols, but reads them after it has replaced them.
+    the member or the group has left. The JoinGroup that made the write gets the error, and a parked
+    SyncGroup gets FENCED_INSTANCE_ID. A JoinGroup that arrived during the write gets no response,
+    unless it made a write that fails too. The member keeps the protocols of the failed JoinGroup:
+    Kafka wants to restore the old protocols, but reads them after it has replaced them.
     """
     if group is None or member is None:
         return None
@@ -291,7 +295,7 @@ def _after_id_failed(
 def _restart_old_session(
     ctx: GroupContext, event: e.StaticMemberStored, member: Member | None, group: Group | None
 ) -> Handler:
-    """Start the session of the old id.
+    """Start the session of a static member's old id, if `group` is not None, and end the new id's.
 
     Raises IllegalStateError if no member has the new id, as replaceGroupInstance (2.8) throws.
     """

@@ -32,8 +32,9 @@ from kcontrol.group.request_reactions import react
 def sync_group(ctx: GroupContext, event: e.SyncGroup) -> Handler:
     """Answer with the assignment, or park the request until the leader's assignment is stored.
 
-    The SyncGroup of the leader begins the write of all assignments; a member that the leader has
-    not assigned gets an empty assignment. Source: handleSyncGroup, doSyncGroup (0.9, 2.8).
+    A request that a row of GROUP_REACTIONS refuses gets the row's error. The SyncGroup of the
+    leader begins the write of all assignments; a member for which the leader has sent no assignment
+    gets an empty one. Source: handleSyncGroup, doSyncGroup (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     error = refused_here(ctx, event)
@@ -71,10 +72,11 @@ WHILE_LOADING = {e.SyncGroup: "REBALANCE_IN_PROGRESS", e.Heartbeat: "NONE"}
 
 
 def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | None:
-    """Return the error of a request that is refused whatever its group's state is, else None.
+    """Return the error of a response that does not depend on the group's state, else None.
 
-    Before 2.0 a SyncGroup is not refused because of loading. Source: handleSyncGroup,
-    handleHeartbeat.
+    That is an error of `validate_group_status`. During the loading a Heartbeat gets "NONE" and,
+    since 2.0, a SyncGroup REBALANCE_IN_PROGRESS; before 2.0 a SyncGroup is handled as usual.
+    Source: handleSyncGroup, handleHeartbeat.
     """
     error = ctx.validate_group_status(event.group_id)
     if error != "COORDINATOR_LOAD_IN_PROGRESS":
@@ -107,8 +109,9 @@ def heartbeat(ctx: GroupContext, event: e.Heartbeat) -> Handler:
 def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
     """Remove the members that a request names, and answer with an error for each.
 
-    Before 2.4 a request names one member, and its response has one error. Source: handleLeaveGroup
-    (0.9, 2.8), KIP-345.
+    Before 2.4 a request names one member, and its response has one error. If the group is not
+    coordinated here, is being loaded, or is Dead, no member is removed, and the response has one
+    error. Source: handleLeaveGroup (0.9, 2.8), KIP-345.
     """
     group, error = ctx.groups.get(event.group_id), ctx.validate_group_status(event.group_id)
     if not error and group and group.state is DEAD:
@@ -125,7 +128,7 @@ def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
 
 
 def _leave_member(ctx: GroupContext, event: e.LeaveGroup, identity: e.MemberIdentity) -> Handler:
-    """Remove one member, or its pending id; return its error."""
+    """Remove the member `identity`, or its pending id; return "NONE", or the error if refused."""
     group, now_ms = ctx.groups.get(event.group_id), event.timestamp_ms
     row = react(ctx, group, event, identity)
     if row.reaction == "forget the member id":

@@ -1,7 +1,7 @@
 """Groups, members and offsets as immutable values.
 
-A change makes a new value, which a handler puts into the cache (`context.cache_group`); so a fork
-of a world shares all values that did not change. Members are in the order in which they joined.
+A change makes a new value, which a handler puts into the cache (`context.cache_group`); so copies
+of a cluster share all values that did not change. Members are in the order in which they joined.
 Kafka keeps them in a hash map, whose order decides the next leader after the leader's removal and
 the protocol that wins a tie; here the order of joining decides.
 
@@ -43,7 +43,7 @@ class GroupState(Enum):
 
 
 class GroupProtocol(NamedTuple):
-    """An assignment strategy that a member offers, with the member's metadata for it."""
+    """The name of an assignor that a member offers, with the member's subscription for it."""
 
     name: str
     metadata: bytes = b""
@@ -53,9 +53,10 @@ class GroupProtocol(NamedTuple):
 class Member:
     """One member of a group.
 
-    `awaiting_join` and `awaiting_sync` are the correlation ids of its parked requests. `unwritten`
-    are the new ids of a static member that are not in the log yet. The JoinGroup `dropped` gets a
-    response only if the write of its own id fails.
+    `awaiting_join` and `awaiting_sync` are the correlation ids of its parked requests. `is_new`
+    says that the member's first JoinGroup is parked (2.1 on). `unwritten` are the new ids of a
+    static member that are not in the log yet. `dropped` is the correlation id of a JoinGroup that
+    gets a response only if the write of its own new id fails.
     """
 
     member_id: str
@@ -85,7 +86,10 @@ class Member:
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     def after_id_write(self, member_id: str) -> Member:
-        """Return the member without `member_id` in `unwritten`: the write of this id has ended."""
+        """Return the member after the end of the write of its new id `member_id` to the log.
+
+        The id is no longer in `unwritten`.
+        """
         return replace(self, unwritten=tuple(id for id in self.unwritten if id != member_id))
 
     @property
@@ -94,7 +98,7 @@ class Member:
         return tuple(protocol.name for protocol in self.protocols)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Return the member's metadata for one protocol; empty bytes for other protocols."""
+        """Return the member's metadata for a protocol; b"" if the member does not offer it."""
         return next((offer.metadata for offer in self.protocols if offer.name == protocol), b"")
 
     def vote(self, candidates: Collection[str]) -> str:
@@ -111,12 +115,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group: its members in the order in which they joined, and its place in the rebalance.
+    """One group: its members by id, in the order in which they joined, and its state.
 
-    `is_delayed` is True in the first wait of an Empty group, which always lasts its full time;
-    `has_newcomer` extends that wait. `pending_members` are member ids that no member uses yet,
-    `pending_sync` the members that have not sent SyncGroup. `subscribed_topics` is None if the
-    topics are unknown.
+    `leader` is a member id. `is_delayed` is True during group.initial.rebalance.delay.ms, a wait
+    that always lasts its full time; `has_newcomer` extends that wait. `pending_members` are member
+    ids that the coordinator has assigned and no member uses yet, `pending_sync` the ids of members
+    that have not sent SyncGroup. `subscribed_topics` is None if the topics are unknown.
     """
 
     group_id: str
@@ -157,11 +161,13 @@ class Group:
         return replace(self, members={member.member_id: member for member in members})
 
     def with_each_member(self, **changes: Any) -> Group:
-        """Return the group with these values in the named fields of all members."""
+        """Return the group in which `changes` (field to value) are made in every member."""
         return self.with_members(replace(m, **changes) for m in self.members.values())
 
     def without(self, *gone: str) -> Group:
-        """Return the group without these members; the oldest member follows a removed leader.
+        """Return the group without these member ids.
+
+        If the leader is removed, the member that joined first is the new leader, None without any.
 
         Source: remove of GroupMetadata.scala (0.9, 2.8), which takes the first of a hash map.
         """
@@ -176,11 +182,13 @@ class Group:
         return next((m.member_id for m in members if m.instance_id == instance_id), None)
 
     def writer_of(self, member_id: str) -> Member | None:
-        """Return the static member whose new id this is, while it is being written, else None."""
+        """Return the static member whose new id `member_id` is being written to the log, if any."""
         return next((m for m in self.members.values() if member_id in m.unwritten), None)
 
     def is_fenced(self, member_id: str, instance_id: str | None) -> bool:
-        """Return whether a member with another member id has the instance id.
+        """Return whether the instance id belongs to a member with another id than `member_id`.
+
+        False for `instance_id` None.
 
         Source: isStaticMemberFenced of GroupMetadata.scala (2.8).
         """
@@ -210,7 +218,10 @@ class Group:
 
     @property
     def votes(self) -> dict[str, int]:
-        """Return how many members prefer each candidate, in the order of the first vote."""
+        """Return each candidate's number of votes; each member votes for its first candidate.
+
+        Candidates without a vote are missing; the order is that of the first vote for each.
+        """
         candidates, votes = self.candidates, dict[str, int]()
         for member in self.members.values():
             chosen = member.vote(candidates)
@@ -227,7 +238,9 @@ class Group:
         return max(votes, key=lambda name: votes[name])
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Return whether a new member with these protocols is compatible with the members.
+        """Return whether a member with this protocol type and these protocols can join the group.
+
+        The type must be the group's, and some protocol must be offered by all present members.
 
         Source: supportsProtocols of GroupMetadata.scala (2.1, 2.8).
         """
@@ -279,7 +292,9 @@ class Offsets:
         return tp in self.pending or any(tp in entries for entries in self.by_producer.values())
 
     def committing(self, new: Entries) -> Offsets:
-        """Return the offsets with `new` committed; an offset of a later batch in the log stays.
+        """Return the offsets with `new` in `committed`.
+
+        A committed offset whose batch is later in the log than that of the new offset stays.
 
         Source: onOffsetCommitAppend, completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
         """
@@ -307,7 +322,7 @@ class Offsets:
         )
 
     def for_producer(self, producer: int, entries: Entries) -> Offsets:
-        """Return the offsets with `entries` as the open transaction of this producer."""
+        """Return the offsets with `entries` as the open transaction of this producer id."""
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:
@@ -330,7 +345,10 @@ def _without(entries: Mapping[K, V], gone: Collection[K]) -> dict[K, V]:
 def _is_newer(
     new: CommitRecordMetadataAndOffset, old: CommitRecordMetadataAndOffset | None
 ) -> bool:
-    """Return whether `new` is later in the log than `old`, or one of the two places is unknown."""
+    """Return whether the batch of `new` is later in the log than that of `old`.
+
+    Return True if there is no `old`, or if the base offset of one of the two is unknown.
+    """
     if old is None or old.base_offset is None or new.base_offset is None:
         return True
     return new.base_offset > old.base_offset

@@ -34,6 +34,8 @@ EXPIRY_TIMER = "delete-expired-group-metadata"
 def expire_offsets(ctx: GroupContext, event: e.ExpireOffsets) -> Handler:
     """Remove the expired offsets of every group, and Empty groups without offsets.
 
+    With `event.is_scheduled` also set the timer of the next check.
+
     Source: deleteExpiredOffsets (0.9), cleanupGroupMetadata and startup (2.8).
     """
     if event.is_scheduled:
@@ -45,7 +47,9 @@ def expire_offsets(ctx: GroupContext, event: e.ExpireOffsets) -> Handler:
 
 
 def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartition, ...]:
-    """Return the partitions whose committed offset has expired and has no write pending.
+    """Return the partitions whose committed offset has expired at `now_ms`.
+
+    Partitions for which another offset is being written are left out.
 
     Source: removeExpiredOffsets of GroupMetadata.scala (2.8).
     """
@@ -65,11 +69,12 @@ def _has_expired(
     value: OffsetAndMetadata,
     now_ms: int,
 ) -> bool:
-    """Return whether an offset has expired at `now_ms`.
+    """Return whether `value`, the committed offset of `tp`, has expired at `now_ms`.
 
-    Up to 2.0 only its own time counts. Since 2.1 the retention counts from its commit, or from the
-    time at which the group became Empty; offsets of a group with members do not expire, except as
-    in `_is_unsubscribed`. Source: getExpiredOffsets of GroupMetadata.scala (2.1, 2.8), KIP-211.
+    Up to 2.0, or if there is no group (`group` None), only its `expire_timestamp` counts. Since 2.1
+    the retention counts from its commit, or from the time at which the group became Empty; offsets
+    of a group with members do not expire, except as in `_is_unsubscribed`. Source:
+    getExpiredOffsets of GroupMetadata.scala (2.1, 2.8), KIP-211.
     """
     if ctx.rules.expiry == "commit" or group is None:
         return value.expire_timestamp is not None and value.expire_timestamp < now_ms
@@ -121,7 +126,7 @@ def remove_offsets(
 
 
 def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
-    """Delete each named group that is Empty, with all its offsets.
+    """Delete each named group that is Empty, with all its offsets; answer with an error per group.
 
     Source: handleDeleteGroups (2.8), KIP-229.
     """
@@ -138,9 +143,10 @@ def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
 
 
 def offset_delete(ctx: GroupContext, event: e.OffsetDelete) -> Handler:
-    """Delete single offsets, but none of a topic that a member subscribes to.
+    """Delete the offsets of single partitions, and answer with an error for each partition.
 
-    Where no partition is left to delete, an Empty group without offsets stays. Source:
+    An offset of a topic to which a member subscribes stays. Where no partition is left to delete,
+    an Empty group without offsets stays. Source:
     handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.
     """
     group = ctx.groups.get(event.group_id)
@@ -160,7 +166,9 @@ def offset_delete(ctx: GroupContext, event: e.OffsetDelete) -> Handler:
 
 
 def _is_consumed(group: Group, topic: str) -> bool:
-    """Return whether a member subscribes to the topic; True where subscriptions are unknown.
+    """Return whether a member subscribes to the topic.
+
+    Return False for an Empty group, else True if the subscriptions are unknown.
 
     Source: isSubscribedToTopic of GroupMetadata.scala (2.8).
     """

@@ -33,10 +33,11 @@ from kcontrol.group.request_reactions import react
 
 
 def offset_commit(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
-    """Refuse all offsets, or write them and park the request until the log has them.
+    """Write the offsets and park the request until the log has them, if the member may commit.
 
-    Since 0.10.1 offsets belong to a group, so a commit to a missing group creates the group.
-    Source: handleCommitOffsets, handleTxnCommitOffsets (0.9, 2.8).
+    Otherwise answer with the row's error in GROUP_REACTIONS for all partitions. Since 0.10.1
+    offsets belong to a group, so a commit to a missing group creates the group. Source:
+    handleCommitOffsets, handleTxnCommitOffsets (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     if error := ctx.validate_group_status(event.group_id, needs_name=event.producer is not None):
@@ -65,10 +66,11 @@ def _refuse(event: e.OffsetCommit, error: str) -> Respond:
 def with_timestamps(
     ctx: GroupContext, event: e.OffsetCommit, offset: e.CommittedOffset
 ) -> OffsetAndMetadata:
-    """Return an offset with its times, in ms since 1970.
+    """Return `offset`, an offset of the request `event`, with its times, in ms since 1970.
 
-    Before 2.1 each offset gets a time at which it expires; since then only if the request has a
-    retention. Source: handleOffsetCommitRequest of KafkaApis.scala.
+    The times are those of the commit and of the expiry. Before 2.1 each offset gets a time at which
+    it expires; since then only if the request has a retention. Source: handleOffsetCommitRequest of
+    KafkaApis.scala.
     """
     now, given, retention = event.timestamp_ms, offset.commit_timestamp, event.retention_ms
     if ctx.rules.expiry == "commit":
@@ -83,6 +85,8 @@ def with_timestamps(
 
 def _store_offsets(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
     """Write the offsets whose metadata are short enough; each is pending until the log has it.
+
+    If no offset is left to write, answer with OFFSET_METADATA_TOO_LARGE (0.10.1 on).
 
     Source: storeOffsets of GroupMetadataManager.scala (2.8), prepareStoreOffsets (0.9).
     """
@@ -199,9 +203,11 @@ def after_transaction(held: Offsets, producer: int, *, is_commit: bool) -> Offse
 
 
 def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
-    """Answer with the committed offsets; a partition without one has offset -1.
+    """Answer with the committed offsets; a partition without a committed offset has offset -1.
 
-    The response depends on no member and no state: a client may use offsets alone. Source:
+    If the group is not coordinated here or is being loaded, answer with the error: before 0.10.2
+    one for each partition, then one for the request. The response depends on no member and no
+    state: a client may use offsets alone. Source:
     handleFetchOffsets of GroupCoordinator.scala, getOffsets of GroupMetadataManager.scala (0.9,
     2.8).
     """
@@ -218,7 +224,9 @@ def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
 
 
 def _fetched(held: Offsets, tp: TopicPartition, *, stable: bool) -> e.FetchedOffset:
-    """Return one fetched offset; with `stable`, UNSTABLE_OFFSET_COMMIT if it has a pending write.
+    """Return the committed offset of `tp` for the response, offset -1 if none is committed.
+
+    With `stable` return UNSTABLE_OFFSET_COMMIT if an offset of `tp` is pending.
 
     Source: getOffsets (2.8), KIP-447.
     """

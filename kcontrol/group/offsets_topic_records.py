@@ -66,7 +66,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def write(layout: Layout, fields: Mapping[str, Any]) -> bytes:
-    """Return the fields as bytes, in the layout's order.
+    """Return `fields` as bytes, in the order of the layout, which has (name, type) of each field.
 
     Raises KeyError for a field that is missing and has no default.
     """
@@ -89,7 +89,7 @@ def _write(kind: Any, value: Any) -> bytes:
 
 
 def read(layout: Layout, data: bytes, start: int = 0) -> tuple[dict[str, Any], int]:
-    """Return the fields that begin at `start` in `data`, and the place after them.
+    """Return the layout's fields, read from `data` at `start`, by name, and the index after them.
 
     Raises ValueError if the data end too early or a length is wrong.
     """
@@ -129,16 +129,19 @@ def _number(form: str, data: bytes, start: int) -> tuple[int, int]:
 
 
 def encode(record: str, version: int, fields: Mapping[str, Any]) -> bytes:
-    """Return a record with its version in front. Raises ValueError for an unknown version."""
+    """Return the version and the fields as bytes, by the layout of `record` (a key of LAYOUTS).
+
+    Raises ValueError for an unknown version.
+    """
     fields = sorted_subscription(fields) if record == "subscription" and version else fields
     return struct.pack(">h", version) + write(_layout(record, version), fields)
 
 
 def sorted_subscription(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a subscription's fields as clients write them.
+    """Return a subscription's fields in the order in which clients since 2.8.1 write them.
 
-    Topics and owned partitions are in order, each topic once. Source: serializeSubscription of
-    ConsumerProtocol.java (2.8.1).
+    Topics and owned partitions are sorted, and each topic occurs once in `owned`. Source:
+    serializeSubscription of ConsumerProtocol.java (2.8.1).
     """
     owned: dict[str, list[int]] = {}
     for entry in sorted(fields["owned"], key=lambda entry: str(entry["topic"])):
@@ -148,10 +151,10 @@ def sorted_subscription(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the version and the known fields of a record.
+    """Return the version and the fields of bytes that `encode` can write; see there for `record`.
 
-    A later version of an open-ended record is read as the newest known version. Raises ValueError
-    for an unknown version of any other record, and if the data end too early.
+    A later version of a subscription or assignment is read as the newest known version. Raises
+    ValueError for an unknown version of any other record, and if the data end too early.
     """
     version, start = _number(">h", data, 0)
     newest = max(LAYOUTS[record])
@@ -160,7 +163,10 @@ def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def _layout(record: str, version: int) -> Layout:
-    """Return the layout of a record. Raises ValueError, which lists the versions, if unknown."""
+    """Return the layout of a record (a key of LAYOUTS) in a version.
+
+    Raises ValueError, which lists the known versions, for an unknown version.
+    """
     if version not in LAYOUTS[record]:
         known = ", ".join(map(str, LAYOUTS[record]))
         raise ValueError(f"there is no version {version} of {record}; there are {known}")

@@ -49,10 +49,11 @@ class Purgatory:
     def try_complete_else_watch(
         self, operation: Operation, deadline_ms: int, keys: Iterable[str]
     ) -> bool:
-        """Complete an operation and return True; else watch it until its deadline and return False.
+        """If the operation is ready, complete it and return True; else watch it and return False.
 
-        Until then `check_and_complete` of one of its keys can complete it. Kafka checks the
-        condition twice, since another thread may fulfil it meanwhile.
+        It is watched under `keys` until its deadline: until then `check_and_complete` of one of its
+        keys can complete it. The condition is checked twice, before and after the operation is put
+        under its keys, since in Kafka another thread may fulfil it meanwhile.
         """
         if self.try_complete(operation):
             return True
@@ -81,7 +82,7 @@ class Purgatory:
         return completed
 
     def advance(self, now_ms: int) -> None:
-        """Expire the operations whose deadline is at or before `now_ms`."""
+        """Complete and expire the watched operations whose deadline is at or before `now_ms`."""
         while self.timer.next_ms is not None and self.timer.next_ms <= now_ms:
             for move in self.timer.advance(now_ms):
                 if move.target is None:

@@ -109,10 +109,11 @@ def remove_pending_member(ctx: GroupContext, group_id: str, member_id: str, now_
 def remove_member(
     ctx: GroupContext, group_id: str, member_id: str, now_ms: int, rule: str
 ) -> Handler:
-    """Remove a member that has failed or leaves; then rebalance, or end the join phase if complete.
+    """Remove a member that has failed or leaves; then begin a rebalance, or end the join phase.
 
-    `rule` is the reason, for the journal. Source: onMemberFailure (0.9), removeMemberAndUpdateGroup
-    (2.8).
+    A rebalance begins unless the group is in the join phase, which ends if all remaining members
+    have joined. Since 2.1 the member's parked JoinGroup gets UNKNOWN_MEMBER_ID. `rule` is the
+    reason, for the journal. Source: onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
     """
     group = ctx.groups[group_id]
     parked = group.members[member_id].awaiting_join
@@ -131,7 +132,7 @@ def remove_member(
 
 
 def join_error_result(ctx: GroupContext, member_id: str, error: str) -> e.JoinResult:
-    """Return the response to a JoinGroup that is refused."""
+    """Return the response to a JoinGroup that is refused with this error."""
     return e.JoinResult(error, member_id, ctx.rules.error_generation)
 
 
@@ -155,10 +156,11 @@ def sync_result(ctx: GroupContext, group: Group, assignment: bytes) -> e.SyncRes
 
 
 def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) -> Handler:
-    """Begin the join phase, if the group's state allows it; `rule` is the reason, for the journal.
+    """Begin the join phase, if the group is Empty, CompletingRebalance or Stable, else do nothing.
 
-    The first rebalance of an Empty group waits for group.initial.rebalance.delay.ms (since 0.11).
-    Source: prepareRebalance (0.9, 2.8).
+    Parked SyncGroups get REBALANCE_IN_PROGRESS. `rule` is the reason, for the journal. If all
+    members have joined already, also end the join phase. The first rebalance of an Empty group
+    waits for group.initial.rebalance.delay.ms (since 0.11). Source: prepareRebalance (0.9, 2.8).
     """
     group, rules = ctx.groups[group_id], ctx.rules
     if not can_rebalance(ctx, group):
@@ -184,7 +186,9 @@ def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) 
 def propagate_assignment(
     ctx: GroupContext, group_id: str, assignment: dict[str, bytes], error: str = "NONE"
 ) -> Handler:
-    """Answer each parked SyncGroup with its assignment or `error`, and start the members' sessions.
+    """Answer each parked SyncGroup with the member's assignment, and start the member's session.
+
+    `assignment` has the bytes by member id. If `error` is not "NONE", answer with this error.
 
     Source: propagateAssignment, resetAndPropagateAssignmentError (2.8).
     """
@@ -201,7 +205,9 @@ def propagate_assignment(
 
 
 def try_complete_join(ctx: GroupContext, group_id: str, now_ms: int) -> Handler:
-    """End the join phase if all members have joined; a first wait always lasts its full time.
+    """End the join phase if all members have joined; do nothing in every other state.
+
+    During group.initial.rebalance.delay.ms the join phase does not end, even if all have joined.
 
     Source: tryCompleteJoin (0.9, 2.8).
     """
@@ -214,14 +220,16 @@ def try_complete_join(ctx: GroupContext, group_id: str, now_ms: int) -> Handler:
 
 
 def join_timed_out(ctx: GroupContext, event: e.JoinTimedOut) -> Handler:
-    """End the join phase of a generation whose rebalance timeout is over."""
+    """End the join phase whose rebalance timeout is over, if the group is still in this phase."""
     group = ctx.groups.get(event.group_id)
     if group and group.state is PREPARING and group.generation == event.generation:
         yield from on_complete_join(ctx, event.group_id, event.timestamp_ms, "rebalance timeout")
 
 
 def initial_join_timed_out(ctx: GroupContext, event: e.InitialJoinTimedOut) -> Handler:
-    """End the first wait, or extend it if a member has joined meanwhile and time is left.
+    """Extend the wait of the first join phase if a member has joined meanwhile and time is left.
+
+    Otherwise end the join phase. An event of an earlier join phase is ignored.
 
     Source: InitialDelayedJoin of DelayedJoin.scala (0.11, 2.8).
     """
@@ -269,7 +277,10 @@ def on_complete_join(ctx: GroupContext, group_id: str, now_ms: int, rule: str) -
 
 
 def _end_without_members(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
-    """Make a group without members Empty (before 0.10.1: Dead), and write the group's record."""
+    """Make a group without members Empty, and write the group's record.
+
+    Before 0.10.1 make it Dead, and write a tombstone. `rule` is the reason, for the journal.
+    """
     if not ctx.rules.keeps_empty_groups:
         yield from transition_to(ctx, group, DEAD, now_ms, rule, leaves=True)
         yield Append(ctx.topic_partition(group.group_id), ((group_key(group.group_id), None),))
@@ -279,7 +290,10 @@ def _end_without_members(ctx: GroupContext, group: Group, now_ms: int, rule: str
 
 
 def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
-    """Move to CompletingRebalance, answer all parked JoinGroups, and start the sessions."""
+    """Move the group to CompletingRebalance, answer all parked JoinGroups, start the sessions.
+
+    Since 2.8 also start the timer of the sync phase. `rule` is the reason, for the journal.
+    """
     group_id, has_timeout = group.group_id, ctx.rules.sync_timeout
     waiting = {id: m.awaiting_join for id, m in group.members.items() if m.awaiting_join}
     group = yield from transition_to(ctx, group, COMPLETING, now_ms, rule)
@@ -314,10 +328,11 @@ def remove_pending_sync_member(ctx: GroupContext, group_id: str, member_id: str)
 
 
 def sync_timed_out(ctx: GroupContext, event: e.SyncTimedOut) -> Handler:
-    """Remove the members that have not sent SyncGroup in time, and rebalance.
+    """Remove the members that have not sent SyncGroup in time, and begin a rebalance.
 
-    Raises IllegalStateError if a member has rejoined under another id since: then only the members
-    before it are removed. Source: onExpirePendingSync (2.8), KAFKA-12487.
+    Raises IllegalStateError if such a member has rejoined under another id meanwhile: then only the
+    members before it are removed, and no rebalance begins. Source: onExpirePendingSync (2.8),
+    KAFKA-12487.
     """
     group = ctx.groups.get(event.group_id)
     if group is None or group.generation != event.generation or not group.pending_sync:
@@ -339,8 +354,9 @@ def store_group(
 ) -> Append:
     """Return the effect that writes a group's record with these assignments, then queues `then`.
 
-    `then` is None for the record of an Empty group: if its write fails, the next coordinator reads
-    the generation before. Source: storeGroup of GroupMetadataManager.scala (2.8).
+    `assignment` has the bytes by member id. `then` is None for the record of an Empty group: if its
+    write fails, the next coordinator reads the generation before. Source: storeGroup of
+    GroupMetadataManager.scala (2.8).
     """
     value = group_value(group, assignment, ctx.rules.group_value)
     record = group_key(group.group_id), value
@@ -348,10 +364,11 @@ def store_group(
 
 
 def assignment_stored(ctx: GroupContext, event: e.AssignmentStored) -> Handler:
-    """Answer all parked SyncGroups after the write of the assignment; after an error rebalance.
+    """Answer all parked SyncGroups after the write of the assignment, and make the group Stable.
 
-    The event is ignored if the group has left the sync phase, or is a later group of this name.
-    Source: the callback of storeGroup in doSyncGroup (0.9, 2.8).
+    If the write has failed, the answers have the error, and a rebalance begins. The event is
+    ignored if the group has left the sync phase, is a later group of this name, or has a member
+    without an assignment. Source: the callback of storeGroup in doSyncGroup (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     if group is None or group.state is not COMPLETING or group.generation != event.generation:

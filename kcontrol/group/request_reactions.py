@@ -95,7 +95,10 @@ _BY_TITLE = {request.title: request for request in Request}
 
 
 class ReactionInput(NamedTuple):
-    """One request to one group; `member_id` and `instance_id` identify its member."""
+    """The input of a condition: a request (`event`) to a group, and the coordinator's settings.
+
+    `member_id` and `instance_id` identify the member that the request names.
+    """
 
     config: GroupConfig
     group: Group
@@ -252,7 +255,10 @@ Condition = Callable[[ReactionInput], bool]
 
 
 class Reaction(NamedTuple):
-    """One row; the head of this module explains the columns."""
+    """One row of GROUP_REACTIONS: the reaction to these requests in these states of a group.
+
+    The docstring of this module explains the columns.
+    """
 
     states: tuple[State, ...]
     requests: tuple[Request, ...]
@@ -416,10 +422,11 @@ def row_of(asked: ReactionInput, state: State, release: str) -> Reaction:
 def react(
     ctx: GroupContext, group: Group | None, event: Any, identity: e.MemberIdentity | None = None
 ) -> Reaction:
-    """Return the row for a request to this group; None is no group.
+    """Return the row of GROUP_REACTIONS for the request `event` to this group (None: no group).
 
-    `identity` is the member that leaves, of a LeaveGroup. Raises IllegalStateError if Kafka throws,
-    and LookupError if the release has no such request.
+    `identity` is one of the members that a LeaveGroup names, None for other requests. Raises
+    IllegalStateError if Kafka throws this exception by the row, and LookupError if the release has
+    no such request.
     """
     member_id = getattr(event, "member_id", NO_MEMBER_ID)
     named = identity or e.MemberIdentity(member_id, getattr(event, "instance_id", None))

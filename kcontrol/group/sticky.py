@@ -36,10 +36,11 @@ UNKNOWN = -1
 
 
 class Claims(NamedTuple):
-    """The partitions that members of the newest generation own, by member, as far as collected.
+    """The partitions that the members own by their subscriptions: the result of `claims`.
 
-    `contested` are partitions that several members name as owned. `asked` are the member ids
-    visited so far, and `are_equal` says whether all members subscribe to the same topics.
+    `owned` has a list for each member id; only members of the newest generation own partitions.
+    `contested` are partitions that several of these members own. `asked` are the ids of the members
+    whose subscriptions have been read, and `are_equal` says whether all members have equal topics.
     """
 
     owned: Assignment
@@ -49,10 +50,11 @@ class Claims(NamedTuple):
 
 
 def claims(partitions: Partitions, members: Members) -> Claims:
-    """Collect the owned partitions of the members, in order; stop at other topics than the first's.
+    """Read the members in order, and return the partitions that they own by their subscriptions.
 
-    If a member has not the topics of the first member, the later members are not read. Source:
-    allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
+    At the first member that has other topics than the first member, stop. `partitions` maps each
+    topic to its number of partitions; other topics are ignored. Source: allSubscriptionsEqual of
+    AbstractStickyAssignor.java (2.8).
     """
     owned, owner, newest = Assignment(), dict[TopicPartition, str](), UNKNOWN
     contested, current, topics = set[TopicPartition](), list[str](), set[str]()
@@ -95,7 +97,10 @@ def path(partitions: Partitions, members: Members) -> str:
 def constrained(
     partitions: Partitions, found: Claims
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
-    """Return the assignment, and the new owner of each partition that changes its owner.
+    """Return the assignment for members with equal topics, by filling each up to an equal number.
+
+    Also return the new owner of each partition that changes its owner. `found` has the present
+    owners, `partitions` the number of partitions of each topic.
 
     Source: constrainedAssign of AbstractStickyAssignor.java (2.8).
     """
@@ -146,10 +151,11 @@ def constrained(
 
 
 class GeneralAssignment:
-    """One run of the general algorithm.
+    """One run of the general algorithm, for members that subscribe to different topics.
 
-    `held` is the assignment so far, `takers` the members that may take each partition, `before` the
-    owner before the present one, and `moved` the moves so far: (first owner, present owner).
+    `held` is the assignment so far. By partition, `takers` has the members that may take it,
+    `before` its owner in an earlier generation, and `moved`, if it was moved, (first owner, present
+    owner).
     Source: generalAssign, PartitionMovements of AbstractStickyAssignor.java (2.8).
     """
 
@@ -257,7 +263,10 @@ class GeneralAssignment:
         return has_moved
 
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
-        """Move a partition, or undo an earlier move of its topic in the opposite direction.
+        """Move a partition of the topic of `tp` from its owner to the member `target`.
+
+        It is `tp`, unless a partition of this topic was moved from `target` to the owner of `tp`
+        before: then it is such a partition, so that this move is undone.
 
         Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
         (2.8).
@@ -283,12 +292,12 @@ class GeneralAssignment:
             self.most_moved[key] = max(count, self.most_moved.get(key, 0))
 
     def moved_along(self, topic: str, way: tuple[str, str]) -> list[TopicPartition]:
-        """Return the partitions of a topic that moved from `way[0]` to `way[1]`, in order."""
+        """Return the topic's partitions that moved from `way[0]` to `way[1]`, oldest move first."""
         return [tp for tp, taken in self.moved.items() if taken == way and tp.topic == topic]
 
 
 def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
-    """Return the members that name each partition as owned, the newest generation first.
+    """Return, by partition, the members that own it by their subscriptions, newest generation first.
 
     If two members of one known generation own a partition, the member visited first counts.
     Partitions are in the order of a hash map. Source: prepopulateCurrentAssignments (2.8).

@@ -21,7 +21,10 @@ class Bucket:
 
 
 class Wheel:
-    """`size` buckets of `tick_ms` each, from `now_ms` on; later deadlines go to the wheel above."""
+    """A wheel of `size` buckets of `tick_ms` each, for deadlines from `now_ms` on.
+
+    Later deadlines go to the wheel `above`, whose ticks are as long as this whole wheel.
+    """
 
     def __init__(self, level: int, tick_ms: int, size: int, start_ms: int) -> None:
         self.level, self.tick_ms, self.size = level, tick_ms, size
@@ -48,9 +51,10 @@ class Wheel:
 
 
 class Move(NamedTuple):
-    """A task that leaves a bucket: it runs, or goes into a finer bucket (`target`).
+    """A task that leaves a bucket, which has this `level` (1 is the lowest wheel) and expiration.
 
-    `target` is the level and the expiration of the finer bucket.
+    `target` is (level, expiration in ms) of the bucket of a lower wheel into which the task goes,
+    or None if the task is due and runs.
     """
 
     task: str
@@ -72,7 +76,10 @@ class Timer:
         return len(self._where)
 
     def add(self, task: str, deadline_ms: int) -> Bucket | None:
-        """Return the bucket into which the task was put, or None if the task is due."""
+        """Put a task into the bucket of its deadline and return the bucket; None if it is due now.
+
+        An earlier deadline of the task is cancelled.
+        """
         self.cancel(task)
         if (slot := self.wheel.slot(deadline_ms)) is None:
             return None
@@ -95,7 +102,9 @@ class Timer:
             del bucket.tasks[task]
 
     def advance(self, now_ms: int) -> list[Move]:
-        """Empty the first bucket that is due, set the wheels to its start, return its tasks' moves.
+        """Empty the first bucket that is due, and set the wheels to its start; return the moves.
+
+        Each task of the bucket has a Move: it runs, or goes into a bucket of a lower wheel.
 
         Return [] if no bucket is due at `now_ms`.
         """
