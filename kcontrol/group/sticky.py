@@ -297,7 +297,7 @@ class GeneralAssignment:
 
 
 def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
-    """Return, by partition, the members that own it by their subscriptions, newest generation first.
+    """Return, by partition, the members that name it as owned, the newest generation first.
 
     If two members of one known generation own a partition, the member visited first counts.
     Partitions are in the order of a hash map. Source: prepopulateCurrentAssignments (2.8).
