@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kcontrol.broker.context import BrokerContext
 from kcontrol.cluster import consumer_protocol
 from kcontrol.cluster.consumer_configs import INSTANCE_ID, SESSION_MS, ConsumerConfig
 from kcontrol.cluster.consumer_state import CLOSED, FROZEN, POLLING, Consumer, after_response
@@ -300,20 +301,38 @@ def update_coordinators(world: World) -> None:
     for n, p in sorted(world.processes.items()):
         if p.driver.group is None:
             continue
-        leads = {
-            tp: held for tp, held in p.driver.broker.hosted.items() if tp.topic == OFFSETS_TOPIC and held.leadership.leader == n
-        }
+        hosted = p.driver.broker.hosted
+        leads = {tp: held for tp, held in hosted.items() if tp.topic == OFFSETS_TOPIC and held.leadership.leader == n}
+        stopped = {tp for tp in p.coordinated_partitions - hosted.keys() if _keeps_log(p.driver.broker, tp)}
         cause = p.driver.journal.since(len(p.driver.journal) - 1)[0].id
         for tp in sorted(leads.keys() - p.coordinated_partitions):
             epoch = leads[tp].leadership.leader_epoch
             p.driver.enqueue(e.PartitionElected(tp.partition, epoch), cause)
-        for tp in sorted(p.coordinated_partitions - leads.keys()):
-            held = p.driver.broker.hosted.get(tp)
-            p.driver.enqueue(e.PartitionResigned(tp.partition, held.leadership.leader_epoch if held else None), cause)
-        p.coordinated_partitions = frozenset(leads)
+        for tp in sorted(p.coordinated_partitions - leads.keys() - stopped):
+            held = hosted.get(tp)
+            if held or _resigns(p.driver.group, p.driver.broker, tp):
+                p.driver.enqueue(e.PartitionResigned(tp.partition, held.leadership.leader_epoch if held else None), cause)
+        p.coordinated_partitions = frozenset(leads) | stopped
     for name, me in world.consumers.items():
         if me.asked and (me.asked[0] not in world.processes or world.processes[me.asked[0]].driver.incarnation != me.asked[1]):
             note(world, name, me._replace(asked=None, coordinator=None, error="disconnected"), None)
+
+
+def _keeps_log(broker: BrokerContext, tp: TopicPartition) -> bool:
+    """Return whether a broker that hosts the partition no longer has its log: StopReplica has not deleted the replica yet.
+
+    Kafka's coordinator resigns at the deletion. Source: handleStopReplicaRequest of KafkaApis.scala (1.0, 2.8).
+    """
+    return tp in broker.logs and tp not in broker.offline_partitions
+
+
+def _resigns(group: GroupContext, broker: BrokerContext, tp: TopicPartition) -> bool:
+    """Return whether a coordinator resigns when its broker has no replica of the partition any more.
+
+    It does not if the log directory has failed: then every append fails. Source: handleStopReplicaRequest of KafkaApis.scala
+    (0.9, 1.0, 2.8), handleLogDirFailure of ReplicaManager.scala (1.0, 2.8).
+    """
+    return group.rules.resigns_without_replica and tp not in broker.offline_partitions
 
 
 def snapshot(world: World) -> dict[str, Any]:

@@ -9,11 +9,12 @@ Source: appendForGroup and doLoadGroupsAndOffsets of GroupMetadataManager.scala 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from kcontrol.broker import replication
-from kcontrol.broker.log import ReplicaLog
+from kcontrol.broker.log import ReplicaLog, StoredRecord
 from kcontrol.core.effects import Append, LogBatch
 from kcontrol.core.model import TopicPartition
 from kcontrol.driver.driver import PERFORM, Driver
@@ -52,14 +53,23 @@ def append(driver: Driver, effect: Append, record: RecordId) -> None:
 def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...] | None:
     """Return all batches from an offset on, None if this broker does not lead the partition or has no log of it.
 
-    The batches end at the high watermark or at the log end, by the release's rule `loads_up_to`.
+    The batches end at the high watermark or at the log end, by the release's rule `loads_up_to`. The record of another producer
+    is a batch of its own, without a key.
     """
     log, group = driver.broker.logs.get(tp), driver.group
     if log is None or group is None or not driver.broker.is_leader(tp):
         return None
     end = log.high_watermark if group.rules.loads_up_to == "high watermark" else log.log_end_offset
-    found = [record for record in log.records if offset <= record.offset < end and isinstance(record, OffsetsTopicRecord)]
-    return tuple(
-        LogBatch(base, tuple((record.key, record.data) for record in batch), batch[0].producer_id)
-        for base, batch in ((base, list(records)) for base, records in groupby(found, lambda record: record.base_offset))
-    )
+    found = [record for record in log.records if offset <= record.offset < end]
+    return tuple(_batch(base, list(records)) for base, records in groupby(found, _base_offset))
+
+
+def _base_offset(record: StoredRecord) -> int:
+    return record.base_offset if isinstance(record, OffsetsTopicRecord) else record.offset
+
+
+def _batch(base: int, records: Sequence[StoredRecord]) -> LogBatch:
+    first, own = records[0], [record for record in records if isinstance(record, OffsetsTopicRecord)]
+    if not isinstance(first, OffsetsTopicRecord):
+        return LogBatch(base, ((None, first.value.encode()),))
+    return LogBatch(base, tuple((record.key, record.data) for record in own), first.producer_id)

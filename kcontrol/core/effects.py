@@ -235,11 +235,12 @@ class Commit:
 class LogBatch(NamedTuple):
     """One batch of a partition's log.
 
-    `marker` is "commit" or "abort" for a control batch, or else "".
+    `marker` is "commit" or "abort" for a control batch, or else "". A record is a key and a value;
+    a tombstone has no value, and the record of a foreign producer may have no key.
     """
 
     base_offset: int
-    records: tuple[tuple[bytes, bytes | None], ...] = ()
+    records: tuple[tuple[bytes | None, bytes | None], ...] = ()
     producer_id: int | None = None
     marker: str = ""
 

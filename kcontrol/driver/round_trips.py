@@ -90,7 +90,8 @@ def _perform(driver: Driver, thread: Thread, effect: Any) -> Any:
             return state_change_commits.commit(driver, thread, changes)
         case fx.ReadLog(partition, offset):
             batches = driver.outbox.read_log(driver, partition, offset)
-            driver.log("read_log", thread.begin_record, partition=partition, offset=offset, batches=len(batches or ()))
+            count = None if batches is None else len(batches)
+            driver.log("read_log", thread.begin_record, partition=partition, offset=offset, batches=count)
             return batches
     return None  # YieldLock, Sleep or AwaitInFlightRequests: a step is possible only once the wait is over
 

@@ -31,28 +31,14 @@ from kcontrol.core.effects import (
 )
 from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
+from kcontrol.group import group_machine as machine
+from kcontrol.group import rebalance
 from kcontrol.group.context import GroupContext, cache_group, cache_offsets, unloaded_name
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
-from kcontrol.group.group_machine import (
-    COMPLETING,
-    DEAD,
-    PREPARING,
-    STABLE,
-    new_group,
-    subscribed_topics,
-    transition_to,
-)
+from kcontrol.group.group_machine import COMPLETING, DEAD, PREPARING, STABLE
 from kcontrol.group.model import CommitRecordMetadataAndOffset, Group, GroupState, Member, Offsets
 from kcontrol.group.offsets import after_transaction
 from kcontrol.group.offsets_topic_records import decode, read_group_value, read_offset_value
-from kcontrol.group.rebalance import (
-    join_error_result,
-    join_timer,
-    prepare_rebalance,
-    restart_session_timer,
-    session_timer,
-    sync_timer,
-)
 from kcontrol.group.request_reactions import has_reaction
 
 
@@ -139,6 +125,8 @@ def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None)
             after = after_transaction(held, batch.producer_id, is_commit=is_commit)
             loaded.offsets[group_id] = after
     for key, value in batch.records:
+        if key is None:
+            raise ValueError("a record of the offsets topic has no key")
         version = int.from_bytes(key[:2], "big", signed=True)
         if version == 2:
             group_id = decode("group_key", key)[1]["group"]
@@ -194,17 +182,19 @@ def _load_groups_and_offsets(ctx: GroupContext, loaded: Loaded, now_ms: int) -> 
     for group_id in dict.fromkeys([*loaded.groups, *loaded.offsets]):
         group = loaded.groups.get(group_id)
         if group is None and ctx.rules.offsets_need_group and loaded.offsets.get(group_id):
-            group = new_group(ctx, group_id, None, -1)
+            group = machine.new_group(ctx, group_id, None, -1)
         if group is None or group_id in ctx.groups:
             continue
         if not ctx.rules.keeps_empty_groups:  # 0.9 keeps an empty type
             group = group.with_changes(state=STABLE, protocol_type=group.protocol_type or "")
-        yield cache_group(group.with_changes(subscribed_topics=subscribed_topics(group)))
+        yield cache_group(group.with_changes(subscribed_topics=machine.subscribed_topics(group)))
         for member in group.members.values():
-            yield restart_session_timer(group_id, member)
+            yield rebalance.restart_session_timer(group_id, member)
         has_limit = has_reaction(ctx.rules.release, "GROUP_MAX_SIZE_REACHED")
         if has_limit and len(group.members) > ctx.config.max_size:
-            yield from prepare_rebalance(ctx, group_id, now_ms, "group.max.size is exceeded")
+            yield from rebalance.prepare_rebalance(
+                ctx, group_id, now_ms, "group.max.size is exceeded"
+            )
 
 
 # ---------------------------------------------------------------- resignation
@@ -238,18 +228,20 @@ def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
     source, name = group.state, unloaded_name(group.group_id, ctx.incarnation_of(group.group_id))
     for member in group.members.values():
         if source is PREPARING and member.awaiting_join:
-            refusal = join_error_result(ctx, member.member_id, "NOT_COORDINATOR")
+            refusal = rebalance.join_error_result(ctx, member.member_id, "NOT_COORDINATOR")
             yield Respond(member.awaiting_join, refusal)
         if source in (STABLE, COMPLETING) and member.awaiting_sync:
             yield Respond(member.awaiting_sync, e.SyncResult("NOT_COORDINATOR"))
     for member_id in (*group.members, *group.pending_members):
-        yield CancelTimer(session_timer(group.group_id, member_id))
-    for timer in (join_timer(group.group_id), sync_timer(group.group_id)):
+        yield CancelTimer(rebalance.session_timer(group.group_id, member_id))
+    for timer in (rebalance.join_timer(group.group_id), rebalance.sync_timer(group.group_id)):
         yield CancelTimer(timer)
     if any(member.unwritten for member in group.members.values()):
         members = (_without_parked_request(source, m) for m in group.members.values())
         yield UpdateContext("unloaded", {name: group.with_members(members)}, context="group")
-    yield from transition_to(ctx, group, DEAD, now_ms, "another broker coordinates", leaves=True)
+    yield from machine.transition_to(
+        ctx, group, DEAD, now_ms, "another broker coordinates", leaves=True
+    )
 
 
 def _without_parked_request(source: GroupState, member: Member) -> Member:

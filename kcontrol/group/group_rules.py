@@ -88,6 +88,9 @@ class GroupRules:
     coordinator_epochs: bool = since(("0.9.0", False), ("2.8.0", True),
         doc="Whether the coordinator ignores an election or resignation of an older leader epoch "
             "(KAFKA-12460).")
+    resigns_without_replica: bool = since(("0.9.0", False), ("1.0.0", True),
+        doc="Whether a coordinator resigns when StopReplica deletes its replica of the partition; "
+            "otherwise it keeps the partition and its groups (KAFKA-4362).")
     group_value: Literal[0, 1, 2, 3] = since_protocol(
         ("0.9.0", 0), ("0.10.1", 1), ("2.1", 2), ("2.3", 3),
         doc="The version of the format of a group's record.")

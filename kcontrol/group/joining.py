@@ -19,19 +19,11 @@ from dataclasses import replace
 
 from kcontrol.core.effects import CancelTimer, Handler, Park, Respond, SetTimer, UpdateContext
 from kcontrol.group import events as e
+from kcontrol.group import rebalance
 from kcontrol.group.context import GroupContext, cache_group, unloaded_name
 from kcontrol.group.error_codes import translate_append_error
 from kcontrol.group.group_machine import PREPARING, STABLE, IllegalStateError, new_group
 from kcontrol.group.model import NO_MEMBER_ID, Group, Member
-from kcontrol.group.rebalance import (
-    current_generation_result,
-    join_error_result,
-    prepare_rebalance,
-    restart_session_timer,
-    session_timer,
-    store_group,
-    try_complete_join,
-)
 from kcontrol.group.request_reactions import react
 
 
@@ -57,7 +49,7 @@ def join_group(ctx: GroupContext, event: e.JoinGroup) -> Handler:
     else:
         yield _refuse(ctx, event, row.reaction)
     if event.group_id in ctx.groups:
-        yield from try_complete_join(ctx, event.group_id, event.timestamp_ms)
+        yield from rebalance.try_complete_join(ctx, event.group_id, event.timestamp_ms)
 
 
 def _refuse(
@@ -65,7 +57,7 @@ def _refuse(
 ) -> Respond:
     """Return the response to `event` with this error; `member_id` None means the request's id."""
     named = event.member_id if member_id is None else member_id
-    return Respond(event.correlation_id, join_error_result(ctx, named, error))
+    return Respond(event.correlation_id, rebalance.join_error_result(ctx, named, error))
 
 
 def _reject_for_size(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
@@ -74,7 +66,7 @@ def _reject_for_size(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Han
     Source: handleJoinGroup, acceptJoiningMember (2.8).
     """
     if event.member_id in group.members:
-        yield CancelTimer(session_timer(event.group_id, event.member_id))
+        yield CancelTimer(rebalance.session_timer(event.group_id, event.member_id))
         yield cache_group(group.without(event.member_id))
     yield _refuse(ctx, event, "GROUP_MAX_SIZE_REACHED", NO_MEMBER_ID)
 
@@ -96,7 +88,9 @@ def _assign_member_id(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Ha
     member_id = _new_id(event)
     yield cache_group(group.with_changes(pending_members=(*group.pending_members, member_id)))
     timed_out = e.PendingMemberTimedOut(event.group_id, member_id)
-    yield SetTimer(session_timer(event.group_id, member_id), event.session_timeout_ms, timed_out)
+    yield SetTimer(
+        rebalance.session_timer(event.group_id, member_id), event.session_timeout_ms, timed_out
+    )
     yield _refuse(ctx, event, "MEMBER_ID_REQUIRED", member_id)
 
 
@@ -121,8 +115,8 @@ def _add_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
     group = group.with_changes(has_newcomer=group.has_newcomer or is_late)
     yield cache_group(group.with_member(member))
     if is_new:
-        yield restart_session_timer(event.group_id, member, rules.new_member_timeout_ms)
-    yield from prepare_rebalance(ctx, event.group_id, event.timestamp_ms, "a new member")
+        yield rebalance.restart_session_timer(event.group_id, member, rules.new_member_timeout_ms)
+    yield from rebalance.prepare_rebalance(ctx, event.group_id, event.timestamp_ms, "a new member")
 
 
 def _answer(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
@@ -130,7 +124,9 @@ def _answer(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
 
     Source: doJoinGroup, CompletingRebalance and Stable (0.9, 2.8).
     """
-    yield Respond(event.correlation_id, current_generation_result(ctx, group, event.member_id))
+    yield Respond(
+        event.correlation_id, rebalance.current_generation_result(ctx, group, event.member_id)
+    )
 
 
 def _rejoin(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
@@ -145,7 +141,7 @@ def _rejoin(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
     reason = "a member offers other protocols"
     if group.leader == member.member_id and member.protocols == event.protocols:
         reason = "the leader joins again"
-    yield from prepare_rebalance(ctx, event.group_id, event.timestamp_ms, reason)
+    yield from rebalance.prepare_rebalance(ctx, event.group_id, event.timestamp_ms, reason)
 
 
 # ---------------------------------------------------------------- static members
@@ -165,7 +161,9 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
     old_id = group.member_of(event.instance_id) or ""
     old = group.members[old_id]
     if old.awaiting_join:
-        yield Respond(old.awaiting_join, join_error_result(ctx, old_id, "FENCED_INSTANCE_ID"))
+        yield Respond(
+            old.awaiting_join, rebalance.join_error_result(ctx, old_id, "FENCED_INSTANCE_ID")
+        )
     if old.awaiting_sync:
         yield Respond(old.awaiting_sync, e.SyncResult("FENCED_INSTANCE_ID"))
     member = replace(old, member_id=member_id, protocols=event.protocols, awaiting_sync=None)
@@ -176,10 +174,10 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
     if stays and group.state is not PREPARING:
         member = replace(member, unwritten=(*member.unwritten, member_id))
         group = group.with_member(member)
-    yield CancelTimer(session_timer(event.group_id, old_id))
+    yield CancelTimer(rebalance.session_timer(event.group_id, old_id))
     yield Park(event.correlation_id, f"join {event.group_id}")
     yield cache_group(group)
-    yield restart_session_timer(event.group_id, replace(member, awaiting_join=None))
+    yield rebalance.restart_session_timer(event.group_id, replace(member, awaiting_join=None))
     incarnation, ids = ctx.incarnation_of(event.group_id), (event.group_id, event.correlation_id)
     then = e.StaticMemberStored(
         *ids, member_id, old_id, leader, event.protocols, incarnation=incarnation
@@ -188,12 +186,12 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
         return
     if not stays:
         reason, now_ms = "a static member is back", event.timestamp_ms
-        yield from prepare_rebalance(ctx, event.group_id, now_ms, reason)
+        yield from rebalance.prepare_rebalance(ctx, event.group_id, now_ms, reason)
     elif not is_stored:
         yield from static_member_stored(ctx, then)
     else:
         assignment = {other.member_id: other.assignment for other in group.members.values()}
-        yield store_group(ctx, group, assignment, then)
+        yield rebalance.store_group(ctx, group, assignment, then)
 
 
 JOINS = {
@@ -256,7 +254,7 @@ def _after_id_stored(
     if group is None or member is None:
         return None
     if member.awaiting_join is not None:
-        response = current_generation_result(ctx, group, event.member_id)
+        response = rebalance.current_generation_result(ctx, group, event.member_id)
         response = response._replace(leader=event.leader or "", members=())
         yield Respond(member.awaiting_join, response)
     return group.with_member(replace(member.after_id_write(event.member_id), awaiting_join=None))
@@ -284,7 +282,7 @@ def _after_id_failed(
         yield Respond(member.awaiting_sync, e.SyncResult("FENCED_INSTANCE_ID"))
     if event.correlation_id in (member.awaiting_join, member.dropped):
         error = translate_append_error("group", event.error, ctx.rules.append_errors)
-        response = current_generation_result(ctx, group, NO_MEMBER_ID)
+        response = rebalance.current_generation_result(ctx, group, NO_MEMBER_ID)
         response = response._replace(error=error, leader=event.leader or "", members=())
         yield Respond(event.correlation_id, response)
         written = replace(written, dropped=None)
@@ -302,5 +300,5 @@ def _restart_old_session(
     if member is None or member.member_id != event.member_id:
         raise IllegalStateError(f"Cannot replace non-existing member id {event.member_id}")
     if group is not None:
-        yield CancelTimer(session_timer(event.group_id, event.member_id))
-        yield restart_session_timer(event.group_id, group.members[event.old_member_id])
+        yield CancelTimer(rebalance.session_timer(event.group_id, event.member_id))
+        yield rebalance.restart_session_timer(event.group_id, group.members[event.old_member_id])

@@ -14,16 +14,9 @@ from dataclasses import replace
 
 from kcontrol.core.effects import Handler, Park, Respond
 from kcontrol.group import events as e
+from kcontrol.group import rebalance
 from kcontrol.group.context import GroupContext, cache_group
 from kcontrol.group.group_machine import DEAD
-from kcontrol.group.rebalance import (
-    remove_member,
-    remove_pending_member,
-    remove_pending_sync_member,
-    restart_session_timer,
-    store_group,
-    sync_result,
-)
 from kcontrol.group.request_reactions import react
 
 # ---------------------------------------------------------------- SyncGroup
@@ -44,21 +37,21 @@ def sync_group(ctx: GroupContext, event: e.SyncGroup) -> Handler:
         return
     member = group.members[event.member_id]
     if row.reaction == ANSWER:
-        yield from remove_pending_sync_member(ctx, event.group_id, event.member_id)
-        yield Respond(event.correlation_id, sync_result(ctx, group, member.assignment))
+        yield from rebalance.remove_pending_sync_member(ctx, event.group_id, event.member_id)
+        yield Respond(event.correlation_id, rebalance.sync_result(ctx, group, member.assignment))
     else:
         yield Park(event.correlation_id, f"sync {event.group_id}")
         member = replace(member, awaiting_sync=event.correlation_id)
         yield cache_group(group.with_member(member))
-        yield from remove_pending_sync_member(ctx, event.group_id, event.member_id)
+        yield from rebalance.remove_pending_sync_member(ctx, event.group_id, event.member_id)
     # Before KIP-62 a parked SyncGroup restarts the session too, which is complete at the first try.
     if row.restarts_session or not ctx.rules.rebalance_timeouts:
-        yield restart_session_timer(event.group_id, member)
+        yield rebalance.restart_session_timer(event.group_id, member)
     if row.reaction == STORE:
         assignment = dict.fromkeys(group.members, b"") | dict(event.assignment)
         named, incarnation = event.group_id, ctx.incarnation_of(event.group_id)
         then = e.AssignmentStored(named, group.generation, assignment, incarnation=incarnation)
-        yield store_group(ctx, ctx.groups[named], assignment, then)
+        yield rebalance.store_group(ctx, ctx.groups[named], assignment, then)
 
 
 SYNCS = (
@@ -99,7 +92,7 @@ def heartbeat(ctx: GroupContext, event: e.Heartbeat) -> Handler:
         row = react(ctx, group, event)
         error = row.reaction
         if row.restarts_session and group:
-            yield restart_session_timer(event.group_id, group.members[event.member_id])
+            yield rebalance.restart_session_timer(event.group_id, group.members[event.member_id])
     yield Respond(event.correlation_id, e.HeartbeatResult(error))
 
 
@@ -132,10 +125,10 @@ def _leave_member(ctx: GroupContext, event: e.LeaveGroup, identity: e.MemberIden
     group, now_ms = ctx.groups.get(event.group_id), event.timestamp_ms
     row = react(ctx, group, event, identity)
     if row.reaction == "forget the member id":
-        yield from remove_pending_member(ctx, event.group_id, identity.member_id, now_ms)
+        yield from rebalance.remove_pending_member(ctx, event.group_id, identity.member_id, now_ms)
     elif row.reaction == "remove the member" and group:
         leaving = group.member_of(identity.instance_id) or identity.member_id
-        yield from remove_member(ctx, event.group_id, leaving, now_ms, "a member leaves")
+        yield from rebalance.remove_member(ctx, event.group_id, leaving, now_ms, "a member leaves")
     else:
         return row.reaction
     return "NONE"

@@ -26,18 +26,10 @@ from itertools import takewhile
 
 from kcontrol.core.effects import Append, CancelTimer, Handler, Respond, SetTimer
 from kcontrol.group import events as e
+from kcontrol.group import group_machine as machine
 from kcontrol.group.context import GroupContext, cache_group
 from kcontrol.group.error_codes import translate_append_error
-from kcontrol.group.group_machine import (
-    COMPLETING,
-    DEAD,
-    EMPTY,
-    PREPARING,
-    STABLE,
-    IllegalStateError,
-    can_rebalance,
-    transition_to,
-)
+from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
 from kcontrol.group.group_strategies import may_complete_join
 from kcontrol.group.model import NO_MEMBER_ID, Group, Member
 from kcontrol.group.offsets_topic_records import group_key, group_value
@@ -163,12 +155,12 @@ def prepare_rebalance(ctx: GroupContext, group_id: str, now_ms: int, rule: str) 
     waits for group.initial.rebalance.delay.ms (since 0.11). Source: prepareRebalance (0.9, 2.8).
     """
     group, rules = ctx.groups[group_id], ctx.rules
-    if not can_rebalance(ctx, group):
+    if not machine.can_rebalance(ctx, group):
         return
     is_first = rules.initial_delay and group.state is EMPTY
     yield from propagate_assignment(ctx, group_id, {}, "REBALANCE_IN_PROGRESS")
     yield CancelTimer(sync_timer(group_id))
-    group = yield from transition_to(ctx, ctx.groups[group_id], PREPARING, now_ms, rule)
+    group = yield from machine.transition_to(ctx, ctx.groups[group_id], PREPARING, now_ms, rule)
     timeout_ms = ctx.rebalance_timeout_ms(group)
     if is_first:
         delay_ms = ctx.config.initial_delay_ms
@@ -282,10 +274,10 @@ def _end_without_members(ctx: GroupContext, group: Group, now_ms: int, rule: str
     Before 0.10.1 make it Dead, and write a tombstone. `rule` is the reason, for the journal.
     """
     if not ctx.rules.keeps_empty_groups:
-        yield from transition_to(ctx, group, DEAD, now_ms, rule, leaves=True)
+        yield from machine.transition_to(ctx, group, DEAD, now_ms, rule, leaves=True)
         yield Append(ctx.topic_partition(group.group_id), ((group_key(group.group_id), None),))
         return
-    group = yield from transition_to(ctx, group, EMPTY, now_ms, rule)
+    group = yield from machine.transition_to(ctx, group, EMPTY, now_ms, rule)
     yield store_group(ctx, group, {}, None)
 
 
@@ -296,7 +288,7 @@ def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -
     """
     group_id, has_timeout = group.group_id, ctx.rules.sync_timeout
     waiting = {id: m.awaiting_join for id, m in group.members.items() if m.awaiting_join}
-    group = yield from transition_to(ctx, group, COMPLETING, now_ms, rule)
+    group = yield from machine.transition_to(ctx, group, COMPLETING, now_ms, rule)
     settled = group.with_each_member(awaiting_join=None, is_new=False)
     yield cache_group(
         settled.with_changes(pending_sync=tuple(settled.members) if has_timeout else ())
@@ -345,7 +337,7 @@ def sync_timed_out(ctx: GroupContext, event: e.SyncTimedOut) -> Handler:
     yield cache_group(group.without(*gone))
     if gone != group.pending_sync:
         missing = group.pending_sync[len(gone)]
-        raise IllegalStateError(f"Member {missing} of the sync phase has left the group")
+        raise machine.IllegalStateError(f"Member {missing} of the sync phase has left the group")
     yield from prepare_rebalance(ctx, event.group_id, event.timestamp_ms, "sync timeout")
 
 
@@ -388,4 +380,4 @@ def assignment_stored(ctx: GroupContext, event: e.AssignmentStored) -> Handler:
     yield cache_group(group.with_members(assigned))
     yield from propagate_assignment(ctx, event.group_id, assignment)
     group, rule = ctx.groups[event.group_id], "the assignment is stored"
-    yield from transition_to(ctx, group, STABLE, event.timestamp_ms, rule)
+    yield from machine.transition_to(ctx, group, STABLE, event.timestamp_ms, rule)

@@ -27,6 +27,7 @@ GROUPS = {
     "commit", "group.restart", "group.expire_poll_interval", "group.list", "group.describe", "group.delete",
     "group.find_coordinator", "group.stop_polling", "offsets_topic", "tables.offsets_topic",
     "group.delete_offsets", "tables.offsets", "tables.assignment", "tables.consumer_groups", "tables.group_responses",
+    "tables.coordinators", "tables.loads",
 }  # fmt: skip
 
 HISTORY = {"tables.run_table", "tables.table_sql"}  # of chapter 17, which is not written yet

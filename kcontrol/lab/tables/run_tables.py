@@ -9,7 +9,16 @@ import pandas as pd
 
 from kcontrol.core.model import TopicPartition
 from kcontrol.lab import analysis, record_lookup
-from kcontrol.lab.groups import ballots, listing, offsets_topic, reaction_grid, rebalances, responses, waiting
+from kcontrol.lab.groups import (
+    ballots,
+    coordinators,
+    listing,
+    offsets_topic,
+    reaction_grid,
+    rebalances,
+    responses,
+    waiting,
+)
 from kcontrol.lab.groups import metrics as group_metrics
 from kcontrol.lab.groups import settings as group_settings
 from kcontrol.lab.history import history_tables
@@ -53,6 +62,8 @@ class Tables:
       assignment()                  members x partitions
       ballots(group)                the vote on the assignor
       consumer_groups(group)        offsets and lag, as kafka-consumer-groups --describe
+      coordinators()                the partitions of the offsets topic that each broker leads, loads and owns
+      loads()                       each load and unload of such a partition, with its outcome
       timers()  parked()            timers that are set, and requests that wait
       delayed_operations()          Kafka's purgatories: tries, watch lists, timers
       rebalances()                  each rebalance: begin, end, reason, generations, members
@@ -162,6 +173,17 @@ class Tables:
         without a name if not exactly one group has members.
         """
         return ballots.ballots(self._run.state, group)
+
+    def coordinators(self) -> pd.DataFrame:
+        """Return one row per broker and partition of `__consumer_offsets`: whether the broker leads, loads or owns the partition.
+
+        The last columns are the responses that follow from the sets `loading` and `owned`, before any group is looked at.
+        """
+        return coordinators.coordinators(self._run.state, self._run._played)
+
+    def loads(self) -> pd.DataFrame:
+        """Return one row per load and unload of a partition of `__consumer_offsets`: its batches, its groups and its outcome."""
+        return coordinators.loads(self._run.records)
 
     def consumer_groups(self, group: str | None = None) -> pd.DataFrame:
         """Return what `kafka-consumer-groups --describe` prints of a group, or of all groups: offsets, lag, members and state.

@@ -1,0 +1,161 @@
+"""Tables of the partitions of `__consumer_offsets`: the coordinators that own or load them, and each load and unload.
+
+A coordinator has two sets of partition numbers. `loading` has the partitions whose log it reads now, `owned` the partitions whose
+groups it coordinates. The sets and the release decide the response to a request before any group is looked at.
+
+Source: GroupMetadataManager.scala: ownedPartitions, loadingPartitions (0.9, 2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from kcontrol.core.model import TopicPartition
+from kcontrol.group import events as e
+from kcontrol.group import membership
+from kcontrol.group.context import GroupConfig, GroupContext
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
+from kcontrol.group.error_codes import ERRORS
+from kcontrol.group.group_rules import group_rules
+from kcontrol.journal.journal import Record, RecordId
+from kcontrol.lab.support.table_display import Wide
+from kcontrol.lab.tables import journal_tables
+
+State = Mapping[str, Any]
+OWN_GROUP = "the group decides"
+COORDINATORS = {"broker": "int64", "leads": "bool", "loading": "bool", "owned": "bool", "coordinator_epoch": "Int64",
+                "groups": "object", "JoinGroup": "string", "SyncGroup": "string", "Heartbeat": "string"}  # fmt: skip
+LOADS = {"broker": "int64", "event": "string", "begin": journal_tables.TIME, "end": journal_tables.TIME, "partition": "string",
+         "coordinator_epoch": "Int64", "batches": "Int64", "groups": "object", "outcome": "string"}  # fmt: skip
+ELECTED, RESIGNED = e.PartitionElected.__name__, e.PartitionResigned.__name__
+
+
+# ---------------------------------------------------------------- the sets
+
+
+def coordinators(state: State, release: str) -> pd.DataFrame:
+    """Return one row per running broker and partition of the offsets topic: both sets, and the responses that follow."""
+    brokers = sorted(((int(n), node) for n, node in state["nodes"].items() if "group" in node), key=lambda entry: entry[0])
+    known = {tp for _, node in brokers for tp in node["broker"].get("metadata", {}) if tp.startswith(f"{OFFSETS_TOPIC}-")}
+    rows = (
+        _row(tp, n, node, release) | _groups(tp, node, len(known)) for tp in sorted(known, key=_number) for n, node in brokers
+    )
+    return Wide(journal_tables.table(rows, COORDINATORS, "partition"))
+
+
+def _number(tp: str) -> int:
+    return TopicPartition.parse(tp).partition
+
+
+def _row(tp: str, broker: int, node: Mapping[str, Any], release: str) -> dict[str, Any]:
+    held, number, hosted = node["group"], _number(tp), node["broker"].get("hosted", {}).get(tp)
+    loading, owned = number in held.get("loading", ()), number in held.get("owned", ())
+    row = {"partition": tp, "broker": broker, "loading": loading, "owned": owned}
+    row["leads"] = hosted is not None and hosted["leadership"]["leader"] == broker
+    row["coordinator_epoch"] = held.get("coordinator_epochs", {}).get(str(number))
+    return row | responses(release, loading=loading, owned=owned)
+
+
+def _groups(tp: str, node: Mapping[str, Any], partitions: int) -> dict[str, list[str]]:
+    cached = node["group"].get("groups", {})
+    return {"groups": sorted(group for group in cached if partition_for(group, partitions) == _number(tp))}
+
+
+def responses(release: str, *, loading: bool, owned: bool) -> dict[str, str]:
+    """Return by request the error and its code that a coordinator answers because of the two sets alone, else OWN_GROUP."""
+    rules, config = group_rules(release), GroupConfig.of(release, partitions=1)
+    ctx = GroupContext(rules, config, owned={0} if owned else set(), loading={0} if loading else set())
+    found = {"JoinGroup": ctx.validate_group_status("any")}
+    found["SyncGroup"] = membership.refused_here(ctx, e.SyncGroup("", "any", "", 0))
+    found["Heartbeat"] = membership.refused_here(ctx, e.Heartbeat("", "any", "", 0))
+    return {request: OWN_GROUP if error is None else f"{error} ({ERRORS[error]})" for request, error in found.items()}
+
+
+# ---------------------------------------------------------------- loads and unloads
+
+
+@dataclass
+class _Run:
+    """One run of the handler of an election or a resignation, as its records show it."""
+
+    begun: Record
+    event: Mapping[str, Any]
+    reads: list[int | None] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    refused: int = 0
+    problem: str | None = None
+    loads: bool = False
+    removes: bool = False
+    ended: int | None = None
+
+    @property
+    def outcome(self) -> str:
+        if self.ended is None:
+            return "the handler has not ended"
+        if self.event["event"] == RESIGNED:
+            answered = f"; {self.refused} parked requests are refused" if self.refused else ""
+            return f"the partition is given up{answered}" if self.removes else "ignored: the coordinator epoch is older"
+        if not self.loads:
+            return "ignored: the partition is owned or being loaded already, or the coordinator epoch is older"
+        if self.problem is not None:
+            return f"owned without the groups of the log: {self.problem}"
+        return "cut off: the broker leads no longer" if self.reads[-1:] == [None] else "owned"
+
+
+def loads(records: Sequence[Record]) -> pd.DataFrame:
+    """Return one row per load and unload of a partition of the offsets topic, in the order in which they began."""
+    rows = [
+        {
+            "broker": run.begun.id.node,
+            "event": run.event["event"],
+            "begin_ms": run.begun.at_ms,
+            "end_ms": run.ended,
+            "partition": str(TopicPartition(OFFSETS_TOPIC, run.event["partition"])),
+            "coordinator_epoch": run.event["coordinator_epoch"],
+            "batches": sum(read or 0 for read in run.reads),
+            "groups": run.groups,
+            "outcome": run.outcome,
+        }
+        for run in _runs(records)
+    ]
+    return Wide(journal_tables.table(rows, journal_tables.timed(LOADS, records)))
+
+
+def _runs(records: Sequence[Record]) -> Iterator[_Run]:
+    queued, runs = dict[RecordId, Mapping[str, Any]](), dict[RecordId, _Run]()
+    for record in records:
+        if record.kind == "enqueue":
+            event = record.to_json().fields["event"]
+            if event["event"] in (ELECTED, RESIGNED):
+                queued[record.id] = event
+        elif record.kind == "begin" and record.cause in queued:
+            runs[record.id] = _Run(record, queued[record.cause])
+        elif record.cause in runs:
+            _follow(runs[record.cause], record.to_json())
+    yield from runs.values()
+
+
+def _follow(run: _Run, record: Record) -> None:
+    """Add a record of the handler to its run."""
+    fields = record.fields
+    match record.kind:
+        case "read_log":
+            run.reads.append(fields["batches"])
+        case "handler_error":
+            run.problem = fields["message"]
+        case "respond":
+            run.refused += 1
+        case "group":
+            run.groups.append(fields["group_id"])
+        case "update" if fields["field"] == "groups" and fields["put"]:
+            run.groups += [name for name in fields["put"] if name not in run.groups]
+        case "update" if fields["field"] == "loading" and fields["put"]:
+            run.loads = True
+        case "update" if fields["field"] == "owned":
+            run.removes = True
+        case "end":
+            run.ended = record.at_ms
