@@ -1,1 +1,1 @@
-"""Decides a broker's responses to controllers, and the changes of its logs. Pure."""
+"""Decides a broker's responses to controllers, and its logs' changes: no I/O, clock or threads."""

@@ -1,6 +1,6 @@
 """Kafka's settings that the control plane depends on: a row for each in CONFIGS, with its defaults.
 
-The default values of BrokerConfig come from CONFIGS, so brokers and the printed table agree.
+The default values of BrokerConfig come from CONFIGS, so that no default is written twice.
 """
 
 from __future__ import annotations

@@ -40,7 +40,9 @@ class HostedPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext(Context):
-    """The memory of one broker without the ControllerContext; only the driver changes it.
+    """The memory of one broker without the ControllerContext.
+
+    Handlers read it; only `driver/driver.py`, which runs the handlers, changes it.
 
     `keeps_logs` says whether the broker stores records; if not, `logs` is empty. `metadata` has the
     latest entry of UpdateMetadata for each partition. `unfetched_partitions` are the partitions

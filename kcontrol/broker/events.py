@@ -93,7 +93,8 @@ class Shutdown(Event):
 class ControlledShutdownResponse(Event):
     """The response to ControlledShutdown: the partitions that this broker still leads.
 
-    `error` is "NONE", the controller's error, or the exception of a failed connection.
+    `error` is "NONE", an error of the controller or, if the controller's process has ended, the
+    name of an exception (`UNREACHABLE` or `DISCONNECTED` in `shutdown.py`).
     """
 
     error: str

@@ -236,9 +236,9 @@ def _submit_isr_change(
 def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
     """Write `value`, which has the new ISR, over the version `value.zk_version` of the state znode.
 
-    A version conflict keeps the old ISR, and leaves the new ISR pending.
-    After a conflict Kafka tries again with every fetch, over the old version, and fails until a
-    newer LeaderAndIsr. Source: Partition.updateIsr (0.8.1).
+    A version conflict keeps the old ISR, and leaves the new ISR pending. After a conflict Kafka
+    tries again with every fetch, over the old version, and fails until a newer LeaderAndIsr.
+    Source: Partition.updateIsr (0.8.1).
     """
     write = Op("set", state_path(tp), encode_state(value), value.zk_version)
     result: TransactionResult = yield Transaction((write,))

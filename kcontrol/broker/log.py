@@ -56,8 +56,8 @@ class DelayedProduce(NamedTuple):
 class DelayedAppend(NamedTuple):
     """An append of the group coordinator that waits until the high watermark has passed `offset`.
 
-    Then `event` is queued. `offset` is the offset of the last appended record. `record` is the id
-    of the journal's record of the append.
+    `offset` is the offset of the last appended record. After the wait `event` is queued. `record`
+    is the id of the journal's record of the append.
     """
 
     offset: int
@@ -148,7 +148,7 @@ class UpdateHighWatermark(NamedTuple):
 
 
 class BecomeLeaderOrFollower(NamedTuple):
-    """Make this replica the leader (`leads`), or a follower of `leader`, -1 for no leader."""
+    """Make this replica the leader if `leads`, else a follower of `leader` (-1: there is none)."""
 
     leader: int
     leader_epoch: int
@@ -163,7 +163,7 @@ class UpdateFollowerState(NamedTuple):
 
 
 class ExpireDelayedAppend(NamedTuple):
-    """Remove the append at this offset from the appends that wait for replicas."""
+    """Remove the append whose last record has this offset from the requests that wait."""
 
     offset: int
 
@@ -291,10 +291,11 @@ def _by_end_offset(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd 
 
 
 def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """Return where the follower's latest epoch ends in the leader's log, if the follower has more.
+    """Return where the follower's latest epoch ends in the leader's log, if its own log is longer.
 
     Otherwise return None. `offset` and `leader_epoch` are the follower's log end offset and latest
-    epoch. A new follower asks once, before its first fetch; then `leader_epoch` is -1. Source:
+    epoch. After a new follower has sent its epoch once, `leader_epoch` is -1: then only a follower
+    that fetches from beyond the leader's log gets an offset, the end of that log. Source:
     OffsetForLeaderEpoch version 0 (KIP-101).
     """
     if leader_epoch == NO_EPOCH:
@@ -306,9 +307,9 @@ def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | Non
 def _by_common_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
     """Return the leader's largest common epoch and its end if the follower's log diverges.
 
-    Otherwise return None. `offset` and `leader_epoch` are the follower's log end offset and latest
-    epoch. A follower without the returned epoch truncates step by step (KIP-279). Source:
-    OffsetForLeaderEpoch (2.0 on), the diverging epoch of Fetch (2.7 on).
+    Otherwise, or for a `leader_epoch` -1, return None. `offset` and `leader_epoch` are the
+    follower's log end offset and latest epoch. A follower without the returned epoch truncates step
+    by step (KIP-279). Source: OffsetForLeaderEpoch (2.0 on), the diverging epoch of Fetch (2.7 on).
     """
     end = log.end_offset_for(leader_epoch)
     diverges = end.leader_epoch < leader_epoch or end.end_offset < offset

@@ -147,7 +147,8 @@ def _is_armed(world: World, n: int, timer: str) -> bool:
 def _can_shrink_isr(world: World, leader: int, partition: str, follower: int) -> bool:
     """Return whether a running broker leads the partition in its own view and can remove the follower from the ISR.
 
-    The follower is in the ISR and no change of the ISR is pending; with data, the follower also lags behind.
+    The leader can do this if the follower is in the ISR, no change of the ISR is pending and, if brokers store records, the
+    follower lags behind.
     """
     tp = TopicPartition.parse(partition)
     held = world.processes[leader].driver.broker.hosted.get(tp) if delivery.is_reachable(world, leader) else None
@@ -257,8 +258,8 @@ def _not_now(world: World, kind: Kind, action: Action) -> ActionNotPossible:
 def routine_actions(world: World) -> Iterator[Action]:
     """Yield the routine actions, which a healthy cluster performs by itself, in the order in which `World.run` performs them.
 
-    Outages come first; then the steps of threads, watch events, session renewals, requests, fetches, checkpoints, expiries of
-    orphaned sessions, timers and timeouts.
+    The ends of sessions that a real ZooKeeper has ended come first; then the steps of threads, watch events, session renewals,
+    requests, fetches, checkpoints, the expiry of sessions whose process has ended, timers and timeouts.
     """
     if outage := lifecycle.overdue(world):
         yield outage

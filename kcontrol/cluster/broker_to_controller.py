@@ -41,7 +41,10 @@ def refresh_controller(world: World, n: int, refused_by: int) -> None:
 
 
 def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int:
-    """Return the receiver of a request: for AlterIsr the channel's controller or, if its process has ended, the metadata's."""
+    """Return the receiver of a request of broker `n`: `request.to` or, without it, the controller of the broker's channel.
+
+    If this controller's process has ended, return the controller that the broker's metadata name.
+    """
     if request.to is not None:
         return request.to
     known = world.network.known_controllers.get(n, -1)
@@ -61,8 +64,8 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
     """Return whether the first pending request of broker `n` is sent before `receiver`, whose session has expired, renews it.
 
-    A request to any other broker is. Of the requests to `receiver` only the first since the end of its session is: its handler
-    fails with its first call to ZooKeeper.
+    True for a request to any other broker. A request to `receiver` is sent before only if it is the first since the session
+    expired: its handler fails with its first call to ZooKeeper, and the broker renews its session then.
     """
     target = receiver_of(world, n, world.network.pending(n)[0])
     return n != receiver and (target != receiver or not world.processes[receiver].was_sent_request)
@@ -181,11 +184,11 @@ def frozen_controller(world: World, n: int) -> int | None:
 
 
 def first_alter_isr_record(world: World, n: int) -> RecordId:
-    """Return the record of the first AlterIsr whose response a broker waits for."""
+    """Return the id of the journal record of the first AlterIsr whose response broker `n` waits for."""
     return next(request.record for request in world.network.to_controller[n] if request.api == "AlterIsr")
 
 
 def abandon_connection(world: World, n: int, target: int) -> None:
-    """End a leader's connection to a frozen controller; its AlterIsr requests become pending again."""
+    """End the connection of leader `n` to the frozen controller `target`; its AlterIsr requests become pending again."""
     _requeue([request for request in world.network.to_controller[n] if request.api == "AlterIsr"])
     refresh_controller(world, n, target)

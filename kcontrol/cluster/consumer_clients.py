@@ -94,7 +94,10 @@ def named_by(world: World, broker: int, group: str) -> int | None:
 
 
 def receiver(world: World, me: Consumer) -> int | None:
-    """Return the broker for the consumer's next request: its last known coordinator, else the coordinator in the metadata."""
+    """Return the broker for the consumer's next request: its last coordinator, if that process runs and is not frozen.
+
+    Otherwise return the coordinator in the brokers' metadata, None if there is none (`coordinator`).
+    """
     if me.coordinator is not None and is_connected(world, me.coordinator):
         return me.coordinator[0]
     return coordinator(world, me.group)
@@ -133,7 +136,10 @@ def is_number(value: object, least: int = 0) -> bool:
 
 
 def can_send(world: World, me: Consumer, broker: Any = None) -> bool:
-    """Return whether a consumer can send a request now, to its coordinator or to `broker`."""
+    """Return whether a consumer can send a request now, to `broker` or, if that is None, to its coordinator.
+
+    Its process must not be frozen, it must not wait for a response, and the receiver must be reachable.
+    """
     reachable = receiver(world, me) is not None if broker is None else is_reachable(world, broker)
     return me.asked is None and me.condition != FROZEN and reachable
 

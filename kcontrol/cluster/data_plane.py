@@ -152,7 +152,7 @@ def _changes_something(world: World, n: int, fetch: Fetch) -> bool:
 
 
 def fetch(world: World, follower: int, partition: str) -> None:
-    """Queue the follower's fetch at the leader and the response at the follower, and begin both if the threads are idle.
+    """Queue the follower's fetch at the leader and the response at the follower, whose idle threads begin to handle them.
 
     If the follower's log diverges, the leader does not record the follower's offset: this offset has no meaning before the log
     has been cut. Source: ReplicaManager.updateFollowerFetchState (2.8).

@@ -159,7 +159,10 @@ def _thread(d: Driver, thread: Thread, text_of: Callable[[Any], str]) -> str:
 
 
 def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> list[Text]:
-    """Return the text of orphaned sessions, requests and responses; an empty list if there are none."""
+    """Return the text of `orphans`, the open sessions of ended processes by broker, and of the network's requests and responses.
+
+    Return [] if there are none.
+    """
     if not (
         orphans
         or network.channels

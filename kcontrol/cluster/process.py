@@ -36,7 +36,10 @@ HANDLE: dict[str, Handle] = {"controller": handle_controller_event, "broker": ha
 def threads(
     rules: Rules, controller: ControllerContext, broker: BrokerContext, group: GroupContext | None = None
 ) -> list[Thread]:
-    """Return the threads of a broker in the order of its release's design, then, unless `group` is None, two of a coordinator."""
+    """Return the threads of a broker that its release has (`controller/design.py`), in the design's order.
+
+    Unless `group` is None, the two threads of a group coordinator follow.
+    """
     contexts = {"controller": controller, "broker": broker}
     found = [Thread(name, contexts[room], HANDLE[room], lock) for name, room, lock in design_of(rules).threads]
     return found + ([Thread(name, group, handle_group_event) for name in (REQUESTS, SCHEDULER)] if group else [])

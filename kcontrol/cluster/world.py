@@ -228,7 +228,7 @@ class World:
     keeps_replay_logs = False
 
     def _copy(self) -> World:
-        """Return a copy of all values, in which no action is performed again.
+        """Return a copy of all values, without performing any action again.
 
         Raises ValueError if a suspended handler has no replay log.
         """

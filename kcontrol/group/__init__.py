@@ -1,6 +1,6 @@
 """Decides what a broker does as coordinator of consumer groups.
 
-Pure: no clock, randomness, threads, I/O or logging; the room imports nothing of the controller.
+No clock, randomness, threads, I/O or logging; this package imports nothing of the controller.
 
 Read `group_machine.py` first (the states of a group), then `request_reactions.py` (the reaction to
 each request in each state), `rebalance.py` (how a generation begins), `joining.py` (JoinGroup),

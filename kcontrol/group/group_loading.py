@@ -115,9 +115,9 @@ def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
     """Add one batch of the log to `loaded`: the last record of a key counts.
 
-    A transaction's offsets stay pending until its marker. `retention_ms` is the time to expire of
-    an offset without its own time, in releases in which each offset has one. Raises ValueError for
-    a record that cannot be read. Source: doLoadGroupsAndOffsets (2.8).
+    A transaction's offsets stay pending until its marker. With `retention_ms` (before 2.1) an
+    offset without an own time to expire expires so long after its commit; with None it gets no such
+    time. Raises ValueError for a record that cannot be read. Source: doLoadGroupsAndOffsets (2.8).
     """
     if batch.marker and batch.producer_id is not None:
         is_commit = batch.marker == "commit"
@@ -149,8 +149,7 @@ def _with_offset(
     """Return the offsets of a group, before `held`, after a record for `tp` with this value.
 
     `value` None is a tombstone: it removes the committed offset or, if `batch` belongs to a
-    transaction, the offset in this transaction only. With `retention_ms` an offset without an own
-    time to expire gets one.
+    transaction, the offset in this transaction only. See `read_batch` for `retention_ms`.
     """
     entries = held.by_producer.get(batch.producer_id, {}) if batch.producer_id is not None else {}
     if value is None and batch.producer_id is None:

@@ -30,7 +30,7 @@ def in_java_hash_map_order(
 ) -> list[TopicPartition]:
     """Return partitions in the order in which a Java hash map with these keys returns them.
 
-    They are inserted in the given order, which is the order of partitions in one bucket. `most` is
+    They are inserted in the given order, and partitions of one bucket stay in this order. `most` is
     the largest number of partitions that the map has held, since a map never shrinks its table.
     """
     found = list(dict.fromkeys(partitions))

@@ -61,7 +61,7 @@ def _refuse(
 
 
 def _reject_for_size(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
-    """Refuse a JoinGroup to a full group, and remove its sender if it is a member.
+    """Answer with GROUP_MAX_SIZE_REACHED; if the sender is a member, remove it from the group.
 
     Source: handleJoinGroup, acceptJoiningMember (2.8).
     """
@@ -72,7 +72,9 @@ def _reject_for_size(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Han
 
 
 def _new_id(event: e.JoinGroup) -> str:
-    """Return a new member id: the instance id or else the client id, and the request's UUID.
+    """Return a new member id: "<instance id>-<UUID of the request>".
+
+    Without an instance id the new id begins with the client id.
 
     Source: generateMemberId of GroupMetadata.scala (2.8).
     """
@@ -95,7 +97,7 @@ def _assign_member_id(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Ha
 
 
 def _add_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
-    """Add a member with the timeouts and protocols of its request, and rebalance.
+    """Add a member with the timeouts and protocols of its request, and begin a rebalance.
 
     Since 2.1 a timer limits how long the JoinGroup of a new member is parked. A member that joins
     while the group waits for its first generation extends that wait (`has_newcomer`). Source:
@@ -120,7 +122,7 @@ def _add_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
 
 
 def _answer(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
-    """Answer with the current generation; the leader's response also lists the members.
+    """Answer with the current generation, without a rebalance; the leader also gets the members.
 
     Source: doJoinGroup, CompletingRebalance and Stable (0.9, 2.8).
     """
@@ -130,7 +132,7 @@ def _answer(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
 
 
 def _rejoin(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
-    """Park the request of a member, store the protocols that it offers now, and rebalance.
+    """Park the request of a member, store the protocols that it offers now, begin a rebalance.
 
     Source: updateMemberAndRebalance (0.9, 2.8).
     """

@@ -102,9 +102,9 @@ class Member:
         return next((offer.metadata for offer in self.protocols if offer.name == protocol), b"")
 
     def vote(self, candidates: Collection[str]) -> str:
-        """Return the first protocol of the member that is a candidate.
+        """Return the first of the member's protocols, in its order, that is in `candidates`.
 
-        Raises ValueError if none is. Source: vote of MemberMetadata.scala (0.9, 2.8).
+        Raises ValueError if none of them is. Source: vote of MemberMetadata.scala (0.9, 2.8).
         """
         for name in self.protocol_names:
             if name in candidates:

@@ -151,7 +151,7 @@ def sorted_subscription(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode(record: str, data: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the version and the fields of bytes that `encode` can write; see there for `record`.
+    """Return the version and the fields of `record` (a key of LAYOUTS), read from `data`.
 
     A later version of a subscription or assignment is read as the newest known version. Raises
     ValueError for an unknown version of any other record, and if the data end too early.
@@ -246,7 +246,7 @@ def offset_value(value: OffsetAndMetadata, version: int) -> bytes:
 
 
 def read_offset_value(data: bytes) -> OffsetAndMetadata:
-    """Return the offset of a record's value."""
+    """Return the offset in `data`, the value of an offset's record."""
     fields = decode("offset_value", data)[1]
     expire = fields.pop("expire_timestamp", -1)
     return OffsetAndMetadata(**fields, expire_timestamp=None if expire < 0 else expire)
@@ -277,7 +277,7 @@ def group_value(group: Group, assignment: Mapping[str, bytes], version: int) -> 
 
 
 def read_group_value(group_id: str, data: bytes) -> Group:
-    """Return the group of a record's value: Stable, or Empty without members.
+    """Return the group in `data`, the value of a group's record: Stable, or Empty without members.
 
     Each member has the chosen protocol alone. Source: readGroupMessageValue (0.9, 2.8).
     """

@@ -129,7 +129,10 @@ def join_error_result(ctx: GroupContext, member_id: str, error: str) -> e.JoinRe
 
 
 def current_generation_result(ctx: GroupContext, group: Group, member_id: str) -> e.JoinResult:
-    """Return the response to a JoinGroup: the current generation; for the leader all members."""
+    """Return the response to the JoinGroup of `member_id`: the group's current generation.
+
+    For the leader it also has all members with their metadata for the chosen protocol.
+    """
     members: tuple[tuple[str, bytes], ...] = ()
     if member_id == group.leader:
         members = tuple((m.member_id, m.metadata(group.protocol)) for m in group.members.values())

@@ -243,7 +243,8 @@ class GeneralAssignment:
     def reassign_once(self, movable: list[TopicPartition]) -> bool:
         """Move each partition that a member with fewer may take; return whether a partition moved.
 
-        A partition goes back to its previous owner if that owner has fewer. Source:
+        A member has fewer if its number of partitions is at least two less than the owner's. If the
+        previous owner has fewer, the partition goes back to this member. Source:
         performReassignments of AbstractStickyAssignor.java (2.8).
         """
         has_moved = False
@@ -263,10 +264,10 @@ class GeneralAssignment:
         return has_moved
 
     def move(self, tp: TopicPartition, source: str, target: str) -> None:
-        """Move a partition of the topic of `tp` from its owner to the member `target`.
+        """Move `tp` from its owner `source` to the member `target`.
 
-        It is `tp`, unless a partition of this topic was moved from `target` to the owner of `tp`
-        before: then it is such a partition, so that this move is undone.
+        If another partition of this topic was moved from `target` to the first owner of `tp`
+        before, move that partition to `target` instead, which undoes its move.
 
         Source: reassignPartition, getTheActualPartitionToBeMoved of AbstractStickyAssignor.java
         (2.8).

@@ -137,7 +137,10 @@ def _earlier(world: World, than: Record) -> Iterator[StateWrite]:
 
 
 def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
-    """Yield each partition that has a state znode, with the leader, ISR and epochs in it."""
+    """Yield each partition that has a state znode, with the leader, ISR and epochs in it.
+
+    Raises MalformedZnode if a client that is no broker has made a state znode unreadable.
+    """
     for path, znode in world.zk.tree().items():
         if tp := parse_state_path(path):
             yield tp, decode_state(znode.data, znode.stat.version)

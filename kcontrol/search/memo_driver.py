@@ -36,7 +36,7 @@ NUMBERED = ("send", "to_controller")  # the kinds of records whose numbers are p
 class DriverState:
     """One immutable state of a driver (which runs a broker's handlers), and the outcome of each call made in this state.
 
-    `text` is the state's fingerprint text. `ready` is the result of `Driver.ready()` in this state.
+    `text` is the state's fingerprint text. `ready` has ("begin" or "advance", thread) for each step that is possible now.
     """
 
     driver: Driver

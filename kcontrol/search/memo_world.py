@@ -68,7 +68,10 @@ class MemoWorld(World):
         return memoized
 
     def fork(self, *, keep_replay_logs: bool = True) -> MemoWorld:
-        """Return an independent copy of this world, which shares all immutable values with it."""
+        """Return an independent copy of this world, which shares all immutable values with it.
+
+        `keep_replay_logs` has no effect: only the DriverStates, which all copies share, have handlers.
+        """
         forked = MemoWorld.__new__(MemoWorld)
         forked.__dict__.update(self.__dict__)
         forked.journal, forked.network, forked.done = self.journal.copy(), self.network.copy(), self.done.copy()

@@ -80,7 +80,7 @@ def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refu
 
 @contextlib.contextmanager
 def _sentences(out: Path) -> Iterator[None]:
-    """Raise UserError with one sentence that names `out`, if the block fails by an error of the file system or a full disk."""
+    """Raise UserError with one sentence that names `out`, if the `with` block fails by a file system error or a full disk."""
     try:
         yield
     except OSError as problem:
