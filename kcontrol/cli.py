@@ -79,6 +79,7 @@ def open_run(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="PAGE", help="Write the viewer as a page that needs no network.")
     ] = None,
+    beside: Annotated[Path | None, typer.Option("--beside", metavar="FILE", help="Another run, shown on the page too.")] = None,
     log: Annotated[bool, typer.Option("--log", help="Print the lines that Kafka writes to its log files.")] = False,
 ) -> None:
     """Show the run in a file: the actions from outside, and the cluster at the end."""
@@ -86,8 +87,10 @@ def open_run(
     from kcontrol.lab.run import open_journal
 
     found = open_journal(file)
+    if beside is not None and html is None:
+        raise UserError("--beside shows another run on a page: name the page with --html PAGE.")
     if html is not None:
-        typer.echo(text_report.page(found, html))
+        typer.echo(text_report.page(found, html, None if beside is None else open_journal(beside)))
     else:
         typer.echo(text_report.in_kafkas_words(found) if log else text_report.report(found))
 

@@ -72,6 +72,11 @@ class Divergence(NamedTuple):
     runs: tuple[Sequence[Record], Sequence[Record]] = ((), ())
 
     @property
+    def parted(self) -> int:
+        """The position of the first records that differ, -1 if the journals are equal."""
+        return self.at if any(self.records) else -1
+
+    @property
     def decision(self) -> Differing | None:
         """The first decisions (of a leader or an ISR) about one partition that differ between the runs.
 

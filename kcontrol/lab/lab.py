@@ -59,10 +59,10 @@ class Lab(Operations):
     Replicas  shrink_isr
     Look      partitions()  brokers()  journal(kind)  records  state  summary()
     Explain   why(what)  diagram(machine)  viewer  purgatory(name)
-              group_strip(group)  group_matrix(group, beside)
+              group_strip(group, beside)  group_matrix(group, beside)
               offsets_topic(partition)
     Compare   branch(name, at)  branches  compare(one, other)  without(record)
-              rewind(to)
+              beside(other)  rewind(to)
     Files     save(path)  name  close()  spark()
     Runs      Lab.open(file)  Lab.play(recording)  Lab.observe(address)
               Lab.recordings()

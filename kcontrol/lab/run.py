@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 
     from kcontrol.core.transitions import TransitionTable
     from kcontrol.views.assignment_matrix import AssignmentMatrix
+    from kcontrol.views.compared_run import ComparedRun
     from kcontrol.views.group_strip import GroupStrip
     from kcontrol.views.offsets_topic_picture import OffsetsTopicPicture
     from kcontrol.views.purgatory_picture import PurgatoryPicture
+    from kcontrol.views.viewer import Viewer
 
 
 class Run(metaclass=Named):
@@ -186,15 +188,17 @@ class Run(metaclass=Named):
         found = journal_tables.states_at_the_controller(self.state, machine)
         return diagrams.machine(table, counts=Counter(found.values()))
 
-    def group_strip(self, group: str | None = None) -> GroupStrip:
+    def group_strip(self, group: str | None = None, beside: Mapping[str, Run] | None = None) -> GroupStrip:
         """Return what happened to a consumer group: a picture with a lane for each member, and its text.
 
-        Without a name the group is the only group of the run. Raises UserError, listing the groups, for an unknown name, and
-        without a name if the run does not have exactly one group.
+        Without a name the group is the only group of the run. `beside` are other runs with the titles of their strips, which
+        stand below this one. Raises UserError, listing the groups, for an unknown name, and without a name if a run does not
+        have exactly one group.
         """
         from kcontrol.views.group_strip import GroupStrip
 
-        return GroupStrip(self.records, self._group(group))
+        others = [GroupStrip(run.records, run._group(group), title) for title, run in (beside or {}).items()]
+        return GroupStrip(self.records, self._group(group), self.name if others else "", others)
 
     def _group(self, group: str | None) -> str:
         """Return the name of a group of this run; if `group` is None, the name of its only group.
@@ -211,6 +215,19 @@ class Run(metaclass=Named):
             asked = "Name one group of this run" if group is None else f"There is no group {group!r} in this run"
             raise UserError(f"{asked}; {listed}.")
         return group
+
+    def beside(self, other: Run) -> Viewer:
+        """Return a viewer of this run and another run, such as recordings of two releases; both have strips of their groups.
+
+        Raises UserError for a value that is not a run.
+        """
+        from kcontrol.views.viewer import Viewer
+
+        return Viewer(records=self.records, title=self.name, beside=self._compared(other))
+
+    def _compared(self, other: Run) -> ComparedRun:
+        name, run = self._named(other)
+        return name, run.records, divergence.divergence((self.name, name), self.records, run.records).parted
 
     def group_matrix(self, group: str | None = None, beside: Mapping[str, Run] | None = None) -> AssignmentMatrix:
         """Return a picture of a group's assignment, members x partitions, with its moved partitions.

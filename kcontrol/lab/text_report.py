@@ -28,9 +28,12 @@ def in_kafkas_words(run: Run) -> str:
     return "\n".join(str(line) for lines in kafka_words.in_kafkas_words(run.records) for line in lines)
 
 
-def page(run: Run, path: Path) -> str:
-    """Write the viewer of a run as an HTML page; return a sentence about its use. Raises UserError if the write fails."""
+def page(run: Run, path: Path, other: Run | None = None) -> str:
+    """Write the viewer of a run as an HTML page, with another run beside it if `other` is given; return a sentence about its use.
+
+    Raises UserError if the write fails.
+    """
     from kcontrol.views.html_page import write_html
 
-    write_html(run.records, path, title=run.name)
-    return f"{path} shows the run: open it in a browser."
+    write_html(run.records, path, title=run.name, beside=other and run._compared(other))
+    return f"{path} shows the {'runs' if other else 'run'}: open it in a browser."

@@ -5,6 +5,7 @@ group's states. Each member id has a lane: a bar with the number of the generati
 JoinGroup or SyncGroup, dashed while no coordinator has loaded the group. A flag is a deadline, a timer of the coordinator that is
 pending after the last moment; the flag of the timer that fires next is filled. Below, each partition has a row in the colour and
 with the letter of its owner, so that colour never stands alone; the row is pale while the owner waits for the next generation.
+The strip of a recording marks what was inferred (`recorded_evidence.py`). Strips of several runs stand one below the other.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from kcontrol.journal.fold import Fold
 from kcontrol.journal.journal import Record
 from kcontrol.journal.journal_file import WRONG
-from kcontrol.views import clock, group_moments, group_state, text
+from kcontrol.views import clock, group_moments, group_state, recorded_evidence, text
 from kcontrol.views.group_moments import Bar, Deadline, Lane, Moment, stretches
 from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
 
@@ -44,14 +45,18 @@ STRIP_STYLE = """
 
 
 class GroupStrip:
-    """The history of one group of a journal, as a picture (SVG) and as text; a notebook gets both."""
+    """The history of one group of a journal, as a picture (SVG) and as text; a notebook gets both.
 
-    def __init__(self, records: Sequence[Record], group_id: str) -> None:
-        self.group_id = group_id
+    `beside` are the strips of other runs, which stand below this strip; `name` is the name of the run, before the title.
+    """
+
+    def __init__(self, records: Sequence[Record], group_id: str, name: str = "", beside: Sequence[GroupStrip] = ()) -> None:
+        self.group_id, self.name, self.beside = group_id, name, beside
         self._release = str(records[0].fields.get("release", "")) if records else ""
         every = group_moments.moments(records, group_id)
         self.moments, self.left_out = every[-MOST:], max(0, len(every) - MOST)
         self.lanes = group_moments.lanes(self.moments)
+        self.evidence = recorded_evidence.Evidence(records, self.moments)
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
@@ -73,14 +78,20 @@ class GroupStrip:
     def title(self) -> str:
         """The group with its state, generation and coordinator after the last moment."""
         now = self.moments[-1] if self.moments else None
+        head = f"{text.clean(self.name)} \u00b7 Group" if self.name else "Group"
         if now is None or now.group is None:
-            return f"Group {text.clean(self.group_id)}: no coordinator has the group in its cache."
+            return f"{head} {text.clean(self.group_id)}: no coordinator has the group in its cache."
         state, generation = group_state.state_name(now.group["state"], self._release), now.group["generation"]
-        return f"Group {text.clean(self.group_id)}: {state}, generation {generation}, coordinator broker {now.coordinator}."
+        return f"{head} {text.clean(self.group_id)}: {state}, generation {generation}, coordinator broker {now.coordinator}."
 
     def lines(self) -> list[str]:
-        """Return the title and a line for each lane: the member's condition, its partitions and its deadline."""
-        return [self.title, *(f"  {lane.letter} {text.clean(lane.name)}: {self._condition(lane)}" for lane in self.lanes)]
+        """Return the title and a line for each lane: the member's condition, its partitions and its deadline.
+
+        A recording has a line for its evidence too. The lines of the strips below follow.
+        """
+        own = [self.title, *(f"  {lane.letter} {text.clean(lane.name)}: {self._condition(lane)}" for lane in self.lanes)]
+        own += [f"  {self.evidence.line()}"] if self.evidence else []
+        return [*own, *(line for strip in self.beside for line in strip.lines())]
 
     def _condition(self, lane: Lane) -> str:
         now = self.moments[-1]
@@ -114,7 +125,26 @@ class GroupStrip:
         return round(LEFT + place * max(NARROWEST, min(COLUMN, room / max(1, len(self.moments)))), 1)
 
     def svg(self) -> str:
-        """Return the strip as SVG: states above, a lane for each member id, flags of deadlines, partitions and times below."""
+        """Return the strip as SVG: states above, a lane for each member id, flags of deadlines, partitions and times below.
+
+        The strips of `beside` follow below.
+        """
+        shown = (self, *self.beside)
+        width, height, parts = max(strip.width for strip in shown), 0.0, list[str]()
+        for strip in shown:
+            drawn, end = strip._drawn()
+            parts += [f'<g transform="translate(0 {height:g})">', *drawn, "</g>"] if height else drawn
+            height += end
+        letters = {lane.letter: lane for strip in shown for lane in strip.lanes}
+        size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" style="{FITS}"'
+        name = escape(" ".join(self.lines()), quote=True)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" font-family="system-ui,sans-serif">'
+            f"<style>{STYLE}{STRIP_STYLE}</style><defs>{''.join(map(_hatching, letters.values()))}</defs>{''.join(parts)}</svg>"
+        )
+
+    def _drawn(self) -> tuple[list[str], float]:
+        """Return the elements of this strip alone, and its height in pixels."""
         parts, top = [label(MARGIN, 22, self.title, "ink", 14), *self._states(), *self._flags()], TOP + STATE + GAP
         if self.left_out:
             parts.append(label(self.width - MARGIN, 22, f"{self.left_out} earlier moments are not drawn", "dim", 11, "end"))
@@ -124,13 +154,10 @@ class GroupStrip:
         for partition, owners in self._owners().items():
             parts += self._partition(partition, owners, top)
             top += ROW
-        parts += self._times(top + 12)
-        size = f'width="{self.width:g}" height="{top + 24}" viewBox="0 0 {self.width:g} {top + 24}" style="{FITS}"'
-        name = escape(" ".join(self.lines()), quote=True)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{name}" font-family="system-ui,sans-serif">'
-            f"<style>{STYLE}{STRIP_STYLE}</style><defs>{''.join(map(_hatching, self.lanes))}</defs>{''.join(parts)}</svg>"
-        )
+        if self.evidence:
+            parts += self.evidence.drawn(self.x, top)
+            top += recorded_evidence.HEIGHT
+        return [*parts, *self._times(top + 12)], top + 24
 
     def _states(self) -> list[str]:
         parts = [label(MARGIN, TOP + 16, "state", "dim", 12)]

@@ -11,7 +11,8 @@ from typing import Any
 
 from kcontrol.core.errors import UserError
 from kcontrol.journal.journal import Record
-from kcontrol.views import bundle
+from kcontrol.views import bundle, compared_run
+from kcontrol.views.compared_run import ComparedRun
 from kcontrol.views.group_strip import strips_of
 from kcontrol.views.record_rows import about_run, rows
 
@@ -42,23 +43,17 @@ def _script_safe(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-ComparedRun = tuple[str, Iterable[Record], int]
-
-
 def html_page(records: Iterable[Record], title: str, *, at: int = -1, theme: str = "", beside: ComparedRun | None = None) -> str:
     """Return the HTML page of a run as text. `at` is the record shown first, negative from the end.
 
-    `theme` is "light", "dark" or "" for that of the browser. `beside` is another run to show next to this run: its name, its
-    records, and the index of the first record that differs, or -1 if none differs.
+    `theme` is "light", "dark" or "" for that of the browser. `beside` is another run to show next to this run.
     """
     records = list(records)
     found = rows(records)
     position = at + len(found) if at < 0 else at
     data = {"records": found, "count": len(found), "at": max(0, min(position, len(found) - 1)), "title": title, "theme": theme}
     data |= about_run(found) | {"asked": [], "details": False, "actions": [], "live": False}
-    name, others, parted = beside or ("", (), -1)
-    data |= {"branches": [], "branch": title, "other_name": name, "other": rows(others), "parted": parted}
-    data |= {"strips": strips_of(records), "other_strips": strips_of(list(others))}
+    data |= {"branches": [], "branch": title, "strips": strips_of(records)} | compared_run.traits(beside)
     code = EXPORTS.sub("", bundle.script())
     return (
         "<!doctype html>\n"

@@ -37,7 +37,8 @@ from kcontrol.core.errors import UserError
 from kcontrol.journal import journal
 from kcontrol.journal.journal import Record, RecordId, to_json
 from kcontrol.journal.state_history import History
-from kcontrol.views import bundle, still_picture, text
+from kcontrol.views import bundle, compared_run, still_picture, text
+from kcontrol.views.compared_run import ComparedRun
 from kcontrol.views.explanations import decided
 from kcontrol.views.group_strip import strips, strips_of
 from kcontrol.views.record_rows import Rows, about_run, rows
@@ -78,8 +79,9 @@ class Branching(Protocol):
 class Viewer(anywidget.AnyWidget):
     """The viewer widget: `Viewer(stepper)` shows a cluster and steps it; `Viewer(records=...)` only shows a journal.
 
-    Each button has a method with equal effect. Methods that go to a record raise UserError for an unknown record; `click_step`
-    and `click_run` raise the errors of the stepper, and show them in the widget too.
+    `beside` is another run to show beside the run. Each button has a method with equal effect. Methods that go to a record raise
+    UserError for an unknown record; `click_step` and `click_run` raise the errors of the stepper, and show them in the widget
+    too.
     """
 
     _esm = bundle.script()
@@ -109,12 +111,20 @@ class Viewer(anywidget.AnyWidget):
     error = traitlets.Unicode("").tag(sync=True)
     done = traitlets.Int(0).tag(sync=True)
 
-    def __init__(self, stepper: Stepper | None = None, *, records: Iterable[Record] = (), title: str = "") -> None:
+    def __init__(
+        self,
+        stepper: Stepper | None = None,
+        *,
+        records: Iterable[Record] = (),
+        title: str = "",
+        beside: ComparedRun | None = None,
+    ) -> None:
         self._stepper, self._held = stepper, list(records)
         made = self._made_anew()
         place = {"records": made, "count": len(made), "at": max(0, len(made) - 1), "actions": self._offered()}
         place["strips"] = strips(self._source, self._history.state)
-        super().__init__(title=title, live=stepper is not None, **place, **about_run(made))
+        self._strips = compared_run.strips_of_both(self._held, title, beside)
+        super().__init__(title=title, live=stepper is not None, **place, **about_run(made), **compared_run.traits(beside))
         self.refresh_branches()
         self.on_msg(self._on_message)
 
@@ -164,15 +174,14 @@ class Viewer(anywidget.AnyWidget):
         own = next((name for name, stepper in family.items() if stepper is self._stepper), "")
         with self.hold_sync():
             self.branches, self.branch = list(family), own
-            if self.other_name:
+            if self.other_name in family:
                 self._compare_with(self.other_name)
 
     def _compare_with(self, name: str) -> None:
         found = self._family[name].records
         common = min(len(found), len(self.records))
         if self.other_name != name or not 0 <= self.parted < common:
-            found_difference = self._family[self.branch].compare(self.branch, name)
-            self.parted = found_difference.at if any(found_difference.records) else -1
+            self.parted = self._family[self.branch].compare(self.branch, name).parted
         if self.other_name != name or len(self.other) != len(found):
             self.other = rows(found)
             self.other_strips = strips_of(found)
@@ -416,15 +425,19 @@ class Viewer(anywidget.AnyWidget):
         return said if goes_on or shown["weight"] > 1 else next(decided, said)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the widget, with a still picture and one line of text for frontends that show no widgets.
+        """Return the widget, with a still picture and lines of text for frontends that show no widgets.
 
-        `kwargs` are IPython's, for the widget.
+        The picture is the strips of both runs' groups if the viewer was made with a run beside its run. `kwargs` are IPython's,
+        for the widget.
         """
         bundle = super()._repr_mimebundle_(**kwargs)
         data, metadata = bundle or ({}, {})
         state = self.state()
         svg = still_picture.svg(state, self.brokers, self.title, self.headline(), self.release)
-        still = {"image/svg+xml": svg, "text/plain": "\n".join([self.line(), *still_picture.group_lines(state, self.release)])}
+        lines = [self.line(), *still_picture.group_lines(state, self.release)]
+        if self.other_name and self._strips:
+            svg, lines = self._strips.svg(), [*lines, *self._strips.lines()]
+        still = {"image/svg+xml": svg, "text/plain": "\n".join(lines)}
         return data | still, metadata
 
 

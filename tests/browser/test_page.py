@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from kcontrol import Lab
 from kcontrol.journal.fold import fold
 from kcontrol.journal.journal import OUTSIDE, Record, RecordId
 from kcontrol.views import folded_state
@@ -441,3 +442,28 @@ def test_broker_0_is_drawn_as_any_other(open_page: Open) -> None:
     assert len(mine) == len(theirs) >= 12
     for one, other in zip(mine, theirs, strict=True):
         assert re.findall(r"<[^>]*>[^<]*", one) == re.findall(r"<[^>]*>[^<]*", other)
+
+
+STRIPS = """() => [...document.querySelectorAll('.kc-groups .kc-strip')].filter((strip) => strip.offsetParent).map((strip) => ({
+    name: strip.querySelector('figcaption').textContent, alt: strip.querySelector('img').alt,
+    words: strip.querySelector('pre').textContent.split('\\n'), now: parseFloat(strip.querySelector('.kc-strip-now').style.left),
+}))"""
+
+
+def test_recordings_of_two_releases(open_page: Open) -> None:
+    """Both strips have the name and the text of their run, and a line at its state at this time; closing leaves the own strip."""
+    old, new = (Lab.open(f"{release}/group/leader-leaves") for release in ("0.9.0.1", "2.8.2"))
+    page = open_page(old.records, title=old.name, beside=(new.name, new.records, 1))
+    strips = [run.group_strip() for run in (old, new)]
+    drawn = page.evaluate(STRIPS)
+    assert [one["name"] for one in drawn] == [old.name, new.name]
+    assert [one["words"] for one in drawn] == [strip.lines() for strip in strips]
+    assert [one["alt"] for one in drawn] == [strip.title for strip in strips]
+    for at in (len(old.records) - 1, 120, 60, 30):
+        go(page, at)
+        time = old.records[at].at_ms if at < len(old.records) - 1 else new.records[-1].at_ms
+        shown = [strips[0].marks()[-1:] if at == len(old.records) - 1 else [m for m in strips[0].marks() if m[0] <= at][-1:]]
+        shown.append([m for m in strips[1].marks() if new.records[m[0]].at_ms <= time][-1:])
+        assert [one["now"] for one in page.evaluate(STRIPS)] == pytest.approx([100 * mark[0][1] for mark in shown], abs=0.02)
+    page.locator('.kc-beside button[data-do="click_compare"]').click()
+    assert [one["words"] for one in page.evaluate(STRIPS)] == [strips[0].lines()]

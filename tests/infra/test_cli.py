@@ -161,6 +161,15 @@ def test_open_writes_a_page(tmp_path: Path) -> None:
     assert_one_sentence(kcontrol("open", str(RECORDING), "--html", str(tmp_path / "no" / "run.html")), "No such file")
 
 
+def test_open_writes_a_page_of_two_runs(tmp_path: Path) -> None:
+    """`open --beside --html` writes a page with both runs; without a page it says in one sentence what to add."""
+    page, names = tmp_path / "runs.html", [f"{release}/group/leader-leaves" for release in ("0.9.0.1", "2.8.2")]
+    done = kcontrol("open", names[0], "--beside", names[1], "--html", str(page))
+    assert done.stdout == f"{page} shows the runs: open it in a browser.\n"
+    assert page.read_text().count('"svg":"') == 2 and '"other_name":"Kafka 2.8.2, group/leader-leaves"' in page.read_text()
+    assert_one_sentence(kcontrol("open", names[0], "--beside", names[1]), "--html PAGE")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

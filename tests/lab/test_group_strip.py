@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from xml.etree import ElementTree
@@ -11,12 +12,16 @@ import pytest
 from kcontrol import Lab
 from kcontrol.core.errors import UserError
 from kcontrol.journal.fold import fold
+from kcontrol.lab import catalogue
 from kcontrol.views import group_moments
 from kcontrol.views.group_strip import MOST, GroupStrip, strips_of
 from kcontrol.views.html_page import html_page
+from tests.lab.group_runs import RECORDED
 
 ALL = ("anna", "bert", "cleo")
 TOPICS = {"__consumer_offsets": [[1, 2, 3]], "t": [[1, 2, 3]] * 6}
+LEAVES = ("0.9.0.1/group/leader-leaves", "2.8.2/group/leader-leaves")
+HOLLOW, FILLED = "flag", "ink"  # the classes of a diamond that has no area, and of one that has
 SVG = "{http://www.w3.org/2000/svg}"
 Opened = Callable[..., Lab]
 
@@ -190,3 +195,89 @@ def test_a_damaged_journal_still_has_its_strip(opened: Opened) -> None:
     lab = stable(opened)
     damaged = [record if n != 10 else record._replace(kind="drop") for n, record in enumerate(lab.records)]
     assert strips_of(damaged)[0]["text"] == strips_of(lab.records)[0]["text"]
+
+
+def diamonds(strip: GroupStrip) -> list[str]:
+    """Return the classes of the marks of the row "inferred", by column."""
+    paths = ElementTree.fromstring(strip.svg()).iter(f"{SVG}path")
+    return [str(node.get("class")) for node in paths if str(node.get("d")).endswith("l-4.5 -4.5z")]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_strip_counts_what_the_recording_has(name: str) -> None:
+    """The counted requests and responses are those of the recording's file; each column has one mark, hollow if inferred."""
+    run, exchange = Lab.open(name), json.loads(catalogue.file_of(name).read_text())["exchange"]
+    strip = run.group_strip()
+    requests, responses = (sum(strip.evidence.counts[kind].values()) for kind in ("enqueue", "respond"))
+    assert requests == sum("api" in step for step in exchange) > 0
+    assert responses == sum(step.get("answer") is not None for step in exchange) > 0
+    inferred = ["inferred" in run.records[moment.record].fields for moment in strip.moments]
+    assert diamonds(strip) == [HOLLOW if was else FILLED for was in inferred] and any(inferred)
+    said = f"recorded: {requests} requests and {responses} responses; inferred: {sum(inferred)} of {len(inferred)} states"
+    assert said in strip.lines()[-1] and {"requests", "responses", "inferred"} <= set(texts(strip))
+
+
+def test_a_recorded_stop_is_marked_as_recorded() -> None:
+    """The recorder stopped the broker, so the column without a coordinator has a filled mark among hollow ones."""
+    strip = Lab.open("0.9.0.1/group/coordinator-restart").group_strip()
+    (place,) = (place for place, css in enumerate(diamonds(strip)) if css == FILLED)
+    assert strip.moments[place].group is None and len(strip.moments) > 1
+
+
+def test_requests_stand_in_the_column_of_their_state() -> None:
+    """The first request comes before the first state; each response counts in the last column before its record."""
+    run = Lab.open(LEAVES[1])
+    strip = run.group_strip()
+    assert strip.evidence.counts["enqueue"][-1] == 1
+    for place in range(len(strip.moments) - 1):
+        first, last = (strip.moments[at].record for at in (place, place + 1))
+        between = [r for r in run.records[first:last] if r.kind == "respond" and "inferred" not in r.fields]
+        assert strip.evidence.counts["respond"][place] == len(between)
+
+
+def test_a_run_of_ours_has_no_evidence(opened: Opened) -> None:
+    """Each state of a simulated run is known, so its strip has none of the rows of a recording."""
+    strip = stable(opened).group_strip()
+    assert not strip.evidence and diamonds(strip) == [] and "requests" not in texts(strip) and "recorded" not in repr(strip)
+
+
+def test_strips_of_two_releases() -> None:
+    """One picture and one text have both strips, each under the name of its run; their groups have different ids."""
+    old, new = map(Lab.open, LEAVES)
+    both = old.group_strip(beside={new.name: new})
+    assert old.group_strip().title == "Group grp-3: no coordinator has the group in its cache."
+    titles = [f"{run.name} \u00b7 {run.group_strip().title}" for run in (old, new)]
+    assert [line for line in both.lines() if not line.startswith(" ")] == titles and set(titles) <= set(texts(both))
+    assert len(diamonds(both)) == len(diamonds(old.group_strip())) + len(diamonds(new.group_strip()))
+    root = ElementTree.fromstring(both.svg())
+    ids = [node.get("id") for node in root.iter(f"{SVG}pattern")]
+    assert len(ids) == len(set(ids)) == 2 and all(title in str(root.get("aria-label")) for title in titles)
+    assert float(str(root.get("height"))) == sum(
+        float(str(ElementTree.fromstring(run.group_strip().svg()).get("height"))) for run in (old, new)
+    )
+
+
+def test_the_viewer_of_two_recordings() -> None:
+    """The viewer gets the records and the strips of both; its still picture is both strips; closing ends it."""
+    old, new = map(Lab.open, LEAVES)
+    viewer = old.beside(new)
+    assert (viewer.title, viewer.other_name) == (old.name, new.name)
+    assert (len(viewer.records), len(viewer.other)) == (len(old.records), len(new.records))
+    assert [strip["text"] for strip in (*viewer.strips, *viewer.other_strips)] == [
+        run.group_strip().lines() for run in (old, new)
+    ]
+    same = [[(row["kind"], row["cause"]) for row in rows[: viewer.parted]] for rows in (viewer.records, viewer.other)]
+    assert viewer.parted > 0 and same[0] == same[1]
+    both, still = old.group_strip(beside={new.name: new}), viewer._repr_mimebundle_()[0]
+    assert still["image/svg+xml"] == both.svg() and still["text/plain"].endswith("\n".join(["", *both.lines()]))
+    viewer.click_compare("")
+    assert viewer._repr_mimebundle_()[0]["image/svg+xml"] != both.svg()
+    assert (viewer.other_name, viewer.other, viewer.other_strips, viewer.parted) == ("", [], [], -1)
+
+
+def test_a_run_beside_an_equal_run() -> None:
+    """Two equal journals have no first difference."""
+    run = Lab.open(LEAVES[0])
+    assert run.beside(Lab.open(LEAVES[0])).parted == -1
+    with pytest.raises(UserError, match="is not a run"):
+        run.beside(7)  # type: ignore[arg-type]

@@ -67,6 +67,9 @@ export function placeBeside(timeline, index, other, parted) {
   return Math.max(parted - 1, Math.min(last, lastNotAbove(times, timeline.records[index].at_ms)));
 }
 
+// The record of the run of a scene that is shown beside.
+export const indexBeside = (scene) => placeBeside(scene.timeline, scene.index, timelineOf(scene.other), scene.parted);
+
 // ---------------------------------------------------------------- drawing
 
 const WORDS = {
@@ -120,7 +123,7 @@ export function besidePanel(goTo, close, button) {
   function draw(scene) {
     node.hidden = !scene.otherName;
     if (node.hidden) return;
-    const other = timelineOf(scene.other), place = placeBeside(scene.timeline, scene.index, other, scene.parted);
+    const other = timelineOf(scene.other), place = indexBeside(scene);
     const pair = [scene.state, other.at(place).state], lines = linesOf(pair);
     showDifference(scene, other);
     heads.forEach((head, i) => setText(head, `${[scene.branch || "this run", scene.otherName][i]} · record ${[scene.index, place][i] + 1} of ${[scene.timeline, other][i].length}`));

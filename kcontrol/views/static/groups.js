@@ -1,6 +1,7 @@
 // The strips of consumer groups: pictures from Python, with a line at the record that is shown, and their text beside them.
 // The strips of a compared run are below.
 
+import { indexBeside } from "./beside.js";
 import { el, keyed, panel, setText } from "./dom.js";
 import { lastNotAbove } from "./timeline.js";
 
@@ -25,9 +26,10 @@ function show(node, { strip, run, index }) {
 
 export function groupsPanel() {
   const list = el("div"), node = panel("kc-groups", "consumer groups", list);
-  function draw({ strips, otherStrips, otherName, branch, release, index }) {
-    const own = strips.map((strip) => ({ strip, index, run: otherStrips.length ? branch || `release ${release}` : "", key: strip.group }));
-    const others = otherStrips.map((strip) => ({ strip, index: Infinity, run: otherName, key: `other ${strip.group}` }));
+  function draw(scene) {
+    const { strips, otherName, index } = scene, compared = otherName ? scene.otherStrips : [];
+    const own = strips.map((strip) => ({ strip, index, run: compared.length ? scene.branch || scene.title || `release ${scene.release}` : "", key: strip.group }));
+    const others = compared.map((strip) => ({ strip, index: indexBeside(scene), run: otherName, key: `other ${strip.group}` }));
     node.hidden = !own.length && !others.length;
     keyed(list, [...own, ...others], ({ key }) => key, figure, show);
   }

@@ -1,0 +1,30 @@
+"""The run that the viewer and the HTML page show beside their run: values of the viewer's traits, and the strips of both runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kcontrol.journal.journal import Record
+from kcontrol.views.group_strip import GroupStrip, strips_of
+from kcontrol.views.record_rows import rows
+
+ComparedRun = tuple[str, Iterable[Record], int]
+"""The name of a run, its records, and the index of the first record that differs from the shown run, or -1 if none differs."""
+
+
+def traits(beside: ComparedRun | None) -> dict[str, Any]:
+    """Return the values of the viewer's traits `other_name`, `other`, `parted` and `other_strips`."""
+    name, records, parted = beside or ("", (), -1)
+    others = list(records)
+    return {"other_name": name, "other": rows(others), "parted": parted, "other_strips": strips_of(others)}
+
+
+def strips_of_both(records: Sequence[Record], name: str, beside: ComparedRun | None) -> GroupStrip | None:
+    """Return the strips of both runs' groups as one picture; None without a run beside this run, and without groups."""
+    other_name, others, _ = beside or ("", (), -1)
+    runs = ((records, name), (list(others), other_name)) if beside else ()
+    found = [GroupStrip(run, strip["group"], of) for run, of in runs for strip in strips_of(run)]
+    for strip in found[:1]:
+        strip.beside = found[1:]
+    return found[0] if found else None
