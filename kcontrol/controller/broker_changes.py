@@ -109,8 +109,8 @@ def on_replicas_become_offline(
 ) -> Handler:
     """Move partitions without a live leader Offline, then Online; then move the replicas Offline.
 
-    The replicas of topics that are being deleted become ineligible for deletion instead. Releases
-    up to 0.11 look for partitions without a live leader among those that the `dead` brokers lead.
+    The replicas of topics that are being deleted become ineligible for deletion instead.
+    `dead` has the brokers that have failed; only designs of earlier releases read it.
 
     At the end the controller sends UpdateMetadata to all brokers, unless an earlier step has sent
     them the change; up to 3.0, unless a partition had no leader. Source:
