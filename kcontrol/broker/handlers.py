@@ -11,9 +11,9 @@ The leader decides the ISR of its partitions. It has one change in flight for ea
 `pending_isr` is set until the response, or until a newer LeaderAndIsr. Up to 2.6 the leader writes
 the state znode (`_write_isr`); since 2.7 it sends AlterIsr, and the controller writes.
 
-HANDLERS does not say when a follower counts as caught up or as lagging: in a cluster whose brokers
-store records `replication.py` computes this, else a user of the simulation chooses it. Read next:
-`replication.py`, then `log.py`.
+HANDLERS does not say when a follower counts as caught up or as lagging: if brokers store records,
+`replication.py` computes this from the offsets of fetches, else it is an action of the simulated
+cluster (`cluster/delivery.py`). Read next: `replication.py`, then `log.py`.
 
 Source: ReplicaManager.scala, KafkaApis.scala, Partition.scala and AlterIsrManager.scala (2.8).
 """

@@ -21,7 +21,7 @@ UNKNOWN = -1
 
 
 class StoredRecord(Protocol):
-    """What a replica reads of a record: its offset, its leader epoch, and a text that shows it."""
+    """A record as a replica reads it: offset, leader epoch, and `value`, a text that shows it."""
 
     @property
     def offset(self) -> int: ...

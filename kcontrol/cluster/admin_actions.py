@@ -150,7 +150,7 @@ def create(world: World, path: str, text: str) -> None:
 
 
 def is_step(world: World, number: Any, do: Any) -> bool:
-    """Return whether `number` is an int, and `do` a mapping, as in a scenario's step."""
+    """Return whether `number` is an int and `do` a mapping, as in an action ("scenario", number, do)."""
     return isinstance(number, int) and isinstance(do, Mapping)
 
 

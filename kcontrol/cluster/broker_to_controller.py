@@ -64,8 +64,8 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
     """Return whether the first pending request of broker `n` is sent before `receiver`, whose session has expired, renews it.
 
-    True for a request to any other broker. A request to `receiver` is sent before only if it is the first since the session
-    expired: its handler fails with its first call to ZooKeeper, and the broker renews its session then.
+    True for a request to any other broker, False if `n` is `receiver`. A request to `receiver` is sent before only if it is the
+    first since the session expired: its handler fails with its first call to ZooKeeper.
     """
     target = receiver_of(world, n, world.network.pending(n)[0])
     return n != receiver and (target != receiver or not world.processes[receiver].was_sent_request)

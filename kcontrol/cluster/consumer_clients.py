@@ -157,7 +157,10 @@ def is_consumer(world: World, name: object) -> bool:
 
 
 def can_commit(world: World, name: str, partition: str, offset: int, metadata: str = "") -> bool:
-    """Return whether a consumer can commit an offset now. Raises ValueError for an argument with a wrong form."""
+    """Return whether there is this consumer, it can send a request now (`can_send`), and `offset` is an int.
+
+    Raises ValueError if `partition` is not written as "t-0", or if `metadata` is not text.
+    """
     TopicPartition.parse(partition)
     if not isinstance(metadata, str):
         raise ValueError

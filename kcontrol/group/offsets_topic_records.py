@@ -200,7 +200,7 @@ class OffsetsTopicRecord(NamedTuple):
 
     @property
     def value(self) -> str:
-        """Return the content as a short text, as journals and pictures show it."""
+        """Return the record's content as a short text, such as "offset 5 of t-0 in my-group"."""
         fields = decode("group_key" if self.key[:2] == b"\0\2" else "offset_key", self.key)[1]
         of = (
             f"{TopicPartition(fields['topic'], fields['partition'])} in "
@@ -226,17 +226,19 @@ class OffsetsTopicRecord(NamedTuple):
 
 
 def offset_key(group_id: str, tp: TopicPartition) -> bytes:
-    """Return the key of an offset's record."""
+    """Return the bytes of the key of a record with the group's committed offset for `tp`."""
     return encode("offset_key", 1, {"group": group_id, **tp._asdict()})
 
 
 def group_key(group_id: str) -> bytes:
-    """Return the key of a group's record."""
+    """Return the bytes of the key of a group's record in the offsets topic."""
     return encode("group_key", 2, {"group": group_id})
 
 
 def offset_value(value: OffsetAndMetadata, version: int) -> bytes:
-    """Return the value of an offset's record; an offset with a time to expire has version 1.
+    """Return the bytes of the value of an offset's record in this version of the layout.
+
+    For an offset with a time to expire the version is always 1.
 
     Source: offsetCommitValue of GroupMetadataManager.scala (2.8).
     """
@@ -253,7 +255,9 @@ def read_offset_value(data: bytes) -> OffsetAndMetadata:
 
 
 def group_value(group: Group, assignment: Mapping[str, bytes], version: int) -> bytes:
-    """Return the value of a group's record, with `assignment` in place of the members' assignments.
+    """Return the bytes of the value of a group's record in this version of the layout.
+
+    The record has `assignment`, by member id, in place of the assignments in `group`.
 
     Source: groupMetadataValue of GroupMetadataManager.scala (0.9, 2.8).
     """

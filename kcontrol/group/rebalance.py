@@ -200,7 +200,7 @@ def propagate_assignment(
 
 
 def try_complete_join(ctx: GroupContext, group_id: str, now_ms: int) -> Handler:
-    """End the join phase if all members have joined; do nothing in every other state.
+    """If the group is in the join phase (PreparingRebalance) and all members have joined, end it.
 
     During group.initial.rebalance.delay.ms the join phase does not end, even if all have joined.
 

@@ -283,7 +283,7 @@ class Reaction(NamedTuple):
         return ", ".join(filter(None, [*methods, self.source]))
 
     def is_in(self, release: str) -> bool:
-        """Return whether the release has this row."""
+        """Return whether a release has this row: it is not before `since`, and before `until`."""
         has_ended = self.until is not None and is_since(self.until, release)
         return is_since(self.since, release) and not has_ended
 

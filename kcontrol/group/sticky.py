@@ -316,7 +316,7 @@ def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
 
 
 def _score(held: Assignment) -> int:
-    """Return the sum of the differences between the members' partition counts; 0 is balanced."""
+    """Return the sum, over all pairs of members, of the difference of their partition counts."""
     sizes = [len(partitions) for partitions in held.values()]
     return sum(abs(one - other) for index, one in enumerate(sizes) for other in sizes[index + 1 :])
 

@@ -12,7 +12,11 @@ from typing import NamedTuple
 
 @dataclass(slots=True, eq=False)
 class Bucket:
-    """The tasks of one slot, in order; `expiration_ms` is the start of the slot, -1 if unused."""
+    """The bucket number `index` of the wheel `level` (1 is the lowest wheel).
+
+    `tasks` maps each task to its deadline in ms, in the order of insertion. `expiration_ms` is the
+    start of the bucket's time, -1 if the bucket was never used or has expired.
+    """
 
     level: int
     index: int

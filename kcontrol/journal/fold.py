@@ -125,7 +125,7 @@ class Fold(Changes):
             self.drop(*path)
 
     def _put_or_drop(self, values: list[Any], *path: str) -> None:
-        """Put the list `values` at this path, the keys from the state to the list; if it is empty, drop the last key."""
+        """Put the list `values` at this path, the keys from the state to the list; remove the last key for an empty list."""
         if values:
             self.put(values, *path)
         else:
