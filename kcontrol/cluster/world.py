@@ -345,7 +345,7 @@ class World:
         return [stat is not None for stat in retry_read(lambda: self.tool.exists(paths, False))]
 
     def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> RecordId:
-        """Perform these transactions as a client that is no broker, and return the record of the last write.
+        """Perform these transactions as a client that is no broker; return the id of the last write's journal record.
 
         `act` is the action, a list of its kind and arguments, for the `act` record that is the cause of all writes. Raises
         UserError if ZooKeeper refuses the first transaction; then nothing was written.

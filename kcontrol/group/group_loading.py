@@ -202,6 +202,8 @@ def _load_groups_and_offsets(ctx: GroupContext, loaded: Loaded, now_ms: int) -> 
 def partition_resigned(ctx: GroupContext, event: e.PartitionResigned) -> Handler:
     """Answer parked requests with NOT_COORDINATOR, and drop the partition's groups and offsets.
 
+    An event with an older leader epoch than the last known one is ignored (2.8 on).
+
     Source: removeGroupsForPartition of GroupMetadataManager.scala (0.9, 2.8).
     """
     if not (yield from _is_newer_epoch(ctx, event.partition, event.coordinator_epoch)):
