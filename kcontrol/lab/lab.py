@@ -20,6 +20,7 @@ from kcontrol.journal.journal import Record
 from kcontrol.lab import branches, catalogue, divergence, open_world, record_lookup
 from kcontrol.lab.exercises import predictions
 from kcontrol.lab.groups import plays, responses
+from kcontrol.lab.history.kept_runs import Runs
 from kcontrol.lab.namespaces import Disks, Group, Network, Timers, Zk
 from kcontrol.lab.operations import Operations
 from kcontrol.lab.run import Run, open_journal
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
-    from kcontrol.cluster.run_settings import Settings
     from kcontrol.core.effects import Znode
     from kcontrol.core.transitions import TransitionTable
     from kcontrol.lab.observed_cluster import Observed
@@ -65,7 +65,7 @@ class Lab(Operations):
               beside(other)  rewind(to)
     Files     save(path)  name  close()  spark()
     Runs      Lab.open(file)  Lab.play(recording)  Lab.observe(address)
-              Lab.recordings()
+              Lab.recordings()  Lab.runs(folder)
 
     The rest is in namespaces; evaluated in a cell, each lists its commands:
 
@@ -444,7 +444,8 @@ class Lab(Operations):
         played, name = recording_diff.scenario_of(open_journal(scenario) if isinstance(scenario, str | Path) else scenario)
         chosen = requested_settings.played(played, release, seed, requested_settings.Changed(rows, strategies, rules))
         lab = object.__new__(cls)
-        lab._take(_player(played, chosen).play(), name, ExitStack(), runs)
+        player = GroupPlayer if "exchange" in played else Player
+        lab._take(player(dict(played), chosen).play(), name, ExitStack(), runs)
         return lab
 
     # ---------------------------------------------------------------- pictures
@@ -508,10 +509,16 @@ class Lab(Operations):
 
     # ---------------------------------------------------------------- Spark, and the end
 
-    @staticmethod
-    def recordings() -> pd.DataFrame:
-        """Return one row per recording of real brokers, indexed by the name for `Lab.open` and `Lab.play`."""
-        return catalogue.recordings()
+    recordings = staticmethod(catalogue.recordings)
+
+    @classmethod
+    def runs(cls, folder: str | Path | None = None) -> Runs:
+        """Return the runs in a folder, without `folder` the runs that labs keep: a picture, and tables of all runs on Spark.
+
+        If the folder of kept runs has fewer than twelve, twelve runs that come with kcontrol stand beside them. Raises UserError
+        if a folder has no journal.
+        """
+        return Runs(folder, cls)
 
     def spark(self, *, optional: bool = False) -> SparkSession | Any:
         """Return a Spark session with this run in the views `journal` and `leaderships`.
@@ -537,10 +544,6 @@ class Lab(Operations):
 
     def __repr__(self) -> str:
         return f"Kafka {self._world.settings.release}, {self._world.kind} world: {self.summary()}"
-
-
-def _player(scenario: Mapping[str, Any], chosen: Settings) -> Player | GroupPlayer:
-    return GroupPlayer(dict(scenario), chosen) if "exchange" in scenario else Player(scenario, chosen)
 
 
 def _plain_number(word: Any) -> Any:

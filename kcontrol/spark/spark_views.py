@@ -6,12 +6,13 @@ records of the journals (`sources.journal_lines`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kcontrol.core.errors import UserError
-from kcontrol.spark.run_files import journals_of
+from kcontrol.spark.run_files import JournalOfRun, journals_of
 from kcontrol.spark.sources import journal_lines
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ def register(spark: SparkSession, *paths: str | Path, last: str = TABLES[-1]) ->
     journals, refused = journals_of([Path(path) for path in paths])
     if refused:
         raise UserError(refused[0].reason)
+    register_journals(spark, journals, last)
+
+
+def register_journals(spark: SparkSession, journals: Sequence[JournalOfRun], last: str = TABLES[-1]) -> None:
+    """Create a view for each table, up to the table `last`, of these journals."""
     journal_lines(spark, journals).createOrReplaceTempView("lines")
     for name in TABLES[: TABLES.index(last) + 1]:
         spark.sql(table_sql(name)).createOrReplaceTempView(name)

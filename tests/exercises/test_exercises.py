@@ -64,6 +64,14 @@ ALSO_RIGHT = {
     "resume-or-wait": [r"if all.* in reversed.*  # the order of replicas is nothing to `all`"],
     "try-complete-join": [r"return all.* in reversed.*  # the order of members is nothing to `all`"],
     "bounded-end": [r"for .* in (reversed|sorted)\(list\(replicas.items\(\)\)\):  # with whom one begins is free"],
+    "offline-by-reason": [
+        r"for window in (reversed|sorted)\(.*  # a sum does not depend on the order",
+        r"found, last = .*records\[-2\].*  # the last records have one time",
+    ],
+    "who-rebalances": [
+        r"(for r in|by_id, names =) .*(reversed|sorted).*  # the order of records is nothing to a count, nor to a dict",
+        r"return .*(3600001|3599999|3600010|records\[-(2|11)\]).*  # the rate is rounded",
+    ],
     "state-an-invariant": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
 }
 

@@ -9,6 +9,7 @@ import copy
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -28,16 +29,19 @@ METADATA = {
 }
 
 
-def execute(notebook: NotebookNode, env: dict[str, str] | None = None) -> NotebookNode:
+def execute(
+    notebook: NotebookNode, env: dict[str, str] | None = None, prepare: Callable[[Path], None] = lambda _: None
+) -> NotebookNode:
     """The notebook with the outputs of a fresh run, in a folder of its own with the recordings, as it is kept here.
 
-    `env` is the kernel's environment, this process's where none is given.
+    `env` is the kernel's environment, this process's where none is given. `prepare` puts files into the folder.
 
     Raises SystemExit, naming the cell, where one shows an error: a widget's callback that fails does not stop the run.
     """
     fresh = copy.deepcopy(notebook)
     with tempfile.TemporaryDirectory(prefix="kcontrol-notebook-") as folder:
         (Path(folder) / RECORDINGS.name).symlink_to(RECORDINGS)
+        prepare(Path(folder))
         settings = {"timeout": TIMEOUT_S, "kernel_name": "python3", "store_widget_state": False, "record_timing": False}
         settings["coalesce_streams"] = True  # a slow loop prints in as many pieces as the kernel happens to flush
         NotebookClient(fresh, resources={"metadata": {"path": folder}}, **settings).execute(env=env or dict(os.environ))

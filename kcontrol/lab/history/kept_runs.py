@@ -1,0 +1,182 @@
+"""Many runs: the journals in a folder as a picture, and as tables that Spark makes of all of them.
+
+The picture opens the journals one after another. Spark reads all files with one query; the tables are those of
+`history_tables.TABLES`, with a row per run in the place of one run. Read next: `run_line.py`, `kcontrol/spark/spark_views.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import TopicPartition
+from kcontrol.install import run_cleanup
+from kcontrol.lab.history import example_runs, run_line
+from kcontrol.lab.run import Run, open_journal
+from kcontrol.lab.support import arguments
+from kcontrol.lab.support.missing_parts import MissingPart
+from kcontrol.lab.support.output import Shown, say
+from kcontrol.spark import query_plan, spark_views
+from kcontrol.spark.gateway import spark_session, stop_spark
+from kcontrol.spark.run_files import DATED, SUFFIX, JournalOfRun, journals_of
+from kcontrol.views import text
+from kcontrol.views.run_lines import RunLine, RunLines
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kcontrol.lab.lab import Lab
+
+FEW, MOST_LINES = 12, 40
+
+
+class Runs:
+    """The runs in a folder, the newest last: evaluated in a cell, a picture with one line per run.
+
+    names               the names of the runs
+    picture(highlight)  the picture, with frames around the lines of some runs
+    open(name)          one run, read-only
+    like(name)          a new cluster with the brokers, release and topics of a run
+    spark()             a Spark session with the tables of all runs
+    plan(query)         Spark's plan of a query, without ids and paths
+    close()             stop Spark
+    """
+
+    def __init__(self, folder: str | Path | None, make: Callable[..., Lab]) -> None:
+        self._make = make
+        self._folder = run_cleanup.folder() if folder is None else arguments.path(folder, "runs")
+        self._examples: Path | None = None
+        self._lines: dict[tuple[Path, int], RunLine] = {}
+        if folder is None and len(_files(self._folder)) < FEW:
+            self._examples = example_runs.write(self._folder / example_runs.FOLDER)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.startswith("_")]
+
+    # ---------------------------------------------------------------- the files
+
+    def _journals(self) -> list[JournalOfRun]:
+        """Return the journals, those of kcontrol first; print a sentence for each file that is refused."""
+        found: list[JournalOfRun] = []
+        for place in filter(None, (self._examples, self._folder)):
+            if place == self._examples or self._examples is None or _files(place):
+                journals, refused = journals_of([place])
+                found += journals
+                for one in refused:
+                    say(one.reason)
+        if not found:
+            raise UserError(f"The folder {self._folder.name} has no journal of a run: name another folder.")
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the runs, those of kcontrol first, then those in the folder by time."""
+        return [journal.run for journal in self._journals()]
+
+    def _named(self, name: object) -> JournalOfRun:
+        journals = self._journals()
+        if (found := next((journal for journal in journals if journal.run == name), None)) is None:
+            listed = text.listed([repr(journal.run) for journal in journals[-9:]], 9)
+            raise UserError(f"There is no run {arguments.shown(name)}; the newest of {len(journals)} runs are {listed}.")
+        return found
+
+    def open(self, name: str) -> Run:
+        """Return a run, read-only. Raises UserError, which lists the newest runs, for an unknown name."""
+        return open_journal(self._named(name).path)
+
+    def like(self, name: str) -> Lab:
+        """Return a new cluster with the brokers, the release and the topics of a run, at rest; its journal is in this folder.
+
+        A journal has no settings of brokers, no consumers and no replaced rules, so the new cluster has the release's. Raises
+        UserError, which lists the newest runs, for an unknown name.
+        """
+        run = self.open(name)
+        replicas: dict[TopicPartition, tuple[int, ...]] = {}
+        for partition, brokers in run.partitions().replicas.items():
+            replicas[TopicPartition.parse(str(partition))] = tuple(map(int, brokers))
+        first = run.records[0].fields
+        known = sorted({*first["brokers"], *(broker for brokers in replicas.values() for broker in brokers)})
+        lab = self._make(brokers=known, release=first["release"], runs=self._folder)
+        for topic in dict.fromkeys(partition.topic for partition in replicas):
+            numbered = sorted((partition for partition in replicas if partition.topic == topic), key=lambda p: p.partition)
+            lab.step(("create_topic", topic, tuple(replicas[partition] for partition in numbered))).run()
+        return lab
+
+    # ---------------------------------------------------------------- the picture
+
+    def picture(self, highlight: str | Iterable[str] = ()) -> RunLines:
+        """Return the picture of the newest runs; the lines of the runs in `highlight` have a frame.
+
+        Raises UserError, which lists the newest runs, for an unknown name in `highlight`.
+        """
+        framed = [self._named(name) for name in ([highlight] if isinstance(highlight, str) else highlight)]
+        journals = self._journals()
+        shown = [journal for journal in journals if journal in journals[-MOST_LINES:] or journal in framed]
+        lines = [line for journal in shown if (line := self._line(journal)) is not None]
+        number = len(journals)
+        headline = f"{number} runs" if len(shown) == number else f"{len(shown)} of {number} runs, the newest last"
+        return RunLines(lines, headline, [_title(journal.run) for journal in framed])
+
+    def _line(self, journal: JournalOfRun) -> RunLine | None:
+        """Return the line of a run; print a sentence and return None if its journal is damaged."""
+        key = journal.path, journal.path.stat().st_size
+        try:
+            if key not in self._lines:
+                self._lines[key] = run_line.run_line(open_journal(journal.path).records, _title(journal.run))
+        except UserError as problem:
+            say(str(problem))
+            return None
+        return self._lines[key]
+
+    def __repr__(self) -> str:
+        return repr(self.picture())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return self.picture()._repr_mimebundle_(**kwargs)
+
+    # ---------------------------------------------------------------- Spark
+
+    def spark(self, *, optional: bool = False) -> SparkSession | Any:
+        """Return a Spark session with a view for each table of these runs, under the names of `lab.tables.run_table`.
+
+        Raises UserError if Spark or Java is missing. With `optional` the sentence of the error is printed instead, and a
+        substitute is returned, which shows this sentence wherever it is used.
+        """
+        journals = self._journals()
+        try:
+            spark = spark_session()
+        except UserError as problem:
+            if not optional:
+                raise
+            say(str(problem))
+            return MissingPart(str(problem))
+        spark_views.register_journals(spark, journals)
+        return spark
+
+    def plan(self, query: Any) -> Shown | MissingPart:
+        """Return the operators of a query's physical plan, one per line, without ids and paths; an input stands below its user.
+
+        `query` is a DataFrame, such as the value of `spark.sql(...)`. Raises UserError for any other value.
+        """
+        return query if isinstance(query, MissingPart) else Shown(query_plan.operators(query))
+
+    def close(self) -> None:
+        """Stop Spark, which frees its memory; without Spark do nothing."""
+        stop_spark()
+
+
+def _files(folder: Path) -> list[Path]:
+    return list(folder.glob(f"*{SUFFIX}"))
+
+
+def _title(run: str) -> str:
+    """Return the name of a run for the picture: the time of its file as a date, and a number if the name ends with one."""
+    dated = DATED.match(run)
+    if not dated:
+        return run
+    year, month, day = dated.groups()
+    time, _, rest = run[dated.end(3) + 1 :].partition("-")
+    last = rest.rpartition("-")[2]
+    return f"{year}-{month}-{day} {time[:2]}:{time[2:4]}:{time[4:]}{f' ({last})' if last.isdecimal() else ''}"

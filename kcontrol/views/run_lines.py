@@ -1,0 +1,104 @@
+"""The picture of many runs: one line per run, as SVG and as text.
+
+The bar of a line shows the terms of controllers, each in the colour and with the number of its broker. A cross is a kill. The
+stripe below the bar shows the times in which at least one partition had no running leader. Each line is as wide as the picture;
+the words at its right end give the length of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+from kcontrol.views import clock, text
+from kcontrol.views.group_strip import COLOURS, FITS, STRIP_STYLE
+from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
+
+LEFT, RIGHT, TOP, ROW, BAR, STRIPE = 196, 66, 44, 26, 15, 4
+NARROWEST, NUMBERED = 3, 12  # the least width of a term, and of a term with its number
+
+
+class RunLine(NamedTuple):
+    """One run: terms of controllers as (begin, end, broker), kills, and times without a leader; all from 0 to `length`.
+
+    `has_times` is whether the unit is ms; a recording has no times, and the unit is a record.
+    """
+
+    name: str
+    length: int
+    has_times: bool
+    terms: Sequence[tuple[int, int, int | None]]
+    kills: Sequence[int]
+    offline: Sequence[tuple[int, int]]
+
+    @property
+    def size(self) -> str:
+        """The length of the run in words."""
+        return clock.duration(self.length) if self.has_times else f"{self.length:,} rec."
+
+    @property
+    def words(self) -> str:
+        """The line as a sentence."""
+        controllers = ", ".join("?" if broker is None else str(broker) for _, _, broker in self.terms) or "none"
+        without = sum(end - begin for begin, end in self.offline)
+        unit = clock.duration(without) if self.has_times else f"{without:,} records"
+        kills = f"{len(self.kills)} kill{'s' if len(self.kills) != 1 else ''}"
+        return f"{self.name}: controllers {controllers}; {kills}; {unit} without a leader; {self.size}"
+
+
+class RunLines:
+    """The lines of several runs below a headline; `highlighted` are the names of runs whose lines have a frame."""
+
+    def __init__(self, lines: Sequence[RunLine], headline: str, highlighted: Iterable[str] = ()) -> None:
+        self.lines, self.headline, self.highlighted = lines, headline, frozenset(highlighted)
+
+    def __repr__(self) -> str:
+        marks = ("> " if line.name in self.highlighted else "  " for line in self.lines)
+        return "\n".join((self.headline, *(mark + line.words for mark, line in zip(marks, self.lines, strict=True))))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
+
+    def svg(self) -> str:
+        """Return the picture."""
+        brokers = sorted({broker for line in self.lines for _, _, broker in line.terms if broker is not None})
+        colours = {broker: COLOURS[place % len(COLOURS)] for place, broker in enumerate(brokers)}
+        parts = [label(MARGIN, 26, self.headline, "ink", 14)]
+        for place, line in enumerate(self.lines):
+            parts += _drawn(line, TOP + place * ROW, colours, framed=line.name in self.highlighted)
+        height = TOP + len(self.lines) * ROW + MARGIN
+        name = escape(text.clean(self.headline), quote=True)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
+            f'role="img" style="{FITS}" aria-label="{name}" font-family="system-ui,sans-serif">'
+            f"<style>{STYLE}{STRIP_STYLE}</style>{''.join(parts)}</svg>"
+        )
+
+
+def _drawn(line: RunLine, y: int, colours: dict[int, str], *, framed: bool) -> list[str]:
+    frame = f'<rect x="{MARGIN - 6}" y="{y - 3}" width="{WIDTH - 2 * MARGIN + 12}" height="{ROW - 2}" rx="6" class="rules"/>'
+    parts = [frame] if framed else []
+    parts.append(label(MARGIN, y + BAR - 2, text.clean(line.name, 30), "ink", 12))
+    parts.append(label(WIDTH - MARGIN, y + BAR - 2, line.size, "dim", 12, "end"))
+    parts.append(f'<rect x="{LEFT}" y="{y}" width="{WIDTH - LEFT - RIGHT}" height="{BAR}" class="state"/>')
+    for begin, end, broker in line.terms:
+        x, width = _x(line, begin), max(NARROWEST, _x(line, end) - _x(line, begin))
+        fill = colours.get(broker, "#57606a") if broker is not None else "#57606a"
+        parts.append(f'<rect x="{x:g}" y="{y}" width="{width:g}" height="{BAR}" fill="{fill}"/>')
+        if width >= NUMBERED:
+            parts.append(
+                label(round(x + width / 2, 1), y + BAR - 3, "?" if broker is None else str(broker), "onbar", 12, "middle")
+            )
+    for begin, end in line.offline:
+        x, width = _x(line, begin), max(NARROWEST, _x(line, end) - _x(line, begin))
+        parts.append(f'<rect x="{x:g}" y="{y + BAR + 1}" width="{width:g}" height="{STRIPE}" class="fired"/>')
+    for kill in line.kills:
+        x = _x(line, kill)
+        cross = f"M{x - 4:g} {y}l8 {BAR}m0 {-BAR}l-8 {BAR}"
+        parts.append(f'<path d="{cross}" stroke="#fff" stroke-width="5"/><path d="{cross}" class="strike"/>')
+    return parts
+
+
+def _x(line: RunLine, at: int) -> float:
+    return round(LEFT + (WIDTH - LEFT - RIGHT) * at / max(1, line.length), 1)
