@@ -33,7 +33,7 @@ ROOM_LINES = {
     "journal": 934,
     "kcontrol": 256,
     "lab": 1_696,
-    "lab/exercises": 1_168,
+    "lab/exercises": 1_187,
     "lab/groups": 1_145,
     "lab/history": 707,
     "lab/pictures": 226,

@@ -35,7 +35,8 @@ from kcontrol.group import group_machine as machine
 from kcontrol.group import rebalance
 from kcontrol.group.context import GroupContext, cache_group, cache_offsets, unloaded_name
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
-from kcontrol.group.group_machine import COMPLETING, DEAD, PREPARING, STABLE
+from kcontrol.group.group_machine import DEAD, PREPARING, STABLE
+from kcontrol.group.group_strategies import JOIN_GROUP, SYNC_GROUP, UNLOADED, rule
 from kcontrol.group.model import CommitRecordMetadataAndOffset, Group, GroupState, Member, Offsets
 from kcontrol.group.offsets import after_transaction
 from kcontrol.group.offsets_topic_records import decode, read_group_value, read_offset_value
@@ -221,6 +222,7 @@ def partition_resigned(ctx: GroupContext, event: e.PartitionResigned) -> Handler
 def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
     """Answer the parked requests of one group, cancel its timers, and move it to Dead.
 
+    The rule `group.unloaded` has the error of each parked request.
     If a static member's new id is being written, the group stays in `ctx.unloaded` until the end of
     the write. `now_ms` is the time of the transition.
 
@@ -228,11 +230,12 @@ def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
     """
     source, name = group.state, unloaded_name(group.group_id, ctx.incarnation_of(group.group_id))
     for member in group.members.values():
-        if source is PREPARING and member.awaiting_join:
-            refusal = rebalance.join_error_result(ctx, member.member_id, "NOT_COORDINATOR")
-            yield Respond(member.awaiting_join, refusal)
-        if source in (STABLE, COMPLETING) and member.awaiting_sync:
-            yield Respond(member.awaiting_sync, e.SyncResult("NOT_COORDINATOR"))
+        waiting = {JOIN_GROUP: member.awaiting_join, SYNC_GROUP: member.awaiting_sync}
+        for parked, id in waiting.items():
+            error = rule(ctx, UNLOADED)(ctx.name_of(source), parked) if id else None
+            if id and error:
+                refusal = rebalance.join_error_result(ctx, member.member_id, error)
+                yield Respond(id, refusal if parked == JOIN_GROUP else e.SyncResult(error))
     for member_id in (*group.members, *group.pending_members):
         yield CancelTimer(rebalance.session_timer(group.group_id, member_id))
     for timer in (rebalance.join_timer(group.group_id), rebalance.sync_timer(group.group_id)):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kcontrol.group.context import GroupContext
 from kcontrol.group.model import Group
 
-JOIN_GROUP = "JoinGroup"
+JOIN_GROUP, SYNC_GROUP = "JoinGroup", "SyncGroup"
 
 
 class JoiningMember(NamedTuple):
@@ -37,20 +37,91 @@ def try_complete_join(members: Sequence[JoiningMember]) -> bool:
     return all(member.parked == JOIN_GROUP for member in members)
 
 
-TRY_COMPLETE_JOIN = "group.try_complete_join"
-GROUP_STRATEGIES: Mapping[str, Callable[..., Any]] = {TRY_COMPLETE_JOIN: try_complete_join}
+def keep_alive(latest: int, session: int, deadline: int, parked: bool) -> bool:
+    """Return whether a member is alive at a deadline: a request is parked, or a heartbeat is later.
+
+    Times are in ms. The JoinGroup of a new member does not count as parked (since 2.1). Source:
+    shouldKeepMemberAlive of GroupCoordinator.scala (0.9), hasSatisfiedHeartbeat of
+    MemberMetadata.scala (2.8).
+    """
+    return parked or latest + session > deadline
+
+
+class ExpiringOffset(NamedTuple):
+    """A committed offset: its times in ms, and whether members may subscribe to its topic.
+
+    `expire_timestamp` is the time of the offset itself, None if it has none (since 2.1).
+    """
+
+    commit_timestamp: int
+    expire_timestamp: int | None
+    is_subscribed: bool
+
+
+class ExpiringGroup(NamedTuple):
+    """The group of an offset; `expiry` is the value of the release's rule `expiry`.
+
+    `state_timestamp` is the time at which the group entered its state, -1 if unknown. A group
+    without members that was used for offsets alone has `protocol_type` None.
+    """
+
+    expiry: str
+    state: str
+    state_timestamp: int
+    protocol_type: str | None
+    retention_ms: int
+
+
+def expired(offset: ExpiringOffset, group: ExpiringGroup, now: int) -> bool:
+    """Return whether an offset has expired at `now`, in ms.
+
+    Up to 2.0 only its own time counts. Since 2.1 the retention counts from its commit, or from the
+    time at which the group became Empty; offsets of a group with members do not expire as long as
+    members may subscribe to the topic. Source: deleteExpiredOffsets of GroupMetadataManager.scala
+    (0.9), getExpiredOffsets of GroupMetadata.scala (2.1, 2.8), KIP-211.
+    """
+    base, own = offset.commit_timestamp, offset.expire_timestamp
+    if group.expiry == "commit":
+        return own is not None and own < now
+    if group.protocol_type is not None and group.state == "Empty":
+        base = group.state_timestamp if group.state_timestamp >= 0 else base
+    elif group.protocol_type is not None and offset.is_subscribed:
+        return False
+    return now >= own if own is not None else now - base >= group.retention_ms
+
+
+def unloaded(state: str, parked: str) -> str | None:
+    """Return the error of a parked request when its group is unloaded in this state, else None.
+
+    `parked` is "JoinGroup" or "SyncGroup". A JoinGroup that waits for the record of a static
+    member's new id gets its response from the end of this write. Source: onGroupUnloaded of
+    GroupCoordinator.scala (0.9, 2.8).
+    """
+    expected = JOIN_GROUP if state == "PreparingRebalance" else SYNC_GROUP
+    return "NOT_COORDINATOR" if parked == expected else None
+
+
+TRY_COMPLETE_JOIN, KEEP_ALIVE = "group.try_complete_join", "group.keep_alive"
+EXPIRED, UNLOADED = "group.expired", "group.unloaded"
+GROUP_STRATEGIES: Mapping[str, Callable[..., Any]] = {
+    TRY_COMPLETE_JOIN: try_complete_join, KEEP_ALIVE: keep_alive, EXPIRED: expired,
+    UNLOADED: unloaded,
+}  # fmt: skip
+
+
+def rule(ctx: GroupContext, name: str) -> Callable[..., Any]:
+    """Return the rule of this name: a learner's function, or else Kafka's rule."""
+    return ctx.changes.strategies.get(name, GROUP_STRATEGIES[name])
 
 
 def may_complete_join(ctx: GroupContext, group: Group) -> bool:
-    """Return whether the join phase of the group may end.
+    """Return whether the join phase of the group may end, by the rule `group.try_complete_join`.
 
-    The learner's function for `group.try_complete_join` decides, if there is one, else Kafka's
-    `try_complete_join`. Its argument has the members and the pending member ids of the group.
+    Its input has the members and the pending member ids.
     """
     members = [
         JoiningMember(id, id == group.leader, JOIN_GROUP if member.awaiting_join else None)
         for id, member in group.members.items()
     ]
     members += [JoiningMember(id, False, None, is_pending=True) for id in group.pending_members]
-    rule = ctx.changes.strategies.get(TRY_COMPLETE_JOIN, try_complete_join)
-    return bool(rule(members))
+    return bool(rule(ctx, TRY_COMPLETE_JOIN)(members))

@@ -20,9 +20,10 @@ from collections.abc import Collection
 from kcontrol.core.effects import Append, CancelTimer, Handler, Respond, SetTimer
 from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
+from kcontrol.group import group_strategies as strategies
 from kcontrol.group.context import GroupContext, cache_offsets
-from kcontrol.group.group_machine import DEAD, EMPTY, STABLE, transition_to
-from kcontrol.group.model import CONSUMER, Group, OffsetAndMetadata, Offsets
+from kcontrol.group.group_machine import DEAD, EMPTY, STABLE, new_group, transition_to
+from kcontrol.group.model import CONSUMER, Group, Offsets
 from kcontrol.group.offsets_topic_records import group_key, offset_key
 from kcontrol.group.rebalance import session_timer
 from kcontrol.group.request_reactions import react
@@ -47,45 +48,23 @@ def expire_offsets(ctx: GroupContext, event: e.ExpireOffsets) -> Handler:
 
 
 def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartition, ...]:
-    """Return the partitions whose committed offset has expired at `now_ms`.
+    """Return the partitions whose committed offset has expired and has no write pending.
 
-    Partitions for which another offset is being written are left out.
-
-    Source: removeExpiredOffsets of GroupMetadata.scala (2.8).
+    The rule `group.expired` decides. Source: removeExpiredOffsets of GroupMetadata.scala (2.8).
     """
-    held = ctx.offsets_of(group_id)
-    group = ctx.groups.get(group_id)
-    return tuple(
-        tp
-        for tp, stored in held.committed.items()
-        if tp not in held.pending and _has_expired(ctx, group, tp, stored.value, now_ms)
-    )
-
-
-def _has_expired(
-    ctx: GroupContext,
-    group: Group | None,
-    tp: TopicPartition,
-    value: OffsetAndMetadata,
-    now_ms: int,
-) -> bool:
-    """Return whether `value`, the committed offset of `tp`, has expired at `now_ms`.
-
-    Up to 2.0, or if there is no group (`group` None), only its `expire_timestamp` counts. Since 2.1
-    the retention counts from its commit, or from the time at which the group became Empty; offsets
-    of a group with members do not expire, except as in `_is_unsubscribed`. Source:
-    getExpiredOffsets of GroupMetadata.scala (2.1, 2.8), KIP-211.
-    """
-    if ctx.rules.expiry == "commit" or group is None:
-        return value.expire_timestamp is not None and value.expire_timestamp < now_ms
-    base = value.commit_timestamp
-    if group.protocol_type is not None and group.state is EMPTY:
-        base = group.state_timestamp_ms if group.state_timestamp_ms >= 0 else base
-    elif group.protocol_type is not None and not _is_unsubscribed(ctx, group, tp):
-        return False
-    if value.expire_timestamp is not None:
-        return now_ms >= value.expire_timestamp
-    return now_ms - base >= ctx.config.retention_ms
+    held, group = ctx.offsets_of(group_id), ctx.groups.get(group_id)
+    about = group or new_group(ctx, group_id, None, -1)  # 0.9 has offsets of no group
+    facts = ctx.name_of(about.state), about.state_timestamp_ms, about.protocol_type
+    question = strategies.ExpiringGroup(ctx.rules.expiry, *facts, ctx.config.retention_ms)
+    settled = {tp: stored.value for tp, stored in held.committed.items() if tp not in held.pending}
+    offsets = {
+        tp: strategies.ExpiringOffset(
+            value.commit_timestamp, value.expire_timestamp, not _is_unsubscribed(ctx, about, tp)
+        )
+        for tp, value in settled.items()
+    }
+    has_expired = strategies.rule(ctx, strategies.EXPIRED)
+    return tuple(tp for tp, offset in offsets.items() if has_expired(offset, question, now_ms))
 
 
 def _is_unsubscribed(ctx: GroupContext, group: Group, tp: TopicPartition) -> bool:

@@ -30,7 +30,7 @@ from kcontrol.group import group_machine as machine
 from kcontrol.group.context import GroupContext, cache_group
 from kcontrol.group.error_codes import translate_append_error
 from kcontrol.group.group_machine import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
-from kcontrol.group.group_strategies import may_complete_join
+from kcontrol.group.group_strategies import KEEP_ALIVE, may_complete_join, rule
 from kcontrol.group.model import NO_MEMBER_ID, Group, Member
 from kcontrol.group.offsets_topic_records import group_key, group_value
 
@@ -68,15 +68,18 @@ def restart_session_timer(group_id: str, member: Member, delay_ms: int | None = 
 def session_timed_out(ctx: GroupContext, event: e.SessionTimedOut) -> Handler:
     """Remove a member whose session has expired, unless one of its requests is parked.
 
-    A new member is removed although its JoinGroup is parked (since 2.1). Source: onExpireHeartbeat
-    of GroupCoordinator.scala (0.9, 2.8).
+    The rule `group.keep_alive` decides: the latest heartbeat was one session timeout ago, since
+    each heartbeat sets the timer again. A new member is removed although its JoinGroup is parked
+    (since 2.1). Source: onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     member = group.members.get(event.member_id) if group and group.state is not DEAD else None
-    if member is None or (member.is_parked and not member.is_new):
+    if member is None:
         return
-    group_id, now_ms = event.group_id, event.timestamp_ms
-    yield from remove_member(ctx, group_id, member.member_id, now_ms, "session timeout")
+    now_ms, parked = event.timestamp_ms, member.is_parked and not member.is_new
+    session_ms = (member.is_new and ctx.rules.new_member_timeout_ms) or member.session_timeout_ms
+    if not rule(ctx, KEEP_ALIVE)(now_ms - session_ms, session_ms, now_ms, parked):
+        yield from remove_member(ctx, event.group_id, event.member_id, now_ms, "session timeout")
 
 
 def pending_member_timed_out(ctx: GroupContext, event: e.PendingMemberTimedOut) -> Handler:

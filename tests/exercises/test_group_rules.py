@@ -38,3 +38,23 @@ def test_an_answer_that_raises() -> None:
         UnusableAnswer, match=r"IndexError.*Kafka 0\.9, schedule 0: \w+ sends JoinGroup\. .*JoiningMember\(member_id="
     ):
         group_rule(ENTRY)(raises)
+
+
+UNLOADED = {"replaces": "group.unloaded", "schedules": [{"release": "0.9", "count": 10, "actions": 40, "moves": True}]}
+
+
+def test_moves_find_both_parked_requests() -> None:
+    """The leader of the partition moves while a JoinGroup waits, and while a SyncGroup waits, by the release's state names."""
+    asked: list[tuple[str, str]] = []
+    checked = group_rule(UNLOADED)(lambda state, parked: asked.append((state, parked)))
+    assert set(asked) == {("PreparingRebalance", "JoinGroup"), ("AwaitingSync", "SyncGroup")}
+    assert {case.expected for case in checked.cases} == {"NOT_COORDINATOR"}
+
+
+def test_schedules_and_cases_find_different_answers() -> None:
+    """A rule that keeps parked members alone passes each schedule of keep-alive, and fails in the cases of a later heartbeat."""
+    entry = dict(exercise("keep-alive"))
+    assert entry["check"] == "group_rule" and entry["case"]
+    alone = group_rule(entry | {"case": []})(lambda latest, session, deadline, parked: parked)
+    assert alone.cases and all(case.answer == case.expected for case in alone.cases)
+    assert any(case.answer != case.expected for case in group_rule(entry)(lambda latest, session, deadline, parked: parked).cases)

@@ -172,3 +172,41 @@ def test_a_rule_that_raises_is_a_handler_error(opened: Played) -> None:
     lab.group.join("anna").run()
     (failed,) = [r for r in lab.records if r.kind == "handler_error"]
     assert "the rule group.try_complete_join failed: IndexError" in failed.fields["message"]
+
+
+def test_a_rule_of_ones_own_unloads_a_group(played: Played) -> None:
+    """With a rule that refuses nothing, a coordinator that shuts down leaves the parked JoinGroup without a response."""
+    asked: list[tuple[str, str]] = []
+
+    def silent(state: str, parked: str) -> None:
+        asked.append((state, parked))
+
+    lab = played("billing", until="dora joins", strategies={"group.unloaded": silent})
+    lab.terminate(2).run()
+    assert asked == [("PreparingRebalance", "JoinGroup")]
+    assert lab.state["consumers"]["dora"]["error"] == "disconnected"
+
+
+def test_a_rule_of_ones_own_keeps_members(played: Played) -> None:
+    """With a rule that keeps every member, the end of a session removes no member; its times are those of the last heartbeat."""
+    asked: list[tuple[int, int, int, bool]] = []
+
+    def keeps(*times: Any) -> bool:
+        asked.append(times)
+        return True
+
+    lab = played("billing", until="three members", strategies={"group.keep_alive": keeps})
+    lab.group.freeze("bert").run("12 s", alive=True)
+    ((latest, session, deadline, parked),) = asked
+    assert latest + session == deadline and session == 10_000 and not parked
+    assert lab.tables.members().shape[0] == 3
+
+
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_a_rule_of_ones_own_expires_offsets(played: Played, release: str) -> None:
+    """With a rule that lets every offset expire, the next expiry run removes the committed offset of a live group."""
+    lab = played("billing", release, until="three members", strategies={"group.expired": lambda offset, group, now: True})
+    lab.commit("anna", "t-0", 7).run()
+    assert list(lab.tables.offsets().offset) == [7]
+    lab.timers.fire(2, "delete-expired-group-metadata").run()
+    assert lab.tables.offsets().empty

@@ -6,6 +6,7 @@ timers depends on the seed alone, and the coordinator uses Kafka's result after 
 
 from __future__ import annotations
 
+import copy
 import random
 import re
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Any
 
 from kcontrol.cluster import consumer_clients
 from kcontrol.cluster.world import World
+from kcontrol.group.events import PartitionElected, PartitionResigned
 from kcontrol.lab.exercises.checks import (
     Case,
     CheckedAnswer,
@@ -31,17 +33,19 @@ GROUP, CONSUMERS, TOPICS = "billing", ("anna", "bert", "cleo", "dora"), {"t": 3,
 REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "heartbeat": "Heartbeat", "leave": "LeaveGroup"}
 OTHER_REQUESTS, TIMERS = 0.25, 0.1
 """How often an action is any possible request, or a timer of the group, and not the next request of a consumer's client."""
+MOVES = {"join": 0.05, "sync": 0.5}
+"""How often the partition of the group moves after an action, by the sort of the request that is parked."""
 
 
 def group_rule(entry: Entry) -> Checker:
     """Prepare a check that compares the learner's rule of the group coordinator with Kafka's rule while consumers act at random.
 
-    Each table in the exercise's `schedules` has a `release`, the `count` of its random runs and the number of `actions` in each
-    run.
+    Each table in `schedules` has a `release`, the `count` of its random runs and the number of `actions` in each run. With
+    `moves` the leader of the group's partition moves away and back. Each `case` of the exercise has the arguments of a call.
     """
 
     def mark(function: Any) -> CheckedAnswer:
-        cases = dict[str, Case]()
+        cases = {repr(tuple(case["args"])): _compared(entry, function, case) for case in entry.get("case", ())}
         for schedule in entry["schedules"]:
             for number in range(schedule["count"]):
                 _compare(entry, schedule, number, function, cases)
@@ -73,7 +77,7 @@ def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: A
         return right
 
     world = _opened(schedule["release"], {entry["replaces"]: compare_and_return_ours})
-    _run(world, random.Random(number), schedule["actions"], place)
+    _run(world, random.Random(number), schedule, place)
     if problems:
         raise problems[0]
 
@@ -81,6 +85,16 @@ def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: A
 def _shown(question: tuple[Any, ...]) -> str:
     """Return the arguments of a call as text; of a member id the first four characters of its UUID."""
     return re.sub(r"(?<=-[0-9a-f]{4})[0-9a-f]{28}\b", "", ", ".join(map(repr, question)))
+
+
+def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
+    """Compare the learner's function with Kafka's rule for the `args` of one case."""
+    ours, given = replacements.own_function(entry["replaces"]), case["args"]
+    where = case.get("title") or _shown(tuple(given))
+    yours = comparable(ask(function, *copy.deepcopy(given), about=f", when called as {where}"))
+    right = comparable(ours(*copy.deepcopy(given)))
+    said = f"{where}: your function returns {short(yours)}; Kafka's rule returns {short(right)}.{another_type(yours, right)}"
+    return Case(said, yours, right)
 
 
 def _opened(release: str, strategies: Mapping[str, Any]) -> World:
@@ -100,12 +114,12 @@ def _opened(release: str, strategies: Mapping[str, Any]) -> World:
     return world
 
 
-def _run(world: World, chance: random.Random, actions: int, place: dict[str, str]) -> None:
-    """Perform `actions` actions, drawn by `chance`: requests of consumers, and timers of the group that fire.
+def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place: dict[str, str]) -> None:
+    """Perform random actions: requests of consumers, timers of the group that fire, and with `moves` moves of its partition.
 
     `place["when"]` is set to the last action in words.
     """
-    for _ in range(actions):
+    for _ in range(schedule["actions"]):
         timers = sorted(name for name in world.processes[1].driver.timers if f" {GROUP}" in name)
         name, drawn = chance.choice(CONSUMERS), chance.random()
         me = world.consumers[name]
@@ -118,4 +132,15 @@ def _run(world: World, chance: random.Random, actions: int, place: dict[str, str
             request = chance.choice(consumer_clients.REQUESTED) if drawn > 1 - OTHER_REQUESTS else usual
             place["when"] = f"{name} sends {REQUESTS[request]}"
             world.step(("consumer", name, request))
+        world.run()
+        parked = {key.partition(" ")[0] for key in world.processes[1].driver.parked.values()} if schedule.get("moves") else ()
+        if parked and chance.random() < max(MOVES.get(sort, 0) for sort in parked):
+            _move(world, place)
+
+
+def _move(world: World, place: dict[str, str]) -> None:
+    """Let the coordinator give up the partition of the group and load it again."""
+    place["when"] += "; then the leader of the partition moves"
+    for event in (PartitionResigned(0), PartitionElected(0)):
+        world.processes[1].driver.enqueue(event, None)
         world.run()
