@@ -93,7 +93,7 @@ def kafka_source(record: Record, release: str = "") -> str:
 
 
 def _entry(record: Record) -> tuple[str, str]:
-    """Return the (section, key) of the method and file of Kafka behind a record in `meanings.json`; the key may be missing there."""
+    """Return the (section, key) of a record's method and file of Kafka in `meanings.json`; the key may be missing there."""
     fields = record.fields
     if record.kind == "begin":
         return "events", fields["event"]

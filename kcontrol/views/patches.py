@@ -111,7 +111,7 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Return `part`, a key in the path of a change, for the form: a number that the row has becomes its place, such as "$id.0".
+        """Return `part`, a key in the path of a change, for the form: a number that the row has becomes its place ("$id.0").
 
         Any other key is converted as `form` converts a text.
         """
