@@ -63,10 +63,13 @@ def trials(
 ) -> pd.DataFrame:
     """Return one row per rule for the offline election, with its effects in random failures of brokers.
 
-    `rules` maps the names of rows to functions of the learner; None stands for Kafka's rule. Each rule gets equal `runs` series
-    of failures, drawn with `seed`. With `assignors` instead of `rules` the rows are assignors: functions of (partitions,
-    members) or (partitions, members, lags), and None under the name of an assignor of Kafka. Raises UserError unless exactly
-    one of `rules` and `assignors` is given.
+    `rules` maps the names of rows to functions of the learner; None stands for Kafka's rule. Each rule is tried in `runs`
+    simulated clusters; the kills and starts of brokers in them are drawn with `seed`, and are equal for all rules. The columns
+    are the sums of elections, unclean elections and outages, and of the outages' lengths in ms.
+
+    With `assignors` instead of `rules` there is one row per assignor, with its effects in random joins, failures and lags. An
+    assignor is a function of (partitions, members) or (partitions, members, lags), or None under the name of an assignor of
+    Kafka, such as "range". Raises UserError unless exactly one of `rules` and `assignors` is given.
     """
     if (rules is None) == (assignors is None):
         raise UserError('Compare either rules or assignors, as in rules.trials(assignors={"range": None, "mine": mine}).')
@@ -76,7 +79,8 @@ def trials(
 def decode(record: str, data: object) -> pd.DataFrame:
     """Return the fields of a record, one row each, with their bytes and values; `data` are bytes or hexadecimal text.
 
-    Records are "subscription" and "assignment" of the consumer protocol, and the keys and values of the offsets topic. Raises
-    UserError, which lists the records, for an unknown record, and for bytes that are no such record.
+    `record` is "subscription" or "assignment" (of the consumer protocol), or "offset_key", "offset_value", "group_key" or
+    "group_value" (of the offsets topic). Raises UserError, which lists these names, for any other name, and UserError for bytes
+    that are no such record.
     """
     return decoded_bytes.decode(record, data)

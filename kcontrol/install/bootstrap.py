@@ -72,7 +72,7 @@ def stamp_for(level: str) -> dict[str, str]:
 
 
 def read_stamp() -> dict[str, str]:
-    """Return the content of the stamp file of the environment; an empty dict if there is no readable file or no Python.
+    """Return the content of the stamp file of the environment; an empty dict if it is not readable or `.venv` has no Python.
 
     While the environment is incomplete the file has its level only.
     """
@@ -188,9 +188,9 @@ def version_of(uv: Path) -> tuple[int, ...]:
 
 
 def find_uv(env: dict[str, str]) -> Path:
-    """Return a uv that is new enough: the one on PATH, or our own, which pip installs once into `.uv`.
+    """Return the uv on PATH if it is at least OLDEST_UV, else the uv in `.uv`, which pip installs there if it is missing or has another version.
 
-    `env` is the environment of the commands that install it.
+    The uv in `.uv` has the version in requirements.lock. `env` is the environment of the commands that install it.
 
     Raises:
         SetupFailed: Python cannot make environments, or the package index cannot be reached.

@@ -42,7 +42,8 @@ class Finding:
 def find_chromium() -> Path | None:
     """Return the browser for the browser tests, None if there is none.
 
-    It is the program that `$KCONTROL_CHROMIUM` names; without this variable the first one on PATH, else in the folder of macOS.
+    It is the program that `$KCONTROL_CHROMIUM` names; without this variable the first of CHROMIUMS on PATH, else the browser in
+    the folder of applications of macOS.
     """
     named = os.environ.get("KCONTROL_CHROMIUM")
     places = [named] if named else [*map(shutil.which, CHROMIUMS), str(CHROMIUM_ON_MACOS)]

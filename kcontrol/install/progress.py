@@ -22,8 +22,9 @@ def folder() -> Path | None:
 
 
 def read(place: Path | None) -> dict[str, dict[str, Any]]:
-    """Return for each exercise id `tries` and `hints` as counts and `solved` as a bool; below PREDICTIONS the chosen options.
+    """Return for each exercise id `tries` and `hints` as counts and `solved` as a bool.
 
+    The key PREDICTIONS is no exercise: its value maps ids of questions to the texts of the options that the learner has chosen.
     `place` is the learner's folder; without it the values are those of this process. An unreadable file counts as empty.
     """
     if place is None:

@@ -159,7 +159,7 @@ def chapter_file(chapter: str, source: Path = PROJECT / "notebooks") -> str:
 
 
 def reset(folder: Path, chapter: str, source: Path = PROJECT / "notebooks") -> tuple[Path, Path | None]:
-    """Copy one chapter from `source` again as it was shipped.
+    """Copy one chapter from `source` again as it was shipped; `chapter` is `0`, `00`, `A1` or the name of its file.
 
     Return its path and the new path of the learner's version, None if the learner had not changed the chapter.
 

@@ -27,7 +27,8 @@ HANDLED = {"at": journal_tables.TIME, "kind": "string", "what": "string"}
 def handled(records: Sequence[Record], event: str, broker: int | None, *, memory: bool) -> pd.DataFrame:
     """Return one row per step of the last handler of `event` that did more than read, for example wrote or sent.
 
-    If each handler only read, return the rows of the last handler. `broker` None means any broker. With `memory` there are rows
+    `event` is the name of an event, such as "BrokerChange". A row has the kind and the sentence of a record that the handler
+    made. If each handler only read, return the rows of the last handler. `broker` None means any broker. With `memory` there are rows
     for changes of the controller's memory too. Raises UserError, which lists the handled events, if no handler of the event has
     run.
     """
@@ -91,7 +92,7 @@ def _modules() -> dict[str, str]:
 
 
 def _group_modules() -> dict[str, str]:
-    """Return the full name of each module of the group coordinator by its own name."""
+    """Return the full name of each module of the group coordinator by its short name, such as "rebalance"."""
     return {found.name: f"{group.__name__}.{found.name}" for found in pkgutil.iter_modules(group.__path__)}
 
 

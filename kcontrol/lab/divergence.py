@@ -168,8 +168,8 @@ class Divergence(NamedTuple):
     def differences(self) -> dict[str, Any]:
         """The differences between the clusters at the end of both runs, under the keys `brokers`, `partitions` and `znodes`.
 
-        `brokers` has the two states of each broker that differs, `partitions` the differing fields of each partition, and
-        `znodes` the list of paths.
+        `brokers` maps the id of each broker that differs to its two states, `partitions` maps the name of each partition that
+        differs to its differing fields, and `znodes` is the list of the paths whose znodes differ. Times in znodes do not count.
         """
         return state_diff.differences(*self.states)
 
@@ -215,7 +215,7 @@ def _settings(run: Run) -> dict[str, str]:
 def divergence(names: tuple[str, str], one: Sequence[Record], other: Sequence[Record]) -> Divergence:
     """Return the first difference between the journals `one` and `other`, whose runs have these names.
 
-    Times, zxids and session ids do not count.
+    Times, zxids, session ids and broker epochs do not count, and neither do the settings in the first records.
     """
     runs = (list(one), list(other))
     for at, pair in enumerate(zip_longest(*runs)):

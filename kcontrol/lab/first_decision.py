@@ -1,5 +1,7 @@
-"""The first decision about a partition that differs between two journals; `views.decisions` says what a decision is.
+"""The first decision about a partition that differs between two journals.
 
+A decision about a partition is a new leader, ISR and leader epoch in its state znode, an election that finds no leader, or the
+deletion of the partition (`views.decisions`).
 Two releases make equal decisions by different reads and writes, so this module compares decisions and leaves out everything else.
 It leaves out the controller epoch and the znode's version too, because they count attempts.
 """
@@ -42,7 +44,8 @@ class Differing(NamedTuple):
 def decisions(records: Sequence[Record]) -> dict[str, list[Decision]]:
     """Return each partition's decisions about its leader and ISR in the order of the journal.
 
-    Equal neighbours are returned once.
+    The keys are names of partitions, such as "t-0". A decision is a write of the partition's state znode, or an election that
+    finds no leader; a decision that repeats the one before it is left out.
     """
     found: dict[str, list[Decision]] = defaultdict(list)
     acts, act = 0, None

@@ -176,7 +176,10 @@ class Observed(Run):
 
 
 def observe(where: str) -> Observed:
-    """Observe the cluster behind a ZooKeeper at `host:port[/chroot]`. Raises UserError if there is no cluster."""
+    """Return the cluster behind the ZooKeeper at `where` (`host:port[/chroot]`), as a run that is only read.
+
+    Raises UserError if there is no cluster.
+    """
     from kcontrol.zookeeper.kazoo import observe
 
     return Observed(observe.observe(where), where)

@@ -51,7 +51,7 @@ def absent(owner: str, name: str) -> AttributeError:
 
 
 class Named(type):
-    """The class of `Run` and `Lab`, which raises the error for a former name of the class too, such as `Lab.source`."""
+    """The metaclass of `Run` and `Lab`: a former attribute of the class itself, such as `Lab.source`, raises OldName too."""
 
     if not TYPE_CHECKING:  # with it mypy would accept every name as an attribute
 

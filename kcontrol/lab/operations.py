@@ -136,6 +136,8 @@ class Operations(Run):
     def reassign(self, targets: reassignments.Targets, *, znode: bool = False) -> Self:
         """Request the reassignment of partitions, each to its target brokers, preferred leader first; None cancels it.
 
+        `targets` maps partitions to ids of brokers or to None, as in `{"t-0": [2, 3], "t-1": None}`. Raises UserError for any
+        other value, for an unknown partition, and for None where Kafka's tool writes the znode.
         An admin client sends the request to the controller, whose response is in the journal; a refusal is printed. With `znode`,
         and before 2.4, Kafka's tool writes `/admin/reassign_partitions`. The tool gets no response, so this method prints a
         sentence about each reassignment to brokers that are not alive.

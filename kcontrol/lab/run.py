@@ -93,7 +93,10 @@ class Run(metaclass=Named):
         return journal_tables.partitions(self.state)
 
     def brokers(self) -> pd.DataFrame:
-        """Return one row per broker, by id."""
+        """Return one row per broker, by id: its process, registration and epochs, and the events that it handles.
+
+        See `journal_tables.brokers` for the columns.
+        """
         return journal_tables.brokers(self.records, self.state)
 
     def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
@@ -126,8 +129,9 @@ class Run(metaclass=Named):
         """Compare two runs: return the first decision about a partition and the first record that differ, and the last states.
 
         `compare(other)` compares this run with another run, `compare(one, other)` any two runs; a branch may be given by its
-        name. If one of them is a recording of real brokers, the result is the first difference that `recordings/compare.py`
-        does not allow. Raises UserError for a value that is not a run, and for a run beside a recording that was not played
+        name. If one of them is a recording of real brokers or of a group coordinator, the result is a RecordingDiff: a table
+        of both runs, and the first difference outside what Kafka leaves open, such as the order of two brokers' writes. Raises
+        UserError for a value that is not a run, for an unknown branch and, beside a recording, for a run that was not played
         from a scenario.
         """
         (a, here), (b, there) = (self._named(run) for run in ((self, one) if other is None else (one, other)))
@@ -143,13 +147,16 @@ class Run(metaclass=Named):
         return {}
 
     def _named(self, run: object) -> tuple[str, Run]:
-        """Return the name of a run, and the run. Raises UserError for a value that is not a run."""
+        """Return the label of the run that a learner has passed to `compare`, and this run.
+
+        Raises UserError for a value that is not a run; `Lab` accepts the name of a branch too.
+        """
         if isinstance(run, Run):
             return run.name, run
         raise UserError(f"{run!r} is not a run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
 
     def save(self, path: str | Path) -> None:
-        """Write the whole journal to the file `path`, which is never deleted as old.
+        """Write the whole journal to the file `path`; the automatic deletion of the oldest runs leaves this file.
 
         Raises UserError if the file cannot be written.
         """
@@ -309,7 +316,7 @@ def open_journal(path: str | Path) -> Run:
 
 
 def _checked(records: list[Record], path: str | Path) -> list[Record]:
-    """Return the records made from the recording in the file `path`.
+    """Return `records`, which were made from the recording in the file `path`, after a check.
 
     Raises UserError, which names `path`, if the records contradict each other.
     """

@@ -265,7 +265,11 @@ def value(entry: Entry) -> Checker:
 
 
 def _difference(yours: Any, right: Any, like: Any) -> str:
-    """Return a sentence about the wrong value `yours` that does not contain the value `right`; `like` has the expected type."""
+    """Return a sentence about the learner's wrong value `yours`, which does not give away the value `right`.
+
+    The sentence names the types if `yours` has another type than `like`; for two lists, the number of right elements or the
+    first wrong place. `like` is `right`, or an element of it if one element is a right answer.
+    """
     if other := another_type(yours, like):
         return f"Your answer is {short(yours)}.{other}"
     if isinstance(yours, list) and isinstance(right, list) and not same(sorted(yours, key=str), sorted(right, key=str)):

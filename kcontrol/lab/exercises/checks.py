@@ -135,7 +135,8 @@ def in_words(act: Iterable[Any]) -> str:
 def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
     """Call a learner's function and return its result.
 
-    Raises UnusableAnswer for each error, whose text ends with `about`, the call.
+    Raises UnusableAnswer, with a sentence for the learner, if the function raises. `about` is a text about the call for
+    the end of this sentence.
     """
     try:
         with printed_output.capturing():

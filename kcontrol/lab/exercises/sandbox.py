@@ -70,9 +70,10 @@ class ProcessEnd(NamedTuple):
 
 
 def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
-    """Check an answer in a separate process, and return the last report of `sandbox_main.reports` from this process.
+    """Check an answer in a separate process, and return the last report of this process, such as `cases` and `passed`.
 
-    Without a valid report return a sentence `problem` and, if the process has ended, the output `printed`.
+    `entry` is the entry of the exercise. The keys of a report are those of `sandbox_main.examine`. Without a valid report return
+    a sentence `problem` and, if the process has ended, the answer's output `printed`.
     """
     text = answer if isinstance(answer, AnswerText) else None
     try:
@@ -185,5 +186,5 @@ def _end(ended: ProcessEnd, entry: dict[str, Any]) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the beginning of an error's message; for an error without a message, its type."""
+    """Return the first line of an error's message, at most 120 characters; for an error without a message, its type."""
     return (str(error).splitlines() or [type(error).__name__])[0][:120]

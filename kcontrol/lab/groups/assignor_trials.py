@@ -36,19 +36,25 @@ Assignor = Callable[..., Mapping[str, Sequence[Any]]]
 
 
 class Series(NamedTuple):
-    """One random series: the records per second of each partition, and for each round the members that are alive."""
+    """The random input of one trial: the records per second of each partition, and for each round the members alive.
+
+    A round has ten seconds and begins with a rebalance.
+    """
 
     rates: tuple[int, ...]
     rounds: tuple[tuple[str, ...], ...]
 
 
 def trials(assignors: Mapping[str, Assignor | None], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per assignor; each assignor gets equal `runs` series, drawn with `seed`.
+    """Return one row per assignor, with its effects in `runs` random series, which are drawn with `seed`.
 
-    A value None in `assignors` stands for Kafka's assignor with the name that is the key. `moved` counts partitions that
-    another living member had before, `uneven` the assignments in which a member has two partitions more than another.
-    `greatest_lag` is the greatest number of unread records of a partition, as a mean over the series. Raises UserError for an
-    assignor that raises, or that does not assign each partition to one living member.
+    A series has the rates of records of six partitions, and joins and failures of members, each followed by a rebalance; every
+    assignor gets equal series. A value None in `assignors` stands for Kafka's assignor with the name that is the key.
+
+    `rebalances`, `moved` and `uneven` are sums over all series: `moved` counts partitions that another living member had before,
+    `uneven` the assignments in which a member has at least two partitions more than another. `greatest_lag` is the greatest
+    number of unread records of a partition, as a mean over the series. Raises UserError for an assignor that raises, or that
+    does not assign each partition to one living member.
     """
     series = [random_series(random.Random(f"{seed} {number}")) for number in range(arguments.whole(runs, "The number of runs"))]
     rows = []
@@ -73,7 +79,10 @@ def chosen(name: str, own: Any) -> Assignor:
 
 
 def random_series(chance: random.Random) -> Series:
-    """Return random rates and members: in each round one member joins or fails, or the members stay."""
+    """Return a rate of records for each partition and the members alive in each round of ten seconds, drawn by `chance`.
+
+    At the begin of a round one member joins or fails, or the members stay.
+    """
     alive = list(NAMES[:3])
     rounds = [tuple(alive)]
     for _ in range(ROUNDS):
@@ -88,9 +97,10 @@ def random_series(chance: random.Random) -> Series:
 
 
 def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
-    """Return the counts of one series under one assignor: `rebalances`, `moved`, `uneven` and `greatest_lag`, as in `trials`.
+    """Return the effects of an assignor in one series: `rebalances`, `moved`, `uneven` and `greatest_lag`.
 
-    `name` is the assignor's name in errors.
+    `moved` counts partitions that another living member had before, `uneven` the assignments in which a member has at least two
+    partitions more than another; `greatest_lag` is in records. `name` is the assignor's name in errors.
     """
     owned: Assigned = {}
     lags = dict.fromkeys(PARTITIONS, 0)

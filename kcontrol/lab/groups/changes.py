@@ -51,7 +51,10 @@ QUESTIONS: tuple[tuple[str, str, Callable[[dict[str, str]], Fact]], ...] = (
 
 
 def is_question(what: str) -> bool:
-    """Return whether a text has one of the forms in QUESTIONS."""
+    """Return whether a text names a fact of a group, in one of the four forms of QUESTIONS, such as "leader of group g".
+
+    The other forms are "generation of g", "owner of t-0 in g" and "offset of g in t-0".
+    """
     return any(re.fullmatch(form, what) for form, _, _ in QUESTIONS)
 
 

@@ -38,7 +38,12 @@ ELECTED, RESIGNED = e.PartitionElected.__name__, e.PartitionResigned.__name__
 
 
 def coordinators(state: State, release: str) -> pd.DataFrame:
-    """Return one row per running broker and partition of the offsets topic: both sets, and the responses that follow."""
+    """Return one row per running broker and partition of the offsets topic.
+
+    `leads`: the broker leads the partition. `loading`: it reads the partition's log now. `owned`: it coordinates the groups of
+    the partition. `groups` are those in its cache. The last columns have, for JoinGroup, SyncGroup and Heartbeat, the error by
+    which the broker refuses the request because of `loading` and `owned`, or "the group decides".
+    """
     brokers = sorted(((int(n), node) for n, node in state["nodes"].items() if "group" in node), key=lambda entry: entry[0])
     known = {tp for _, node in brokers for tp in node["broker"].get("metadata", {}) if tp.startswith(f"{OFFSETS_TOPIC}-")}
     rows = (
@@ -66,7 +71,11 @@ def _groups(tp: str, node: Mapping[str, Any], partitions: int) -> dict[str, list
 
 
 def responses(release: str, *, loading: bool, owned: bool) -> dict[str, str]:
-    """Return by request the error and its code that a coordinator answers because of the two sets alone, else OWN_GROUP."""
+    """Return by request ("JoinGroup", "SyncGroup", "Heartbeat") the error, with its code, by which a coordinator refuses it.
+
+    `loading` is whether the coordinator reads the log of the group's partition now, `owned` whether it coordinates the groups of
+    this partition. If these two do not lead to an error, the value is OWN_GROUP: the response depends on the group.
+    """
     rules, config = group_rules(release), GroupConfig.of(release, partitions=1)
     ctx = GroupContext(rules, config, owned={0} if owned else set(), loading={0} if loading else set())
     found = {"JoinGroup": ctx.validate_group_status("any")}

@@ -163,7 +163,11 @@ def compact(records: Sequence[OffsetsTopicRecord], *, keeps_tombstones: bool = T
 
 
 def _compaction(records: Sequence[OffsetsTopicRecord]) -> dict[int, str]:
-    """Return by offset what compaction does with a record, in words."""
+    """Return by offset what compaction does with the record there: "keeps", or "drops: 7 has its key".
+
+    The number is the offset of the last record with this key. A tombstone that is the last record of its key has "keeps for
+    delete.retention.ms".
+    """
     last = {record.key: record.offset for record in records}
     return {record.offset: _fate(record, last[record.key]) for record in records}
 
@@ -178,7 +182,11 @@ def _fate(record: OffsetsTopicRecord, last: int) -> str:
 
 
 def picture(state: State, release: str, partition: str | None, now_ms: int) -> OffsetsTopicPicture:
-    """Return the log of a partition, the cache of its coordinator, and what a load of this log would put into a cache."""
+    """Return a picture of a partition's log, its coordinator's cache, and what a load of this log would put into a cache.
+
+    Without `partition` it is the first partition of the offsets topic with a record. `release` and the time `now_ms` are in the
+    title; `release` is also that of the load. Raises UserError, listing the partitions, for an unknown partition.
+    """
     found = log(state, partition)
     last = {record.key: record.offset for record in found.records}
     names = {record.key: _name(record.key) for record in found.records}

@@ -33,6 +33,7 @@ class Grid(Wide):
 def grid(records: Sequence[Record], release: str) -> Grid:
     """Return a row per group state of the release and a column per request: the coordinator's response if no condition holds.
 
+    If each response has a condition, the cell has the response to an unknown member id.
     `rebalances.reactions` has the responses with conditions. The cell of the last request in the journal begins with MARK. Raises
     UserError for a release without a group coordinator.
     """

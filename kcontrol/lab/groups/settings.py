@@ -98,7 +98,10 @@ def group_config(release: str, config: Mapping[str, Any]) -> dict[str, int]:
 
 
 def table(settings: Settings) -> pd.DataFrame:
-    """Return one row per setting of the coordinator, with the columns of `Tables.config`; no row before 0.9."""
+    """Return one row per setting of the coordinator: value, default, defaults by release, meaning, and its use in a lab.
+
+    Before 0.9, the first release with a coordinator, the table has no row.
+    """
     rows = _rows(settings) if is_since(FIRST, settings.release) else ()
     return journal_tables.table(rows, journal_tables.CONFIG, "name")
 

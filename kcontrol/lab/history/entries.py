@@ -43,9 +43,10 @@ def entries_of(records: Sequence[Record]) -> Entries:
 
 
 def interval(begin: Entry, end: Entry | None) -> Row:
-    """Return the columns of a row about the time from the record `begin` to the record `end`.
+    """Return the columns of a row about the time from the record `begin` to the record `end`, None if it has not ended.
 
-    `end` None means that this time has not ended.
+    They are `n`, `record` and `begin_ms` of the first record, `end_n`, `end_record` and `end_ms` of the last record, and
+    `duration_ms`. Times are None in a recording.
     """
     known = begin.time_ms is not None and end is not None and end.time_ms is not None
     return {

@@ -58,7 +58,10 @@ class Runs:
     # ---------------------------------------------------------------- the files
 
     def _journals(self) -> list[JournalOfRun]:
-        """Return the journals, those of kcontrol first; print a sentence for each file that is refused."""
+        """Return the journals, those of kcontrol's twelve examples first; print a sentence for each file that is refused.
+
+        Raises UserError if there is no journal.
+        """
         found: list[JournalOfRun] = []
         for place in filter(None, (self._examples, self._folder)):
             if place == self._examples or self._examples is None or _files(place):
@@ -72,7 +75,7 @@ class Runs:
 
     @property
     def names(self) -> list[str]:
-        """The names of the runs, those of kcontrol first, then those in the folder by time."""
+        """The names of the runs: kcontrol's twelve examples first, if they are shown, then those in the folder by time."""
         return [journal.run for journal in self._journals()]
 
     def _named(self, name: object) -> JournalOfRun:

@@ -30,7 +30,10 @@ def run_line(records: Sequence[Record], name: str) -> RunLine:
 
 
 def _united(run: Entries, times: Any) -> Iterator[tuple[int, int]]:
-    """Yield the times in which at least one partition has no running leader; windows that overlap are one time."""
+    """Yield pairs (begin, end) of the times in which at least one partition has no running leader, as units of the run's line.
+
+    `times` is the function that returns the pair for a row of `partitions.offline_windows`. Rows that overlap give one pair.
+    """
     last: tuple[int, int] | None = None
     for begin, end in sorted(times(row) for row in partitions.offline_windows(run)):
         if last is not None and begin <= last[1]:

@@ -109,7 +109,10 @@ PARTS = {"maybe_resign": "maybeResign()", "elect": "elect()"}
 
 
 def causes() -> Iterator[tuple[str, type[events.Event], tuple[str, ...]]]:
-    """Yield each cause of an election or a resignation, its event, and the functions of PARTS that its handler calls."""
+    """Yield each cause of an election or a resignation of the controller, its event, and the functions that its handler calls.
+
+    Of these functions only "maybe_resign" and "elect" are yielded.
+    """
     changes = [(f"{CONTROLLER} {CHANGES[type_]}", event) for type_, path, event in event_thread.WATCHES if path == CONTROLLER]
     found: list[tuple[str, Any]] = [*BEGINNINGS, *changes]
     for cause, event in found:

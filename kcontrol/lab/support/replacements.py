@@ -74,7 +74,11 @@ def named_rows(release: str) -> dict[str, Transition]:
 
 
 def own_function(name: str) -> Callable[..., Any]:
-    """Return kcontrol's function for a name: the rule of an election or of the coordinator, or a transition's action (2.8)."""
+    """Return the function of kcontrol that a learner's function of this name replaces.
+
+    `name` is that of an election's rule ("offline"), of a rule of the group coordinator ("group.try_complete_join"), or of a
+    transition of release 2.8 ("partition.(OfflinePartition, OnlinePartition)"). Raises KeyError for any other name.
+    """
     if name in GROUP_STRATEGIES:
         return GROUP_STRATEGIES[name]
     return STRATEGIES[name].rule if name in STRATEGIES else named_rows("2.8")[name].action

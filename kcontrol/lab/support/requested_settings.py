@@ -163,5 +163,5 @@ def changed(settings: Settings) -> dict[str, str]:
 
 
 def _property_text(value: Any) -> str:
-    """Return a value as it is written in Kafka's property files."""
+    """Return a value as it is written in Kafka's property files, such as "true" for True."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -103,7 +103,8 @@ def end_ms(world: World, until: object, alive: bool) -> int | None:
 def goal(until: str | Callable[[Any], object]) -> Goal:
     """Return the condition for the argument `until` of `Lab.run`.
 
-    Raises UserError, which lists the legal values, for an unknown text.
+    `until` is "quiet", "a controller is elected", a sentence such as "t-0 has a leader" (see SENTENCES), the name of an event,
+    such as "BrokerChange", or a function of the lab. Raises UserError, which lists the legal values, for any other text.
     """
     if callable(until):
         reached = until

@@ -43,7 +43,7 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _hosted(node: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the leadership of each partition that a broker hosts, by the partition's name.
+    """Return the leadership (leader, ISR, epochs) of each partition that a broker hosts, by the partition's name.
 
     `node` is the broker's state; without it (the broker is dead) there is no partition.
     """
@@ -59,7 +59,7 @@ def _role(held: Mapping[str, Any] | None, broker: int) -> str | None:
 def leadership_views(state: folded_state.State, partition: str) -> pd.DataFrame:
     """Return one row per copy of a partition's leadership: ZooKeeper, the controller's memory, and two at each running broker.
 
-    `hosts`: the leadership that a broker with a replica got by LeaderAndIsr, or changed itself as leader. `metadata`: the
+    A leadership is a leader, an ISR and their epochs. `hosts`: the leadership that a broker with a replica got by LeaderAndIsr, or changed itself as leader. `metadata`: the
     leadership that a broker got by UpdateMetadata and sends to clients. A place without a copy has no row.
     Raises UserError for an unknown partition.
     """

@@ -27,9 +27,10 @@ Rule = Callable[..., Any] | None
 
 
 def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
-    """Return one row per rule for the offline election; every rule gets equal `runs` series of broker deaths and starts.
+    """Return one row per rule for the offline election, with its effects in `runs` simulated clusters.
 
-    `rules` maps names of rows to functions; None is Kafka's own rule. `elections` counts changes of a leader to another broker,
+    In each cluster eight kills and starts of brokers are drawn with `seed`; they are equal for all rules. `rules` maps names of
+    rows to functions; None is Kafka's own rule. The columns are sums over the runs: `elections` counts changes of a leader to another broker,
     `unclean` the changes to a broker outside the ISR, `down` the outages of partitions, and `steps_down` their total length in
     ms of virtual time. Raises UserError for a rule that raises.
     """
@@ -40,7 +41,7 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
 
 
 def _failures(chance: random.Random) -> Iterator[Action]:
-    """Yield FAULTS kills and starts of brokers, drawn by `chance`; the controller's broker is not among them."""
+    """Yield FAULTS actions, ("kill", broker) or ("start", broker), drawn by `chance`, without the controller's broker."""
     up = set(BROKERS)
     for _ in range(FAULTS):
         broker = chance.choice(BROKERS)
@@ -70,7 +71,11 @@ def _play(settings: Settings, failures: Sequence[Action]) -> Sequence[Record]:
 
 
 def counted(records: Sequence[Record]) -> Counter[str]:
-    """Return the numbers of elections, unclean elections and outages in a journal, and the length of all outages in ms."""
+    """Return the effects of a rule in one journal: `elections`, `unclean`, `down` and `steps_down`.
+
+    They are the changes of a leader to another broker, those to a broker outside the ISR, the times of partitions without a
+    running leader, and the sum of these times in ms.
+    """
     found, held = Counter[str](), dict[str, dict[str, Any]]()
     for record in records:
         for partition, stored in written(record).items():

@@ -177,7 +177,8 @@ class Tables:
     def coordinators(self) -> pd.DataFrame:
         """Return one row per broker and partition of `__consumer_offsets`: whether the broker leads, loads or owns the partition.
 
-        The last columns are the responses that follow from the sets `loading` and `owned`, before any group is looked at.
+        A broker loads a partition while it reads the partition's log, and then owns it: it coordinates the groups of the
+        partition. The last columns are the errors that follow from this alone, or "the group decides".
         """
         return coordinators.coordinators(self._run.state, self._run._played)
 
@@ -209,7 +210,10 @@ class Tables:
         return waiting.operations(self._run.records)
 
     def group_responses(self) -> pd.DataFrame:
-        """Return one row per group or partition of each response to an administrator: the error, its code, and the answer."""
+        """Return one row per group or partition of each response to an administrator: the error, its code, and other values.
+
+        The requests are ListGroups, DescribeGroups, DeleteGroups and OffsetDelete; a response to ListGroups has one row.
+        """
         return responses.responses(self._run.records)
 
     def rebalances(self) -> pd.DataFrame:
@@ -274,12 +278,13 @@ class Tables:
     def run_table(self, name: str) -> pd.DataFrame:
         """Return a table of the whole run, made without Spark: the rows and columns that `lab.spark()` has under this name.
 
-        Each row names the position `n` and the id of its record. Raises UserError, listing the tables, for an unknown name.
+        `name` is that of a table in `history_tables.TABLES`, such as "elections" or "commits". A row names a record of the
+        journal by its position `n` and its id. Raises UserError, listing the tables, for an unknown name.
         """
         return history_tables.table(self._run.records, self._run.name, history_tables.checked(name))
 
     def table_sql(self, name: str) -> Shown:
-        """Return the SQL text that makes a table of many runs on Spark.
+        """Return the SQL text by which Spark makes a table, such as "elections", of the journals of one or many runs.
 
         Raises UserError, listing the tables, for an unknown name.
         """

@@ -250,9 +250,10 @@ partitions in the state OfflinePartition, because the known releases are 0.8.2, 
 
 
 def _counts(n: int, memory: Memory, design: Design) -> dict[str, int]:
-    """Return the value of each gauge from the memory of broker `n`; no values if `_is_controller` is false.
+    """Return the value of each gauge of the controller, by name, from the memory of broker `n`.
 
-    `design` is that of the release, and says how a broker knows that it is the controller.
+    Return no values if the broker is not the controller in its own memory. `design` is the description of the release's
+    controller (`controller/design.py`), which says how a broker knows that it is the controller.
     """
     if not _is_controller(n, memory, design):
         return {}
@@ -262,8 +263,9 @@ def _counts(n: int, memory: Memory, design: Design) -> dict[str, int]:
 def _is_controller(n: int, memory: Memory, design: Design) -> bool:
     """Return whether broker `n` is the controller in its own memory.
 
-    If the release's `design` has `active_by_channels` (in early releases), it is if it has channels to brokers, else if its
-    active controller id is its own id.
+    `design` is the description of the release's controller (`controller/design.py`). If its field `active_by_channels` is true,
+    as in early releases, the broker is the controller if it has channels to brokers; otherwise it is the controller if its active
+    controller id is its own id.
 
     Source: KafkaController.isActive (0.8.1, 2.8).
     """
