@@ -188,9 +188,9 @@ def version_of(uv: Path) -> tuple[int, ...]:
 
 
 def find_uv(env: dict[str, str]) -> Path:
-    """Return the uv on PATH if it is at least OLDEST_UV, else the uv in `.uv`, which pip installs there if it is missing or has another version.
+    """Return the uv on PATH if its version is at least OLDEST_UV, else the uv in `.uv` with the version in requirements.lock.
 
-    The uv in `.uv` has the version in requirements.lock. `env` is the environment of the commands that install it.
+    pip installs the second if it is missing or has another version. `env` is the environment of the commands that install it.
 
     Raises:
         SetupFailed: Python cannot make environments, or the package index cannot be reached.

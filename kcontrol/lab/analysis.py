@@ -28,9 +28,9 @@ def handled(records: Sequence[Record], event: str, broker: int | None, *, memory
     """Return one row per step of the last handler of `event` that did more than read, for example wrote or sent.
 
     `event` is the name of an event, such as "BrokerChange". A row has the kind and the sentence of a record that the handler
-    made. If each handler only read, return the rows of the last handler. `broker` None means any broker. With `memory` there are rows
-    for changes of the controller's memory too. Raises UserError, which lists the handled events, if no handler of the event has
-    run.
+    made. If each handler only read, return the rows of the last handler. `broker` None means any broker. With `memory` there
+    are rows for changes of the controller's memory too. Raises UserError, which lists the handled events, if no handler of the
+    event has run.
     """
     begins = [r for r in records if r.kind == "begin" and broker in (None, r.id.node)]
     handlers = [_steps(records, begin) for begin in begins if _event(begin) == event]

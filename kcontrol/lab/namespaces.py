@@ -236,7 +236,8 @@ class Group(Namespace[LabT]):
         """Send ListGroups to every broker that can be reached, or only to `broker`; `states` filters the groups (since 2.6).
 
         `states` are names such as "Stable"; without a state the response has every group. Raises UserError, which lists the
-        states, for an unknown state, and for any state before 2.6. Source: handleListGroups of GroupCoordinator.scala (2.8), KIP-518.
+        states, for an unknown state, and for any state before 2.6. Source: handleListGroups of GroupCoordinator.scala (2.8),
+        KIP-518.
         """
         asked = responses.states(self._lab._played, states)
         brokers = [n for n in sorted(self._lab._world.processes) if is_reachable(self._lab._world, n)]

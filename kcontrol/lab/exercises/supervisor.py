@@ -123,9 +123,9 @@ class OutputPipes:
 def supervise(command: list[str], seconds: float) -> dict[str, Any]:
     """Run a command for at most `seconds`, then kill every process that it has started, and return its end as a mapping.
 
-    To `command` is added a last argument, a descriptor, to which the command writes its reports. The keys are `status`, the exit status or None if the supervisor ended it;
-    `too_many_processes`, whether their number was the reason; `cpu_s`, the CPU time of all processes; the last complete line of
-    the `report`; and the end of the output, `printed`.
+    To `command` is added a last argument, a descriptor, to which the command writes its reports. The keys are `status`, the
+    exit status or None if the supervisor ended it; `too_many_processes`, whether their number was the reason; `cpu_s`, the CPU
+    time of all processes; the last complete line of the `report`; and the end of the output, `printed`.
     """
     outlets = OutputPipes()
     report, printed = outlets.writers

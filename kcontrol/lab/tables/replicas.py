@@ -59,9 +59,9 @@ def _role(held: Mapping[str, Any] | None, broker: int) -> str | None:
 def leadership_views(state: folded_state.State, partition: str) -> pd.DataFrame:
     """Return one row per copy of a partition's leadership: ZooKeeper, the controller's memory, and two at each running broker.
 
-    A leadership is a leader, an ISR and their epochs. `hosts`: the leadership that a broker with a replica got by LeaderAndIsr, or changed itself as leader. `metadata`: the
-    leadership that a broker got by UpdateMetadata and sends to clients. A place without a copy has no row.
-    Raises UserError for an unknown partition.
+    A leadership is a leader, an ISR and their epochs. `hosts`: the leadership that a broker with a replica got by LeaderAndIsr,
+    or changed itself as leader. `metadata`: the leadership that a broker got by UpdateMetadata and sends to clients. A place
+    without a copy has no row. Raises UserError for an unknown partition.
     """
     elections.find(state, partition)
     return journal_tables.table(_places(state, partition), LEADERSHIP_VIEWS, "where")
