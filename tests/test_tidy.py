@@ -43,7 +43,7 @@ ROOM_LINES = {
     "recordings/groups": 1_003,
     "search": 980,
     "spark": 489,
-    "views": 3_131,
+    "views": 3_169,
     "zookeeper": 410,
     "zookeeper/kazoo": 998,
     "zookeeper/server": 305,

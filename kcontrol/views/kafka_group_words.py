@@ -1,15 +1,17 @@
 """The lines of a group coordinator in server.log: which record of a journal makes which line, with the values of the line.
 
 `kafka_words.tsv` has the texts by release. The reason in "Preparing to rebalance group" (2.1 on) follows from the event whose
-handler begins the rebalance: a JoinGroup, a LeaveGroup, or the end of a session. A rebalance for another reason has no line,
-and no rebalance of 3.2 and later that a JoinGroup begins, because journals have no reasons of clients (KIP-800).
+handler begins the rebalance: a JoinGroup, a LeaveGroup, or the end of a session. A rebalance for another reason has no line. The
+consumers of kcontrol send no reason with a request (KIP-800), so the lines of 3.2 and later have "not provided" in its place.
 
-Source: prepareRebalance, onCompleteJoin, doSyncGroup, handleLeaveGroup, onExpireHeartbeat, onMemberFailure, onGroupLoaded and
-onGroupUnloaded of GroupCoordinator.scala, cleanupGroupMetadata of GroupMetadataManager.scala (0.9 to 3.9).
+Source: doUnknownJoinGroup (doNewMemberJoinGroup since 3.0), updateStaticMemberAndRebalance, prepareRebalance, onCompleteJoin,
+doSyncGroup, handleLeaveGroup, handleDeleteGroups, onExpireHeartbeat, onMemberFailure, onGroupLoaded and onGroupUnloaded of
+GroupCoordinator.scala, cleanupGroupMetadata of GroupMetadataManager.scala (0.9 to 3.9).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,9 +22,15 @@ Line = tuple[str, dict[str, Any]]
 """The kind of a line, as in `kafka_words.tsv`, and its values."""
 
 PREPARING, EMPTY, DEAD = "PreparingRebalance", "Empty", "Dead"
-LOADED, UNLOADED, SESSION, LEAVE, JOIN, EXPIRY = (
-    "PartitionElected", "PartitionResigned", "SessionTimedOut", "LeaveGroup", "JoinGroup", "ExpireOffsets",
+LOADED, UNLOADED, SESSION, LEAVE, JOIN, EXPIRY, DELETE, PENDING = (
+    "PartitionElected", "PartitionResigned", "SessionTimedOut", "LeaveGroup", "JoinGroup", "ExpireOffsets", "DeleteGroups",
+    "PendingMemberTimedOut",
 )  # fmt: skip
+GONE = {PENDING: "group.pending_expired", LEAVE: "group.pending_left"}
+"""The line about a pending member id that is removed, by the event whose handler removes the id."""
+OFFSET_KEYS = ("\0\0", "\0\1")
+"""How the keys of offsets begin: with their version, in two bytes."""
+NO_REASON = "not provided"
 
 
 class GroupWords:
@@ -32,6 +40,8 @@ class GroupWords:
         self.events: dict[RecordId, Mapping[str, Any]] = {}  # record -> the event that its handler handles
         self.groups: dict[tuple[int, str], Mapping[str, Any]] = {}
         self.partitions = 0  # of the offsets topic; 0 if the journal does not say
+        self.left = ""  # the member that was removed last
+        self.removed = Counter[RecordId | None]()  # the record that begins a handler -> its tombstones of offsets
 
     def lines(self, r: Record) -> Iterator[Line]:
         """Yield the lines that Kafka's coordinator logs at a record, each as (kind, values), such as ("group.preparing", {...}).
@@ -47,6 +57,8 @@ class GroupWords:
             yield from self._assigned(r)
         elif r.kind == "group":
             yield from self._moved(r, event)
+        elif r.kind == "respond" and event.get("event") == DELETE:
+            yield from self._deleted(r)
 
     def _follow(self, r: Record) -> None:
         """Store from a record the event that it queues or handles, and the number of partitions of the offsets topic.
@@ -61,6 +73,8 @@ class GroupWords:
             self.events[r.id] = self.events[r.cause]
         elif r.kind == "read_log":
             self.events[r.id] = {"event": LOADED}
+        elif r.kind == "append":
+            self.removed[r.cause] += sum(key[:2] in OFFSET_KEYS and value is None for key, value in r.fields["records"])
         elif r.kind == "stop":
             self.groups = {key: group for key, group in self.groups.items() if key[0] != r.fields["broker"]}
         elif r.kind == "write" and r.fields["error"] is None:
@@ -74,8 +88,14 @@ class GroupWords:
             if event.get("event") == LOADED:
                 yield "group.loading", {"group": group, "generation": now["generation"]}
             return
+        if event.get("event") == JOIN and not event["member_id"]:
+            yield from _joined(group, before, now)
+        for member_id in sorted({*before["pending_members"]} - {*now["pending_members"]}):
+            if (what := GONE.get(event.get("event", ""))) is not None:
+                yield what, {"group": group, "member": member_id}
         for member in (m for id, m in before["members"].items() if id not in now["members"]):
             about = {"group": group, "member": member["member_id"], "instance": _option(member["instance_id"])}
+            self.left = member["member_id"]
             if event.get("event") in (SESSION, LEAVE):
                 yield "group.failed" if event["event"] == SESSION else "group.left", about
 
@@ -97,7 +117,7 @@ class GroupWords:
         about = {"group": f["group_id"], "generation": held["generation"]} | _sizes(held) | self._partition(f["group_id"])
         match f["to"]:
             case "PreparingRebalance":
-                yield "group.preparing", about | {"state": PREPARING} | _reason(f, held, event)
+                yield "group.preparing", about | {"state": PREPARING, "left": self.left} | _reason(f, held, event)
             case "Empty":
                 yield "group.empty", about
             case "Dead":
@@ -106,6 +126,11 @@ class GroupWords:
             case "CompletingRebalance" | "AwaitingSync":
                 yield "group.stabilized", about
 
+    def _deleted(self, r: Record) -> Iterator[Line]:
+        deleted = [group for group, error in (r.fields["body"] or {}).get("errors", {}).items() if error == "NONE"]
+        if deleted:
+            yield "group.deleted", {"groups": ", ".join(deleted), "count": self.removed[r.cause]}
+
     def _partition(self, group: str) -> dict[str, Any]:
         return {"partition": partition_for(group, self.partitions)} if self.partitions else {}
 
@@ -113,6 +138,21 @@ class GroupWords:
 def _sizes(held: Mapping[str, Any]) -> dict[str, Any]:
     members = held["members"].values()
     return {"members": len(members), "static": sum(member["instance_id"] is not None for member in members)}
+
+
+def _joined(group: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield the line about the member id that a JoinGroup without a member id gets; `before` and `now` are the group."""
+    about = {"group": group, "state": before["state"]}
+    for member_id in (id for id in now["pending_members"] if id not in before["pending_members"]):
+        yield "group.id_created", about | {"member": member_id}
+    for member in (m for id, m in now["members"].items() if id not in before["members"]):
+        id, said = member["instance_id"], about | {"member": member["member_id"], "sort": "Dynamic"}
+        if id is None:
+            yield "group.joined", said
+            continue
+        old = next((m["member_id"] for m in before["members"].values() if m["instance_id"] == id), None)
+        said |= {"instance": _option(id), "instance_id": id, "old": old, "sort": "Static"}
+        yield ("group.static_joined" if old is None else "group.static_rejoined"), said
 
 
 def _option(value: str | None) -> str:
@@ -129,13 +169,16 @@ def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, A
     if kind == SESSION:
         return {"reason": "reason.expired", "member": member}
     if kind == LEAVE:
-        return {"reason": "reason.left", "member": event["members"][0]["member_id"]}
+        return {"reason": "reason.left", "member": event["members"][0]["member_id"], "client_reason": NO_REASON}
     if kind != JOIN:
         return {}
     joined = next((m for m in held["members"].values() if m["awaiting_join"] == event["correlation_id"]), None)
     if joined is None:
         return {}
     about = {"member": joined["member_id"], "instance": _option(joined["instance_id"]), "before": f["from"]}
+    about |= {"instance_id": joined["instance_id"], "client_reason": NO_REASON}
+    if f["rule"] == "a static member is back":
+        return about | {"reason": "reason.static_protocol" if f["from"] == "Stable" else "reason.static"}
     if f["rule"] == "a new member":
         return about | {"reason": "reason.new"}
     leads = joined["member_id"] == held["leader"] and f["from"] == "Stable"

@@ -38,10 +38,14 @@ CALLED = {
     "group.preparing": "rebalance_prepared", "group.stabilized": "rebalance_stabilized",
     "group.assignment": "assignment_received",
     "group.empty": "group_empty", "group.dead": "group_dead", "group.expired": "group_dead", "group.failed": "member_failed",
+    "group.id_created": "member_joined", "group.joined": "member_joined", "group.static_joined": "member_joined",
+    "group.static_rejoined": "static_member_rejoined", "group.pending_expired": "pending_member_expired",
+    "group.pending_left": "pending_member_left", "group.deleted": "groups_deleted",
     "group.left": "member_left", "group.loading": "group_loading", "group.unloading": "group_unloading",
     "deleted": "deletion_completed", "epoch": "controller_epoch", "resigning": "controller_resigning",
 }  # fmt: skip
-PARTS = ("value", "cached", "reason.new", "reason.updated", "reason.leader", "reason.left", "reason.expired")
+PARTS = ("value", "cached", "reason.new", "reason.updated", "reason.leader", "reason.left", "reason.expired", "reason.static",
+         "reason.static_protocol")  # fmt: skip
 """The kinds of rows that are a part of a line."""
 RELEASES = (
     "0.8.0",
