@@ -24,10 +24,9 @@ STABLE = "Stable"
 
 
 class Matrix(NamedTuple):
-    """The assignment of one Stable group: its title, the clients, the client that owns each partition, and the moves.
+    """The assignment of one Stable group: its title, the clients, the owner of each partition, and its moves so far.
 
-    `owners` maps a partition such as "t-0" to its client. `moved` has the number of moves of each partition that has moved: the
-    changes of its owner between two Stable groups of the run. `partitions` has every partition that ever had an owner.
+    `moved` has the number of moves of each partition that has moved; `partitions` has every partition that ever had an owner.
     """
 
     title: str
@@ -38,7 +37,7 @@ class Matrix(NamedTuple):
 
     @property
     def moves(self) -> str:
-        """Return the number of changes of an owner in words, such as "2 partitions have moved"."""
+        """Return the number of moves in words."""
         number = sum(self.moved.values())
         return f"{number} partition{'s have' if number != 1 else ' has'} moved"
 
@@ -52,10 +51,9 @@ class Matrix(NamedTuple):
 
 
 def matrix(records: Sequence[Record], group_id: str, title: str = "") -> Matrix:
-    """Return the assignment of a group at the last time it was Stable.
+    """Return the assignment of a group at the last time it was Stable; without clients if it never was.
 
-    If it never was Stable, or the journal has no such group, the matrix has no clients. Without `title` the title is the assignor
-    that the group used then (its protocol), or "not Stable yet".
+    Without `title` the title is the protocol that the group had then.
     """
     stable = [m.group for m in group_moments.moments(records, group_id) if m.group and m.group["state"] == STABLE]
     held = [_owners(group) for group in stable]

@@ -46,10 +46,9 @@ def _znode(state: State, path: str) -> tuple[Any, ...] | None:
 
 
 def differences(one: State, other: State) -> dict[str, Any]:
-    """Return the differences as a dict with the keys `brokers`, `partitions` and `znodes`.
+    """Return the differences: `brokers` with their two states, `partitions` with fields that differ, and paths of `znodes`.
 
-    `brokers` maps a broker to its status in both states (see `broker_status`), `partitions` a partition to the names of the
-    fields that differ; `znodes` lists the paths. Timestamps in znodes do not count.
+    Timestamps in znodes do not count.
     """
     pair = (one, other)
     paths = sorted({*one["znodes"], *other["znodes"]})
@@ -96,7 +95,7 @@ def _znode_cell(state: State, path: str) -> str:
 
 
 def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
-    """Yield (HTML row, whether the two states of `pair` differ in it) for each broker, then for each partition."""
+    """Yield the HTML rows of brokers and partitions, each with True if the two states differ in it."""
     for broker, said in _brokers(pair):
         differs = said[0] != said[1]
         yield _row(f"broker {broker}", [_cell(words, differs) for words in said], differs), differs
@@ -105,10 +104,9 @@ def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
 
 
 def html(names: Sequence[str], states: Sequence[State]) -> str:
-    """Return a table with a column for each of two states: the brokers and partitions that differ, with the sign ≠.
+    """Return a table with a column for each state: the brokers and partitions that differ, with a sign and a mark.
 
-    `names` are the heads of the columns. Differing values are marked. Two folded parts follow: brokers and partitions that are
-    equal, and the znodes that differ.
+    Two folded parts follow: brokers and partitions that are equal, and the znodes that differ.
     """
     rows, paths = list(_rows(states)), differences(states[0], states[1])["znodes"]
     differing, equal = ([row for row, differs in rows if differs == wanted] for wanted in (True, False))

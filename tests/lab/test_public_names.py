@@ -23,11 +23,11 @@ NAMESPACES = {
     "tables": run_tables.LabTables, "zk": namespaces.Zk, "network": namespaces.Network, "disks": namespaces.Disks,
     "timers": namespaces.Timers, "group": namespaces.Group,
 }  # fmt: skip
-# The chapters 15 and 16 of the group coordinator are not written yet.
+# Chapter 16 of the group coordinator is not written yet.
 GROUPS = {
-    "commit", "group.restart", "group.expire_poll_interval", "group.list", "group.describe", "group.delete",
-    "group.find_coordinator", "group.stop_polling", "offsets_topic", "tables.offsets_topic",
-    "group.delete_offsets", "tables.offsets", "tables.assignment", "tables.consumer_groups", "tables.group_responses",
+    "group.restart", "group.expire_poll_interval", "group.list", "group.describe", "group.delete",
+    "group.find_coordinator", "group.stop_polling",
+    "group.delete_offsets", "tables.assignment", "tables.consumer_groups", "tables.group_responses",
     "tables.coordinators", "tables.loads",
 }  # fmt: skip
 

@@ -26,6 +26,7 @@ Act = tuple[str, ...]
 NAMES = ("anna", "bert", "cleo", "dora")
 SESSION = {"session.timeout.ms": 10_000}
 STATIC = {"consumers": {name: {"group.id": "billing", "group.instance.id": name} for name in NAMES}}
+MINUTE = {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 60_000}
 TOPICS = {
     "__consumer_offsets": [[2, 3, 1]],
     "t": [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]],
@@ -89,6 +90,15 @@ PLAYS: Mapping[str, Play] = {
         "three members": (("freeze", "dora"), ("alive",)),
         "dora joins": (("stop polling", "cleo"), ("resume", "dora"), ("alive", "1 s")),
         "cleo is removed": (("alive", "15 s"),),
+    }),
+    # Nothing is committed for longer than the retention time, which is one minute here instead of a day.
+    "quiet weekend": Play("0.9", _billing(**SESSION) | {"config": MINUTE}, {
+        "three members": (("freeze", "dora"), ("alive",)),
+        "Friday": (
+            ("commit", "anna", "t-0", "4200"), ("run",), ("commit", "bert", "t-2", "3900"), ("run",),
+            ("commit", "cleo", "t-4", "4100"), ("run",)
+        ),
+        "Monday": (("alive", "121 s"),),
     }),
     # A static member restarts within its session timeout: same generation, another member id.
     "static restart": Play("2.8", _billing() | STATIC, {
@@ -175,7 +185,7 @@ WORDS: Mapping[str, Callable[..., Any]] = {
     "restart": lambda lab, name: lab.group.restart(name).run(),
     "settle": _settle,
     "fire": _fire,
-    "commit": lambda lab, name: lab.commit(name, "t-0", 7),
+    "commit": lambda lab, name, partition="t-0", offset="7": lab.commit(name, partition, int(offset)),
     "ask": lambda lab, request, name: getattr(lab.group, request)(name),
     "step": lambda lab: lab.step(),
     "run": lambda lab: lab.run(),
