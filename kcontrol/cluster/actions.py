@@ -303,7 +303,7 @@ def routine_actions(world: World) -> Iterator[Action]:
     for n in sorted(world.orphaned_sessions):
         yield ("expire", n)
     for n, p in living:
-        yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if timer.is_routine)
+        yield from (("fire", n, name) for name in sorted(name for name, timer in p.driver.timers.items() if timer.is_routine))
     for n, _ in living:
         yield from (("time_out", n, receiver) for receiver in request_timeouts.brokers_to_time_out(world, n) if frozen)
 

@@ -9,6 +9,7 @@ connection breaks or a response says that the coordinator has moved. `consumer_s
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.broker.context import BrokerContext
@@ -186,9 +187,10 @@ def send_request(world: World, name: str, request: str, broker: int | None = Non
             me = me if own.is_cooperative else me._replace(assignment=b"")
             event: Any = _join(world, name, me, own, id)
         case "sync":
-            instances = {other.member_id: other.instance_id for other in world.consumers.values()}
-            leads = me.member_id == me.leader and bool(me.members)
-            assigned = consumer_protocol.assign(me, own, _topics(world), instances) if leads else {}
+            assigned: Mapping[str, bytes] = {}
+            if me.member_id == me.leader and me.members:
+                instances = {other.member_id: other.instance_id for other in world.consumers.values()}
+                assigned = consumer_protocol.assign(me, own, _topics(world), instances)
             event = e.SyncGroup(id, me.group, me.member_id, me.generation, assigned, me.instance_id)
         case "heartbeat":
             event = e.Heartbeat(id, me.group, me.member_id, me.generation, me.instance_id)
@@ -322,7 +324,7 @@ def update_coordinators(world: World) -> None:
             if held or _resigns(p.driver.group, p.driver.broker, tp):
                 p.driver.enqueue(e.PartitionResigned(tp.partition, held.leadership.leader_epoch if held else None), cause)
         p.coordinated_partitions = frozenset(leads) | stopped
-    for name, me in world.consumers.items():
+    for name, me in world.consumers.items() if any(r.kind == "stop" for r in world.last_step) else ():
         if me.asked and (me.asked[0] not in world.processes or world.processes[me.asked[0]].driver.incarnation != me.asked[1]):
             note(world, name, me._replace(asked=None, coordinator=None, error="disconnected"), None)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 
+@cache
 def sort_key(release: str) -> tuple[int, ...]:
     """Return a release as a tuple of numbers, ordered as releases are.
 

@@ -79,17 +79,14 @@ class Thread:
 
 
 class Timer:
-    """A timer that is set: when it fires, its event and that event's thread, and the record that set it."""
+    """A timer that is set: when it fires, its event and that event's thread, and the record that set it.
 
-    __slots__ = ("at_ms", "event", "periodic", "record", "thread")
+    `World.run` fires a timer with `is_routine` once nothing else is left to do. A periodic timer is not routine, nor is a timer
+    of a group coordinator, which would remove members.
+    """
+
+    __slots__ = ("at_ms", "event", "is_routine", "periodic", "record", "thread")
 
     def __init__(self, at_ms: int, thread: str, event: Any, record: RecordId, *, periodic: bool) -> None:
         self.at_ms, self.thread, self.event, self.record, self.periodic = at_ms, thread, event, record, periodic
-
-    @property
-    def is_routine(self) -> bool:
-        """Return whether `World.run` fires the timer once nothing else is left to do.
-
-        Return False for a periodic timer, and for a timer of a group coordinator, which would remove members.
-        """
-        return not self.periodic and self.thread != REQUESTS
+        self.is_routine = not periodic and thread != REQUESTS
