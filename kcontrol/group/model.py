@@ -213,9 +213,7 @@ class Group:
     @property
     def candidates(self) -> frozenset[str]:
         """Return the protocols that all members offer. Source: candidateProtocols (0.9, 2.8)."""
-        lists = {
-            member.protocols for member in self.members.values()
-        }  # mostly one
+        lists = {member.protocols for member in self.members.values()}  # mostly one
         offered = [frozenset(protocol.name for protocol in protocols) for protocols in lists]
         return frozenset.intersection(*offered) if offered else frozenset()
 
