@@ -9,7 +9,6 @@ connection breaks or a response says that the coordinator has moved. `consumer_s
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.broker.context import BrokerContext
@@ -187,10 +186,9 @@ def send_request(world: World, name: str, request: str, broker: int | None = Non
             me = me if own.is_cooperative else me._replace(assignment=b"")
             event: Any = _join(world, name, me, own, id)
         case "sync":
-            assigned: Mapping[str, bytes] = {}
-            if me.member_id == me.leader and me.members:
-                instances = {other.member_id: other.instance_id for other in world.consumers.values()}
-                assigned = consumer_protocol.assign(me, own, _topics(world), instances)
+            leads = me.member_id == me.leader and bool(me.members)
+            instances = {other.member_id: other.instance_id for other in world.consumers.values()} if leads else {}
+            assigned = consumer_protocol.assign(me, own, _topics(world), instances) if leads else {}
             event = e.SyncGroup(id, me.group, me.member_id, me.generation, assigned, me.instance_id)
         case "heartbeat":
             event = e.Heartbeat(id, me.group, me.member_id, me.generation, me.instance_id)
