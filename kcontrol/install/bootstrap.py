@@ -108,8 +108,8 @@ def say(text: str) -> None:
 def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
     """Run a command to its end and return whether it succeeded; after a failure its messages are printed, unless `quiet`.
 
-    `env` is its whole environment. The command inherits the lock, so that a command which outlives this process keeps others
-    from the incomplete environment.
+    `env` is its whole environment. The command inherits the lock, so that other processes do not use the
+    incomplete environment while a command that outlives this process still runs.
     """
     pipe, progress = subprocess.PIPE, Progress()
     with subprocess.Popen(
@@ -190,7 +190,8 @@ def version_of(uv: Path) -> tuple[int, ...]:
 def find_uv(env: dict[str, str]) -> Path:
     """Return the uv on PATH if its version is at least OLDEST_UV, else the uv in `.uv` with the version in requirements.lock.
 
-    pip installs the second if it is missing or has another version. `env` is the environment of the commands that install it.
+    pip installs the uv in `.uv` if it is missing or has another version. `env` is the environment of the commands that install
+    it.
 
     Raises:
         SetupFailed: Python cannot make environments, or the package index cannot be reached.

@@ -29,8 +29,8 @@ class LabProblem(UserError):
 def prepare_environment(folder: Path, runtime: Path, mark: str) -> None:
     """Set the environment variables that JupyterLab and its child processes inherit.
 
-    `folder` is the learner's folder, `runtime` a private folder for sockets and connection files; `process_cleanup` finds the
-    processes by `mark`.
+    `folder` is the learner's folder, `runtime` a private folder for sockets and connection files, and `mark` a random text in
+    the environment of these processes, by which `process_cleanup` finds them.
     """
     os.environ[process_cleanup.MARK] = mark
     os.environ["JUPYTER_RUNTIME_DIR"] = str(runtime)

@@ -93,11 +93,17 @@ class Network(Namespace[LabT]):
     """
 
     def drop(self, sender: int, receiver: int) -> LabT:
-        """Break the connection before the next request of `sender` reaches `receiver`: the request is sent again."""
+        """Break the connection before the next request of the controller `sender` reaches the broker `receiver`.
+
+        The request is lost, and `sender` sends it again.
+        """
         return self._lab._act("lose", sender, receiver)
 
     def duplicate(self, sender: int, receiver: int) -> LabT:
-        """Break the connection before the response of `receiver` to `sender`, which sends the request again: it arrives twice."""
+        """Break the connection before the next response of the broker `receiver` reaches the controller `sender`.
+
+        The response is lost, `sender` sends the request again, and so `receiver` gets it twice.
+        """
         return self._lab._act("duplicate", sender, receiver)
 
     def fetch_timeout(self, broker: int) -> LabT:

@@ -92,7 +92,8 @@ def judged(entry: dict[str, Any], answer: object) -> Verdict:
 def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Verdict:
     """Return the verdict for `found`, the report of a check (see `sandbox_main.reports`).
 
-    `hint` is the call that shows the next hint.
+    For a wrong answer the text has the first case that is wrong, and the message of a known wrong answer or else `hint`, the call
+    that shows the next hint.
     """
     if problem := found.get("problem"):
         return Verdict(False, problem, signed=True, printed=found.get("printed", ""))

@@ -47,7 +47,11 @@ def shuffled(id: str, options: Sequence[Mapping[str, str]]) -> list[Mapping[str,
 
 
 def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
-    """Return whether the expression `fits` of a question is true in this lab, so that the question can be asked there."""
+    """Return whether the expression `fits` of a question is true in this lab, so that the question can be asked there.
+
+    `entry` is the question's entry; without `fits` the value is True. It is False if the lab lacks a topic, broker or leader
+    that the expression names.
+    """
     from kcontrol.lab.exercises.checks import evaluate
 
     try:
@@ -59,7 +63,8 @@ def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
 def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
     """Return the question about this lab, with an earlier answer from the learner's folder; each new answer calls `answered`.
 
-    Raises UserError, which lists the ids, for an unknown question.
+    If the question does not fit the lab (see `belongs`), it takes no answer. Raises UserError, which lists the ids, for an
+    unknown question.
     """
     _asked[id] = PredictionQuestion(id, entry_of(id), answered, is_foreign=not belongs(entry_of(id), lab))
     return _asked[id]

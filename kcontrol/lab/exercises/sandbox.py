@@ -105,7 +105,8 @@ def _sources(text: AnswerText | None) -> dict[str, list[str]]:
 def _run(letter: IO[bytes]) -> ProcessEnd | None:
     """Run the supervisor with the file `letter` as its input, and return its report; None if there is no valid report.
 
-    At the end all processes that the answer has started are killed.
+    `letter` has a line of JSON about the exercise, and the pickled answer. At the end all processes that the answer has started
+    are killed.
     """
     mark = secrets.token_hex(16)
     command = [sys.executable, "-P", "-m", "kcontrol.lab.exercises.supervisor"]

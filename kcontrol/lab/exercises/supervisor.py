@@ -124,8 +124,8 @@ def supervise(command: list[str], seconds: float) -> dict[str, Any]:
     """Run a command for at most `seconds`, then kill every process that it has started, and return its end as a mapping.
 
     To `command` is added a last argument, a descriptor, to which the command writes its reports. The keys are `status`, the
-    exit status or None if the supervisor ended it; `too_many_processes`, whether their number was the reason; `cpu_s`, the CPU
-    time of all processes; the last complete line of the `report`; and the end of the output, `printed`.
+    exit status or None if the supervisor ended it; `too_many_processes`, whether the number of processes was the reason;
+    `cpu_s`, the CPU time of all processes; the last complete line of the `report`; and the end of the output, `printed`.
     """
     outlets = OutputPipes()
     report, printed = outlets.writers

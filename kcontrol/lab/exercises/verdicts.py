@@ -79,6 +79,7 @@ def pictures(drawn: Sequence[Data]) -> tuple[Picture, ...]:
 class Verdict(NamedTuple):
     """The result of a check: whether the answer passed, a text for the learner, and a wrong answer's misconception.
 
+    `misconception` is an id, None unless the wrong answer is a known one. `pictures` show the first case that is wrong.
     `signed` is whether a check mark or a cross is shown; an empty answer has none. `printed` is the output of the answer, and
     `code` the function of kcontrol that the exercise is about, for an answer that passed.
     """

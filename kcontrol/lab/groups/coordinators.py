@@ -116,7 +116,11 @@ class _Run:
 
 
 def loads(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per load and unload of a partition of the offsets topic, in the order in which they began."""
+    """Return one row per load and unload of a partition of the offsets topic, in the order in which they began.
+
+    `batches` is the number of batches read from the log, `groups` are the groups that were loaded or removed, and `outcome` is a
+    sentence.
+    """
     rows = [
         {
             "broker": run.begun.id.node,
@@ -149,7 +153,7 @@ def _runs(records: Sequence[Record]) -> Iterator[_Run]:
 
 
 def _follow(run: _Run, record: Record) -> None:
-    """Add a record of the handler to its run."""
+    """Add to `run`, which describes one run of a handler, the facts in `record`, a record that this handler made."""
     fields = record.fields
     match record.kind:
         case "read_log":

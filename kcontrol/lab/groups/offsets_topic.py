@@ -205,7 +205,10 @@ def _name(key: bytes) -> str:
 
 
 def _cached(state: State) -> dict[str, str]:
-    """Return the groups and the committed offsets in the memory of the coordinators of a state, by the name of their key."""
+    """Return the groups and the committed offsets in the memory of a state's coordinators, in words, by group or partition.
+
+    The keys are a group ("billing") for a group, and a group and a partition ("billing t-0") for an offset.
+    """
     groups = {group: _group(held["generation"], len(held["members"])) for _, group, held in group_state.cached(state, "groups")}
     offsets = {
         f"{group} {tp}": f"offset {stored['value']['offset']}"
@@ -216,7 +219,11 @@ def _cached(state: State) -> dict[str, str]:
 
 
 def _load(found: PartitionLog, release: str) -> dict[str, str]:
-    """Return what a load of the log would put into a coordinator's cache, by the name of the key."""
+    """Return the groups and offsets that a load of the log would put into a coordinator's cache, in words.
+
+    The keys are a group ("billing") for a group, and a group and a partition ("billing t-0") for an offset. `release` decides
+    up to which offset the log is read.
+    """
     loaded, rules = Loaded(), group_rules(release)
     end = found.high_watermark if rules.loads_up_to == "high watermark" else len(found.records)
     for record in found.records[:end]:

@@ -120,7 +120,7 @@ def _drops(entry: Entry, sender: int, receiver: int) -> bool:
 
 
 def records_lost(run: Entries) -> Iterator[Row]:
-    """Yield one row per acknowledged record of a topic of which no replica has a copy any more."""
+    """Yield one row per produced record that a leader has acknowledged and that no replica has in its log any more."""
     for entry in run.of("record_lost"):
         fields = entry.r.fields
         kept = {name: fields[name] for name in ("partition", "offset", "leader_epoch", "value")}

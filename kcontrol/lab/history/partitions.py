@@ -146,7 +146,7 @@ class _OfflineWindows:
         self._closed: list[Row] = []
 
     def take(self, entry: Entry) -> None:
-        """Begin and end times without a leader by the next record of the journal."""
+        """Read the next record of the journal, and begin or end the partitions' times without a leader that it changes."""
         fields, kind = entry.r.fields, entry.r.kind
         if kind == "send":
             self._sent[tuple(entry.r.id)] = fields["requests"]

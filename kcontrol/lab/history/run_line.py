@@ -14,7 +14,10 @@ KILLED = "killed"
 
 
 def run_line(records: Sequence[Record], name: str) -> RunLine:
-    """Return the line of a run; a unit is one ms of the run's clock, or one record in a recording without times."""
+    """Return the line of the run `name`: the terms of its controllers, the kills of brokers, and the times without a leader.
+
+    A unit is one ms of the run's clock, or one record in a recording without times.
+    """
     run = entries_of(records)
     has_times = run.clock != "none"
     begin = records[0].at_ms if has_times else 1

@@ -22,7 +22,7 @@ def members(state: State, release: str) -> pd.DataFrame:
 
 
 def offsets(state: State) -> pd.DataFrame:
-    """Return one row per committed offset of each group."""
+    """Return one row per committed offset of each group, with its metadata, as the group's coordinator has it in memory."""
     rows = [
         (group, broker, partition, stored["value"]["offset"], stored["value"]["metadata"])
         for broker, group, held in group_state.cached(state, "offsets")

@@ -26,7 +26,10 @@ RESULTS = {"outcome": "string", "step": "Int64", "action": "string", "what": "st
 
 
 def invariants(release: str) -> pd.DataFrame:
-    """Return one row per invariant, by name; `promised` says whether this release promises the invariant."""
+    """Return one row per invariant, by name: its sentence, the first release that promises it, its condition, its source.
+
+    `promised` is whether `release` promises the invariant.
+    """
     rows = (
         {"invariant": r.name, "sentence": r.sentence, "since": r.since, "when": r.when, "source": r.source,
          "promised": r.is_promised_by(release)}

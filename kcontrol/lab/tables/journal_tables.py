@@ -161,7 +161,10 @@ def znodes(state: State) -> pd.DataFrame:
 
 
 def watches(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per watch that a running broker has set at ZooKeeper, by broker, path and kind."""
+    """Return one row per watch that a running broker has set at ZooKeeper: its broker, its path and its kind.
+
+    The kind is "data" for the znode at the path, or "children" for the list of its children.
+    """
     return table((watch._asdict() for watch in watch_counts.open_watches(records)), WATCHES)
 
 

@@ -138,8 +138,9 @@ class Tables:
         return replicas.leadership_views(self._run.state, partition)
 
     def election_candidates(self, partition: str) -> elections.CandidateTable:
-        """Return the replicas of a partition in the order of the assignment, each with its chance in an offline election.
+        """Return the replicas of a partition in the order of the assignment, with a verdict on each, such as "dead".
 
+        The replica that would win an offline election has the verdict "next", or "next, unclean" if it is not in the ISR.
         Raises UserError, which lists the partitions, for an unknown partition.
         """
         return elections.candidates(self._run.state, partition, self._run._rules(), self._run._allows_unclean())
@@ -360,7 +361,10 @@ class LabTables(Tables):
         return pd.concat([of_brokers, group_settings.table(settings)])
 
     def invariants(self) -> pd.DataFrame:
-        """Return the invariants that Kafka promises: one row each, by name, with the first release that promises it."""
+        """Return one row per invariant, by name, with the first release of Kafka that promises it.
+
+        `promised` is whether the release of this lab promises the invariant.
+        """
         return invariants_table.invariants(self._lab._world.settings.release)
 
     def invariant_checks(self, *own: invariants_table.Own) -> pd.DataFrame:

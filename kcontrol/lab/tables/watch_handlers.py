@@ -225,7 +225,10 @@ def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
 
 
 def counted(records: Sequence[Record], rules: Rules) -> Iterator[tuple[str, int]]:
-    """Return the name and the number of each event that a notification of a znode or an expired session has caused."""
+    """Yield the name of each event that a notification of a znode or an expired session has caused, with its frequency.
+
+    The frequency is the number of such events in the journal; `rules` are those of the run's release.
+    """
     rows = _rows(records, {event.__name__ for event in design_of(rules).handlers}).values()
     names = [row["event"] for row in rows if row["noticed"]]
     return ((name, names.count(name)) for name in dict.fromkeys(names))

@@ -34,10 +34,11 @@ MOST = 20_000  # brokers times partitions; counting this many takes about half a
 def watch_costs(sizes: Iterable[tuple[int, int]], replication: int = 3) -> pd.DataFrame:
     """Return the costs of each size (brokers, partitions) for ZooKeeper in two designs: two rows for each size.
 
-    One simulated run per size is counted for both designs, see `watch_counts.DESIGNS`: brokers start, a topic whose partitions
-    have `replication` replicas (at most one per broker) is created, and the last broker dies. `watches` are set before the
-    death; the death makes ZooKeeper send `notifications`, and the controller, in the design that has a controller, send
-    `requests`. Raises UserError for a size below 1 or too large.
+    In the design "one controller" only the controller watches the znodes of brokers and topics. In "every broker watches" each
+    broker does, and each replica watches its partition's state znode. One simulated run per size is counted for both designs:
+    brokers start, a topic whose partitions have `replication` replicas (at most one per broker) is created, and the last broker
+    dies. `watches` are set before the death; the death makes ZooKeeper send `notifications`, and the controller, in the first
+    design, send `requests`. Raises UserError for a size below 1 or too large.
     """
     return table((row for size in sizes for row in _rows(*_checked(*size), replication)), COSTS)
 
@@ -118,7 +119,10 @@ def _opened(zookeeper: str | None, closing: ExitStack) -> ZooKeeper:
 
 
 def _one_znode(zookeeper: ZooKeeper, contenders: int) -> _Count:
-    """Return the costs of the recipe in which every contender tries to create one ephemeral znode, and watches it."""
+    """Return the costs of the recipe in which every contender tries to create one ephemeral znode, and watches it.
+
+    The costs are the watches set, the notifications after the leader's death, and the tries that follow.
+    """
     path, clients = "/leader", [zookeeper.connect() for _ in range(contenders)]
 
     def run(client: Client) -> int:
