@@ -68,9 +68,10 @@ def break_channel(world: World, sender: object, receiver: object) -> str:
 
 
 def shrink(world: World, leader: Any, partition: str, follower: object) -> str:
-    """Return why a leader cannot remove a follower from the ISR: the first condition that fails.
+    """Return why a leader cannot remove a follower from the ISR; to be called only if it cannot.
 
-    The conditions are that the broker leads, the follower is in the ISR, no AlterIsr is pending, and the follower lags.
+    The text names the first condition that fails: the broker leads the partition and the follower is in the ISR, no AlterIsr is
+    pending, and the follower lags behind.
     """
     hosted = world.processes[leader].driver.broker.hosted if delivery.is_reachable(world, leader) else {}
     held = hosted.get(TopicPartition.parse(partition))
@@ -96,7 +97,10 @@ def fail_log_dir(world: World, n: Any, partition: str) -> str:
 
 
 def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
-    """Return why the disk of broker `n` cannot lose records from `offset` on: it runs, or has no record at this offset."""
+    """Return why the disk of broker `n` cannot lose records from `offset` on; to be called only if it cannot.
+
+    Either the broker runs, or it has no record at this offset.
+    """
     if n in world.processes:
         return f"Broker {n} is running: only a stopped broker can lose records that were not flushed; kill it first"
     found = ((b, logs.get(TopicPartition.parse(partition))) for b, logs in data_plane.replicas(world).items())
@@ -108,10 +112,11 @@ def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
 
 
 def ask(world: World, name: str, *request: object) -> str:
-    """Return why a consumer cannot send a request, or why its poll cannot time out: the first condition that fails.
+    """Return why a consumer cannot send a request, or why its poll cannot time out; to be called only if it cannot.
 
-    `request` are the other arguments of the action, such as "join" and a broker. The conditions are that the consumer exists, can
-    have a poll timeout, is not frozen, has no pending request and has a coordinator.
+    `request` are the other arguments of the action, such as "join" and a broker. The text names the first condition that fails:
+    the consumer exists, can have a poll timeout, is not frozen, has no pending request, and the broker or a coordinator is
+    reachable.
     """
     if missing := _consumer(world, name):
         return missing
@@ -150,7 +155,10 @@ def resume_consumer(world: World, name: str) -> str:
 
 
 def stop_polling(world: World, name: str) -> str:
-    """Return why a consumer cannot stop polling: it does not exist, or it does not poll now (frozen, closed, or stopped)."""
+    """Return why a consumer cannot stop polling; to be called only if it cannot.
+
+    Either it does not exist, or it does not poll now (frozen, closed, or stopped).
+    """
     missing = _consumer(world, name)
     return missing or f"Consumer {name} does not poll now ({world.consumers[name].condition}): resume it first"
 
@@ -160,7 +168,10 @@ def wait(world: World, ms: object) -> str:
 
 
 def delete_topic(world: World, topic: str) -> str:
-    """Return why the deletion of a topic cannot be requested: the topic does not exist, or its deletion was requested before."""
+    """Return why the deletion of a topic cannot be requested; to be called only if it cannot.
+
+    Either the topic does not exist, or its deletion was requested before.
+    """
     there = sorted(admin_actions.topics(world))
     if topic not in there:
         return f"There is no topic {topic!r}; {f'the topics are {_names(there)}' if there else 'no topic exists yet'}"

@@ -309,7 +309,10 @@ def routine_actions(world: World) -> Iterator[Action]:
 
 
 def fault_actions(world: World) -> Iterator[Action]:
-    """Yield the possible actions of the kinds in `settings.faults`, and ("fire", broker, timer) for timers that `run` omits."""
+    """Yield the possible actions of the kinds in `settings.faults`, and ("fire", broker, timer) for timers that `run` leaves out.
+
+    These are periodic timers, and the timers of group coordinators.
+    """
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):
         yield from (("fire", n, name) for name, timer in sorted(p.driver.timers.items()) if not timer.is_routine and not p.frozen)

@@ -26,10 +26,12 @@ def lacks_topic(world: World, topic: str) -> bool:
 
 
 def can_create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> bool:
-    """Return whether this topic can be created now, see `lacks_topic`. Raises ValueError or TypeError for a wrong argument.
+    """Return whether this topic can be created now: it does not exist, and a broker has created the parent znodes.
 
     `assignment` has the replicas of each partition, as a sequence or as a mapping from the partition's number. `config` has
-    settings of the topic by Kafka's names.
+    settings of the topic by Kafka's names. Raises ValueError for a wrong name or setting, ValueError or TypeError for a wrong
+    assignment.
+
     Any name without a slash is legal here, since brokers accept every child of `/brokers/topics`; `Lab` refuses the names that
     Kafka's tool refuses.
     """
@@ -163,14 +165,15 @@ def note_step(world: World, number: int, do: Any) -> None:
 
 
 def can_list(world: World, broker: int) -> bool:
-    """Return whether the broker is reachable and the release has ListPartitionReassignments."""
+    """Return whether the broker runs and is not frozen, and the release has ListPartitionReassignments (2.4 on)."""
     return delivery.is_reachable(world, broker) and world.settings.rules().reassigns_on_request
 
 
 def can_reassign(world: World, broker: int, targets: Any) -> bool:
-    """Return whether a broker can receive a request to reassign partitions, see `can_list`.
+    """Return whether a broker is reachable, and the release has requests to reassign partitions (KIP-455, 2.4 on).
 
-    Raises ValueError, TypeError or AttributeError if `targets` does not map partitions to lists of ids or None.
+    Raises ValueError, TypeError or AttributeError if `targets` does not map at least one partition ("t-0") to a list of broker
+    ids, or to None.
     """
     if not _read(targets):
         raise ValueError

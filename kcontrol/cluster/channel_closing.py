@@ -29,7 +29,10 @@ def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
 
 
 def record_thaw(world: World, receiver: int) -> None:
-    """Store, for each broker that waits for `receiver`, which thaws now, that it goes on waiting until `receiver` responds."""
+    """Store in `network.thawed` each broker that waits for a response of `receiver`, which thaws now, to close its channel.
+
+    So each of these brokers goes on waiting until `receiver` has responded.
+    """
     waiting = [
         n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)
     ]

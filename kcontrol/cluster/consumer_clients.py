@@ -112,11 +112,12 @@ def is_connected(world: World, process: tuple[int, int]) -> bool:
 
 
 def can_ask(world: World, name: object, request: object, broker: object = None) -> bool:
-    """Return whether a consumer can send this request now. Raises ValueError for an unknown request or broker.
+    """Return whether a consumer can send this request now; False for an unknown consumer.
 
-    `request` is one of REQUESTED, RESTART or POLL_TIMEOUT. A request needs a process that is not frozen, a reachable coordinator
-    (or `broker`, if given, to which the request then goes), and no earlier request without a response. A poll timeout also needs
-    a member with max.poll.interval.ms. A process can be restarted at any time.
+    `request` is "join", "sync", "heartbeat", "leave", "restart" or "poll timeout". A request needs a process that is not frozen,
+    a reachable coordinator (or `broker`, if given, to which the request then goes), and no earlier request without a response. A
+    poll timeout also needs a member with max.poll.interval.ms. A process can be restarted at any time. Raises ValueError for any
+    other `request`, and for a `broker` that is no id or is given with "restart" or "poll timeout".
     """
     if request not in (*REQUESTED, RESTART, POLL_TIMEOUT) or not isinstance(name, str):
         raise ValueError
@@ -328,18 +329,19 @@ def update_coordinators(world: World) -> None:
 
 
 def _keeps_log(broker: BrokerContext, tp: TopicPartition) -> bool:
-    """Return whether a broker that hosts the partition no longer has its log: StopReplica has not deleted the replica yet.
+    """Return whether a broker still has the log of a partition that it hosts no longer: StopReplica has not deleted the replica.
 
-    Kafka's coordinator resigns at the deletion. Source: handleStopReplicaRequest of KafkaApis.scala (1.0, 2.8).
+    Kafka's coordinator resigns at the deletion. Return False if the partition's log directory has failed. Source:
+    handleStopReplicaRequest of KafkaApis.scala (1.0, 2.8).
     """
     return tp in broker.logs and tp not in broker.offline_partitions
 
 
 def _resigns(group: GroupContext, broker: BrokerContext, tp: TopicPartition) -> bool:
-    """Return whether a coordinator resigns when its broker has no replica of the partition any more.
+    """Return whether a coordinator resigns when its broker has neither the replica nor the log of the partition any more.
 
-    It does not if the log directory has failed: then every append fails. Source: handleStopReplicaRequest of KafkaApis.scala
-    (0.9, 1.0, 2.8), handleLogDirFailure of ReplicaManager.scala (1.0, 2.8).
+    The rule `resigns_without_replica` decides. If the log directory has failed, return False: then every append fails. Source:
+    handleStopReplicaRequest of KafkaApis.scala (0.9, 1.0, 2.8), handleLogDirFailure of ReplicaManager.scala (1.0, 2.8).
     """
     return group.rules.resigns_without_replica and tp not in broker.offline_partitions
 

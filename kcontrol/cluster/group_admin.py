@@ -41,9 +41,10 @@ def can_ask(world: World, broker: int, api: str, about: Sequence[str]) -> bool:
 
 
 def why_not(world: World, broker: int | None, api: str, about: Sequence[str]) -> str:
-    """Return why this request is not possible now: no coordinators, an earlier release, or a broker that cannot be reached.
+    """Return why an administrator's request about groups is not possible now; to be called only if it is not.
 
-    `broker` is None if no reachable broker coordinates the group `about[0]`.
+    The run has no consumers, the release has no such `api`, no reachable broker coordinates the group `about[0]` (`broker` is
+    None), or the broker cannot be reached.
     """
     if not world.settings.consumers:
         return "Brokers coordinate groups only in a run with consumers, as in Lab(consumers={'anna': 'billing'})"

@@ -345,10 +345,11 @@ class World:
         return [stat is not None for stat in retry_read(lambda: self.tool.exists(paths, False))]
 
     def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> RecordId:
-        """Perform these transactions as a client that is no broker; return the id of the last write's journal record.
+        """Perform these transactions as a client that is no broker; return the id of the journal record of the last one.
 
         `act` is the action, a list of its kind and arguments, for the `act` record that is the cause of all writes. Raises
-        UserError if ZooKeeper refuses the first transaction; then nothing was written.
+        UserError if ZooKeeper refuses the first transaction; then the journal gets no record. A refusal of a later one is in its
+        `write` record.
         """
         written = self.tool.write(transactions)
         if written[0].error:

@@ -29,7 +29,10 @@ class Changes:
         self.noted: list[Change] = []
 
     def need(self, empty: Any, *path: str) -> Any:
-        """Return the value at a path, the keys from the state to the value; if there is none, put `empty` there first."""
+        """Return the value at a path, the keys from the state to the value; if there is none, put `empty` there first.
+
+        Raises KeyError if a key before the last is missing.
+        """
         held, last = self.state, path[-1]
         for key in path[:-1]:
             held = held[key]
@@ -38,9 +41,10 @@ class Changes:
         return held[last]
 
     def put(self, value: Any, *path: str) -> None:
-        """Put a value at a path, the keys from the state to the value. Raises KeyError if a key before the last is missing.
+        """Put a value into the state at a path, the keys from the state to the value, and add the change to `noted`.
 
-        The state gets a copy of a list or an object, so that later changes do not alter the noted value.
+        `noted` keeps `value`; the state gets a copy of a list or an object, so that later changes of the state do not alter
+        `value`. Raises KeyError if a key before the last is missing.
         """
         held, kind = self.state, type(value)
         for key in path[:-1]:
@@ -49,7 +53,10 @@ class Changes:
         self.noted.append(("put", path, value))
 
     def drop(self, *path: str) -> None:
-        """Remove the value at a path, the keys from the state to the value. Raises KeyError if there is no value."""
+        """Remove the value at a path, the keys from the state to the value, and add the change to `noted`.
+
+        Raises KeyError if there is no value.
+        """
         del self._at(path[:-1])[path[-1]]
         self.noted.append(("drop", path, None))
 
@@ -58,7 +65,10 @@ class Changes:
         self.noted.append(("update", path, values))
 
     def omit(self, keys: Iterable[Any], *path: str) -> None:
-        """Remove `keys` from the object at a path of the state. Keys that the object does not have are skipped."""
+        """Remove `keys` from the object at a path of the state, and add the change to `noted`.
+
+        Keys that the object does not have are skipped. Raises KeyError if there is no object at the path.
+        """
         held = self._at(path)
         for key in keys:
             held.pop(str(key), None)
@@ -69,7 +79,10 @@ class Changes:
         self.noted.append(("push", path, value))
 
     def shift(self, *path: str) -> Any:
-        """Remove and return the first value of the list at a path of the state. Raises IndexError for an empty list."""
+        """Remove and return the first value of the list at a path of the state, and add the change to `noted`.
+
+        Raises IndexError for an empty list, and KeyError if there is no list at the path.
+        """
         self.noted.append(("shift", path, None))
         return self._at(path).pop(0)
 

@@ -36,9 +36,10 @@ RACED_FIELDS = (
 
 
 class Difference(NamedTuple):
-    """One difference between two recordings: its step, kind and subject, and both values.
+    """One difference between two recordings of a scenario: the number of the step, its actions `do`, and both values.
 
-    `theirs` is the value of the first recording, `ours` that of the second; None if a recording has no such value.
+    `kind` is the compared list of the step, such as "writes" or "znodes", and `about` says in words which value differs. `theirs`
+    is the value of the first recording, `ours` that of the second; None if a recording has no such value.
     """
 
     step: int
@@ -165,9 +166,10 @@ class StepComparison:
         return Difference(self.number, self.a.step["do"], kind, about, theirs, ours)
 
     def lists(self, kind: str, named: Mapping[Any, str], left: Mapping[Any, list[Any]], right: Mapping[Any, list[Any]]) -> Any:
-        """Yield, for each key in `named`, the first difference between its lists in `left` and `right`.
+        """Yield, for each key in `named`, the first difference between its lists in `left` (theirs) and `right` (ours).
 
-        `named` has the name of each key for the difference, and `kind` is the kind of the differences.
+        A missing key is an empty list. `named` has the name of each key for the text of the difference; `kind`, such as "writes",
+        says what the lists have.
         """
         for key, name in named.items():
             theirs, ours = left.get(key, []), right.get(key, [])
@@ -243,7 +245,7 @@ class StepComparison:
         return found
 
     def answers(self) -> Iterator[Difference]:
-        """Yield a difference in the response to AlterPartitionReassignments, if the first recording has the response."""
+        """Yield a difference if the first recording has a response to AlterPartitionReassignments that the second lacks or has otherwise."""
         theirs, ours = (side.step.get("answer") for side in (self.a, self.b))
         if theirs is not None and theirs != ours:
             yield self.differ("answer", "the response to AlterPartitionReassignments", theirs, ours)

@@ -112,9 +112,10 @@ class Player:
                 raise UserError(f"The step {word!r} is about something that it cannot be about: {problem}.") from None
 
     def _settle(self, but: str = "", writes: int | None = None) -> None:
-        """Run until the cluster has nothing to do, or until brokers have made `writes` more writes.
+        """Run until the cluster has nothing to do, or until brokers have made `writes` more writes (None: no limit).
 
-        Actions of kind `but`, such as "expire", are left out, and so is the expiry of a session that `together` keeps open.
+        Actions of kind `but`, such as "expire", are left out, and so is the expiry of the sessions in `kept`, which stay open
+        because their brokers were killed within the step word `together`.
         """
         end = None if writes is None else self.written + writes
         while routine := [a for a in self._routine() if a[0] != but and not (a[0] == "expire" and a[1] in self.kept)]:
@@ -273,7 +274,7 @@ class Player:
         """Kill a broker, or a list of brokers together; their sessions then end in the order that the recording has.
 
         If the recording has a write of a znode directly after the end of a session, the world runs until it is quiet before the
-        next session ends. Inside `together` the sessions stay open until a later step.
+        next session ends. If the kill is one of the actions of a step word `together`, the sessions stay open until a later step.
         """
         killed = _list(brokers)
         for broker in killed:
@@ -289,7 +290,7 @@ class Player:
                 self._settle(but="expire")
 
     def pause(self, brokers: Any) -> None:
-        """Freeze a broker or a list of brokers, and end their sessions; inside `together` the sessions stay open.
+        """Freeze a broker or a list of brokers, and end their sessions; as an action of a step word `together` end no session.
 
         A broker that is frozen already stays frozen.
         """

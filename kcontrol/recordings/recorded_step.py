@@ -106,9 +106,10 @@ class RecordedStep:
     # ---------------------------------------------------------------- the order of actions and writes
 
     def before(self, word: str, argument: Any) -> int:
-        """Return the number of brokers' writes between the earlier action and the action `word` with this argument.
+        """Return the number of brokers' writes in this step between the action of the last call and the action `word`.
 
-        The next call counts from behind this action.
+        `word` is a word of a scenario's step, such as "kill", and `argument` its value, such as a broker. The first call counts
+        from the begin of the step, the next call from behind this action.
         """
         begin, end = self._span(word, argument)
         between, self.at = self.writes[self.at : begin], end
@@ -126,7 +127,9 @@ class RecordedStep:
     def _span(self, word: str, argument: Any) -> tuple[int, int]:
         """Return the positions in `writes` at which an action begins and ends, equal if the action has no write of its own.
 
-        The search begins behind the earlier action. A `kill` comes after the broker's last write before the end of its session.
+        `word` is a word of a scenario's step, such as "kill", and `argument` its value. The search begins behind the action of
+        the last call of `before`, and an action without a recorded effect is there. A `kill` comes after the broker's last write
+        before the end of its session.
         """
         rest = range(self.at, len(self.writes))
         names = list(argument) if isinstance(argument, (list, dict)) else [argument]

@@ -166,9 +166,9 @@ class Replay:
         return [kind, path, text_of(write["data"]), self.versions[path], write.get("ephemeral", False)]
 
     def _note(self, group: list[dict[str, Any]], n: By, record: RecordId) -> None:
-        """Store `record`, which has the writes of `group` by `n`, as a cause of later records.
+        """Store `record`, the journal record of the writes of `group` by the broker or client `n`, as a cause of later records.
 
-        Update also which broker is controller in its own view.
+        If a write changes `/controller_epoch`, also update which broker is controller in its own view.
         """
         for write in group:
             path, tp = write["path"], state_key(write["path"])

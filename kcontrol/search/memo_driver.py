@@ -138,7 +138,8 @@ class ScratchJournal(Journal):
 class RecordingClient:
     """A ZooKeeper client that records its calls in `asked`, as (method, arguments, response or exception).
 
-    `known` has the response to the first call; if it is empty, all calls are passed to `client`.
+    If `known` has a response, the first call takes it from `known` and returns or raises it; every other call is made at
+    `client`.
     """
 
     def __init__(self, client: Client, known: list[Any]) -> None:

@@ -63,7 +63,8 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
 def _answers(one: Step, other: Step, exchange: list[Step]) -> Iterator[Difference]:
     """Yield the differences between two responses to one request: in their fields, and in their cause (request or timer).
 
-    `one` is the entry of the recording, `other` that of the run, and `exchange` has all entries of the recording.
+    `one` is the request with its response in the recording, `other` that in the run. `exchange` is the recording's list of all
+    requests and of the stops and starts of the broker.
     """
     answer, found = one.get("answer"), other.get("answer")
     if answer is None or found is None:

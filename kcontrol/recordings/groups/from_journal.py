@@ -1,8 +1,12 @@
-"""The conversion of a journal into a recording of a group: of a recording's journal, and of a run that has played a recording.
+"""The conversion of a journal into the format of a group's recording, by which a run is compared with a recording.
 
-The journal of each has a record of kind `scenario` for each entry of the exchange. The requests between two such records belong
-to the first of them. Besides the fields of a recording each answered entry has `released_by`, the number of the entry after which
-the coordinator answered, and `timers`, the number of timers that fired one after the other before the answer.
+The journal is that of a recording (`to_journal.py`), or that of a run of kcontrol that has played a recording (`player.py`). The
+main part of a recording is its `exchange`: the list of the requests with their answers, and of the stops and starts of the
+broker.
+
+A journal has a record of kind `scenario` for each entry of the exchange. The requests between two such records belong to the
+first of them. Besides the fields of a recording each answered entry has `released_by`, the number of the entry after which the
+coordinator answered, and `timers`, the number of timers that fired one after the other before the answer.
 """
 
 from __future__ import annotations
@@ -31,7 +35,10 @@ def is_of_group(records: Sequence[Record]) -> bool:
 
 
 def of_journal(records: Sequence[Record]) -> Step:
-    """Return a journal as a recording of a group. Raises UserError if the journal was not made from such a recording."""
+    """Return a journal in the format of a group's recording: `exchange` (requests with answers), `log`, and the settings.
+
+    Raises UserError if the journal was not made from a recording of a group or by a run that has played such a recording.
+    """
     if not is_of_group(records):
         raise UserError("This run plays no recording of a group: make a run with Lab.play(recording).")
     plain = [record.to_json() for record in records]
@@ -71,9 +78,11 @@ def _is_request(record: Record) -> bool:
 
 
 def _release(records: list[Record], places: list[int], answer: Record) -> Step:
-    """Return `released_by`, the number of the entry that is the first cause of a response, and the number of `timers` between.
+    """Return {"released_by": number, "timers": number} for the response `answer`.
 
-    `places` are the positions of the `scenario` records in `records`, in order; `answer` is the record of the response.
+    `released_by` is the number of the request, stop or start that is the first cause of the response, `timers` the number of
+    timers that fired in the chain of causes. `places` are the positions of the `scenario` records in `records`, in order; each
+    begins an entry of the recording.
     """
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)

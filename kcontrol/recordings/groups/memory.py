@@ -91,7 +91,10 @@ class Memory:
             self._update("offsets", cause, remove=(self.group_id,))
 
     def move(self, target: GroupState, rule: str, cause: RecordId, *, leaves: bool = False) -> None:
-        """Move the group to the state `target`, with the reason `rule`; with `leaves` the group leaves the memory."""
+        """Move the group to the state `target`, and add a `group` record; `rule` is the reason of the transition in this record.
+
+        With `leaves` the group leaves the memory instead, and the record has no group.
+        """
         assert self.group is not None
         source = self.group.state
         moved = None if leaves else replace(self.group, state=target, state_timestamp_ms=self.now_ms)
@@ -171,7 +174,7 @@ class Memory:
     # ---------------------------------------------------------------- rebalances
 
     def prepare(self, rule: str, cause: RecordId) -> None:
-        """Begin a rebalance with this rule as its reason; do nothing without a group and during PreparingRebalance."""
+        """Begin a rebalance; `rule` is its reason in the journal. Do nothing without a group and during PreparingRebalance."""
         group = self.group
         if group is None or group.state is PREPARING:
             return
@@ -296,8 +299,8 @@ class Memory:
     def append_group(self, written: Any, cause: RecordId, fits: Callable[[Step | None], bool]) -> RecordId | None:
         """Append the log up to the next record of the group's metadata, and return the journal record of this append.
 
-        Return None, and append nothing, if there is no such record or if `fits` does not accept its value. `written` is the event
-        that follows the append.
+        `fits` gets the record's value as a dict of its fields, None for a tombstone. Return None, and append nothing, if there is
+        no such record or if `fits` returns False. `written` is the event that follows the append.
         """
         places = range(self.appended, len(self.log))
         at = next((at for at in places if self.log[at][0]["key"]["kind"] == "group"), None)

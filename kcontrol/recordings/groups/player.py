@@ -25,7 +25,7 @@ CHECK = "offsets.retention.check.interval.ms"
 
 
 class GroupPlayer:
-    """One run in which our coordinator receives the requests of a recording; `play` returns its world."""
+    """One run in which kcontrol's coordinator receives the requests of a recording; `play` performs it and returns its world."""
 
     def __init__(self, recording: Step, settings: Settings) -> None:
         self.recording, self.world = recording, World(settings)
@@ -34,7 +34,7 @@ class GroupPlayer:
         self.ids: dict[str, str] = {}  # the recording's name of a member -> its id here
 
     def play(self) -> World:
-        """Play all entries of the exchange, and return the world.
+        """Send all requests of the recording, stop and start its broker, each at its time, and return the world.
 
         Raises UserError if a request cannot be sent, because no coordinator is running.
         """

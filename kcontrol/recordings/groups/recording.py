@@ -147,15 +147,15 @@ ANSWERS: dict[str, type[Any]] = {
 
 
 def response(step: Step) -> Any:
-    """Return the recorded answer to a request as the response that our coordinator sends.
+    """Return the recorded answer to the request `step` as the response that kcontrol's coordinator sends.
 
-    Raises msgspec.ValidationError for a wrong form.
+    Raises KeyError if the request has no answer, and msgspec.ValidationError for an answer of a wrong form.
     """
     return msgspec.convert(step["answer"], ANSWERS[step["api"]]).body()
 
 
 def errors(step: Step) -> list[str]:
-    """Return every error code of the answer of an entry, NONE too; [] for a request without an answer."""
+    """Return every error code in the answer to the request `step`, also NONE; [] for a request without an answer."""
     answer = step.get("answer")
     if answer is None:
         return []
@@ -260,9 +260,10 @@ def parse(content: bytes, name: str) -> Step:
 
 
 def _check_step(step: Step, place: int, earliest: int) -> None:
-    """Check an entry of the exchange: its form, its number `place`, and its time, which is `earliest` or later.
+    """Check an entry of a recording's `exchange`: a request with its answer, or a stop or start of the broker.
 
-    Raises ValueError that names the entry.
+    It must have the right form, the number `place`, and a time that is `earliest` or later. Raises ValueError that names the
+    entry.
     """
     try:
         if "event" in step:

@@ -54,7 +54,7 @@ def to_journal(recording: Step) -> list[Record]:
 
 
 class Moment(NamedTuple):
-    """A time at which a recording has an effect, with its entry `step`.
+    """A time at which a recording has an effect; `step` is the request (or stop or start of the broker) that has this effect.
 
     `kind` is "request" or "answer" for the sending of a request and its response, "event" for a stop or start of the broker,
     "timer" for the begin of a generation by a timer.
@@ -79,7 +79,10 @@ def consumers(recording: Step) -> dict[str, Consumer]:
 
 
 class Replay:
-    """The conversion of one recording: `perform` adds the journal records of a Moment; `entry` is the number of its entry."""
+    """The conversion of one recording: `perform` adds the journal records of a Moment, `finish` those of the rest of the log.
+
+    `entry` is the number of the request, stop or start that is converted now, 0 before the first and in `finish`.
+    """
 
     def __init__(self, recording: Step) -> None:
         self.recording, self.entry = recording, 0
@@ -121,7 +124,7 @@ class Replay:
         PERFORM[moment.kind](self, moment.step)
 
     def finish(self) -> None:
-        """Append the records of the log that belong to no entry of the exchange."""
+        """Append the records of the recorded log that no request, stop or start of the recording explains."""
         self.entry = 0
         self.memory.append_rest()
 
@@ -183,7 +186,7 @@ PERFORM = {"request": Replay._request, "answer": Replay._answer, "timer": Replay
 
 
 def step_of(step: Step) -> Step:
-    """Return an entry of the exchange without its number, its answer and the answer's time, as the journal has it."""
+    """Return a request, or a stop or start of the broker, for a `scenario` record: without number, answer and time of answer."""
     return {name: value for name, value in step.items() if name not in ("n", "answer", "answered_at")}
 
 
@@ -191,7 +194,10 @@ def step_of(step: Step) -> Step:
 
 
 class Beginning(NamedTuple):
-    """The beginning of a generation: its time, the steps whose JoinGroups are answered with it, and whether a timer caused it."""
+    """The beginning of a generation at `at_ms`: the JoinGroups in `answers` are answered with it.
+
+    `by_timer` is True if a timer began it, False if a request did.
+    """
 
     at_ms: int
     answers: list[Step]
@@ -199,10 +205,10 @@ class Beginning(NamedTuple):
 
 
 def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
-    """Yield (number of an entry, Beginning) for each generation.
+    """Yield (number of a request, Beginning) for each generation.
 
-    The entry is the JoinGroup or LeaveGroup that began the generation or, if a timer began it, the last JoinGroup answered with
-    it.
+    The request is the JoinGroup or LeaveGroup that began the generation or, if a timer began it, the last JoinGroup answered with
+    it. `exchange` has all requests of the recording with their answers.
     """
     left = [step for step in exchange if step.get("api") == "LeaveGroup" and "NONE" in errors(step)]
     for answered in _answered_together(exchange):
@@ -214,9 +220,10 @@ def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
 
 
 def _answered_together(exchange: list[Step]) -> list[list[Step]]:
-    """Return lists of JoinGroups without errors whose responses begin one generation.
+    """Return a list for each generation that begins: its JoinGroups without errors, in the order of `exchange`.
 
-    A JoinGroup that names this generation but was sent after the first of these responses is in a list of its own.
+    `exchange` has all requests of the recording with their answers. A JoinGroup that names this generation but was sent after the
+    first of these responses is in a list of its own.
     """
     found: list[list[Step]] = []
     for step in exchange:

@@ -37,7 +37,7 @@ class MemoryKazooClient:
         return self._session.session_id, b""
 
     def add_listener(self, listener: Callable[[str], object]) -> None:
-        """Register a function that is called with each new state from now on."""
+        """Register a function that is called with each later state of the connection, such as "CONNECTED" or "LOST"."""
         self._listeners.append(listener)
 
     def stop(self) -> None:
@@ -49,13 +49,13 @@ class MemoryKazooClient:
     # ---------------------------------------------------------------- reading, with one-shot watches
 
     def exists(self, path: str, watch: Watch | None = None) -> ZnodeStat | None:
-        """Return the znode's stat, None for a missing znode; a watch is set in either case."""
+        """Return the znode's stat, None for a missing znode; `watch`, if given, is set in either case."""
         (stat,) = self._session.exists([path], watch is not None)
         self._add_watch(DATA, path, watch)
         return stat and _stat(stat)
 
     def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, ZnodeStat]:
-        """Return data and stat. Raises NoNodeError; then no watch is set."""
+        """Return data and stat, and set the watch. Raises NoNodeError for a missing znode, and then sets no watch."""
         (znode,) = self._session.read([path], watch is not None)
         if znode is None:
             raise exceptions.NoNodeError
@@ -63,7 +63,7 @@ class MemoryKazooClient:
         return znode.data, _stat(znode.stat)
 
     def get_children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """Return the names of the children. Raises NoNodeError; then no watch is set."""
+        """Return the names of the children, and set the watch. Raises NoNodeError for a missing znode, and then sets no watch."""
         (names,) = self._session.children([path], watch is not None)
         if names is None:
             raise exceptions.NoNodeError
@@ -139,7 +139,7 @@ class MemoryKazooClient:
     # ---------------------------------------------------------------- notifications, states and sessions
 
     def deliver_notifications(self) -> bool:
-        """Call the watches that have fired and return whether there were any."""
+        """Call the watches that have fired, and return whether there were any; without a connection only return False."""
         if self.state != KazooState.CONNECTED:
             return False
         events = self._session.events()
@@ -153,18 +153,21 @@ class MemoryKazooClient:
         return [watch for kind in kinds for watch in self.watchers.pop((kind, event.path), [])]
 
     def set_state(self, state: str) -> None:
-        """Store the state, and call every listener with it if it is a new one."""
+        """Store the state of the connection, such as "LOST"; call every listener with it if it differs from the state before."""
         if state != self.state:
             self.state = state
             for listener in self._listeners:
                 listener(state)
 
     def expire(self) -> None:
-        """End the session; the client does not know yet."""
+        """End the session in ZooKeeper, as a passed timeout does; the client finds this out in `reconnect`."""
         self._zookeeper.end(self._session)
 
     def reconnect(self) -> None:
-        """Continue the session or, if it has ended, report that and open a new session."""
+        """Restore the connection in the old session or, if it has ended, in a new session without watches.
+
+        The listeners are called with "CONNECTED"; before that, if the session has ended, with "LOST".
+        """
         if self._session.session_id not in self._zookeeper.sessions():
             self.watchers.clear()
             self.set_state(KazooState.LOST)
@@ -195,7 +198,10 @@ class MemoryKazooTransaction:
         self._ops.append(Op("check", path, expected_version=version))
 
     def commit(self) -> list[Any]:
-        """Perform the writes. Return one result for each (a path, a stat or True) or, if a write fails, one error for each."""
+        """Perform all writes and return one result for each: the path of a create, the stat of a set, True for a delete or check.
+
+        If a write fails, perform none, and return one exception for each: that of the failed write has its cause.
+        """
         client = self._client
         written = client._session.write([tuple(self._ops)])[0]
         if written.error:

@@ -63,7 +63,10 @@ def parse_address(text: str) -> Address:
 
 
 class _Root(NamedTuple):
-    """The root (`path`) that an address names; `free` is a chroot that does not exist yet, as an example for error texts."""
+    """The root that an address names: its path at the ZooKeeper `hosts`.
+
+    `free` is a path that does not exist yet, which error texts propose as another root.
+    """
 
     hosts: str
     path: str

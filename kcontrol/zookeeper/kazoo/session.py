@@ -310,7 +310,10 @@ class KazooSession:
     # ------------------------------------------------------------ called by kazoo's threads
 
     def _on_event(self, event: Any) -> None:
-        """Queue a watch event. kazoo calls once per kind of watch that has fired, with the same object."""
+        """Queue a watch event for `events`; ignore an event that is no change of a znode, and the event that was queued last.
+
+        kazoo calls this once per kind of watch that has fired, each time with the same object; ZooKeeper sends one event.
+        """
         if event is self._last_event or event.type not in _EVENTS:
             return
         self._last_event = event
