@@ -245,7 +245,10 @@ class StepComparison:
         return found
 
     def answers(self) -> Iterator[Difference]:
-        """Yield a difference if the first recording has a response to AlterPartitionReassignments that the second lacks or has otherwise."""
+        """Yield a difference in the response to AlterPartitionReassignments.
+
+        Yield none if the responses are equal, or if the first recording has none.
+        """
         theirs, ours = (side.step.get("answer") for side in (self.a, self.b))
         if theirs is not None and theirs != ours:
             yield self.differ("answer", "the response to AlterPartitionReassignments", theirs, ours)
