@@ -249,7 +249,7 @@ def _open_and_enqueue(world: World, n: int) -> None:
 
 
 def _open(world: World, n: int) -> RecordId:
-    """Open a new session for a living process and return its `open` record."""
+    """Open a new session for a living process, and return the id of its `open` record."""
     p = world.processes[n]
     client = world.zk.connect(world.settings.config.zookeeper_session_timeout_ms)
     world.owners = {**world.owners, client.session_id: n}

@@ -26,7 +26,10 @@ def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId
 
 
 def _written_paths(record: Record) -> Iterator[tuple[str, bool]]:
-    """Yield each path that a record says was written, with True if the znode existed before and after the write."""
+    """Yield each path that a record says was written, with True if the write only set the data of the znode.
+
+    For a created or deleted znode it is False. A record of any kind without writes yields nothing.
+    """
     fields = record.fields
     if record.kind == "write" and fields["error"] is None:
         for op in fields["ops"]:

@@ -302,7 +302,7 @@ Counts = tuple[int, int]
 
 
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
-    """Return the partitions whose counts can change by this update, for `_count`."""
+    """Return the partitions that may become, or cease to be, Offline or imbalanced by this update."""
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))
     if update.field in OF_TOPICS:
@@ -313,7 +313,7 @@ def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicP
 
 
 def _count(ctx: ControllerContext, partitions: Collection[TopicPartition]) -> Counts:
-    """Return how many of these partitions are Offline, and how many are imbalanced.
+    """Return how many of these partitions are Offline, and how many the preferred replica does not lead.
 
     Partitions of topics whose deletion has started do not count as Offline.
 

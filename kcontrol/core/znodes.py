@@ -152,7 +152,10 @@ _decode_state = msgspec.json.Decoder(_State).decode
 
 
 def decode_state(data: bytes, zk_version: int = -1) -> LeaderAndIsr:
-    """Return the leadership in a state znode's data, with `zk_version` as its version."""
+    """Return the leadership in a state znode's data, with `zk_version` as its version.
+
+    Raises MalformedZnode for data that is not the JSON of a leadership.
+    """
     try:
         state = _decode_state(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -242,7 +245,10 @@ def encode_config_change(topic: str, format_version: int) -> bytes:
 
 
 def decode_topic_config(data: bytes) -> dict[str, str]:
-    """Return the settings of a topic that override the broker's."""
+    """Return the settings of a topic that override the broker's, as text by Kafka's name.
+
+    Raises MalformedZnode for data that is not JSON with an object `config`.
+    """
     config = decode(data, "a topic's configuration").get("config", dict)
     return {str(key): str(value) for key, value in config.items()}
 

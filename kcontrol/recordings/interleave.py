@@ -61,7 +61,10 @@ class Decision(NamedTuple):
 
 
 class Leaderships:
-    """The value of each state znode so far, by which a controller's decision is distinguished from a leader's ISR change."""
+    """The value of each state znode after the writes so far, in `held` by partition.
+
+    By these values a controller's decision is distinguished from an ISR change that a leader requested.
+    """
 
     def __init__(self) -> None:
         self.held: dict[str, dict[str, Any]] = {}
@@ -110,7 +113,11 @@ def pair_writes_with_moves(moves: list[dict[str, Any]], groups: list[Group], see
 
 
 def _decides(move: dict[str, Any], decision: Decision) -> bool:
-    """Return whether the value that was written can be the result of this transition."""
+    """Return whether the transition `move` can have written the value of `decision`, a controller's write of a state znode.
+
+    Both must have one controller and one controller epoch. A partition must become Online, with another leader if it was Online
+    before; a replica must become Offline and have left the ISR, or be its last member.
+    """
     value = decision.value
     if move["by"] != decision.by or move.get("failed") or move["epoch"] != value.get("controller_epoch", move["epoch"]):
         return False
@@ -292,7 +299,10 @@ def interleave(step: Step, seen: Leaderships, later: Sequence[Step] = ()) -> Ite
 
 
 def _late_requests(leaving: set[int], later: Sequence[Step]) -> Iterator[dict[str, Any]]:
-    """Yield the requests in `later` steps that were sent by the brokers `leaving`, until these brokers start again."""
+    """Yield the requests in `later` steps that were sent by the brokers `leaving` (ids of ended brokers).
+
+    From the step in which one of these brokers starts again, its requests are left out.
+    """
     ended = set(leaving)
     for step in later:
         for do in step["do"].get("together", [step["do"]]):

@@ -95,7 +95,11 @@ class RecordedChoices:
         return sender, receiver, self.world.network.channels[sender, receiver][0].requests.controller_epoch
 
     def fetch_timeouts(self) -> list[Action]:
-        """Return actions that time out fetches from frozen leaders, if the recorded step has more LeaderAndIsr requests."""
+        """Return an action ("fetch_timeout", broker) for each broker that delays a LeaderAndIsr response for a frozen leader.
+
+        A broker is left out if it has sent as many LeaderAndIsr responses to the request's sender as the recorded step has
+        requests.
+        """
         recorded = [(r["by"], r["to"], r["api"]) for r in self.step.get("requests", ())]
         found = []
         for broker, correlation_id in delayed_responses.blocked(self.world):

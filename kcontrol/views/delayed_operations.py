@@ -103,7 +103,7 @@ class Purgatory:
             self._complete(f["timer"], TRIES[f["attempt"]], r.at_ms)
 
     def watch(self, r: Record) -> None:
-        """Put the operation of a `watch_operation` record on the watch list of its key."""
+        """Put the operation of a `watch_operation` record on the watch list of the record's key."""
         found = self._waiting[r.fields["timer"]]
         found.steps.append("watch")
         self.watch_lists.setdefault(found.key, []).append(found)

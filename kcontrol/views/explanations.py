@@ -37,7 +37,10 @@ MEANINGS: dict[str, Any] = _meanings()
 
 
 def rule(record: Record) -> str:
-    """Return, in a few words, why the event or transition of a record happens; "" for a record of any other kind."""
+    """Return, in a few words, why the event of a `begin` record or the transition of a `change` record happens.
+
+    Return "" for a record of any other kind, and for an event without an entry in `meanings.json`.
+    """
     fields, entry = record.fields, None
     if record.kind == "begin":
         entry = MEANINGS["events"].get(fields["event"])

@@ -56,7 +56,11 @@ def groups(state: Mapping[str, Any]) -> list[str]:
 
 
 def moments(records: Iterable[Record], group_id: str) -> list[Moment]:
-    """Return a Moment for each record that changes the group's coordinator, state, generation or members, or fires its timer."""
+    """Return a Moment for each record that changes the group's coordinator, state, generation, members or assignments.
+
+    A record that fires a timer of the group is a moment too. Records that contradict earlier records are skipped; the list is
+    empty for a group that no coordinator ever had.
+    """
     fold, found = Fold(), list[Moment]()
     for index, record in enumerate(records):
         before = dict(fold.state["nodes"].get(str(record.id.node), {}).get("timers", {})) if record.kind == FIRED else {}

@@ -31,7 +31,7 @@ class Seen(Changes):
         self._numbers: dict[str, set[int]] = {}  # the partitions of each topic
 
     def add(self, record: Record, changes: Iterable[Change]) -> None:
-        """Apply the next record, whose fields are in JSON's types.
+        """Change the state by the next record, whose fields are in JSON's types, and list these changes in `noted`.
 
         `changes` are the changes that this record has made in the state of `journal.fold`.
         """

@@ -102,7 +102,10 @@ class ZooKeeper(Protocol):
 
 
 def retry_read(read: Callable[[], T]) -> T:
-    """Return the result of `read`; call it a second time if its connection is lost or its session has expired."""
+    """Return the result of `read`; call it a second time if its connection is lost or its session has expired.
+
+    An error of the second call is raised.
+    """
     try:
         return read()
     except (ConnectionLoss, SessionExpired):
@@ -110,7 +113,7 @@ def retry_read(read: Callable[[], T]) -> T:
 
 
 def require_path(path: str) -> None:
-    """Raise ValueError for a text that cannot be the path of a znode, so that it is never sent."""
+    """Raise ValueError for a path without a leading slash or with a lone surrogate, so that it is never sent."""
     if path[:1] != "/":
         raise ValueError(f"{path!r} is not the path of a znode: it must begin with a slash.")
     if any("\ud800" <= character <= "\udfff" for character in path):  # a path is sent as UTF-8, which has no surrogates
@@ -118,7 +121,10 @@ def require_path(path: str) -> None:
 
 
 def require_op(op: Op) -> None:
-    """Raise an error for an operation that cannot be sent: ValueError for the path, TypeError for data that are not bytes."""
+    """Raise an error for an operation that cannot be sent: TypeError for data that are not bytes, ValueError for the path.
+
+    A path without a leading slash, or with a lone surrogate, cannot be sent.
+    """
     if op.path[:1] != "/" or not op.path.isascii():
         require_path(op.path)
     if not isinstance(op.data, bytes):
