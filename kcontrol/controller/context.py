@@ -302,7 +302,7 @@ Counts = tuple[int, int]
 
 
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
-    """Return the partitions that may become, or cease to be, Offline or imbalanced by this update."""
+    """Return the partitions that this update may make, or no longer make, Offline or imbalanced."""
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))
     if update.field in OF_TOPICS:
@@ -313,9 +313,10 @@ def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicP
 
 
 def _count(ctx: ControllerContext, partitions: Collection[TopicPartition]) -> Counts:
-    """Return how many of these partitions are Offline, and how many the preferred replica does not lead.
+    """Return how many of these partitions are Offline, and how many are imbalanced.
 
-    Partitions of topics whose deletion has started do not count as Offline.
+    Partitions of topics whose deletion has started do not count as Offline. `is_imbalanced` says
+    which partitions are imbalanced.
 
     Source: ControllerContext.updatePartitionStateMetrics (2.8).
     """

@@ -75,7 +75,7 @@ def changed(design: Design, rules: Rules) -> Design:
 
 
 def _each_alone(in_groups: InGroups) -> InGroups:
-    """Return a function that returns the groups of `in_groups`, each divided into groups of one replica.
+    """Return a function that divides the groups of `in_groups` into groups of one replica each.
 
     `in_groups` puts replicas into the groups, one per broker, that the replica machine handles one
     after the other.
