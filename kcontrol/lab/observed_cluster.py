@@ -156,7 +156,9 @@ class Observed(Run):
             del self._seen[path]
 
     def _put(self, path: str, node: Znode, owners: Mapping[int, int]) -> None:
-        """Add the records of a znode's present content: a create if the znode is new, and a set if its version is above 0.
+        """Add the records of a znode's present content: a create if the znode is new, and a set if it was written.
+
+        A znode was written if its version is above 0 or, for a znode that is not new, since the last observation.
 
         `owners` has the broker id of each session that owns a registration; another ephemeral znode is a write from outside.
         """

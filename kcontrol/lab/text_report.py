@@ -29,7 +29,7 @@ def in_kafkas_words(run: Run) -> str:
 
 
 def page(run: Run, path: Path, other: Run | None = None) -> str:
-    """Write the viewer of a run as an HTML page, with another run beside it if `other` is given; return a sentence about its use.
+    """Write the viewer of a run as an HTML page, with `other` beside it if given; return a sentence that says how to open it.
 
     Raises UserError if the write fails.
     """

@@ -77,7 +77,8 @@ class TopicRequest:
 def altered_settings(state: folded_state.State, release: str, topic: str, config: Any) -> dict[str, str]:
     """Return all settings of a topic after the changes in `config`, in which None removes a setting.
 
-    Raises UserError for a setting that is illegal in this Kafka release.
+    `state` has the present settings. Raises UserError for a setting that is illegal in this Kafka release, and for a `config`
+    that is no mapping.
     """
     stored = state["znodes"].get(topic_config_path(topic))
     before = decode_topic_config(stored[0].encode()) if stored else {}

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 def rule(entry: Entry) -> Checker:
     """Prepare a check that compares the learner's election rule with Kafka's at each election of the exercise's scenarios.
 
+    `entry` is the exercise's entry: its `scenario`s, and in `replaces` the kind of election, such as "offline".
     The partition state machine uses the leader that Kafka's rule elects, so that every answer is compared on equal inputs.
     """
     from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
@@ -153,9 +154,9 @@ def _recording_errors(function: Callable[..., Any], problems: list[UnusableAnswe
 
 
 def function(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function with the `args` of each `case` of the exercise.
+    """Prepare a check that calls the learner's function with the `args` of each `case` in `entry`, the exercise's entry.
 
-    The result is compared with that of the exercise's solution.
+    Each result is compared with that of the exercise's solution for equal arguments.
     """
     solution = answers.shipped(entry, "solution")
 
@@ -175,9 +176,9 @@ def _called(entry: Entry, mine: Any, solution: Any, case: Mapping[str, Any]) -> 
 
 
 def query(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function with the Run of each of the exercise's scenarios.
+    """Prepare a check that calls the learner's function with the Run of each `scenario` in `entry`, the exercise's entry.
 
-    The result is compared with that of the exercise's solution.
+    Each result is compared with that of the exercise's solution for an equal run.
     """
     solution, runs = answers.shipped(entry, "solution"), [(s["title"], play(s)) for s in entry["scenario"]]
 
@@ -205,7 +206,7 @@ def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
 
 
 def invariant(entry: Entry) -> Checker:
-    """Prepare a check of an invariant: the learner's function is called after each ms of each of the exercise's scenarios.
+    """Prepare a check of an invariant: the learner's function is called after each ms of each `scenario` in `entry`.
 
     The argument is the Run so far. In a scenario with `holds` true the function has to return True each time; with `holds`
     false it has to return False at least once.
@@ -248,7 +249,8 @@ def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case
 def value(entry: Entry) -> Checker:
     """Prepare a check that compares the answer with the value of the expression `right` in the run of the exercise's scenario.
 
-    With `any_of` the answer has to be one element of this value; it is compared with the whole value otherwise.
+    `right`, `scenario` and `any_of` are in `entry`, the exercise's entry. If `any_of` is true, the answer has to be one element
+    of the value; if not, it has to equal the value.
     """
     lab = play(entry["scenario"][0])
     right = comparable(evaluate(entry["right"], lab=lab))

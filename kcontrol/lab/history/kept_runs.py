@@ -92,8 +92,8 @@ class Runs:
     def like(self, name: str) -> Lab:
         """Return a new cluster with the brokers, the release and the topics of a run, at rest; its journal is in this folder.
 
-        A journal has no settings of brokers, no consumers and no replaced rules, so the new cluster has the release's. Raises
-        UserError, which lists the newest runs, for an unknown name.
+        A journal has no settings of brokers, no consumers and no replaced rules, so the new cluster has the release's settings
+        and rules, and no consumers. Raises UserError, which lists the newest runs, for an unknown name.
         """
         run = self.open(name)
         replicas: dict[TopicPartition, tuple[int, ...]] = {}
@@ -123,7 +123,7 @@ class Runs:
         return RunLines(lines, headline, [_title(journal.run) for journal in framed])
 
     def _line(self, journal: JournalOfRun) -> RunLine | None:
-        """Return the line of a run; print a sentence and return None if its journal is damaged."""
+        """Return the line of a run in the picture of all runs; print a sentence and return None if its journal is damaged."""
         key = journal.path, journal.path.stat().st_size
         try:
             if key not in self._lines:

@@ -35,7 +35,8 @@ def deletion_times(run: Entries) -> dict[str, Times]:
 def deletions(run: Entries) -> Iterator[Row]:
     """Yield one row per request to delete a topic.
 
-    `ineligible` counts transitions of its replicas to ReplicaDeletionIneligible.
+    A row has the time from the request's znode to its removal, and in `ineligible` the number of transitions of the topic's
+    replicas to ReplicaDeletionIneligible in this time.
     """
     halts = [e for e in run.of("change") if e.r.fields["target"] == "ReplicaDeletionIneligible"]
     for topic, times in deletion_times(run).items():

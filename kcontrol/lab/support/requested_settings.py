@@ -71,7 +71,7 @@ def _consumers(release: str, consumers: Any) -> dict[str, dict[str, Any]]:
 
 
 def topic_settings(release: str, config: Any) -> dict[str, str]:
-    """Return the settings of a topic in `config`, by Kafka's names, as Kafka's tool stores them; None is no setting.
+    """Return the settings of a topic in `config`, by Kafka's names, as Kafka's tool stores them; `{}` if `config` is None.
 
     Raises UserError, listing the legal values, for a setting that is illegal in this release.
     """

@@ -36,7 +36,7 @@ def memory(state: folded_state.State, broker: int | None = None) -> pd.DataFrame
     """Return one row per field of a broker's controller context, sorted by the field's name in kcontrol.
 
     Without `broker` the fields are those of the active controller. `entries` is the number of elements of a set or a map.
-    Raises UserError for a broker that does not run.
+    Raises UserError for a broker that does not run, and without `broker` if there is no active controller.
     """
     ruler = folded_state.controller(state)
     chosen = broker if broker is not None else ruler[0] if ruler else None
