@@ -39,7 +39,7 @@ ROOM_LINES = {
     "lab/pictures": 226,
     "lab/support": 489,
     "lab/tables": 1_619,
-    "recordings": 1_632,
+    "recordings": 1_636,
     "recordings/groups": 1_003,
     "search": 980,
     "spark": 489,

@@ -121,7 +121,10 @@ class Player:
         while routine := [a for a in self._routine() if a[0] != but and not (a[0] == "expire" and a[1] in self.kept)]:
             if end is not None and self.written >= end:
                 return
-            self.world.step(self._next(routine))
+            action = self._next(routine)
+            if action[0] == "fetch_timeout":
+                self.followed.append(f"step {self.number}: a fetch of broker {action[1]} from a frozen leader times out")
+            self.world.step(action)
             self.written += sum(map(writes_of, self.world.last_step))
             self.moved.update(r.id.node for r in self.world.last_step if r.kind in ("change", "failed_change"))
             self.choices.watch(self.world.last_step)
@@ -252,12 +255,13 @@ class Player:
     def _routine(self) -> list[Any]:
         """Return the actions that the cluster can perform by itself.
 
-        In a recorded step a request to a frozen broker times out only while writes of the step are missing. If there is no other
-        action, a fetch from a frozen leader may time out.
+        In a recorded step a request to a frozen broker times out only while writes of the step are missing. If each action must
+        wait, a fetch from a frozen leader may time out.
         """
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
         routine = [action for action in actions.routine_actions(self.world) if action[0] != "time_out" or is_long]
-        return routine or self.choices.fetch_timeouts()[:1]
+        timeouts = self.choices.fetch_timeouts()[:1] if all(map(self._must_wait, routine)) else []
+        return timeouts or routine
 
     def start(self, brokers: Any) -> None:
         """Start a broker, or a list of brokers one after the other; a running broker is skipped."""
