@@ -24,9 +24,10 @@ STABLE = "Stable"
 
 
 class Matrix(NamedTuple):
-    """The assignment of one Stable group: its title, the clients, the owner of each partition, and its moves so far.
+    """The assignment of one Stable group: its title, the clients, the client that owns each partition, and the moves.
 
-    `moved` has the number of moves of each partition that has moved; `partitions` has every partition that ever had an owner.
+    `owners` maps a partition such as "t-0" to its client. `moved` has the number of moves of each partition that has moved: the
+    changes of its owner between two Stable groups of the run. `partitions` has every partition that ever had an owner.
     """
 
     title: str
@@ -37,7 +38,7 @@ class Matrix(NamedTuple):
 
     @property
     def moves(self) -> str:
-        """Return the number of moves in words."""
+        """Return the number of changes of an owner in words, such as "2 partitions have moved"."""
         number = sum(self.moved.values())
         return f"{number} partition{'s have' if number != 1 else ' has'} moved"
 
@@ -51,9 +52,10 @@ class Matrix(NamedTuple):
 
 
 def matrix(records: Sequence[Record], group_id: str, title: str = "") -> Matrix:
-    """Return the assignment of a group at the last time it was Stable; without clients if it never was.
+    """Return the assignment of a group at the last time it was Stable.
 
-    Without `title` the title is the protocol that the group had then.
+    If it never was Stable, or the journal has no such group, the matrix has no clients. Without `title` the title is the assignor
+    that the group used then (its protocol), or "not Stable yet".
     """
     stable = [m.group for m in group_moments.moments(records, group_id) if m.group and m.group["state"] == STABLE]
     held = [_owners(group) for group in stable]

@@ -18,7 +18,10 @@ CLOCKS: dict[str, Clock] = {"simulated": "virtual", "recorded group": "virtual",
 
 
 def of_world(world: str) -> Clock:
-    """Return the clock of a world, by the world's name in a journal's first record; a wall clock for a name not in CLOCKS."""
+    """Return the clock of a run by the field `world` of its first record: "simulated" and "recorded group" have a virtual clock.
+
+    "recorded" (a recording of brokers) has the clock "none", any other world a wall clock.
+    """
     return CLOCKS.get(world, "wall")
 
 

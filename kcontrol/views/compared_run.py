@@ -14,14 +14,20 @@ ComparedRun = tuple[str, Iterable[Record], int]
 
 
 def traits(beside: ComparedRun | None) -> dict[str, Any]:
-    """Return the values of the viewer's traits `other_name`, `other`, `parted` and `other_strips`."""
+    """Return the values of the viewer's traits for the run shown beside its run: `other_name`, `other`, `parted`, `other_strips`.
+
+    If `beside` is None, they are empty, and `parted`, the index of the first record that differs, is -1.
+    """
     name, records, parted = beside or ("", (), -1)
     others = list(records)
     return {"other_name": name, "other": rows(others), "parted": parted, "other_strips": strips_of(others)}
 
 
 def strips_of_both(records: Sequence[Record], name: str, beside: ComparedRun | None) -> GroupStrip | None:
-    """Return the strips of both runs' groups as one picture; None without a run beside this run, and without groups."""
+    """Return the group strips of both runs as one picture, those of the run `name` above those of `beside`.
+
+    Return None if `beside` is None, and if neither run has a consumer group.
+    """
     other_name, others, _ = beside or ("", (), -1)
     runs = ((records, name), (list(others), other_name)) if beside else ()
     found = [GroupStrip(run, strip["group"], of) for run, of in runs for strip in strips_of(run)]

@@ -26,7 +26,10 @@ DELETED = ("deleted",)
 
 
 class Decision(NamedTuple):
-    """A decision about `partition`: its outcome as values that compare, and in words."""
+    """A decision about `partition`: a new leader, ISR or leader epoch, an election without a leader, or the deletion.
+
+    `outcome` has its values, by which two runs are compared; `words` is the decision as text.
+    """
 
     partition: str
     outcome: tuple[Any, ...]
@@ -34,7 +37,10 @@ class Decision(NamedTuple):
 
 
 def about_partitions(record: Record) -> list[Decision]:
-    """Return a record's decisions about partitions, one per partition; most records have none."""
+    """Return the decisions in a record, at most one per partition; most records have none.
+
+    A decision is a new content of the partition's state znode, an election that finds no leader, or the partition's deletion.
+    """
     if record.kind not in ("change", "write", "failed_change"):
         return []
     r = record.to_json()
@@ -54,7 +60,10 @@ def _led(partition: str, value: dict[str, Any]) -> Decision:
 
 
 def decision(record: Record) -> str:
-    """Return a record's decisions as text, such as `t-1: broker 2 leads, leader epoch 2, ISR [2, 3]`; "" without decisions."""
+    """Return the decisions in a record as text: the election of a controller, and new leaders and ISRs of partitions.
+
+    The text is such as `t-1: broker 2 leads, leader epoch 2, ISR [2, 3]`, and "" for a record without a decision.
+    """
     found = [decided.words for decided in about_partitions(record)]
     return text.clean("; ".join([*_elected(record), *found]))
 
@@ -74,7 +83,10 @@ def _elected(record: Record) -> Iterator[str]:
 
 
 def written(record: Record) -> dict[str, dict[str, Any]]:
-    """Return the leadership that a record writes to state znodes, by partition; empty for any other record."""
+    """Return the contents that a record writes to state znodes, as dicts with `leader`, `isr` and epochs, by partition.
+
+    Contents without a leader or an ISR are left out. Return an empty dict for a record that writes no state znode.
+    """
     if record.kind not in ("change", "write"):
         return {}
     r = record.to_json()

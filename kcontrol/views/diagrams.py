@@ -33,7 +33,7 @@ WIDEST = 4
 
 
 class Diagram(graphviz.Digraph):  # type: ignore[misc]
-    """A Digraph whose picture follows the reader's theme; `outline()` returns its nodes and edges as text."""
+    """A Digraph whose SVG follows the page's light or dark theme; `outline()` returns its nodes and edges as text."""
 
     said: tuple[str, ...] = ()
 
@@ -86,11 +86,11 @@ def machine(
     counts: Mapping[Any, int] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Diagram:
-    """Draw a transition table: each state with its number in `counts`, each transition as an edge with its note as a tooltip.
+    """Draw a transition table: a node for each state, and an edge for each transition with its note as a tooltip.
 
-    The state `current` is highlighted. `names` has a release's names of the states: states without a name are left out; if
-    `names` is None, every state has the name in the table. An edge has the name of the row's function as its label, so that a
-    learner's function is visible.
+    `counts` has numbers to show in the nodes, by state, such as the number of partitions in the state. The state `current` is
+    highlighted. `names` has a release's names of the states: states without a name are left out; if `names` is None, every state
+    has the name in the table. An edge has the name of the row's function as its label, so that a learner's function is visible.
     """
     towards = "LR" if len(table.states) <= WIDEST else "TB"  # seven states side by side are wider than a page
     diagram = _diagram(
@@ -115,9 +115,10 @@ def _decider(row: Transition) -> str:
 
 
 def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
-    """Draw the chain of causes of a record, the first cause at the top, each with its transition or rule and its place in Kafka.
+    """Draw a record and the chain of its causes, the first cause at the top.
 
-    For None the diagram is empty. Raises KeyError for an unknown id.
+    Each record has its sentence, its transition or the reason of its event, and its method and file in Kafka, as far as it has
+    them. If `id` is None, the diagram is empty. Raises KeyError for an id that `records` does not have.
     """
     diagram = _diagram("why", rankdir="TB", nodesep="0.2", ranksep="0.25")
     records = list(records)

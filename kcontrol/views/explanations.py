@@ -54,7 +54,8 @@ def rule(record: Record) -> str:
 def note(machine: str, source: str, target: str) -> str:
     """Return the note about a transition in the table of a state machine ("partition", "replica" or "group").
 
-    Return "" if the transition is illegal.
+    `source` and `target` are kcontrol's names of the states. Return "" if the transition is illegal. Raises KeyError for any
+    other machine.
     """
     rows = MEANINGS["machines"][machine]["rows"]
     return next((str(row[2]) for row in rows if row[:2] == [source, target]), "")
@@ -70,9 +71,10 @@ def row_of(record: Record) -> str:
 
 
 def decided(record: Record, release: str = "") -> list[str]:
-    """Return the explanations of a record, as far as it has them: its transition, its rule, and its method and file in Kafka.
+    """Return the lines that explain a record: its transition, the reason, and its method and file in Kafka, if it has them.
 
-    `release` is the run's release, for `kafka_source`.
+    `release` is the run's release, by which the place in Kafka is chosen; with "" the place is that of the release named in
+    `meanings.json`.
     """
     row, why, where = row_of(record), rule(record), kafka_source(record, release)
     if row.endswith(f": {why}"):
@@ -94,7 +96,7 @@ def kafka_source(record: Record, release: str = "") -> str:
 
 
 def _entry(record: Record) -> tuple[str, str]:
-    """Return the section and the key under which `meanings.json` has the method and file of Kafka behind a record."""
+    """Return the (section, key) of a record's method and file of Kafka in `meanings.json`; the key may be missing there."""
     fields = record.fields
     if record.kind == "begin":
         return "events", fields["event"]

@@ -122,7 +122,11 @@ def _deadlines(timers: Mapping[str, Any], group_id: str) -> Iterator[Deadline]:
 
 
 class Bar(NamedTuple):
-    """One stretch of a lane, from moment `first` to `last`; its kind is "member", "join", "sync" or "unknown"."""
+    """One bar of a member in the group strip, from the moment with the index `first` to that with the index `last`.
+
+    A moment is a record that changes the group. `kind` is "member" (in the generation), "join" or "sync" (the coordinator has
+    parked its JoinGroup or SyncGroup), or "unknown" (no coordinator has loaded the group).
+    """
 
     first: int
     last: int
@@ -131,7 +135,10 @@ class Bar(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """One member id with its letter, the name of its client, and its bars."""
+    """One row of the group strip: a member id, its letter, the name of its client, and its bars in the order of time.
+
+    `name` is the group.instance.id or the client id, with a number for the client's second member id, such as "anna (2)".
+    """
 
     member_id: str
     letter: str
@@ -140,7 +147,7 @@ class Lane(NamedTuple):
 
 
 def lanes(found: Sequence[Moment]) -> tuple[Lane, ...]:
-    """Return a lane for each member id in the moments `found`, in the order of its first moment.
+    """Return a Lane (a row of the group strip) for each member id in the moments `found`, in the order of its first moment.
 
     A client's second member id has a number in its name, such as "anna (2)".
     """

@@ -85,9 +85,10 @@ class GroupStrip:
         return f"{head} {text.clean(self.group_id)}: {state}, generation {generation}, coordinator broker {now.coordinator}."
 
     def lines(self) -> list[str]:
-        """Return the title and a line for each lane: the member's condition, its partitions and its deadline.
+        """Return the title and a line for each member id: what it waits for, its partitions and its deadline.
 
-        A recording has a line for its evidence too. The lines of the strips below follow.
+        For a recording the next line has the numbers of its requests, responses and inferred states. The lines of `beside` come
+        last.
         """
         own = [self.title, *(f"  {lane.letter} {text.clean(lane.name)}: {self._condition(lane)}" for lane in self.lanes)]
         own += [f"  {self.evidence.line()}"] if self.evidence else []
@@ -270,12 +271,18 @@ def _by_number(partition: str) -> tuple[str, int]:
 
 
 def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the values for the viewer of each group of a journal, by group id; `state` is the journal's last state."""
+    """Return for each consumer group of a journal, by group id, a dict for the viewer: `group`, `svg`, `text` and `marks`.
+
+    `state` is the state that `journal.fold` returns for all records; `marks` has the end of each column (`GroupStrip.marks`).
+    """
     return [GroupStrip(records, group_id).to_json() for group_id in group_moments.groups(state)]
 
 
 def strips_of(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return the values for the viewer of each group of a journal; wrong records of a damaged journal are skipped."""
+    """Return for each consumer group of a journal a dict for the viewer: `group`, `svg`, `text` and `marks` (see `strips`).
+
+    Records that contradict earlier records are skipped.
+    """
     followed = Fold()
     for record in records:
         with suppress(*WRONG):

@@ -44,7 +44,10 @@ class GroupWords:
         self.removed = Counter[RecordId | None]()  # the record that begins a handler -> its tombstones of offsets
 
     def lines(self, r: Record) -> Iterator[Line]:
-        """Yield the lines that Kafka's coordinator logs at a record, each as its kind and values; the record has JSON's types."""
+        """Yield the lines that Kafka's coordinator logs at a record, each as (kind, values), such as ("group.preparing", {...}).
+
+        The kind is a row of `kafka_words.tsv`, the values fill its message. `r` has fields in JSON's types.
+        """
         self._follow(r)
         event = self.events.get(r.cause, {}) if r.cause else {}
         if r.kind == "update" and r.fields["context"] == "group" and r.fields["field"] == "groups":

@@ -66,7 +66,10 @@ def numbers(release: str) -> tuple[int, ...]:
 
 
 def picked(kind: str, release: str) -> tuple[str, ...] | None:
-    """Return the level, logger and message of a kind of line in a release; None if the release does not log it."""
+    """Return the (level, logger, message) of a kind of line, such as "partition.new", in a release.
+
+    Return None if the release does not log it, and for an unknown kind.
+    """
     at = numbers(release)
     found = [row[1:] for row in rows(kind) if numbers(row[0])[: len(at)] <= at]
     return found[-1] if found and found[-1][-1] else None

@@ -19,7 +19,10 @@ SIGNS = {"tombstone": "\u2715"}
 
 
 class Square(NamedTuple):
-    """A record of the log: the name of its key, its value in words, its offset, and whether a later record has its key."""
+    """A record of the log: the name of its key, its value in words, its offset, and whether a later record has its key.
+
+    The name of a key is its group and, for a committed offset, the partition. `is_faded` is True if a later record has the key.
+    """
 
     key: str
     value: str
@@ -28,7 +31,10 @@ class Square(NamedTuple):
 
 
 class OffsetsTopicPicture:
-    """Log, cache and load of a partition of the offsets topic, as a picture (SVG) and as text; a notebook gets both."""
+    """A partition of the offsets topic as SVG and as text: its log, the coordinator's cache, and the result of a load of the log.
+
+    `cache` and `load` map the name of a key to its value in words. `broker` is the coordinator, None without a coordinator.
+    """
 
     def __init__(
         self,
@@ -53,7 +59,7 @@ class OffsetsTopicPicture:
         return "" if self.broker is None else f" of broker {self.broker}"
 
     def lines(self) -> list[str]:
-        """Return the three rows in words: one line per record of the log, then the cache and the load with their keys."""
+        """Return the rows in words: one line per record of the log, then the keys and values of the cache and of the load."""
         faded = {square.offset: ", which compaction drops" for square in self.squares if square.is_faded}
         log = (f"  {s.offset} {text.clean(s.key)}: {s.value}{faded.get(s.offset, '')}" for s in self.squares)
         rows = {f"cache{self._at}": self.cache, "a load now finds": self.load}
@@ -107,7 +113,10 @@ def _names(top: float, name: str, amount: str) -> list[str]:
 
 
 def _sign(value: str) -> str:
-    """Return a value of at most six characters: the number of an offset, or "gen 3"."""
+    """Return the short form of a value in words for its square, at most six characters.
+
+    That is the number for a committed offset, and "gen 3" for a group of generation 3.
+    """
     words = value.split()
     return SIGNS.get(value) or text.clean(f"gen {words[1].rstrip(',')}" if words[0] == "generation" else words[1], 6)
 

@@ -44,9 +44,10 @@ def is_shown(path: Sequence[str]) -> bool:
 
 
 class Patches:
-    """The converter of changes of the state into the patches of one run's rows.
+    """The converter of changes of the state into patches: what the browser needs to make these changes on its own copy.
 
-    It numbers the forms and the long texts of patches in the order of their first use; see the module for both words.
+    In the form of a patch, values that the row has are replaced by their place in the row. Equal forms, and equal long texts, are
+    sent once; later rows have the number of the form or text, counted from 0 in the order of their first use.
     """
 
     def __init__(self) -> None:
@@ -56,7 +57,8 @@ class Patches:
     def of(self, row: Row, changes: Iterable[Change]) -> Row:
         """Return the entries `patch`, `texts` and `with` of a record's row, from the changes of the state by the record.
 
-        Return an empty dict if no panel draws a changed part.
+        `patch` is the form of the changes, or its number if an earlier row has this form. `texts` has long texts (or their
+        numbers), `with` other values that the row does not have. Return an empty dict if no panel draws a changed part.
         """
         shown = [change for change in changes if is_shown(change[1])]
         if not shown:
@@ -81,7 +83,8 @@ class Patches:
 class _FormMaker:
     """The converter of one row's changes into a form, in which values of the row become places such as "$fields.subject".
 
-    `texts` and `literals` collect the values that have no place in the row. The form of a row can be used for later rows too.
+    `texts` collects long texts, `literals` other values that the row does not have; their places are "$texts.0" and "$with.0". So
+    rows with similar changes have equal forms.
     """
 
     def __init__(self, row: Row) -> None:
@@ -108,13 +111,17 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Return `part`, a key in the path of a change, for the form; a number that the row has becomes its place in the row."""
+        """Return `part`, a key in the path of a change, for the form: a number that the row has becomes its place ("$id.0").
+
+        Any other key is converted as `form` converts a text.
+        """
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:
-        """Return a value in which each value of the row is replaced by its place, such as "$fields.subject".
+        """Return `part`, a value of a change, with each value that the row has replaced by its place, such as "$fields.subject".
 
-        A form has no numbers, because 1 and True are equal.
+        A long text that the row does not have is added to `texts`, a number or a long list or object to `literals`; its place
+        there is returned. A form has no numbers, because 1 and True are equal in Python.
         """
         kind = type(part)
         if part is None or kind is bool:
@@ -138,7 +145,7 @@ class _FormMaker:
 
 
 def _as_json(form: Any) -> Any:
-    """Return the form of a patch in JSON's types, with lists and objects in place of its tuples."""
+    """Return the form of a patch in JSON's types: its tuples become lists, or objects if they begin with "object"."""
     if not isinstance(form, tuple):
         return form
     kind, *parts = form

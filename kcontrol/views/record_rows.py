@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 class Rows:
-    """The rows of one run for the viewer, one per record, made in the order of the records."""
+    """The rows of one run for the viewer, one dict per record: `add` is called for each record in order, `made` has the rows."""
 
     def __init__(self) -> None:
         self.made: list[Row] = []
@@ -27,11 +27,12 @@ class Rows:
         self._explanations: dict[tuple[str, ...], int] = {}
 
     def add(self, record: Record, changes: Iterable[Change]) -> None:
-        """Make the row of the next record, whose fields are in JSON's types; `changes` are the changes of the folded state by it.
+        """Add the row of the next record to `made`; the record's fields are in JSON's types.
 
-        `patch`, `texts` and `with` are in the row of a record that changes a drawn part (see `patches.py`), `decides` and
-        `rule` in the row of a record with a decision about a partition or the controller. `explained` has the explanations of
-        the record; later rows with equal explanations have their number, counted from 0.
+        `changes` are the changes by the record of the state that `journal.fold` computes. Entries of the row: if the record
+        changes a part of the state that a panel draws, `patch`, `texts` and `with` have this change; if it decides about a
+        partition or the controller, `decides` has the decision as text and `rule` the reason. `explained` has the lines that
+        explain the record, or their number, counted from 0, if an earlier row has equal lines.
         """
         fields = record.fields
         if (session := fields.get("session")) is not None:

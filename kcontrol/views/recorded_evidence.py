@@ -26,7 +26,10 @@ HEIGHT = 4 * ROW + 4
 
 
 class Evidence:
-    """The evidence for the moments of a journal; it is false if no record of the journal is inferred."""
+    """The numbers of recorded requests and responses at the moments of a journal, and which moments are inferred.
+
+    A moment is a record that changes the group. `bool()` of the object is False if no record of the journal is inferred.
+    """
 
     def __init__(self, records: Sequence[Record], moments: Sequence[Moment]) -> None:
         self._is_inferred = any("inferred" in record.fields for record in records)
@@ -47,7 +50,10 @@ class Evidence:
         return f"{said}; inferred: {inferred} of {len(self.columns)} states of the group"
 
     def drawn(self, x: Callable[[int], float], top: float) -> list[str]:
-        """Return the rows and the legend; `x` is where a column begins, `top` where the rows begin, in pixels."""
+        """Return the SVG elements of the three rows requests, responses and inferred, and of their legend.
+
+        `x` returns where the column of a moment's index begins, `top` is where the rows begin, both in pixels.
+        """
         names = [*ROWS.values(), "inferred"]
         parts = [label(MARGIN, top + ROW * row + 11, name, "dim", 11) for row, name in enumerate(names)]
         for row, counts in enumerate(self.counts.values()):

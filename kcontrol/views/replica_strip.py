@@ -13,7 +13,10 @@ MARGIN, TOP, SQUARE, STEP = 16, 44, 44, 118
 
 
 class Candidate(NamedTuple):
-    """A replica: whether its broker is registered, whether it is in the ISR, and the reason why it may lead or not."""
+    """A replica: whether its broker is registered, whether it is in the ISR, and whether it leads.
+
+    `verdict` is the reason, in words, why it may lead or not.
+    """
 
     broker: int
     alive: bool
@@ -23,7 +26,7 @@ class Candidate(NamedTuple):
 
 
 def svg(title: str, candidates: Sequence[Candidate]) -> str:
-    """Return the picture as SVG text: a square per replica, in the order of `candidates`, with its verdict.
+    """Return the picture as SVG text: a square per replica, in the order of `candidates`, with the reason why it may lead or not.
 
     The leader is filled, the ISR tinted, other replicas dashed, dead replicas struck through.
     """

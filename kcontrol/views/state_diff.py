@@ -46,9 +46,10 @@ def _znode(state: State, path: str) -> tuple[Any, ...] | None:
 
 
 def differences(one: State, other: State) -> dict[str, Any]:
-    """Return the differences: `brokers` with their two states, `partitions` with fields that differ, and paths of `znodes`.
+    """Return the differences as a dict with the keys `brokers`, `partitions` and `znodes`.
 
-    Timestamps in znodes do not count.
+    `brokers` maps a broker to its status in both states (see `broker_status`), `partitions` a partition to the names of the
+    fields that differ; `znodes` lists the paths. Timestamps in znodes do not count.
     """
     pair = (one, other)
     paths = sorted({*one["znodes"], *other["znodes"]})
@@ -95,7 +96,7 @@ def _znode_cell(state: State, path: str) -> str:
 
 
 def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
-    """Yield the HTML rows of brokers and partitions, each with True if the two states differ in it."""
+    """Yield (HTML row, whether the two states of `pair` differ in it) for each broker, then for each partition."""
     for broker, said in _brokers(pair):
         differs = said[0] != said[1]
         yield _row(f"broker {broker}", [_cell(words, differs) for words in said], differs), differs
@@ -104,9 +105,10 @@ def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
 
 
 def html(names: Sequence[str], states: Sequence[State]) -> str:
-    """Return a table with a column for each state: the brokers and partitions that differ, with a sign and a mark.
+    """Return a table with a column for each of two states: the brokers and partitions that differ, with the sign ≠.
 
-    Two folded parts follow: brokers and partitions that are equal, and the znodes that differ.
+    `names` are the heads of the columns. Differing values are marked. Two folded parts follow: brokers and partitions that are
+    equal, and the znodes that differ.
     """
     rows, paths = list(_rows(states)), differences(states[0], states[1])["znodes"]
     differing, equal = ([row for row, differs in rows if differs == wanted] for wanted in (True, False))

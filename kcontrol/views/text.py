@@ -409,7 +409,11 @@ LABELS: dict[str, str] = {
 
 
 def action_label(action: Sequence[Any], state: dict[str, Any] | None = None) -> str:
-    """Return an action in a few words; if `state`, the state before the action, is given, its subject too."""
+    """Return an action in at most 80 characters, such as "freeze broker 1".
+
+    If `state`, the state before the action, is given, the event, path or API that the action is about follows. An unknown action
+    is returned as its words.
+    """
     words = [to_json(word) for word in action]
     pattern = LABELS.get(words[0]) if words else None
     try:

@@ -210,8 +210,8 @@ class Viewer(anywidget.AnyWidget):
     def click_without(self, record: int | str | Sequence[int] | None = None) -> None:
         """Play the run again without the action from outside that caused a record, and show the result beside this run.
 
-        If `record` is None, it is the record that is shown. Raises UserError without a lab, and if no action from outside
-        caused the record.
+        If `record` is None, it is the record that is shown. Raises UserError for a viewer without branches, which shows a journal
+        only, and if no action from outside caused the record.
         """
         at = self.at if record is None else self._index(record)
         found = self._branching().without(at)
@@ -271,7 +271,10 @@ class Viewer(anywidget.AnyWidget):
             self.send({"append": rows[first : first + BATCH_SIZE], "from": start + first})
 
     def _offered(self) -> list[list[Any]]:
-        """Return the possible actions, each with its label and "routine" (the cluster performs it by itself) or "fault"."""
+        """Return [action, label, sort] for each possible action; the sort is "routine" if the cluster performs it by itself.
+
+        The sort of any other action is "fault". Return [] if the viewer shows a journal only.
+        """
         if self._stepper is None:
             return []
         state, actions = self._history.state, self._stepper.actions()
@@ -411,10 +414,10 @@ class Viewer(anywidget.AnyWidget):
         return f"{text.summary(self.state(), self.brokers)}; record {min(self.at + 1, count)} of {count}"
 
     def headline(self) -> str:
-        """Return the sentence of the record that is shown, as viewer.js does.
+        """Return the sentence of the record that is shown, as viewer.js does; "" without records.
 
-        For the last record return the text of the last decision instead, if there is no routine action left and the record is
-        no action from outside.
+        If the last record is shown, has an importance below 2 (no action from outside), and the cluster has nothing left to do by
+        itself, return instead the text of the run's last decision about a leader, an ISR or the controller, if there is one.
         """
         if not self.records:
             return ""

@@ -106,17 +106,21 @@ Rows = Sequence[tuple[str, str, str]]
 
 
 class Count(NamedTuple):
-    """The costs of a design for ZooKeeper in one run: the watches at its end, and the notifications from one record on."""
+    """The costs for ZooKeeper, in one run, of a design: a table of which brokers watch which paths.
+
+    `watches` is the number of watches at the end of the run, `notifications` their number from one record on.
+    """
 
     watches: int
     notifications: int
 
 
 def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
-    """Return the costs of a run's writes under a design, whose rows say which brokers watch which paths.
+    """Return the watches and notifications that a run's writes would cause if brokers watched the paths of `rows`.
 
-    Notifications are counted for the records from number `since` on, as if each broker set its watch again before the next
-    write. For two writes in a row a real ZooKeeper may send one notification only, and never sends more than are counted.
+    `rows` are (path pattern, kind "data" or "children", which brokers watch it). Notifications are counted for the records from
+    number `since` on, as if each broker set its watch again before the next write. For two writes in a row a real ZooKeeper may
+    send one notification only, and never sends more than are counted.
     """
     fold, sent = Fold(), 0
     for number, record in enumerate(records):
@@ -128,9 +132,10 @@ def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
 
 
 def _receivers(rows: Rows, state: State, sent: WatchNotification) -> set[int]:
-    """Return the receivers of the notification `sent` in a design: each broker once, even if it watches a znode and its children.
+    """Return the brokers that get the notification `sent` if they watch the paths of `rows`; none for a path that is not watched.
 
-    `rows` are those of the design, and `state` the state before the change.
+    A broker that watches a znode and its children is named once. `rows` are (path pattern, kind of watch, which brokers), `state`
+    is the state before the change.
     """
     kinds = {kind for _, _, kind in _fired({"to": 0, "type": sent.type, "path": sent.path})}
     watched = sent.path in state["znodes"] or sent.path in WITHOUT_ZNODE
@@ -143,9 +148,10 @@ def _matches(pattern: str, path: str) -> bool:
 
 
 def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
-    """Yield the rows of a design with each pattern replaced by the matching paths of existing znodes.
+    """Yield `rows`, which say who watches what, with each path pattern replaced by the matching paths of existing znodes.
 
-    A row whose path is in WITHOUT_ZNODE stays as it is, because brokers watch this path also without a znode.
+    A row is (path pattern, kind of watch, which brokers). A row whose path is in WITHOUT_ZNODE stays as it is, because brokers
+    watch this path also without a znode.
     """
     for pattern, kind, who in rows:
         if pattern in WITHOUT_ZNODE:
@@ -155,7 +161,7 @@ def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
 
 
 def _watchers(who: str, path: str, state: State) -> list[int]:
-    """Return the ids of the running brokers that watch `path` in a design where `who` watches it.
+    """Return the ids of the running brokers that `who` means for this path.
 
     `who` is ALL ("every broker"), CONTROLLER ("the controller") or REPLICAS ("its replicas", for a partition's state znode).
     """

@@ -152,7 +152,8 @@ class Memory:
     def receive(self, event: Any, cause: RecordId | None, thread: str, *, inferred: str | None = None) -> RecordId:
         """Record the arrival of an event in the queue of `thread`, and return the record at which its handler begins.
 
-        `cause` is the cause of the arrival; `inferred` is as in `note`.
+        `cause` is the cause of the arrival. `inferred` is a field of the records: RECORD if the recording lacks the arrival, TIME
+        if it lacks its time, None if it has both.
         """
         timed = replace(event, timestamp_ms=self.now_ms) if hasattr(event, "timestamp_ms") else event
         record = self.note("enqueue", cause, inferred=inferred, thread=thread, event=timed, is_notification=False)

@@ -67,7 +67,7 @@ class GroupPlayer:
             self._note_id(step, before)
 
     def _note_id(self, step: Step, before: int) -> None:
-        """Store the member id that our coordinator has made for a JoinGroup, under the member id that the recording has.
+        """Store the member id that kcontrol's coordinator has made for the JoinGroup `step`, under the id that the recording has.
 
         The id is in the response or, while the request is parked, in the group. `before` is the length of the journal before the
         request.

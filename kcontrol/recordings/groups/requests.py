@@ -22,10 +22,10 @@ UNEXPLAINED = "the recording does not say why"
 
 
 def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> None:
-    """Change the memory by a request and its answer, if the request is about the recorded group.
+    """Change the memory by a request and its answer, if the request is about the recorded group; else do nothing.
 
-    `step` is the entry of the exchange; `correlation_id` names its request, and `cause` is the record at which its handler
-    begins.
+    `step` is the recorded request with its answer, `correlation_id` names the request in the journal, and `cause` is the record
+    at which its handler begins.
     """
     said = step["request"]
     if memory.group_id in said.get("groups", ()) and step.get("answer", {}).get("errors", {}).get(memory.group_id) == "NONE":

@@ -186,11 +186,11 @@ class MemoryKazooTransaction:
         self._ops.append(Op("create", path, value, ephemeral=ephemeral, sequential=sequence))
 
     def set_data(self, path: str, value: bytes, version: int = -1) -> None:
-        """Add a write of a znode's data, with its expected version, to the transaction."""
+        """Add a write of a znode's data to the transaction; `version` is the expected data version, -1 for any."""
         self._ops.append(Op("set", path, value, version))
 
     def delete(self, path: str, version: int = -1) -> None:
-        """Add the deletion of a znode, with its expected version, to the transaction."""
+        """Add the deletion of a znode to the transaction; `version` is the expected data version, -1 for any."""
         self._ops.append(Op("delete", path, expected_version=version))
 
     def check(self, path: str, version: int) -> None:
