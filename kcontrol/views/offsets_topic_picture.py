@@ -73,7 +73,7 @@ class OffsetsTopicPicture:
         width = MARGIN + NAME + max(5, len(shown), len(keys)) * STEP + MARGIN
         parts = [label(MARGIN, 24, self.title, "ink", 14)]
         earlier = f", {len(self.squares) - len(shown)} earlier" if len(shown) < len(self.squares) else ""
-        parts += _names(TOP, f"log{self._at}", f"{len(self.squares)} records{earlier}")
+        parts += _names(TOP, f"log{self._at}", f"{len(self.squares)} record{'s' * (len(self.squares) != 1)}{earlier}")
         for place, square in enumerate(shown):
             x = MARGIN + NAME + place * STEP
             parts += self._square(x, TOP, square.key, square.value, is_faded=square.is_faded)

@@ -152,3 +152,68 @@ def test_unknown_partitions_and_offsets_list_the_legal_ones(opened: Opened) -> N
     ):
         with pytest.raises(UserError, match=said):
             call()
+
+
+# ---------------------------------------------------------------- what the questions of chapter 15 say
+
+KEYS = ["billing t-0", "billing t-2", "billing t-4"]
+
+
+def rows(lab: Lab) -> tuple[dict[str, str], dict[str, str]]:
+    """The committed offsets in the coordinator's cache, and those that a load of its log finds, by key."""
+    shown = lab.offsets_topic()
+    cache, load = ({key: value for key, value in held.items() if " " in key} for held in (shown.cache, shown.load))
+    return cache, load
+
+
+@pytest.mark.parametrize(("release", "left"), [("0.9", 0), ("0.10.2", 0), ("1.1", 0), ("2.4", 3), ("2.8", 3), ("3.9", 3)])
+def test_a_quiet_weekend(release: str, left: int) -> None:
+    """Up to 2.0 the offsets of a live group die at their time, since 2.1 they stay; the group is Stable in both cases.
+
+    Source: deleteExpiredOffsets of GroupMetadataManager.scala (0.9.0), removeExpiredOffsets of GroupMetadata.scala (2.8).
+    """
+    lab = Lab.play("quiet weekend", release)
+    cache, load = rows(lab)
+    assert (len(cache), cache, set(lab.tables.members().state)) == (left, load, {"Stable"})
+    assert lab.tables.offsets_topic().value.tolist().count("tombstone") == 3 - left
+
+
+def test_an_empty_group_dies_with_its_last_offset() -> None:
+    """Under 2.8 the retention time begins when the last member leaves; the group's own tombstone is the last record.
+
+    Source: cleanupGroupMetadata of GroupMetadataManager.scala (2.8), KIP-211.
+    """
+    lab = Lab.play("quiet weekend", "2.8", until="Friday")
+    for name in ("anna", "bert", "cleo"):
+        lab.group.leave(name).run()
+    lab.run("121 s", alive=True)
+    table = lab.tables.offsets_topic()
+    assert table.value.tolist()[-4:] == ["tombstone"] * 4 and table.kind.iloc[-1] == "group"
+    assert (lab.offsets_topic().cache, lab.offsets_topic().load) == ({}, {})
+
+
+def test_a_tombstone_that_fails() -> None:
+    """If the append of the tombstones fails, the cache has lost the offsets, and the next coordinator's load finds them again.
+
+    Source: cleanupGroupMetadata of GroupMetadataManager.scala (1.1), which logs the error.
+    """
+    lab = Lab.play("quiet weekend", "1.1", until="Friday").run("100 s", alive=True)
+    lab.timers.fire(2, "delete-expired-group-metadata").disks.fail_log_dir(2, "__consumer_offsets-0")
+    lab.step(("begin", 2, "group-metadata-manager"))
+    cache, load = rows(lab)
+    assert (cache, list(load), lab.offsets_topic().broker) == ({}, KEYS, 2)
+    lab.run(alive=True)
+    cache, load = rows(lab)
+    assert (list(cache), list(load), lab.offsets_topic().broker) == (KEYS, KEYS, 3)
+
+
+def test_a_commit_that_timed_out_is_in_the_log() -> None:
+    """After REQUEST_TIMED_OUT the cache has the earlier offset, and a load of the log finds the new one.
+
+    Source: storeOffsets of GroupMetadataManager.scala (2.8), DelayedProduce.onExpiration.
+    """
+    lab = Lab.play("quiet weekend", "2.8", until="Friday").freeze(3)
+    lab.commit("anna", "t-0", 4300).run()
+    cache, load = rows(lab)
+    assert lab.state["consumers"]["anna"]["error"] == "REQUEST_TIMED_OUT"
+    assert (cache["billing t-0"], load["billing t-0"]) == ("offset 4200", "offset 4300")
