@@ -105,7 +105,8 @@ def _bytes(escaped: str) -> bytes:
 def table(state: State, partition: str | None, offset: int | None) -> pd.DataFrame:
     """Return one row per record of the log, by offset; with `offset`, one row per field of the key and the value of this record.
 
-    Raises UserError, listing the legal values, for an unknown partition or offset.
+    The log is that of `partition` of the offsets topic; None means the first partition with a record. Raises UserError, listing
+    the legal values, for an unknown partition or offset.
     """
     found = log(state, partition)
     if offset is None:

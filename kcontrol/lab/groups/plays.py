@@ -164,7 +164,8 @@ def _assigned(lab: Lab) -> set[str]:
 def next_request(me: Mapping[str, Any]) -> str:
     """Return the request that a consumer's client sends next: JoinGroup until it has a generation, SyncGroup, then heartbeats.
 
-    `me` has the fields of the consumer. Source: joinGroupIfNeeded and the response handlers of AbstractCoordinator.java (2.8).
+    The value is "join", "sync" or "heartbeat". `me` has the fields of the consumer. Source: joinGroupIfNeeded and the response
+    handlers of AbstractCoordinator.java (2.8).
     """
     if me["state"] == consumer_state.UNJOINED or me["rejoin_needed"]:
         return "join"

@@ -37,10 +37,10 @@ def group_recording_diff(names: tuple[str, str], one: Sequence[Record], other: S
 
 
 class GroupRecordingDiff(RecordingDiff):
-    """Two runs of one sequence of requests to a coordinator, compared as `recordings/groups/compare.py` describes.
+    """The comparison of two runs in which a coordinator received one sequence of requests: its responses and log records.
 
-    `difference` is the first difference, None without one; `table` has the responses and the log records of both runs, line by
-    line.
+    Differences that Kafka leaves open, such as the order of members and times in records, do not count. `difference` is the
+    first difference, None without one; `table` has the responses and the log records of both runs, line by line.
     """
 
     def _compare(self) -> Iterator[Difference]:

@@ -124,9 +124,10 @@ def _operation(broker: int, operation: delayed_operations.Operation) -> dict[str
 
 
 def purgatory(records: Sequence[Record], name: str, broker: int | None) -> PurgatoryPicture:
-    """Return a picture of the purgatory `name` after the last record; without `broker`, of the broker whose operation began last.
+    """Return a picture of the purgatory `name`, "Heartbeat" or "Rebalance", of a broker after the last record.
 
-    Raises UserError, which lists the purgatories, for an unknown name or broker.
+    A purgatory holds the delayed operations of one kind. Without `broker` it is the broker whose operation began last. Raises
+    UserError, which lists the purgatories, for an unknown name or broker.
     """
     found = _purgatories(records)
     fitting = [entry for entry in found if entry[1].name == name and broker in (None, entry[0])]

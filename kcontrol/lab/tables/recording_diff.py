@@ -63,9 +63,10 @@ def recording_diff(names: tuple[str, str], one: Sequence[Record], other: Sequenc
 
 
 class RecordingDiff:
-    """Two runs of one scenario, compared as `recordings/compare.py` describes.
+    """The comparison of two runs of one scenario, of which one at least is a recording of real brokers.
 
-    `difference` is the first difference, None without one; `table` has both runs, line by line.
+    Differences that Kafka leaves open, such as the order of two brokers' writes, do not count. `difference` is the first
+    difference, None without one; `table` has both runs, line by line.
     """
 
     def __init__(self, names: tuple[str, str], theirs: Recording, ours: Recording) -> None:

@@ -127,7 +127,10 @@ class Tables:
         return journal_tables.watches(self._run.records)
 
     def controller_memory(self, broker: int | None = None) -> pd.DataFrame:
-        """Return the fields of a broker's controller context, with Kafka's names; without `broker`, of the active controller."""
+        """Return one row per field of a broker's controller context, with Kafka's name of the field and its value.
+
+        Without `broker` it is the active controller. Raises UserError if the broker does not run, or if there is no controller.
+        """
         return controller_memory.memory(self._run.state, broker)
 
     def leadership_views(self, partition: str) -> pd.DataFrame:
@@ -336,7 +339,8 @@ class Tables:
     def legal_transitions(self, machine: str = "partition") -> pd.DataFrame:
         """Return the legal transitions of "partition" or "replica": a row per source state, a column per target state.
 
-        Raises UserError, which lists the names, for an unknown `machine`.
+        `machine` may be "group" too. A cell has the name of the transition's function, "" if the transition is illegal. Raises
+        UserError, which lists the names, for an unknown `machine`.
         """
         return controller_memory.moves(self._run._table(machine))
 
