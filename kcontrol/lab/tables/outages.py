@@ -34,6 +34,7 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     becomes leader again by a LeaderAndIsr request.
     """
     leaders: dict[str, int] = {}
+    brokers: dict[str, int] = {}  # by partition: the last leader that is a broker, and not -1
     sent: dict[tuple[int, ...], dict[str, Any]] = {}
     down: dict[str, tuple[int, int]] = {}
     up: set[int] = set()
@@ -46,13 +47,14 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
             sent[tuple(record.id)] = record.to_json().fields["requests"]
         named = {name: stored["leader"] for name, stored in decisions.written(record).items()} | _taken_over(record, sent)
         leaders |= named
+        brokers |= {name: leader for name, leader in named.items() if leader >= 0}
         thawed = record.fields["broker"] if record.kind == "thaw" else None  # a broker that starts leads after LeaderAndIsr only
         for partition in [p for p in down if leaders[p] in up and (p in named or leaders[p] == thawed)]:
             since, led = down.pop(partition)
             yield _row(partition, since, led, record.at_ms, leaders[partition])
         if record.kind in ("stop", "freeze", "change", "write"):
             gone = (p for p, leader in leaders.items() if leader not in up and p not in down)
-            down |= {partition: (record.at_ms, leaders[partition]) for partition in gone}
+            down |= {partition: (record.at_ms, brokers.get(partition, leaders[partition])) for partition in gone}
     for partition, (since, led) in down.items():
         yield _row(partition, since, led)
 
