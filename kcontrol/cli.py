@@ -158,11 +158,15 @@ def _require_address(zookeeper: str) -> None:
 def pipeline_runs(
     paths: Annotated[list[Path], typer.Argument(help="Journals, or folders of journals.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder, or the folder of an earlier call.", show_default=False)],
+    since: Annotated[str | None, typer.Option("--from", metavar="T", help="Read runs that began at this time or later.")] = None,
+    until: Annotated[str | None, typer.Option("--to", metavar="T", help="Read runs that began before this time.")] = None,
+    topic: Annotated[str | None, typer.Option(metavar="T", help="Of rows about partitions, keep those of this topic.")] = None,
 ) -> None:
     """Write the tables of runs as Parquet, partitioned by the day of the run; the exit status is 1 if a file is refused."""
-    from kcontrol.spark import pipeline_report
+    from kcontrol.spark import pipeline, pipeline_report
 
-    if not pipeline_report.runs(paths, out, typer.echo):
+    times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
+    if not pipeline_report.runs(paths, out, typer.echo, pipeline.Chosen(*times, topic)):
         raise typer.Exit(1)
 
 

@@ -15,20 +15,25 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.core.errors import UserError
 from kcontrol.spark import spark_views
-from kcontrol.spark.run_files import JournalOfRun, Refused, journals_of, record_count
+from kcontrol.spark.run_files import JournalOfRun, Refused, in_time, journals_of, record_count
 from kcontrol.spark.sources import journal_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MARK, NEW, OLD = "_kcontrol.json", "_new", "_old"
+MARK, UNFINISHED, NEW, OLD = "_kcontrol.json", "_kcontrol.json.new", "_new", "_old"
 FORMAT = {"kcontrol": "tables of runs", "version": 1}
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+NO_FOLDER = "Mkdirs failed to create"
+"""The words of Hadoop's RawLocalFileSystem about a folder that cannot be made."""
 
 Report = Callable[[str, int, int], None]
 """A function of a table's name, the number of finished tables, and the number of all tables."""
@@ -45,25 +50,44 @@ class Written(NamedTuple):
     rows: dict[str, int]
 
 
-def write_runs(spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda *_: None) -> Written:
+class Chosen(NamedTuple):
+    """The runs to read, by the time at which they began, and the topic of the rows about partitions; None stands for all."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    topic: str | None = None
+
+
+ALL = Chosen()
+
+
+def write_runs(
+    spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda *_: None, chosen: Chosen = ALL
+) -> Written:
     """Write the tables of the runs in files and folders, and of the runs that `out` has already, as Parquet into `out`.
 
     `report` is called before each table is written, with its name, the number of finished tables and the number of all tables.
-    If every journal has fewer records than `out` has of its run, nothing is written. Raises UserError for a path without a
-    journal, if no file can be read, and for a folder `out` with other files than tables of this pipeline.
+    If every journal has fewer records than `out` has of its run, and `out` has the rows of the chosen topic, nothing is written.
+    Raises UserError for a path without a journal, if no file can be read, if no run began in the chosen time, and for a folder
+    `out` with other files than tables of this pipeline.
     """
-    journals, refused = journals_of(paths)
-    if not journals:
+    found, refused = journals_of(paths)
+    if not found:
         raise UserError(refused[0].reason)
+    journals = in_time(found, chosen.since, chosen.until)
+    if not journals:
+        raise UserError(f"None of the {len(found)} runs began in this time: choose other values of --from and --to.")
     claim(out)
     with _sentences(out):
         former = _former(spark, out)
         longer = _at_least_as_long(journals, former)
-        if former is not None and not longer:
+        if former is not None and not longer and _mark(out).get("topic", False) == chosen.topic:
             return Written(len(journals), refused, {name: _read(spark, out / name).count() for name in spark_views.TABLES})
-        rows = _write(spark, longer, former, out, report)
+        rows = _write(spark, longer, former, out, report, chosen.topic)
         damaged = _damaged(spark, longer)
+        _write_mark(out, FORMAT)  # a process that ends before the last line leaves no topic, so the next call writes all tables
         _publish(out)
+        _write_mark(out, FORMAT | {"topic": chosen.topic})
     return Written(len(journals), refused + damaged, rows)
 
 
@@ -84,12 +108,18 @@ def _sentences(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise UserError(f"The tables cannot be written to {out}: {problem.strerror}; name another folder or make room.") from None
-    except Exception as problem:
-        if os.strerror(errno.ENOSPC) not in str(problem):
+        raise _refusal(out, problem.strerror or str(problem)) from None
+    except Exception as problem:  # Spark passes an error of the file system on in the text of errors of many types
+        reason = next((words for words in map(os.strerror, DISK) if words in str(problem)), None)
+        if reason is None and NO_FOLDER not in str(problem):
             raise
-        room = f"The tables cannot be written to {out}: {os.strerror(errno.ENOSPC)}; make room and run the command again."
-        raise UserError(room) from None
+        raise _refusal(out, reason or os.strerror(errno.EACCES)) from None
+
+
+def _refusal(out: Path, reason: str) -> UserError:
+    """Return the error for tables that cannot be written; delete the unfinished tables, which may fill the disk."""
+    shutil.rmtree(out / NEW, ignore_errors=True)
+    return UserError(f"The tables cannot be written to {out}: {reason}; make room, or name another folder.")
 
 
 # ---------------------------------------------------------------- the folder
@@ -104,15 +134,31 @@ def claim(out: Path) -> None:
         raise UserError(f"{out} is a file: name a new or empty folder for the tables.")
     with _sentences(out):
         out.mkdir(parents=True, exist_ok=True)
-        held = sorted(path.name for path in out.iterdir())
+        held = sorted(path.name for path in out.iterdir() if path.name != UNFINISHED)
     if held and MARK not in held:
         raise UserError(f"{out} holds other files, such as {held[0]}: name a new or empty folder for the tables.")
     known = {MARK, NEW, OLD, *spark_views.TABLES}
     if others := [name for name in held if name not in known and not name.startswith(MARK)]:
         raise UserError(f"{out} holds {others[0]} beside the tables: move it, or name a new or empty folder.")
     with _sentences(out):
-        (out / MARK).write_text(json.dumps(FORMAT) + "\n")
+        if MARK not in held:
+            _write_mark(out, FORMAT)
         _repair(out)
+
+
+def _mark(out: Path) -> dict[str, Any]:
+    """Return the content of the file by which a folder of tables is known; {} if it is damaged."""
+    try:
+        found = json.loads((out / MARK).read_text())
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write_mark(out: Path, content: Mapping[str, Any]) -> None:
+    unfinished = out / UNFINISHED
+    unfinished.write_text(json.dumps(content) + "\n")
+    unfinished.replace(out / MARK)
 
 
 def _repair(out: Path) -> None:
@@ -142,7 +188,7 @@ def _publish(out: Path) -> None:
 
 
 def _write(
-    spark: SparkSession, journals: Sequence[JournalOfRun], former: DataFrame | None, out: Path, report: Report
+    spark: SparkSession, journals: Sequence[JournalOfRun], former: DataFrame | None, out: Path, report: Report, topic: str | None
 ) -> dict[str, int]:
     """Write all tables into the folder `out/_new`; return a dict from the table's name to its number of rows.
 
@@ -159,8 +205,18 @@ def _write(
         if name == "journal" and kept is not None:
             table = table.unionByName(kept.drop("day"))
             days = days.unionByName(kept.select("run", "day").distinct())
-        rows[name] = _write_table(spark, table.join(days, "run"), out / NEW / name, name)
+        rows[name] = _write_table(spark, _of_topic(table, topic).join(days, "run"), out / NEW / name, name)
     return rows
+
+
+def _of_topic(table: DataFrame, topic: str | None) -> DataFrame:
+    """Return the rows about partitions of a topic, and the rows that name no topic; without a topic, all rows."""
+    from pyspark.sql import functions as sql
+
+    named = {"partition": sql.regexp_replace("partition", "-[0-9]+$", ""), "topic": sql.col("topic")}
+    for column in (column for column in named if topic is not None and column in table.columns):
+        table = table.where(sql.col(column).isNull() | (named[column] == sql.lit(topic)))
+    return table
 
 
 def _former(spark: SparkSession, out: Path) -> DataFrame | None:

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
+from kcontrol.core.errors import UserError
 from kcontrol.spark import pipeline
 from kcontrol.spark.gateway import spark_session, stop_spark
 
 Say = Callable[[str], None]
 
 
-def runs(paths: Sequence[Path], out: Path, say: Say) -> bool:
+TIMES = "such as 2026-01-31 or 2026-01-31T09:30"
+
+
+def time_of(option: str, value: str | None) -> datetime | None:
+    """Return the time in the value of a command's option, None without a value. Raises UserError for any other text."""
+    try:
+        found = datetime.fromisoformat(value) if value is not None else None
+    except ValueError:
+        found = datetime.max.replace(tzinfo=UTC)
+    if found is not None and found.tzinfo is not None:
+        raise UserError(f"{option} {value!r} is not a time without a zone: write a date, or a date and a time, {TIMES}.")
+    return found
+
+
+def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen) -> bool:
     """Write the tables of the runs in `paths`, files and folders, to `out`; return whether all files are undamaged journals.
 
     `say` is called with each line of text: the tables, the refused files and the result.
@@ -22,7 +38,7 @@ def runs(paths: Sequence[Path], out: Path, say: Say) -> bool:
     begin = time.monotonic()
     spark = spark_session()
     try:
-        written = pipeline.write_runs(spark, paths, out, _progress(say, begin))
+        written = pipeline.write_runs(spark, paths, out, _progress(say, begin), chosen)
     finally:
         stop_spark()
     for refused in written.refused:

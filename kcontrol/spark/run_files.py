@@ -6,9 +6,11 @@ longest; then the longest is read. Otherwise they are several runs, and the name
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,21 +23,27 @@ from kcontrol.views import clock
 
 SUFFIX = ".jsonl"
 UNKNOWN_DAY = "unknown"
-DATED = re.compile(r"(\d{4})(\d{2})(\d{2})-\d{6}-")
+DATED = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{6})-")
 CHUNK_BYTES = 2**20
 
 
 class JournalOfRun(NamedTuple):
     """The file of a run's journal, its name `run`, the journal's version, and the clock of its times.
 
-    `day` is the day of the run as YYYY-MM-DD, from the file's name, else from the wall clock, else "unknown".
+    `began` is the time at which the run began: from the file's name, in the zone of the machine that wrote it, else from the wall
+    clock, in UTC; None if neither is there.
     """
 
     path: Path
     run: str
     version: int
     clock: clock.Clock
-    day: str
+    began: datetime | None
+
+    @property
+    def day(self) -> str:
+        """The day of the run as YYYY-MM-DD, "unknown" if it is not known."""
+        return self.began.date().isoformat() if self.began else UNKNOWN_DAY
 
 
 class Refused(NamedTuple):
@@ -90,13 +98,25 @@ def _opened(path: Path) -> JournalOfRun | Refused:
     if not 1 <= version <= JOURNAL_VERSION:
         return Refused(path, f"{path} has journal version {version}; this kcontrol reads versions 1 to {JOURNAL_VERSION}.")
     measured = clock.of_world(str(first.fields.get("world", "simulated")))
-    return JournalOfRun(path, path.name.removesuffix(SUFFIX), version, measured, _day(path, measured, first.at_ms))
+    return JournalOfRun(path, path.name.removesuffix(SUFFIX), version, measured, _began(path, measured, first.at_ms))
 
 
-def _day(path: Path, measured: clock.Clock, at_ms: int) -> str:
+def _began(path: Path, measured: clock.Clock, at_ms: int) -> datetime | None:
     if dated := DATED.match(path.name):
-        return "-".join(dated.groups())
-    return clock.stamp(at_ms, measured)[1:11] if measured == "wall" else UNKNOWN_DAY
+        with contextlib.suppress(ValueError):  # a name of digits that are no date
+            return datetime.fromisoformat("{}{}{}T{}".format(*dated.groups()))
+    return datetime.fromtimestamp(at_ms / 1000, UTC).replace(tzinfo=None) if measured == "wall" else None
+
+
+def in_time(journals: Sequence[JournalOfRun], since: datetime | None, until: datetime | None) -> list[JournalOfRun]:
+    """Return the journals of runs that began at `since` or later and before `until`; None stands for no limit.
+
+    With a limit, a run without a known time is left out.
+    """
+    if since is None and until is None:
+        return list(journals)
+    known = ((journal, journal.began) for journal in journals if journal.began is not None)
+    return [j for j, began in known if (since is None or began >= since) and (until is None or began < until)]
 
 
 def _named(journals: Iterable[JournalOfRun]) -> Iterable[JournalOfRun]:

@@ -17,6 +17,7 @@ from tests.parts import ROOT
 
 RESULTS = ROOT / "tests" / ".results" / "browser"
 PATIENCE_MS = 60_000
+LONGEST_CHAPTER_MS = 300_000  # a chapter with Spark, on a machine with two cores that other tests use too
 
 # The workbook's own server, with these notebooks in the place of the shipped ones.
 SERVE = """
@@ -151,7 +152,8 @@ class Desk:
                 const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.content?.model?.cells);
                 const codes = [...panel.content.model.cells].filter((cell) => cell.type === 'code');
                 return codes.at(-1).executionCount !== null && panel.sessionContext.session.kernel.status === 'idle';
-            }"""
+            }""",
+            timeout=LONGEST_CHAPTER_MS,
         )
 
     def gaps(self) -> list[int]:

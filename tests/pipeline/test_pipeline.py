@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from kcontrol.cli import app
 from kcontrol.core.errors import UserError
 from kcontrol.journal import journal_file
 from kcontrol.spark import pipeline, spark_views
-from kcontrol.spark.run_files import journals_of
+from kcontrol.spark.run_files import in_time, journals_of
 
 Tables = dict[str, list[tuple[Any, ...]]]
 
@@ -118,6 +120,99 @@ def test_a_file_that_is_no_journal_is_refused(days: Path, tmp_path: Path, conten
     assert [(item.path, words in item.reason) for item in refused] == [(wrong, True)]
 
 
+# ---------------------------------------------------------------- a part of the runs
+
+JANUARY_2 = datetime(2026, 1, 2)  # noqa: DTZ001 - the names of files have the time of the machine
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "found"),
+    [(None, None, 3), (JANUARY_2, None, 1), (None, JANUARY_2, 1), (JANUARY_2.replace(hour=10, minute=15), None, 1),
+     (None, JANUARY_2.replace(hour=10, minute=15), 1), (JANUARY_2, JANUARY_2, 0)],
+)  # fmt: skip
+def test_runs_are_chosen_by_the_time_at_which_they_began(
+    days: Path, since: datetime | None, until: datetime | None, found: int
+) -> None:
+    """A run that began at --from is read, a run that began at --to is not; a run without a time is read without limits only."""
+    journals, _ = journals_of([days])
+    assert len(in_time(journals, since, until)) == found
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "2026-01-01T10:00+01:00", ""])
+def test_a_text_that_is_no_time_is_refused(days: Path, tmp_path: Path, text: str) -> None:
+    """The command refuses such a text with one sentence and exit status 1, and makes no folder."""
+    done = CliRunner().invoke(app, ["pipeline", "runs", str(days), "--out", str(tmp_path / "out"), "--from", text])
+    assert done.exit_code == 1 and "such as 2026-01-31 or 2026-01-31T09:30" in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.spark
+def test_a_time_without_runs_is_refused(spark: Any, days: Path, tmp_path: Path) -> None:
+    """If no run began in the chosen time, the sentence says so, and no folder is made."""
+    with pytest.raises(UserError, match="None of the 3 runs began in this time"):
+        pipeline.write_runs(spark, [days], tmp_path / "out", chosen=pipeline.Chosen(until=datetime(2020, 1, 1)))  # noqa: DTZ001
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_topic_is_a_part_of_the_tables(spark: Any, tmp_path: Path) -> None:
+    """With a topic the tables have its rows and the rows that name none; `journal` is whole, and the next call has all rows."""
+    lab = Lab(topics={"t": [[1, 2]], "t-0": [[1, 2], [1, 3]]}, runs=None).kill(1).run().delete_topic("t-0").run()
+    lab.save(tmp_path / "run.jsonl")
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    pipeline.write_runs(spark, [tmp_path / "run.jsonl"], whole)
+    pipeline.write_runs(spark, [tmp_path / "run.jsonl"], part, chosen=pipeline.Chosen(topic="t"))
+    every, found = tables_in(spark, whole), tables_in(spark, part)
+    columns = {name: spark.read.parquet(str(whole / name)).columns for name in spark_views.TABLES}
+    for name, rows in every.items():
+        expected = [row for row in rows if _topic_of(dict(zip(columns[name], row, strict=True))) in (None, "t")]
+        assert found[name] == expected, name
+    assert found["offline_windows"] and found["deletions"] == [] != every["deletions"]
+    pipeline.write_runs(spark, [tmp_path / "run.jsonl"], part)
+    assert tables_in(spark, part) == every
+
+
+def _topic_of(row: dict[str, Any]) -> str | None:
+    named = row.get("partition")
+    return str(named).rpartition("-")[0] if named is not None else row.get("topic")
+
+
+# ---------------------------------------------------------------- a full disk, and no permission
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS])
+def test_an_error_of_the_file_system_is_one_sentence(
+    days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    """A folder that cannot be made is one sentence with the reason of the system, before Spark starts."""
+
+    def mkdir(*_: Any, **__: Any) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    done = CliRunner().invoke(app, ["pipeline", "runs", str(days), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 1 and isinstance(done.exception, UserError)
+    assert f"cannot be written to {tmp_path / 'out'}: {os.strerror(error)}; make room" in str(done.exception)
+
+
+@pytest.mark.parametrize("text", ["java.io.IOException: No space left on device", "Mkdirs failed to create file:/x"])
+def test_an_error_in_the_words_of_spark_is_one_sentence(tmp_path: Path, text: str) -> None:
+    """The text of an error of Spark about the file system becomes the sentence; the unfinished tables are deleted, no others."""
+    pipeline.claim(tmp_path)
+    for name in (pipeline.NEW, "journal"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(UserError, match="make room, or name another folder"), pipeline._sentences(tmp_path):
+        raise RuntimeError(text)
+    assert not (tmp_path / pipeline.NEW).exists() and (tmp_path / "journal").exists()
+
+
+def test_any_other_error_stays_what_it_is(tmp_path: Path) -> None:
+    """An error that is not about the file system is raised as it is."""
+    with pytest.raises(RuntimeError, match="division"), pipeline._sentences(tmp_path):
+        raise RuntimeError("division by zero")
+
+
 # ---------------------------------------------------------------- the folder of the tables
 
 
@@ -136,6 +231,13 @@ def test_a_file_beside_the_tables_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match=r"holds notes\.txt beside the tables"):
         pipeline.claim(tmp_path)
+
+
+def test_a_folder_of_a_process_that_ended_at_its_first_write_is_taken(tmp_path: Path) -> None:
+    """A folder that holds only the unfinished mark of a killed process is no folder of other files."""
+    (tmp_path / f"{pipeline.MARK}.new").write_text("{")
+    pipeline.claim(tmp_path)
+    assert pipeline._mark(tmp_path) == pipeline.FORMAT
 
 
 def test_a_file_is_no_folder_for_tables(tmp_path: Path) -> None:

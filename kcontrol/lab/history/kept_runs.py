@@ -119,7 +119,8 @@ class Runs:
         shown = [journal for journal in journals if journal in journals[-MOST_LINES:] or journal in framed]
         lines = [line for journal in shown if (line := self._line(journal)) is not None]
         number = len(journals)
-        headline = f"{number} runs" if len(shown) == number else f"{len(shown)} of {number} runs, the newest last"
+        every = f"{number} run{'s' if number != 1 else ''}"
+        headline = every if len(shown) == number else f"{len(shown)} of {every}, the newest last"
         return RunLines(lines, headline, [_title(journal.run) for journal in framed])
 
     def _line(self, journal: JournalOfRun) -> RunLine | None:
@@ -179,7 +180,6 @@ def _title(run: str) -> str:
     dated = DATED.match(run)
     if not dated:
         return run
-    year, month, day = dated.groups()
-    time, _, rest = run[dated.end(3) + 1 :].partition("-")
-    last = rest.rpartition("-")[2]
+    year, month, day, time = dated.groups()
+    last = run[dated.end() :].rpartition("-")[2]
     return f"{year}-{month}-{day} {time[:2]}:{time[2:4]}:{time[4:]}{f' ({last})' if last.isdecimal() else ''}"
