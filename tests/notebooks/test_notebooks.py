@@ -118,6 +118,13 @@ GIVES_AWAY = {
     "the-mover-dies": r"ends at|every crash|completes",
     "the-first-write-of-a-move": r"adding_replicas|six replicas|who comes",
     "a-new-order-alone": r"same leader|at once|takes over",
+    "who-waits": r"must join again|alone in the|removes all|REBALANCE_IN_PROGRESS",
+    "sync-before-the-leader": r"parks|is parked|nothing yet|until the leader",
+    "who-decides-how": r"two votes|[Rr]ange wins|majority",
+    "two-topics-range": r"anna gets four|gets two|additional partition",
+    "beats-and-does-not-join": r"removes cleo|cleo is removed|not extend",
+    "parked-is-alive": r"keeps bert|still a member|no session runs",
+    "try-watch-try": r"in between|between the two tries|meanwhile",
 }
 
 
