@@ -18,7 +18,7 @@ zk = typer.Typer(help="A real ZooKeeper: start one, read one.", no_args_is_help=
 app.add_typer(zk, name="zk")
 tasks = typer.Typer(help="Exercises on the shell: start, check, hint, reset.", no_args_is_help=True)
 app.add_typer(tasks, name="exercises")
-pipeline = typer.Typer(help="Runs as tables in Parquet files, made by Spark.", no_args_is_help=True)
+pipeline = typer.Typer(help="Runs and broker logs as tables in Parquet files, made by Spark.", no_args_is_help=True)
 app.add_typer(pipeline, name="pipeline")
 
 Folder = Annotated[Path | None, typer.Option("--dir", help="Your own folder; without it, `work` in the project's folder.")]
@@ -167,6 +167,21 @@ def pipeline_runs(
 
     times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
     if not pipeline_report.runs(paths, out, typer.echo, pipeline.Chosen(*times, topic)):
+        raise typer.Exit(1)
+
+
+@pipeline.command("logs")
+def pipeline_logs(
+    paths: Annotated[list[Path], typer.Argument(help="Broker logs, or folders of logs.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="A new folder, or the folder of an earlier call.", show_default=False)],
+) -> None:
+    """Write broker logs of Kafka 0.8 to 2.8 as the Parquet tables records and rejected.
+
+    The exit status is 1 if a file is refused.
+    """
+    from kcontrol.spark import pipeline_report
+
+    if not pipeline_report.logs(paths, out, typer.echo):
         raise typer.Exit(1)
 
 

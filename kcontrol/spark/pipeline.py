@@ -78,7 +78,7 @@ def write_runs(
     if not journals:
         raise UserError(f"None of the {len(found)} runs began in this time: choose other values of --from and --to.")
     claim(out)
-    with _sentences(out):
+    with sentences(out):
         former = _former(spark, out)
         longer = _at_least_as_long(journals, former)
         if former is not None and not longer and _mark(out).get("topic", False) == chosen.topic:
@@ -86,7 +86,7 @@ def write_runs(
         rows = _write(spark, longer, former, out, report, chosen.topic)
         damaged = _damaged(spark, longer)
         _write_mark(out, FORMAT)  # a process that ends before the last line leaves no topic, so the next call writes all tables
-        _publish(out)
+        publish(out)
         _write_mark(out, FORMAT | {"topic": chosen.topic})
     return Written(len(journals), refused + damaged, rows)
 
@@ -103,7 +103,7 @@ def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refu
 
 
 @contextlib.contextmanager
-def _sentences(out: Path) -> Iterator[None]:
+def sentences(out: Path) -> Iterator[None]:
     """Raise UserError with one sentence that names `out`, if the `with` block fails by a file system error or a full disk."""
     try:
         yield
@@ -125,25 +125,25 @@ def _refusal(out: Path, reason: str) -> UserError:
 # ---------------------------------------------------------------- the folder
 
 
-def claim(out: Path) -> None:
+def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapping[str, Any] = FORMAT) -> None:
     """Create the folder `out` for the tables; in an existing folder of tables, undo what a killed process left unfinished.
 
     Raises UserError if `out` is a file, or a folder with files that are not tables of this pipeline.
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file: name a new or empty folder for the tables.")
-    with _sentences(out):
+    with sentences(out):
         out.mkdir(parents=True, exist_ok=True)
         held = sorted(path.name for path in out.iterdir() if path.name != UNFINISHED)
     if held and MARK not in held:
         raise UserError(f"{out} holds other files, such as {held[0]}: name a new or empty folder for the tables.")
-    known = {MARK, NEW, OLD, *spark_views.TABLES}
+    known = {MARK, NEW, OLD, *tables}
     if others := [name for name in held if name not in known and not name.startswith(MARK)]:
         raise UserError(f"{out} holds {others[0]} beside the tables: move it, or name a new or empty folder.")
-    with _sentences(out):
+    with sentences(out):
         if MARK not in held:
-            _write_mark(out, FORMAT)
-        _repair(out)
+            _write_mark(out, content)
+        _repair(out, tables[0])
 
 
 def _mark(out: Path) -> dict[str, Any]:
@@ -161,22 +161,22 @@ def _write_mark(out: Path, content: Mapping[str, Any]) -> None:
     unfinished.replace(out / MARK)
 
 
-def _repair(out: Path) -> None:
-    """Undo what a killed process left in `out`: move `_old/journal` back if `journal` is missing; delete `_old` and `_new`."""
-    moved = out / OLD / "journal"
-    if moved.is_dir() and not (out / "journal").is_dir():
-        moved.rename(out / "journal")
+def _repair(out: Path, first: str) -> None:
+    """Undo what a killed process left in `out`: move the table `first` back if it is missing; delete `_old` and `_new`."""
+    moved = out / OLD / first
+    if moved.is_dir() and not (out / first).is_dir():
+        moved.rename(out / first)
     for name in (OLD, NEW):
         shutil.rmtree(out / name, ignore_errors=True)
 
 
-def _publish(out: Path) -> None:
+def publish(out: Path, tables: Sequence[str] = spark_views.TABLES) -> None:
     """Move each table from `out/_new` to `out`, and delete the former tables.
 
-    The first is `journal`, from which all others can be made.
+    The first is the one from which all others can be made.
     """
     (out / OLD).mkdir()
-    for name in spark_views.TABLES:
+    for name in tables:
         if (out / name).exists():
             (out / name).rename(out / OLD / name)
         (out / NEW / name).rename(out / name)

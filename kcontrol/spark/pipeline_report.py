@@ -10,6 +10,8 @@ from pathlib import Path
 from kcontrol.core.errors import UserError
 from kcontrol.spark import pipeline
 from kcontrol.spark.gateway import spark_session, stop_spark
+from kcontrol.spark.logs import log_tables
+from kcontrol.spark.logs.files import log_files
 
 Say = Callable[[str], None]
 
@@ -46,6 +48,33 @@ def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen) ->
     records, seconds = written.rows["journal"], time.monotonic() - begin
     say(f"{written.runs} runs were read; {out} has {records:,} records of all runs ({records / seconds:,.0f} per second).")
     return not written.refused
+
+
+def logs(paths: Sequence[Path], out: Path, say: Say) -> bool:
+    """Write the tables of the broker logs in `paths`, files and folders, to `out`; return whether all files are logs of Kafka.
+
+    `say` is called with each line of text: the steps, the refused files and the result.
+    Raises UserError for a path without a log, for a folder `out` that holds other files, and if Spark is missing.
+    """
+    log_files(paths)
+    pipeline.claim(out, log_tables.TABLES, log_tables.FORMAT)
+    begin = time.monotonic()
+    spark = spark_session()
+    try:
+        written = log_tables.write_logs(spark, paths, out, lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}"))
+    finally:
+        stop_spark()
+    for refused in written.refused:
+        say(refused.reason)
+    rate = written.lines / (time.monotonic() - begin)
+    say(
+        f"{written.files} files were read: {written.lines:,} lines = {written.facts:,} with facts "
+        f"+ {written.other:,} other records + {written.continuations:,} continuations + {written.rejected:,} rejected."
+    )
+    say(f"{rate:,.0f} lines per second.")
+    if not written.facts + written.other:
+        say("No line is a line of a Kafka broker's log: see the table rejected.")
+    return not written.refused and written.facts + written.other > 0
 
 
 def _progress(say: Say, begin: float) -> pipeline.Report:

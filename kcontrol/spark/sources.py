@@ -45,7 +45,7 @@ def journal_lines(spark: SparkSession, journals: Sequence[JournalOfRun]) -> Data
     from pyspark.sql import functions as sql
 
     files = spark.createDataFrame([(str(j.path), j.run, j.version, j.clock) for j in journals], FILES)
-    text = spark.read.text([_literal(j.path) for j in journals])
+    text = spark.read.text([literal(j.path) for j in journals])
     placed = text.select(
         sql.expr(PATH).alias("path"),
         sql.expr("_metadata.file_block_start").alias("block"),
@@ -74,6 +74,6 @@ def _map(names: Mapping[str, str]) -> str:
     return f"map({', '.join(f'{old!r}, {new!r}' for old, new in names.items())})"
 
 
-def _literal(path: Path) -> str:
+def literal(path: Path) -> str:
     """Return a path with its pattern characters escaped, for Spark's reader."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path))

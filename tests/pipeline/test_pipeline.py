@@ -202,14 +202,14 @@ def test_an_error_in_the_words_of_spark_is_one_sentence(tmp_path: Path, text: st
     pipeline.claim(tmp_path)
     for name in (pipeline.NEW, "journal"):
         (tmp_path / name).mkdir()
-    with pytest.raises(UserError, match="make room, or name another folder"), pipeline._sentences(tmp_path):
+    with pytest.raises(UserError, match="make room, or name another folder"), pipeline.sentences(tmp_path):
         raise RuntimeError(text)
     assert not (tmp_path / pipeline.NEW).exists() and (tmp_path / "journal").exists()
 
 
 def test_any_other_error_stays_what_it_is(tmp_path: Path) -> None:
     """An error that is not about the file system is raised as it is."""
-    with pytest.raises(RuntimeError, match="division"), pipeline._sentences(tmp_path):
+    with pytest.raises(RuntimeError, match="division"), pipeline.sentences(tmp_path):
         raise RuntimeError("division by zero")
 
 
@@ -282,7 +282,7 @@ def test_a_process_that_ends_between_two_tables_loses_no_record(
     with monkeypatch.context() as patched:
         steps(patched, limit)
         with pytest.raises(Killed):
-            pipeline._publish(published)
+            pipeline.publish(published)
     pipeline.claim(published)
     assert (published / "journal" / "part").read_text() == ("former" if limit < 2 else "next")
     assert {path.name for path in published.iterdir()} <= {pipeline.MARK, *spark_views.TABLES}

@@ -1,0 +1,165 @@
+"""The log files in files and folders: what is no log is refused, and lines are counted before Spark reads them.
+
+Spark reads a copy in place of a file with a line that is too long, and of a compressed file that ends too early: in the copy
+such a line is empty, so that all lines keep their numbers.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from io import BufferedReader
+from pathlib import Path
+from typing import NamedTuple
+
+from kcontrol.core.errors import UserError
+
+LONGEST_LINE_BYTES = 8 * 2**20
+KEPT_BYTES = 1024
+CHUNK_BYTES = 2**20
+NAMES = re.compile(r"\.(?:log|out|txt|gz)(?:$|[.\-_\d])|^(?:server|controller|state-change|kafkaServer)", re.IGNORECASE)
+LONG, CUT = "The line is longer than 8 MB.", "The compressed file is damaged in this line; the lines after it are lost."
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+TEXT_CONTROLS = b"\x00\t\n\r\x0c\x1b"
+
+
+class Damaged(NamedTuple):
+    """A line that Spark does not read: its number, its length in bytes, its first kilobyte, and why."""
+
+    n: int
+    length: int
+    start: str
+    reason: str
+
+
+class LogFile(NamedTuple):
+    """A log: its path, the path of the file that Spark reads, its number of lines, and the lines that Spark does not read."""
+
+    path: Path
+    read: Path
+    lines: int
+    damaged: list[Damaged]
+
+
+class NoLog(NamedTuple):
+    """A file that is not read, with the reason in one sentence."""
+
+    path: Path
+    reason: str
+
+
+def log_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the files in these files and folders, sorted; of a folder, the files at any depth that have the name of a log.
+
+    Raises UserError for a path that does not exist, and for a folder without a log.
+    """
+    found: set[Path] = set()
+    for path in paths:
+        if path.is_dir():
+            inside = {file.resolve() for file in path.rglob("*") if file.is_file() and NAMES.search(file.name)}
+            if not inside:
+                raise UserError(f"There is no log in {path}: name a folder with files such as server.log or state-change.log.gz.")
+            found |= inside
+        elif path.exists():
+            found.add(path.resolve())
+        else:
+            raise UserError(f"There is no file or folder {path}.")
+    return sorted(found)
+
+
+def examine(path: Path, copies: Path) -> LogFile | NoLog:
+    """Return a log with its number of lines, or why the file is not read; a copy for Spark is made in the folder `copies`."""
+    try:
+        if reason := _no_text(path):
+            return NoLog(path, reason)
+        lines, damaged = _scan(path)
+    except OSError as problem:
+        return NoLog(path, f"{path} cannot be read: {problem.strerror}.")
+    if not damaged:
+        return LogFile(path, path, lines, [])
+    copies.mkdir(parents=True, exist_ok=True)
+    copy = copies / f"{len(list(copies.iterdir()))}.log"
+    _copy(path, copy, {line.n for line in damaged})
+    return LogFile(path, copy, lines, damaged)
+
+
+def _no_text(path: Path) -> str | None:
+    """Return why a file is no log by its beginning, None if it may be one."""
+    with path.open("rb") as file:
+        first = file.read(CHUNK_BYTES)
+    if first.startswith(ZIP):
+        return f"{path} is a ZIP file: unpack it first."
+    if first.startswith(GZIP):
+        if path.suffix != ".gz":
+            return f"{path} is a gzip file: give it a name that ends in .gz."
+        first = next(_chunks(path), None) or b""
+    elif path.suffix == ".gz" and first:
+        return f"{path} is no gzip file although its name ends in .gz: rename it."
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return f"{path} is UTF-16 text: convert it to UTF-8."
+    controls = sum(first.count(bytes([code])) for code in range(32) if code not in TEXT_CONTROLS)
+    if controls > len(first.replace(b"\0", b"")) // 50:
+        return f"{path} is a binary file, no log."
+    return None
+
+
+def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
+def _chunks(path: Path) -> Iterator[bytes | None]:
+    """Yield the bytes of a file, unpacked if it is compressed; None at the end if its compressed bytes are damaged."""
+    with _opened(path) as stream:
+        try:
+            while chunk := stream.read1(CHUNK_BYTES):
+                yield chunk
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            yield None
+
+
+def _scan(path: Path) -> tuple[int, list[Damaged]]:
+    """Return the number of lines of a file, and its lines that Spark cannot read.
+
+    Bytes after damaged compressed bytes are lost.
+    """
+    lines, length, start, is_cut, damaged = 0, 0, b"", False, list[Damaged]()
+    for chunk in _chunks(path):
+        if chunk is None:
+            is_cut = True
+            break
+        end = chunk.find(b"\n")
+        start += chunk[: KEPT_BYTES - len(start)] if end < 0 else chunk[: min(end, KEPT_BYTES - len(start))]
+        length += len(chunk) if end < 0 else end
+        if end < 0:
+            continue
+        if length > LONGEST_LINE_BYTES:
+            damaged.append(_damaged(lines + 1, length, start, LONG))
+        lines += chunk.count(b"\n")
+        last = chunk.rfind(b"\n") + 1
+        length, start = len(chunk) - last, chunk[last : last + KEPT_BYTES]
+    if length or is_cut:
+        lines += 1
+        if is_cut:
+            damaged.append(_damaged(lines, length, start, CUT))
+        elif length > LONGEST_LINE_BYTES:
+            damaged.append(_damaged(lines, length, start, LONG))
+    return lines, damaged
+
+
+def _damaged(n: int, length: int, start: bytes, reason: str) -> Damaged:
+    return Damaged(n, length, start.replace(b"\0", b"").decode("utf-8", "replace"), reason)
+
+
+def _copy(path: Path, copy: Path, left_out: set[int]) -> None:
+    """Write the lines of a file to `copy`, with an empty line in place of each line whose number is in `left_out`."""
+    n = 1
+    with copy.open("wb") as out:
+        for chunk in _chunks(path):
+            for place, piece in enumerate((chunk or b"").split(b"\n")):
+                if place:
+                    out.write(b"\n")
+                    n += 1
+                if n not in left_out:
+                    out.write(piece)

@@ -1,0 +1,178 @@
+"""The layouts of log lines, and what stands around a line: the parts of a record as columns that Spark computes.
+
+A record starts at a line with the time and level of one of the layouts. Where the logger stands at the end, the message runs
+to the first line that ends with the logger, as Kafka's own messages may have line breaks; the rest is the stack trace. A
+terminal that breaks long lines leaves lines of one length: such lines are joined without a line break.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import functions as sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+SECOND, LEVEL = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", r"(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)"
+LOGGER, DOTTED = r"[A-Za-z_$][\w$]*(?:\.[\w$]+)*", r"[A-Za-z_$][\w$]*(?:\.[\w$]+)+"
+TIME, ZONED, SLASHED = rf"{SECOND},\d{{3}}", rf"{SECOND}(?:,\d{{3}})?(?:[+-]\d{{4}}|Z)?", r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}"
+THREAD, ALL = r"\[[^\]]*\]", r"(?s:(.*))"
+WRAPS = {  # What stands before the time of a line, by the name of the wrapper.
+    "numbered": r"\s*\d+[.)]\s+",
+    "compose": r"[\w.-]+\s*\|\s?",
+    "comment": r"\s*(?:#+|\*+|//+|>+)\s*",
+    "grep": r"[^\s:|\[]+:(?:\d+:)?\s?",
+    "quoted": r"\s*\"",
+    "indented": r"\s+",
+}
+DATED = r"\[?\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d"
+# The beginning of a line of another log: a time that no layout has.
+DAY, MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+FOREIGN = (
+    rf"^(?:{DATED}|\W?(?:{DAY},? )?{MONTH} +\d{{1,2}},? (?:\d{{4}}|\d\d:\d\d)"
+    r"|\W?\d{1,2}[./ -](?:\d\d|[A-Z][a-z]{2})[./ -]\d{2,4}[ :]\d\d:\d\d|\W?\d\d:\d\d:\d\d[.,]\d{3} )"
+)
+KAFKA = r"^(?:kafka\.|org\.apache\.kafka\.|state\.change\.logger)"
+CUT_LOGGER = r"^(?s:(.*)) \((?:kafka\.|state\.c|org\.apache\.)[\w$.]*$"
+BROKEN_COLUMNS = 60
+BETWEEN = "\u0001"
+
+
+class Layout(NamedTuple):
+    """A layout: its name, the beginning of a line, and the whole record with the groups time, level.
+
+    Logger and message in `order`.
+    """
+
+    name: str
+    start: str
+    whole: str
+    order: tuple[int, int, int, int]
+    logger_at_end: bool = False
+    short_logger: bool = False
+
+
+LAYOUTS = (
+    Layout(
+        "apache", rf"\[{TIME}\] {LEVEL} ", rf"^\[({TIME})\] ({LEVEL}) +{ALL} \(({LOGGER})\)\s*(?:\"?,.*)?$", (1, 2, 4, 3), True
+    ),
+    Layout("cloudera", rf"{TIME} {LEVEL} +{DOTTED}: ", rf"^({TIME}) ({LEVEL}) +({DOTTED}): {ALL}$", (1, 2, 3, 4)),
+    Layout(
+        "log4j2_strimzi", rf"{ZONED} {LEVEL} +{THREAD} [\w.$]+:\d+ - ",
+        rf"^({ZONED}) ({LEVEL}) +{THREAD} ([\w.$]+):\d+ - {ALL}$", (1, 2, 3, 4), short_logger=True,
+    ),
+    Layout("strimzi", rf"{TIME} {LEVEL} ", rf"^({TIME}) ({LEVEL}) +{ALL} \(({LOGGER})\)(?: {THREAD})?\s*$", (1, 2, 4, 3), True),
+    Layout(
+        "bracketed", rf"\[{TIME}\] \[{LEVEL} *\] ",
+        rf"^\[({TIME})\] \[({LEVEL}) *\] {THREAD} \[({LOGGER})\] - {ALL}$", (1, 2, 3, 4)
+    ),
+    Layout(
+        "logger_first", rf"\[{TIME}\] \({LOGGER}\) ", rf"^\[({TIME})\] \(({LOGGER})\) {THREAD} ({LEVEL}) +- {ALL}$", (1, 3, 2, 4)
+    ),
+    Layout(
+        "spring", rf"{SECOND}\.\d{{3}} +{LEVEL} +\d+ --- \[",
+        rf"^({SECOND}\.\d{{3}}) +({LEVEL}) +\d+ --- {THREAD} (\S+) *: {ALL}$", (1, 2, 3, 4), short_logger=True,
+    ),
+    Layout(
+        "linkedin", rf"{SLASHED} (?:{LEVEL} )?\[",
+        rf"^({SLASHED}) (?:([A-Z]+) )?\[([^\]]*)\] {ALL}$", (1, 2, 3, 4), short_logger=True,
+    ),
+)  # fmt: skip
+TAILED = tuple(layout.name for layout in LAYOUTS if layout.logger_at_end)
+SHORT = tuple(layout.name for layout in LAYOUTS if layout.short_logger)
+TAIL = rf" \({LOGGER}\)(?: \[[^\]]*\])?\s*$"
+
+
+def clean(raw: Column) -> Column:
+    """Return a line without the NUL characters that a crash leaves, and without the characters that separate facts."""
+    return sql.translate(raw, "\u0000\u0001\u0002\u0003", "")
+
+
+def wrap_of(text: Column) -> Column:
+    """Return the name of what stands before the time of a line; NULL if the line begins with its time, or has none."""
+    every = "|".join(f"(?:{pattern})" for pattern in WRAPS.values())
+    found = sql.when(text.rlike(f"^{DATED}") | ~text.rlike(f"^(?:{every}){DATED}"), None)
+    for name, pattern in WRAPS.items():
+        found = found.when(text.rlike(f"^(?:{pattern}){DATED}"), name)
+    return found
+
+
+def unwrapped(text: Column, wrap: Column) -> Column:
+    """Return a line without what stands before its time."""
+    found = sql.when(wrap.isNull(), text)
+    for name, pattern in WRAPS.items():
+        found = found.when(wrap == name, sql.regexp_replace(text, f"^(?:{pattern})(?={DATED})", ""))
+    return found
+
+
+def layout_of(text: Column) -> Column:
+    """Return the name of the layout of a line that starts a record, "foreign" for a line of another log, else NULL."""
+    found = sql.when(~text.rlike(FOREIGN), None)
+    for layout in LAYOUTS:
+        found = found.when(text.rlike("^" + layout.start), layout.name)
+    return found.otherwise("foreign")
+
+
+def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
+    """Return the text of a record without its stack trace, from its clean lines."""
+    bare = sql.when(wrap.isNull(), lines).otherwise(
+        sql.transform(lines, lambda line: sql.regexp_replace(line, r"^[\w.-]+\s*\|\s?|^# ", ""))
+    )
+    head = unwrapped(lines[0], wrap)
+    rest = sql.slice(bare, sql.lit(2), sql.greatest(sql.size(bare) - 1, sql.lit(0)))
+    is_open = layout.isin(*TAILED) & (sql.size(lines) > 1) & ~head.rlike(TAIL)
+    return sql.when(is_open, _to_tail(sql.concat(sql.array(head), rest))).otherwise(head)
+
+
+def _to_tail(lines: Column) -> Column:
+    """Return the lines up to the one that ends with the logger, joined; lines that a terminal broke without a line break."""
+    first = sql.length(lines[0])
+    ends = sql.array_position(sql.transform(lines, lambda line: line.rlike(r"\)(?: \[[^\]]*\])?\s*$")), True).cast("int")
+    joined = sql.array_join(sql.slice(lines, sql.lit(1), sql.greatest(ends, sql.lit(1))), "")
+    before = sql.slice(lines, sql.lit(1), sql.greatest(ends - 1, sql.lit(1)))
+    is_broken = (
+        (first >= BROKEN_COLUMNS) & (ends > 1) & joined.rlike(TAIL)
+        & sql.forall(before, lambda line: sql.length(line) == first) & (sql.length(sql.get(lines, ends - 1)) <= first)
+    )  # fmt: skip
+    tail = sql.array_position(sql.transform(lines, lambda line: line.rlike(TAIL)), True).cast("int")
+    whole = sql.array_join(sql.slice(lines, sql.lit(1), sql.greatest(tail, sql.lit(1))), "\n")
+    return sql.when(is_broken, joined).otherwise(whole)
+
+
+def fields_of(text: Column, layout: Column) -> Column:
+    """Return the array of time, level, logger and message of a record's text.
+
+    An array of one text if the text is incomplete.
+    """
+    found: Column | None = None
+    for item in LAYOUTS:
+        order = BETWEEN.join(f"${group}" for group in item.order)
+        fields = sql.regexp_replace(text, sql.lit(item.whole), sql.lit(order))
+        found = sql.when(layout == item.name, fields) if found is None else found.when(layout == item.name, fields)
+    assert found is not None
+    return sql.split(found, BETWEEN)
+
+
+def parts(text: Column, fields: Column) -> dict[str, Column]:
+    """Return the columns time, level, logger and message of a record.
+
+    Of a record whose end is cut off, logger is NULL, and message is NULL unless only the logger was cut.
+    """
+    start = rf"^\[?(\d{{4}}[-/]\d\d[-/]\d\d \d\d:\d\d:\d\d(?:[.,]\d{{3}})?)\]? (?:\(\S+\) )?(?:\[[^\]]*\] )?({LEVEL})?\s*"
+    is_whole = sql.size(fields) == len(LAYOUTS[0].order)
+    cut = {
+        "time": sql.regexp_extract(text, start, 1),
+        "level": sql.regexp_extract(text, start, 2),
+        "message": sql.regexp_extract(sql.regexp_replace(text, start, ""), CUT_LOGGER, 1),
+    }
+    whole = {name: sql.get(fields, place) for place, name in enumerate(("time", "level", "logger", "message"))}
+    return {
+        name: sql.when(is_whole, sql.nullif(value, sql.lit(""))).otherwise(sql.nullif(cut.get(name, sql.lit("")), sql.lit("")))
+        for name, value in whole.items()
+    }
+
+
+def is_kafka(logger: Column, layout: Column) -> Column:
+    """Return whether a record is one of Kafka's: a logger of Kafka, a layout without packages, or a logger that is cut off."""
+    return logger.isNull() | logger.rlike(KAFKA) | layout.isin(*SHORT)

@@ -1,0 +1,168 @@
+"""The tables of broker logs as Parquet: `records` has one row per record, `rejected` one row per line that is in no record.
+
+Nothing is lost: each line of a file is the first line of a record, with facts or without (kind "other"), or continues a
+record, or is rejected. Each call compares the sum with the number of lines that the file has, before the tables replace
+former ones.
+
+Files of one broker may have the same record, such as a log and a copy of the standard output. The facts are counted once: the
+record in a later file has the kind "other" and names the first record in `copy_of`. Records of one file are never copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import Window
+from pyspark.sql import functions as sql
+
+from kcontrol.core.errors import UserError
+from kcontrol.spark.logs.files import LogFile, NoLog, examine, log_files
+from kcontrol.spark.logs.records import parsed
+from kcontrol.spark.logs.zones import ZONES, Start, zones
+from kcontrol.spark.pipeline import NEW, claim, publish, sentences
+from kcontrol.spark.sources import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+TABLES = ("records", "rejected")
+FORMAT = {"kcontrol": "tables of broker logs", "version": 1}
+FACTS = "map<string,string>"
+LOCAL_MS = "unix_millis(CAST(local_time AS TIMESTAMP))"
+REFUSED = "file STRING, n BIGINT, reason STRING, length BIGINT, raw STRING"
+Report = Callable[[str], None]
+
+
+class LinesLost(UserError):
+    """The tables do not have every line of a file."""
+
+
+class Written(NamedTuple):
+    """The outcome of `write_logs`: the files that were not read, and how many lines have each meaning."""
+
+    refused: list[NoLog]
+    files: int
+    lines: int
+    facts: int
+    other: int
+    continuations: int
+    rejected: int
+
+
+def write_logs(spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None) -> Written:
+    """Write the tables of the logs in files and folders as Parquet into `out`, in place of former tables of logs.
+
+    `report` is called with the name of each step. Raises UserError for a path without a log, if no file can be read, and for
+    a folder `out` with other files than tables of logs; LinesLost if a line is in no table, and then the former tables stay.
+    """
+    names = log_files(paths)
+    claim(out, TABLES, FORMAT)
+    with sentences(out):
+        report("counting lines")
+        found = [examine(path, out / NEW / "copies") for path in names if not path.is_relative_to(out.resolve())]
+        files = [file for file in found if isinstance(file, LogFile)]
+        refused = [file for file in found if isinstance(file, NoLog)]
+        if not files:
+            raise UserError(refused[0].reason if refused else f"There is no log in {paths[0]} beside the tables.")
+        report("reading records")
+        parsed(spark, files).write.parquet(str(out / NEW / "parsed"))
+        rows = spark.read.parquet(literal(out / NEW / "parsed"))
+        report("writing tables")
+        _records(spark, rows.where("reason IS NULL")).write.parquet(str(out / NEW / "records"))
+        rejected = rows.where("reason IS NOT NULL").select("file", "n", "reason", "length", "raw")
+        unread = [(str(file.path), None, file.reason, _size(file.path), None) for file in refused]
+        rejected.unionByName(spark.createDataFrame(unread, REFUSED)).coalesce(1).write.parquet(str(out / NEW / "rejected"))
+        written = _counted(spark, out / NEW, files, refused)
+        publish(out, TABLES)
+    return written
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.exists() else None
+
+
+def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refused: list[NoLog]) -> Written:
+    """Return how many lines have each meaning. Raises LinesLost if the tables do not have every line of each file."""
+    records = spark.read.parquet(literal(folder / "records"))
+    lines = records.groupBy("file").agg(
+        sql.sum("lines").alias("lines"), sql.count("*").alias("records"), sql.count_if(sql.col("kind") != "other").alias("facts")
+    )
+    rejected = (
+        spark.read.parquet(literal(folder / "rejected"))
+        .where("n IS NOT NULL")
+        .groupBy("file")
+        .agg(sql.count("*").alias("rejected"))
+    )
+    counts = {row["file"]: row for row in lines.join(rejected, "file", "full").na.fill(0).collect()}
+    for file in files:
+        row = counts.get(str(file.path))
+        found = row["lines"] + row["rejected"] if row else 0
+        if found != file.lines:
+            raise LinesLost(
+                f"The tables have {found} of the {file.lines} lines of {file.path}: report this; no table was replaced."
+            )
+    total = {name: sum(row[name] for row in counts.values()) for name in ("lines", "records", "facts", "rejected")}
+    return Written(
+        refused, len(files), total["lines"] + total["rejected"], total["facts"], total["records"] - total["facts"],
+        total["lines"] - total["records"], total["rejected"],
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- records
+
+
+def _records(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """Return the table `records` of the parsed records."""
+    local = sql.rpad(sql.translate(sql.substring("time", 1, 23), "/,T", "-. "), 23, ".000").try_cast("timestamp_ntz")
+    rows = rows.withColumn("local_time", local).withColumn("folder", sql.regexp_replace("file", r"/[^/]*$", ""))
+    speakers = rows.groupBy(sql.col("file").alias("of_file")).agg(sql.array_sort(sql.collect_set("broker")).alias("speakers"))
+    rows = rows.join(sql.broadcast(speakers), sql.col("file") == sql.col("of_file"), "left")
+    copies = _copies(rows)
+    rows = _with_zone(spark, rows).join(copies, ["file", "n"], "left")
+    is_copy = sql.col("copy_of").isNotNull()
+    only = sql.when(sql.size("speakers") == 1, sql.get("speakers", sql.lit(0)))
+    return rows.select(
+        "file", "n", "lines", "layout", "wrap", "time", "local_time", "time_utc", "zone", "zone_from", "level", "logger",
+        sql.when(is_copy, "other").otherwise(sql.col("kind")).alias("kind"),
+        sql.when(is_copy, sql.create_map().cast(FACTS)).otherwise(sql.col("facts")).alias("facts"),
+        sql.coalesce("broker", only).alias("broker"), "copy_of", "raw",
+    )  # fmt: skip
+
+
+def _copies(rows: DataFrame) -> DataFrame:
+    """Return file and n of each record with facts that an earlier file of the same broker has too, and the earlier record."""
+    facts = rows.where("kind <> 'other'").withColumn("text", sql.xxhash64("raw"))
+    broker = sql.coalesce(sql.col("broker").cast("string"), sql.array_join(sql.col("speakers").cast("array<string>"), ","))
+    facts = facts.select("file", "n", "folder", "time", "logger", "text", broker.alias("whose"))
+    key = ["folder", "time", "logger", "text", "whose"]
+    facts = facts.withColumn("nth", sql.row_number().over(Window.partitionBy(*key, "file").orderBy("n")))
+    facts = facts.withColumn("copy_of", sql.min(sql.struct("file", "n")).over(Window.partitionBy(*key, "nth")))
+    return facts.where(sql.col("copy_of.file") != sql.col("file")).select("file", "n", "copy_of")
+
+
+def _with_zone(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """Return the rows with zone (such as "+02:00"), zone_from ("written", or the line that shows it) and time_utc, or NULL."""
+    starts = rows.where("kind = 'kafka_start_ms' AND local_time IS NOT NULL")
+    epoch_ms = sql.col("facts")["epoch_ms"].try_cast("bigint").alias("epoch_ms")
+    lines = starts.select("file", "n", sql.expr(LOCAL_MS), epoch_ms).where("epoch_ms IS NOT NULL")
+    known = spark.createDataFrame(zones(Start(*row) for row in lines.collect()), ZONES)
+    rows = rows.join(
+        sql.broadcast(known.withColumnRenamed("folder", "of_folder")),
+        (sql.col("folder") == sql.col("of_folder")) & sql.expr(LOCAL_MS).between(sql.col("begin_ms"), sql.col("end_ms")), "left",
+    )  # fmt: skip
+    has_zone = sql.col("time").rlike(r"(?:Z|[+-]\d{4})$")
+    sign = sql.when(sql.col("time").rlike(r"-\d{4}$"), -1).otherwise(1)
+    written = sign * (_number(r"[+-](\d\d)\d\d$") * 60 + _number(r"[+-]\d\d(\d\d)$"))
+    offset = sql.when(has_zone, written).otherwise(sql.col("offset_minutes"))
+    size = sql.abs(offset)
+    zone = sql.concat(sql.when(offset < 0, "-").otherwise("+"), sql.format_string("%02d:%02d", sql.floor(size / 60), size % 60))
+    utc = sql.timestamp_millis(sql.expr(LOCAL_MS) - offset.cast("bigint") * 60_000)
+    source = sql.when(has_zone, "written").otherwise(sql.col("found"))
+    return rows.withColumns({"zone": sql.when(offset.isNotNull(), zone), "zone_from": source, "time_utc": utc})
+
+
+def _number(pattern: str) -> Column:
+    """Return the group of a pattern in the time as a number, 0 if the time has no such group."""
+    return sql.coalesce(sql.regexp_extract("time", pattern, 1).try_cast("int"), sql.lit(0))

@@ -1,0 +1,79 @@
+"""The table of messages: `patterns.tsv` has one row per form of a message that carries facts.
+
+Columns: the kind of the message, the releases that print the form, words that each such message has, its facts with their
+types, and a pattern for the whole message. The rows `{NAME}` at the top are parts of patterns. A group of a pattern has the
+name of a fact; a digit at the end of the name marks another place of the fact. The first row that matches a message gives its
+kind. The rows `(state)` are the forms of the leader and ISR of a partition: the facts of such a row replace the fact `state`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+STATE = "(state)"
+FACT, NAME, TYPE = "\u0001", "\u0002", "\u0003"
+"""The characters before a fact, and between its name, type and value, in the text that a replacement makes."""
+LISTS = ("ints", "ids", "partitions", "names", "words", "assignment", "states", "epochs", "replicas")
+POSSIBLY_EMPTY = re.compile(r"(\\.|[^()|?*+\]}{^$.\\])\(\?P<(\w+)>(\[\\d, ?\]\*|\[\\d,\]\*|\.\*\??)\)")
+GROUP = re.compile(r"\(\?P<\w+>")
+
+
+OPENINGS = {
+    "{CTRL}": ("Controller ", "[Controller id="),
+    "{KC}": ("[Controller ",),
+    "{BRK}": ("Broker ", "[Broker id="),
+    "{GC}": ("[Group",),
+}
+"""The beginnings of the messages whose pattern starts with a part."""
+
+
+class Form(NamedTuple):
+    """A form of a message: `pattern` in the syntax of Java, and a `replacement` that makes the facts of a message as one text.
+
+    A fact whose value is empty is absent from the message. `opening` is the part at the start of the pattern, if OPENINGS has it,
+    else "". `releases` is a text: the first and the last release.
+    """
+
+    kind: str
+    releases: str
+    words: str
+    opening: str
+    facts: dict[str, str]
+    pattern: str
+    replacement: str
+
+
+@cache
+def forms() -> tuple[Form, ...]:
+    """Return the rows of the table, in its order."""
+    parts: dict[str, str] = {}
+    rows = []
+    for line in (Path(__file__).parent / "patterns.tsv").read_text().splitlines()[1:]:
+        kind, releases, words, facts, pattern = line.split("\t")
+        if kind.startswith("{"):
+            parts[kind] = pattern
+            continue
+        opening = next((name for name in OPENINGS if pattern.startswith(name)), "")
+        for name, part in parts.items():
+            pattern = pattern.replace(name, part)
+        types = dict(fact.split(":") for fact in facts.split())
+        rows.append(_form((kind, releases, words, opening), types, pattern))
+    return tuple(rows)
+
+
+def _form(head: tuple[str, str, str, str], types: dict[str, str], pattern: str) -> Form:
+    """Return a form; a list that may be empty begins with the character before it, so that it differs from an absent list."""
+    marked = POSSIBLY_EMPTY.sub(lambda m: f"(?P<{m[2]}>{m[1]}{m[3]})" if types.get(_fact(m[2])) in LISTS else m[0], pattern)
+    whole = f"^(?s:{marked})$"
+    places: dict[str, list[int]] = {}
+    for group, place in re.compile(whole).groupindex.items():
+        places.setdefault(_fact(group), []).append(place)
+    values = [f"{name}{NAME}{type_}{TYPE}" + "".join(f"${n}" for n in places[name]) for name, type_ in types.items()]
+    return Form(*head, types, GROUP.sub("(", whole), FACT.join([f"kind{NAME}{head[0]}", *values]))
+
+
+def _fact(group: str) -> str:
+    return group.rstrip("0123456789")

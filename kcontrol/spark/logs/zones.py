@@ -1,0 +1,69 @@
+"""The time zone of log lines, from the lines themselves.
+
+Kafka writes times without a zone. From 2.3 a broker logs at its start the milliseconds since 1970 (`Kafka startTimeMs`),
+within some milliseconds of the time of that line; the difference is the offset of the broker's zone. Starts in one folder
+count for all of its files: between two starts with different offsets the zone is unknown. A change to or from summer time is
+not seen where the starts before and after it have one offset, or where no start comes after it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import NamedTuple
+
+STEP_MS, TOLERANCE_MS, MOST_STEPS = 15 * 60_000, 60_000, 14 * 4
+ALWAYS_MS, NEVER_MS = -(2**62), 2**62
+ZONES = "folder STRING, begin_ms BIGINT, end_ms BIGINT, offset_minutes INT, found STRING"
+
+
+class Start(NamedTuple):
+    """A line that has both times: its file and number, its local time, and the milliseconds since 1970.
+
+    `local_ms` is the local time in milliseconds since 1970-01-01 00:00 of the same clock.
+    """
+
+    file: str
+    n: int
+    local_ms: int
+    epoch_ms: int
+
+
+class Zone(NamedTuple):
+    """The offset from UTC of the local times `begin_ms` to `end_ms` in a folder, and the line that shows it as "file:line"."""
+
+    folder: str
+    begin_ms: int
+    end_ms: int
+    offset_minutes: int
+    found: str
+
+
+def zones(starts: Iterable[Start]) -> list[Zone]:
+    """Return the known zones of each folder, in order of time; a start whose offset is no quarter of an hour is left out."""
+    by_folder: dict[str, list[tuple[Start, int]]] = defaultdict(list)
+    for start in sorted(starts, key=lambda start: start.local_ms):
+        offset = _offset_minutes(start)
+        if offset is not None:
+            by_folder[str(PurePath(start.file).parent)].append((start, offset))
+    return [zone for folder, found in by_folder.items() for zone in _zones(folder, found)]
+
+
+def _zones(folder: str, found: list[tuple[Start, int]]) -> list[Zone]:
+    known: list[Zone] = []
+    for start, offset in found:
+        if known and known[-1].offset_minutes == offset:
+            known[-1] = known[-1]._replace(end_ms=start.local_ms)
+        else:
+            begin_ms = start.local_ms if known else ALWAYS_MS
+            known.append(Zone(folder, begin_ms, start.local_ms, offset, f"{PurePath(start.file).name}:{start.n}"))
+    known[-1] = known[-1]._replace(end_ms=NEVER_MS)
+    return known
+
+
+def _offset_minutes(start: Start) -> int | None:
+    steps = round((start.local_ms - start.epoch_ms) / STEP_MS)
+    if abs(start.local_ms - start.epoch_ms - steps * STEP_MS) > TOLERANCE_MS or abs(steps) > MOST_STEPS:
+        return None
+    return steps * STEP_MS // 60_000
