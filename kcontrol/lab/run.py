@@ -195,17 +195,22 @@ class Run(metaclass=Named):
         found = journal_tables.states_at_the_controller(self.state, machine)
         return diagrams.machine(table, counts=Counter(found.values()))
 
-    def group_strip(self, group: str | None = None, beside: Mapping[str, Run] | None = None) -> GroupStrip:
+    def group_strip(
+        self, group: str | None = None, beside: Mapping[str, Run] | None = None, *, coordinators: bool = False
+    ) -> GroupStrip:
         """Return what happened to a consumer group: a picture with a lane for each member, and its text.
 
-        Without a name the group is the only group of the run. `beside` are other runs with the titles of their strips, which
-        stand below this one. Raises UserError, listing the groups, for an unknown name, and without a name if a run does not
-        have exactly one group.
+        Without a name the group is the only group of the run. `beside` are other runs with the titles of their strips; these
+        stand below this one. With `coordinators` each strip begins with the group's partition of `__consumer_offsets`: its
+        leader and the brokers that load or own it. Raises UserError, listing the groups, for an unknown name, and without a
+        name if a run does not have exactly one group.
         """
+        from kcontrol.views.coordinator_strip import CoordinatorStrip
         from kcontrol.views.group_strip import GroupStrip
 
-        others = [GroupStrip(run.records, run._group(group), title) for title, run in (beside or {}).items()]
-        return GroupStrip(self.records, self._group(group), self.name if others else "", others)
+        kind = CoordinatorStrip if coordinators else GroupStrip
+        others = [kind(run.records, run._group(group), title) for title, run in (beside or {}).items()]
+        return kind(self.records, self._group(group), self.name if others else "", others)
 
     def _group(self, group: str | None) -> str:
         """Return the name of a group of this run; if `group` is None, the name of its only group.

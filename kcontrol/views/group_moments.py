@@ -15,11 +15,14 @@ from itertools import groupby
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
+from kcontrol.core.znodes import topic_path
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC, partition_for
 from kcontrol.journal.fold import Fold
 from kcontrol.journal.journal import Record
 from kcontrol.journal.journal_file import WRONG
+from kcontrol.views import folded_state
 
-FIRED = "timer_fired"
+FIRED, OFFSETS_ZNODES = "timer_fired", topic_path(OFFSETS_TOPIC)
 
 
 class Deadline(NamedTuple):
@@ -28,6 +31,21 @@ class Deadline(NamedTuple):
     member_id: str | None
     event: str
     at_ms: int
+
+
+class Place(NamedTuple):
+    """The partition that holds a group: its number, its leader in ZooKeeper, and the brokers that load and that own it.
+
+    `number` is None in a recording, which has no znodes; then the sets are those of any partition.
+    """
+
+    number: int | None = None
+    leader: int | None = None
+    loading: tuple[int, ...] = ()
+    owned: tuple[int, ...] = ()
+
+
+NO_PLACE = Place()
 
 
 class Moment(NamedTuple):
@@ -43,6 +61,7 @@ class Moment(NamedTuple):
     group: Mapping[str, Any] | None
     deadlines: tuple[Deadline, ...]
     fired: tuple[str | None, ...]
+    place: Place | None = None
 
     @property
     def members(self) -> Mapping[str, Any]:
@@ -55,11 +74,11 @@ def groups(state: Mapping[str, Any]) -> list[str]:
     return sorted(cached | {consumer["group"] for consumer in state.get("consumers", {}).values()})
 
 
-def moments(records: Iterable[Record], group_id: str) -> list[Moment]:
+def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -> list[Moment]:
     """Return a Moment for each record that changes the group's coordinator, state, generation, members or assignments.
 
-    A record that fires a timer of the group is a moment too. Records that contradict earlier records are skipped; the list is
-    empty for a group that no coordinator ever had.
+    A record that fires a timer of the group is a moment too, and with `places` a record that changes the place of its partition.
+    Records that contradict earlier records are skipped; the list is empty for a group that no coordinator ever had.
     """
     fold, found = Fold(), list[Moment]()
     for index, record in enumerate(records):
@@ -68,15 +87,35 @@ def moments(records: Iterable[Record], group_id: str) -> list[Moment]:
             fold.add(record)
         except WRONG:  # a damaged journal is shown without the records that contradict those before them
             continue
-        if not any(path[0] == "nodes" and (len(path) < 3 or path[2] in ("group", "timers")) for _, path, _ in fold.noted):
+        if not any(_concerns(path, places) for _, path, _ in fold.noted):
             continue
         fired = tuple(d.member_id for d in _deadlines(before, group_id) if d not in _timers(fold.state, group_id))
-        moment = Moment(index, record.at_ms, *_coordinated(fold.state, group_id), _timers(fold.state, group_id), fired)
+        place = _place(fold.state, group_id) if places else None
+        moment = Moment(index, record.at_ms, *_coordinated(fold.state, group_id), _timers(fold.state, group_id), fired, place)
         if found and not fired and _visible(found[-1]) == _visible(moment):
             found[-1] = found[-1]._replace(deadlines=moment.deadlines)
         elif found or moment.group:
             found.append(moment)
     return found
+
+
+def _concerns(path: Sequence[Any], places: bool) -> bool:
+    """Return whether a change at a path of the folded state can make a moment; with `places` also of the topic's znodes."""
+    if path[0] == "znodes":
+        return places and (len(path) < 2 or str(path[1]).startswith(OFFSETS_ZNODES))
+    return path[0] == "nodes" and (len(path) < 3 or path[2] in ("group", "timers"))
+
+
+def _place(state: Mapping[str, Any], group_id: str) -> Place:
+    known = folded_state.partitions_of(OFFSETS_TOPIC, state["znodes"])
+    held = known[partition_for(group_id, len(known))] if known else None
+    number = held.number if held else None
+    sets = {int(n): node.get("group", {}) for n, node in state["nodes"].items()}
+    loading, owned = (
+        tuple(sorted(n for n, group in sets.items() if number in group.get(name, ()) or (held is None and group.get(name))))
+        for name in ("loading", "owned")
+    )
+    return Place(number, held.leader if held else None, loading, owned)
 
 
 def _visible(moment: Moment) -> Any:
@@ -85,9 +124,9 @@ def _visible(moment: Moment) -> Any:
     Timers are left out, because a timer that is set again moves a flag and needs no new column.
     """
     if moment.group is None:
-        return moment.coordinator
+        return moment.coordinator, moment.place
     members = {id: (kind(member), member["assignment"]) for id, member in moment.members.items()}
-    return moment.coordinator, moment.group["state"], moment.group["generation"], members
+    return moment.coordinator, moment.group["state"], moment.group["generation"], members, moment.place
 
 
 def _coordinated(state: Mapping[str, Any], group_id: str) -> tuple[int | None, Mapping[str, Any] | None]:

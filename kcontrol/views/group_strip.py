@@ -50,11 +50,14 @@ class GroupStrip:
     `beside` are the strips of other runs, which stand below this strip; `name` is the name of the run, before the title.
     """
 
+    places, most = False, MOST
+    """Whether the moments have the place of the group's partition, and the largest number of columns."""
+
     def __init__(self, records: Sequence[Record], group_id: str, name: str = "", beside: Sequence[GroupStrip] = ()) -> None:
         self.group_id, self.name, self.beside = group_id, name, beside
         self._release = str(records[0].fields.get("release", "")) if records else ""
-        every = group_moments.moments(records, group_id)
-        self.moments, self.left_out = every[-MOST:], max(0, len(every) - MOST)
+        every = group_moments.moments(records, group_id, places=self.places)
+        self.moments, self.left_out = every[-self.most :], max(0, len(every) - self.most)
         self.lanes = group_moments.lanes(self.moments)
         self.evidence = recorded_evidence.Evidence(records, self.moments)
 
