@@ -341,7 +341,10 @@ class ApplyRequest:
 
 @dataclass(frozen=True, slots=True)
 class UpdateLog:
-    """Change this broker's log of a partition; `change` is a change of `broker/log.py`."""
+    """Change this broker's log of a partition.
+
+    `change` is one of the changes that `broker/log.py` defines, such as AppendRecords or Truncate.
+    """
 
     partition: TopicPartition
     change: Any
@@ -351,8 +354,8 @@ class UpdateLog:
 class RegisterZNodeHandler:
     """Register the handler of a path: the driver queues an event for each watch event of the path.
 
-    `children` registers the handler of changed children, instead of changed data. Watch events of a
-    path without a handler are dropped.
+    With `children` the event is queued for changes of the path's children, else for changes of its
+    data. Watch events of a path without a handler are dropped.
     """
 
     path: str
@@ -361,7 +364,10 @@ class RegisterZNodeHandler:
 
 @dataclass(frozen=True, slots=True)
 class UnregisterZNodeHandler:
-    """Unregister the handler of a path. The watch in ZooKeeper stays until it fires."""
+    """Unregister the handler of a path. The watch in ZooKeeper stays until it fires.
+
+    With `children` this is the handler of the path's children, else the handler of its data.
+    """
 
     path: str
     children: bool = False
@@ -369,7 +375,10 @@ class UnregisterZNodeHandler:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send the requests of one batch, a `controller.request_batch.Requests`, to brokers."""
+    """Send LeaderAndIsr, UpdateMetadata and StopReplica requests to brokers.
+
+    `requests` is a `controller.request_batch.Requests`, which has the requests by broker.
+    """
 
     requests: Any
 
@@ -389,7 +398,10 @@ class SendToController:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """Send the response to the request with this correlation id, even if `Park` has delayed it."""
+    """Send the response `body` to the request with this correlation id.
+
+    A handler yields it also for a request whose response an earlier `Park` has delayed.
+    """
 
     correlation_id: str
     body: Any
@@ -461,10 +473,10 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class AwaitInFlightRequests:
-    """Suspend the thread until the frozen processes of `brokers` have sent missing responses.
+    """Suspend the thread until the frozen brokers of `brokers` have responded to this broker.
 
-    Only requests of this broker that are in flight count; brokers that are not frozen are not
-    awaited.
+    A broker is frozen if its process is stopped (as by SIGSTOP). The thread does not wait for a
+    broker that is not frozen, nor for a broker to which no request of this broker is in flight.
     """
 
     brokers: tuple[int, ...]

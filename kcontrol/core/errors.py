@@ -29,7 +29,10 @@ class UserError(Exception):
 
 
 class ActionNotPossible(UserError):
-    """An action of `World` that is not possible now; `possible` has the actions that are."""
+    """The error of an action that the simulated cluster (`World`) cannot perform now.
+
+    `possible` has the actions that it can perform instead.
+    """
 
     def __init__(self, text: str, possible: Sequence[tuple[Any, ...]]) -> None:
         super().__init__(text)

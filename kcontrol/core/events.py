@@ -1,8 +1,8 @@
 """The events of the controller: one frozen dataclass for each event.
 
 An event carries ids, times and responses as they were when the event was queued, and no callbacks,
-so that JSON can hold it. They have the names of Kafka 2.8's `ControllerEvent`s. The events of a
-broker are in `broker/events.py`.
+so that JSON can hold it. The classes have the names of Kafka 2.8's `ControllerEvent`s. The events
+of a broker are in `broker/events.py`.
 
 Source: KafkaController.scala (2.8).
 """
@@ -275,7 +275,10 @@ class TopicUncleanLeaderElectionEnable(Event):
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdown(Event):
-    """A ControlledShutdown request of a broker; the broker epoch -1 means that none is named."""
+    """A ControlledShutdown request of the broker `broker_id`.
+
+    `broker_epoch` is -1 if the request has no broker epoch.
+    """
 
     correlation_id: str
     broker_id: int

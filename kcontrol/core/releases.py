@@ -20,9 +20,10 @@ def sort_key(release: str) -> tuple[int, ...]:
 
 
 def is_since(since: str, release: str) -> bool:
-    """Return whether `release` is not older than `since`.
+    """Return whether `release` is as new as `since` or newer.
 
-    The line 2.1 is as new as its patch 2.1.1.
+    A release of two numbers is as new as each of its patches: is_since("2.1.1", "2.1") is True, and
+    is_since("2.1.1", "2.1.0") is False.
     """
     return sort_key(since) <= sort_key(release) or sort_key(since)[:2] == sort_key(release)
 

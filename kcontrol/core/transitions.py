@@ -46,9 +46,10 @@ class Transition(NamedTuple):
 class Changes:
     """The functions with which a learner replaces functions of kcontrol.
 
-    `rows` has actions of the transition tables by pair of states; `strategies` has leader elections
-    and rules of the group coordinator by name. `deletion_order` sorts the topics that are deleted
-    together; Kafka uses the order of a hash set.
+    `rows` has the action of a transition by (source state, target state); `strategies` has leader
+    elections and functions of the group coordinator by the name of the function that they replace.
+    `deletion_order` sorts the names of topics that are deleted together; Kafka uses the order of a
+    hash set.
     """
 
     rows: Mapping[Pair, Callable[..., Any]] = field(default_factory=dict)
@@ -105,7 +106,7 @@ class TransitionTable:
 
 
 def _overlap(a: Transition, b: Transition) -> bool:
-    """Return whether some release has both rows."""
+    """Return whether there is a release that has the row `a` and the row `b`."""
     first, second = sorted((a, b), key=lambda row: sort_key(row.since))
     return not first.until or sort_key(first.until) > sort_key(second.since)
 

@@ -300,7 +300,11 @@ def encode_partition_list(partitions: tuple[TopicPartition, ...]) -> bytes:
 
 
 def decode_partition_list(data: bytes) -> tuple[TopicPartition, ...]:
-    """Return the partitions of a list, each once. Data that is not JSON gives an empty tuple."""
+    """Return the partitions in the data that `encode_partition_list` writes, each once, in order.
+
+    Data that is not JSON gives an empty tuple. Raises MalformedZnode for empty data, and for JSON of
+    another form.
+    """
     try:
         fields = decode(data, "a partition list")
     except NotJson:
@@ -331,9 +335,10 @@ class _Targets(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def decode_reassignment(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the target replicas by partition; the last entry of a partition counts.
+    """Return the target replicas by partition in the data of `/admin/reassign_partitions`.
 
-    Raises MalformedZnode for a key that Kafka does not know.
+    If the data name a partition twice, the later entry counts. Raises MalformedZnode for data that
+    are not JSON, or have a key that Kafka does not know.
     """
     targets: _Targets = decode(data, REASSIGN_PARTITIONS).all(_Targets)
     items = targets.partitions
