@@ -302,7 +302,7 @@ def encode_partition_list(partitions: tuple[TopicPartition, ...]) -> bytes:
 def decode_partition_list(data: bytes) -> tuple[TopicPartition, ...]:
     """Return the partitions in the data that `encode_partition_list` writes, each once, in order.
 
-    Data that is not JSON gives an empty tuple. Raises MalformedZnode for empty data, and for JSON of
+    Data that is not JSON gives an empty tuple. Raises MalformedZnode for empty data and for JSON of
     another form.
     """
     try:

@@ -1,1 +1,5 @@
-"""Runs handlers: event queues, round trips to ZooKeeper, fenced writes, and the records of both."""
+"""Runs the handlers of a broker, and performs what they yield.
+
+The modules queue events, perform round trips to ZooKeeper and fenced writes, change the contexts,
+and write the journal records of all that.
+"""

@@ -57,7 +57,7 @@ from kcontrol.zookeeper.port import Client, ConnectionLoss
 
 
 class Driver:
-    """One broker process: its contexts, threads, session, timers and parked requests."""
+    """One broker process: contexts, threads, session, timers, and requests whose response waits."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Driver:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
 
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
-        """Write record i with the i-th item of each of `columns`; `factory` makes its fields when the journal is read."""
+        """Write journal record i from item i of each of `columns`; `factory` makes it when the journal is read."""
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 
     @property
@@ -104,9 +104,9 @@ class Driver:
     def enqueue(
         self, event: Event, cause: RecordId | None, thread: str | None = None, *, is_watch_event: bool = False
     ) -> RecordId:
-        """Put an event into the queue of `thread`, or of the thread that handles events of this type; return its record's id.
+        """Queue an event at `thread`, None: at the thread that handles such events; return its journal record's id.
 
-        `cause` is the record of its cause. With `is_watch_event` it comes from the client's first undelivered watch event.
+        `cause` is the journal record that caused it. With `is_watch_event` it is the client's first undelivered watch event.
         """
         thread = thread or self.route(event)
         if hasattr(event, "timestamp_ms"):
@@ -116,9 +116,9 @@ class Driver:
         return record
 
     def clear(self, thread: str, cause: RecordId | None) -> None:
-        """Preempt all events in the queue of a thread, and respond to their callers (2.2 on); `cause` is the records' cause.
+        """Remove all events from a thread's queue; respond to the requests among them (2.2 on).
 
-        Source: ControllerEvent.preempt (2.2, 2.8).
+        `cause` is the cause of their `preempt` journal records. Source: ControllerEvent.preempt (2.2, 2.8).
         """
         for item in self.threads[thread].queue.clear():
             record = self.log("preempt", cause, thread=thread, event=item.event)

@@ -14,7 +14,7 @@ QUEUE_TIME_TIMEOUT_MS = 300_000
 
 
 class Queued(NamedTuple):
-    """An event in a queue, the time at which it was queued, and its `enqueue` record."""
+    """An event in a queue, the time of its arrival there, and the id of its journal record."""
 
     event: Any
     at_ms: int

@@ -1,7 +1,7 @@
-"""Changes of replica logs: each changes the context and writes one record. No other code changes a log.
+"""Changes the logs of a broker's replicas, and writes one journal record for each change.
 
-Each record has the partition and, unless the log is deleted, `now`: the changed attributes of the log besides its
-records.
+No other code changes a log. Each journal record has the partition and, unless the log is deleted,
+`now`: the new values of the log's attributes that have changed, without the log records.
 """
 
 from __future__ import annotations
@@ -27,14 +27,18 @@ WITHOUT_FIELDS: dict[type, str] = {logs.UpdateHighWatermark: "high_watermark", l
 
 
 def update_log(driver: Driver, thread: Thread, effect: fx.UpdateLog) -> None:
-    """Perform the effect `UpdateLog` by `apply_log_change`; the cause of the record is the `begin` record of `thread`."""
+    """Perform the effect `UpdateLog`: change a partition's log, and write a journal record.
+
+    The cause of this journal record is the journal record `begin` of the thread's present handler.
+    """
     apply_log_change(driver, thread.begin_record, effect.partition, effect.change)
 
 
 def apply_log_change(driver: Driver, cause: RecordId | None, tp: TopicPartition, change: logs.Change) -> None:
-    """Change this broker's log of a partition and write a record; write no record if the log stays equal.
+    """Change this broker's log of a partition and write a journal record.
 
-    `cause` is the record that caused the change, or None.
+    Write no journal record if the log stays equal. `cause` is the journal record that caused the
+    change; None means that no journal record caused it.
     """
     was_there, before = tp in driver.broker.logs, driver.broker.logs.get(tp, ReplicaLog())
     after = change_log(driver.broker, tp, change)
@@ -59,7 +63,11 @@ def apply_log_change(driver: Driver, cause: RecordId | None, tp: TopicPartition,
 
 
 def change_log(broker: BrokerContext, tp: TopicPartition, change: logs.Change) -> ReplicaLog:
-    """Change a log in a context, and return the new log."""
+    """Change the log of `tp` in the broker's context, and return the new log.
+
+    If the context has no log of `tp`, the change is made to an empty log. A deleted log is removed
+    from the context.
+    """
     after = logs.apply(broker.logs.get(tp, ReplicaLog()), change)
     put, remove = (None, (tp,)) if isinstance(change, logs.DeleteLog) else ({tp: after}, ())
     apply_update(broker, fx.UpdateContext("logs", put, remove=remove))

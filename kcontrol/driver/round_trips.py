@@ -1,6 +1,7 @@
-"""Round trips: how the driver performs the effect of a suspended handler.
+"""Performs the effect that a suspended handler waits for: reads, writes and waits.
 
-Since 1.1 an effect is performed as a whole; before, one path, transaction or change at a time.
+Since 1.1 one round trip performs the whole effect; before, one round trip performs one path,
+transaction or transition of the effect.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def is_instant(effect: fx.Effect) -> bool:
-    """Return whether the driver performs the effect within the step: no round trip, and no commit that writes."""
+    """Return whether the driver performs the effect at once, so that the handler continues.
+
+    Return False for a round trip, for a wait, and for a `Commit` that writes to ZooKeeper.
+    """
     if isinstance(effect, fx.Commit):
         return not any(isinstance(change, fx.StateChange) and change.write for change in effect.changes)
     return not isinstance(effect, ROUND_TRIPS)
@@ -27,9 +31,11 @@ ROUND_TRIPS = (*get_args(fx.RoundTripEffect), fx.YieldLock, fx.Sleep)
 
 
 class RoundTrip:
-    """The effect that a handler waits for, and the results of its parts that are already performed.
+    """The effect that a handler waits for, divided into parts, and the results of the first parts.
 
-    If a part has met a connection loss, `answered` keeps the results that arrived before the loss.
+    Since 1.1 the only part is the whole effect; before, each path, transaction or transition of the
+    effect is a part. If the connection is lost during a part, `answered` keeps the results that
+    arrived before the loss.
     """
 
     __slots__ = ("answered", "effect", "partial_results", "parts")
@@ -41,7 +47,10 @@ class RoundTrip:
         self.answered: list[WriteResult] = []
 
     def perform(self, driver: Driver, thread: Thread) -> tuple[bool, Any]:
-        """Perform the next part of the effect; return (True, the joined result) after the last part, else (False, None)."""
+        """Perform the next part of the effect.
+
+        Return (True, the result of the whole effect) after the last part, else (False, None).
+        """
         answer = _perform(driver, thread, self.parts[len(self.partial_results)])
         self.partial_results.append(answer)
         self.answered = []

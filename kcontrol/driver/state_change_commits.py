@@ -1,4 +1,4 @@
-"""Commits of a batch of transitions: writes to ZooKeeper, changes of the context, and records.
+"""Commits a batch of transitions: writes state znodes, changes the context, writes journal records.
 
 Each transition succeeds or fails as a whole and independently of the others.
 """
@@ -37,15 +37,21 @@ def expected_epoch_zk_version(driver: Driver, expected: int | None) -> int:
 
 
 def latest_record(thread: Thread) -> RecordId | None:
-    """Return the id of the record of the handler's last transition; without a transition, of the handler's `begin` record."""
+    """Return the id of the last journal record of a transition by the thread's present handler.
+
+    If the handler has made no transition yet, return the id of its journal record `begin`.
+    """
     return _cause(thread.begin_record, thread.last_change_seq.get(None))
 
 
 def commit(driver: Driver, thread: Thread, changes: tuple[PlannedChange, ...]) -> fx.CommitResult:
-    """Write the state znodes in one pipeline; then change the context and write one record per transition, in order.
+    """Write the state znodes in one pipeline; then change the context, and write journal records.
 
-    The result has the transitions that succeeded, the subjects to retry after BadVersion, and the subjects with another error.
-    Raises the error of a failed check of `/controller_epoch` (ControllerMoved for BadVersion); the context then stays.
+    The context changes for each transition whose write has succeeded or that needs no write. There
+    is one journal record per transition, in order. The result has the transitions that
+    succeeded, the partitions or replicas to retry after BadVersion, and those with another error.
+    Raises ControllerMoved if the check of the version of `/controller_epoch` fails with BadVersion,
+    and FenceCheckFailed if it fails with another error; the context then stays as it is.
     """
     writing = [c for c in changes if isinstance(c, fx.StateChange) and c.write]
     transitions = changes
@@ -95,11 +101,13 @@ def _with_version(change: PlannedChange, result: fx.TransactionResult | None) ->
 def _log(
     driver: Driver, thread: Thread, transitions: Sequence[PlannedChange], results: Sequence[fx.TransactionResult | None]
 ) -> None:
-    """Write one record per transition; `results` has the result of each transition's write, None without a write.
+    """Write one journal record per transition.
 
-    The cause of a transition is the last transition of the same partition in the handler, or the handler's beginning. A
-    transition to the same state that writes nothing is no cause. The journal keeps columns, one value per field and transition,
-    because many small objects would slow down garbage collection.
+    `results` has the result of each transition's write, None for a transition without a write. The
+    cause of a journal record is the last transition of the same partition in this handler; without
+    one, the journal record `begin` of the handler. A transition to the same state that writes
+    nothing is no cause. The journal keeps columns, one value per field and transition, because many
+    small objects would slow down garbage collection.
     """
     changed, causes, first = thread.last_change_seq, list[int | None](), driver.next_seq
     for seq, (transition, result) in enumerate(zip(transitions, results, strict=True), first):
@@ -135,7 +143,7 @@ def _parts_of_change(
     write: str | None,
     rule: str,
 ) -> RecordParts:
-    """Return the kind, cause and fields of a transition's record.
+    """Return the kind, cause and fields of a transition's journal record.
 
     The kind is `change`, or after a failed write `conflict` (BadVersion) or `failed_change` (another error). `result` is the
     write's result, None without a write. `value`, `write` and `rule` are those of the StateChange.
@@ -188,7 +196,7 @@ def log_writes(
     results: Sequence[fx.TransactionResult],
     checked: int,
 ) -> None:
-    """Write one record per transaction: its operations with their new versions, or its error.
+    """Write one journal record per transaction: its operations and new versions, or its error.
 
     `checked` is the version of `/controller_epoch` that the transactions have checked.
     """

@@ -26,7 +26,11 @@ Handle = Callable[[Any, Any], fx.Handler]
 
 
 class Outbox(Protocol):
-    """The interface through which a driver sends requests, responses and records to the cluster."""
+    """The interface of the cluster to a driver.
+
+    Through it a driver sends requests and responses, closes channels to brokers, appends log
+    records and reads logs.
+    """
 
     def send(self, driver: Driver, requests: Any, record: RecordId) -> None: ...
     def close_channels(self, driver: Driver, brokers: tuple[int, ...]) -> None: ...
@@ -40,8 +44,8 @@ class Outbox(Protocol):
 class ReplayLog:
     """The inputs of a suspended handler, from which the handler can be run again.
 
-    `context` is a copy of the context when the handler began; `results` has one pair per round trip, in order: "send" and the
-    result, or "throw" and the exception.
+    `context` is a copy of the context when the handler began. `results` has a pair for the start
+    (result None) and for each round trip, in order: ("send", result) or ("throw", exception).
     """
 
     context: Any
@@ -53,10 +57,10 @@ class ReplayLog:
 
 @dataclass(slots=True)
 class Thread:
-    """A thread of a broker: its queue, the handler that is suspended, and the handler's round trip.
+    """A thread of a broker: its queue, the suspended handler, and the effect that it waits for.
 
-    Threads that name the same `lock` take turns: a thread holds the lock from `begin` to the end of its handler or to a
-    `YieldLock`.
+    Threads with the same `lock` take turns: a thread holds the lock from the beginning of a handler
+    until the handler ends or yields `YieldLock`.
     """
 
     name: str
@@ -79,10 +83,11 @@ class Thread:
 
 
 class Timer:
-    """A timer that is set: when it fires, its event and that event's thread, and the record that set it.
+    """A timer that is set: when it fires, the event that it queues, and the thread of that event.
 
-    `World.run` fires a timer with `is_routine` once nothing else is left to do. A periodic timer is not routine, nor is a timer
-    of a group coordinator, which would remove members.
+    `record` is the id of the `set_timer` journal record. `World.run`, which runs the
+    simulated cluster, fires a timer with `is_routine` once nothing else is left to do. A periodic
+    timer is not routine, nor is a timer of a group coordinator, which would remove members.
     """
 
     __slots__ = ("at_ms", "event", "is_routine", "periodic", "record", "thread")
