@@ -1,1 +1,4 @@
-"""Decides a broker's responses to controllers, and its logs' changes: no I/O, clock or threads."""
+"""Decides how a broker responds to a controller's requests, and how its replicas' logs change.
+
+The functions here use no I/O, clock, randomness or threads.
+"""

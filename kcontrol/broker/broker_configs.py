@@ -19,8 +19,8 @@ class Config(NamedTuple):
 
     `defaults` has pairs of (first release, default), oldest first; a default None means that Kafka
     has none. `is_used` says whether kcontrol's brokers read the setting; then BrokerConfig has a
-    field of this name, with underscores for dots. `behavior_here` says how the setting is used, or,
-    if it is not used, why.
+    field of this name, with underscores for dots. `behavior_here` is a sentence: how kcontrol uses
+    the setting or, if it does not, why it does not.
     """
 
     name: str

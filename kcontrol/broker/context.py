@@ -18,7 +18,7 @@ from kcontrol.core.model import LeaderAndIsr, TopicPartition
 
 
 class HostedPartition(NamedTuple):
-    """One replica on this broker: the partition's leadership and replicas.
+    """One replica that this broker leads or follows: the partition's leadership and replicas.
 
     `pending_isr` is the ISR that this broker has requested as leader, until the response; it is
     empty if no change of the ISR is in flight. `replicas` are broker ids, the preferred one first.
@@ -40,9 +40,10 @@ class HostedPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext(Context):
-    """The memory of one broker without the ControllerContext.
+    """The memory of one broker, without the memory of its controller (`ControllerContext`).
 
-    Handlers read it; only `driver/driver.py`, which runs the handlers, changes it.
+    Handlers read it; only the driver, which runs the handlers, changes it. `hosted` has the
+    replicas of the broker by partition, and `logs` their logs.
 
     `keeps_logs` says whether the broker stores records; if not, `logs` is empty. `metadata` has the
     latest entry of UpdateMetadata for each partition. `unfetched_partitions` are the partitions

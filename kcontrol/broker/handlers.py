@@ -51,9 +51,10 @@ from kcontrol.core.znodes import encode_state, state_path
 
 
 def _request_error(ctx: BrokerContext, event: Any) -> str:
-    """Return the error with which the broker refuses the whole request `event`, "NONE" if accepted.
+    """Return the error with which the broker refuses the whole request `event`, else "NONE".
 
-    A request is refused if its broker epoch or its controller epoch is older than the broker's.
+    A request is refused if its broker epoch is older than this broker's (not with -1, no epoch), or
+    if its controller epoch is older than the latest that this broker has received.
     Source: KafkaApis.isBrokerEpochStale, ReplicaManager (2.8).
     """
     if 0 <= event.broker_epoch < ctx.broker_epoch:
@@ -83,11 +84,14 @@ def _clear_refused(ctx: BrokerContext) -> Handler:
 
 
 def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Handler:
-    """Become leader or follower of each partition that `_partition_error` accepts; then respond.
+    """Become leader or follower of each partition of the request, then respond.
 
-    The response has the errors of the other partitions, or the error of a request that is refused
-    as a whole. Since 0.8.1 a broker in a controlled shutdown does not fetch the partitions of the
-    request. Source: ReplicaManager.makeFollowers (2.8; since 0.8.1).
+    A partition is left out if its log directory is offline, if its leader epoch is not newer, or
+    (since 0.8.1) if this broker is not in its replicas; the response has its error (in 0.8.0 none
+    for an old leader epoch). A request with an old broker epoch or controller epoch changes
+    nothing, and gets one error. Since 0.8.1 a broker in a controlled shutdown does not fetch the
+    partitions of the request.
+    Source: ReplicaManager.makeFollowers (2.8; since 0.8.1).
     """
     error = _request_error(ctx, event)
     errors: dict[TopicPartition, str] = {}
@@ -108,9 +112,9 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
 def _partition_error(ctx: BrokerContext, tp: TopicPartition, entry: Any) -> str | None:
     """Return None if the broker accepts `entry`, the entry of `tp` in LeaderAndIsr, else the error.
 
-    Errors: the log directory is offline, the leader epoch is not newer, or (by release) the entry's
-    replicas do not contain this broker. For an old leader epoch in 0.8.0 the error is "": the entry
-    is skipped, and the response has no error for the partition.
+    There is an error if the log directory is offline, if the leader epoch is not newer, or (since
+    0.8.1) if the entry's replicas do not contain this broker. For an old leader epoch in 0.8.0 the
+    error is "": the entry is skipped, and the response has no error for the partition.
     """
     if tp in ctx.offline_partitions:
         return "KAFKA_STORAGE_ERROR"
@@ -183,9 +187,10 @@ def _stop_error(ctx: BrokerContext, tp: TopicPartition, leader_epoch: int) -> st
 
 
 def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Handler:
-    """Request an ISR with this follower, if this broker leads and the follower may enter the ISR.
+    """Request an ISR with this follower, if this broker leads and the follower is not in the ISR.
 
-    While a change of the partition's ISR is in flight, do nothing.
+    Do nothing while a change of the partition's ISR is in flight, and, since 3.3, if the follower's
+    broker is not alive or the controller has refused the follower.
     """
     tp, replica_id = event.partition, event.replica_id
     held = ctx.hosted.get(tp) if ctx.is_leader(tp) else None
@@ -200,8 +205,9 @@ def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Hand
 def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
     """Store the follower's log end offset, if this broker leads the partition.
 
-    If the follower is in sync (`is_follower_in_sync`) and not in the ISR, also request an ISR with
-    the follower, unless a change of the ISR is in flight.
+    If the follower is not in the ISR, and has reached the high watermark and (since 1.1.2) the
+    start of the leader's epoch, also request an ISR with the follower: unless a change of the ISR
+    is in flight or, since 3.3, the follower's broker is not alive or the controller has refused it.
     """
     yield from replication.update_follower_fetch_state(ctx, event)
     tp, replica_id = event.partition, event.replica_id
@@ -328,8 +334,10 @@ HANDLERS: dict[type[Event], Callable[[BrokerContext, Any], Handler]] = {
 
 
 def handle(ctx: BrokerContext, event: Event) -> Handler:
-    """Run the handler of an event; if the broker keeps logs, then apply the leadership to the logs.
+    """Run the handler of an event; if the broker keeps logs, then adapt them to the leadership.
 
+    `apply_leadership_to_logs` adapts them: each log becomes a leader's or a follower's, like its
+    hosted replica, and high watermarks rise.
     Raises KeyError for an event without a row in HANDLERS.
     """
     yield from HANDLERS[type(event)](ctx, event)

@@ -21,7 +21,7 @@ UNKNOWN = -1
 
 
 class StoredRecord(Protocol):
-    """A record as a replica reads it: offset, leader epoch, and `value`, a text that shows it."""
+    """A log record as a replica reads it: offset, leader epoch, and `value`, its value as text."""
 
     @property
     def offset(self) -> int: ...
@@ -210,10 +210,10 @@ def _append(log: ReplicaLog, change: AppendRecords) -> ReplicaLog:
 
 
 def _assign(epochs: Epochs, leader_epoch: int, start_offset: int) -> Epochs:
-    """Return the epochs with the latest epoch `leader_epoch`, which begins at `start_offset`.
+    """Return `epochs` with `leader_epoch` as the latest epoch, which begins at `start_offset`.
 
-    Epochs that are later, or that have no record before `start_offset`, are dropped. If
-    `leader_epoch` is the latest epoch already, return `epochs`.
+    Epochs of `epochs` that are later, or that have no record before `start_offset`, are dropped. If
+    `leader_epoch` is the latest epoch of `epochs` already, return `epochs` unchanged.
     Source: LeaderEpochFileCache.assign (2.8).
     """
     if epochs and epochs[-1].leader_epoch == leader_epoch:
@@ -224,9 +224,10 @@ def _assign(epochs: Epochs, leader_epoch: int, start_offset: int) -> Epochs:
 
 
 def _truncate(log: ReplicaLog, change: Truncate) -> ReplicaLog:
-    """Return the log without the records from `change.offset` on, its high watermark at most there.
+    """Return the log without the records from `change.offset` on.
 
-    With the rule "common_epoch" `truncating` stays set, so the next fetch may truncate further.
+    Its high watermark becomes at most this offset. If `change.rule` is "common_epoch" and
+    `truncating` is set, it stays set, so the response to the next fetch may truncate further.
     Source: Log.truncateTo (2.8).
     """
     records = log.records[: change.offset]

@@ -209,7 +209,8 @@ def is_follower_in_sync(
     """Return whether the follower `replica_id` with the log end offset `offset` may enter the ISR.
 
     The offset must have reached the leader's high watermark and, since 1.1.2, the start of the
-    leader's epoch; since 3.3 the follower must also be eligible (`is_replica_isr_eligible`).
+    leader's epoch. Since 3.3 the follower's broker must also be alive, and the controller must not
+    have refused the follower as a member of the ISR.
     Source: Partition.isFollowerInSync (2.8).
     """
     if not ctx.is_replica_isr_eligible(tp, replica_id):
@@ -259,7 +260,8 @@ def read_for_fetch(
 ) -> FetchResponse:
     """Return the leader's response to a follower's fetch from `offset`.
 
-    `latest_epoch` is the epoch that the follower sends (see `fetch_position`). The leader reads its
+    `latest_epoch` is the latest leader epoch in the follower's log, as the follower sends it; from
+    0.11 to 1.1 it is -1 once the follower has truncated its log. The leader reads its
     log before it stores the follower's offset, so a new high watermark is in the response to the
     next fetch. Source: ReplicaManager.fetchMessages (2.8).
     """
@@ -284,8 +286,7 @@ def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
 
 
 def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
-    """Change each log to the role that the hosted partition has now, and raise high watermarks.
-
+    """Make each log a leader's or a follower's, like its hosted replica; raise high watermarks.
     The log of a partition that is no longer hosted gets the leader -1. For a log that has no
     `min_insync_replicas` yet, also read the topic's settings.
     """
