@@ -337,8 +337,7 @@ def handle(ctx: BrokerContext, event: Event) -> Handler:
     """Run the handler of an event; if the broker keeps logs, then adapt them to the leadership.
 
     `apply_leadership_to_logs` adapts them: each log becomes a leader's or a follower's, like its
-    hosted replica, and high watermarks rise.
-    Raises KeyError for an event without a row in HANDLERS.
+    hosted replica, and high watermarks rise. Raises KeyError for an event without a row in HANDLERS.
     """
     yield from HANDLERS[type(event)](ctx, event)
     if ctx.keeps_logs:

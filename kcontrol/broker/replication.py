@@ -287,6 +287,7 @@ def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
 
 def apply_leadership_to_logs(ctx: BrokerContext) -> Handler:
     """Make each log a leader's or a follower's, like its hosted replica; raise high watermarks.
+
     The log of a partition that is no longer hosted gets the leader -1. For a log that has no
     `min_insync_replicas` yet, also read the topic's settings.
     """
