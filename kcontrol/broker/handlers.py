@@ -334,10 +334,10 @@ HANDLERS: dict[type[Event], Callable[[BrokerContext, Any], Handler]] = {
 
 
 def handle(ctx: BrokerContext, event: Event) -> Handler:
-    """Run the handler of an event; if the broker keeps logs, then adapt them to the leadership.
+    """Run the handler of an event, which HANDLERS has; then, if the broker keeps logs, change these.
 
-    `apply_leadership_to_logs` adapts them: each log becomes a leader's or a follower's, like its
-    hosted replica, and high watermarks rise. Raises KeyError for an event without a row in HANDLERS.
+    Each log becomes a leader's or a follower's, like its hosted replica, and high watermarks rise
+    (`apply_leadership_to_logs`). Raises KeyError for an event without a row in HANDLERS.
     """
     yield from HANDLERS[type(event)](ctx, event)
     if ctx.keeps_logs:
