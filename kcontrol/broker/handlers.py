@@ -334,7 +334,7 @@ HANDLERS: dict[type[Event], Callable[[BrokerContext, Any], Handler]] = {
 
 
 def handle(ctx: BrokerContext, event: Event) -> Handler:
-    """Run the handler of an event, which HANDLERS has; then, if the broker keeps logs, change these.
+    """Run the handler of an event; if the broker keeps logs, then adapt these to the leadership.
 
     Each log becomes a leader's or a follower's, like its hosted replica, and high watermarks rise
     (`apply_leadership_to_logs`). Raises KeyError for an event without a row in HANDLERS.

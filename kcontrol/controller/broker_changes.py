@@ -110,10 +110,10 @@ def on_replicas_become_offline(
     """Move partitions without a live leader Offline, then Online; then move the replicas Offline.
 
     The replicas of topics that are being deleted become ineligible for deletion instead.
-    `dead` has the brokers that have failed; only designs of earlier releases read it.
+    `dead` has the ids of failed brokers, by which only earlier releases find leaderless partitions.
 
-    At the end the controller sends UpdateMetadata to all brokers, unless an earlier step has sent
-    them the change; up to 3.0, unless a partition had no leader. Source:
+    At the end send UpdateMetadata to all brokers: up to 3.0 if all partitions had live leaders,
+    since 3.1 if no replica moved Offline and no leader was elected. Source:
     KafkaController.onReplicasBecomeOffline (2.8; 3.1, KAFKA-13225).
     """
     replicas = tuple(replicas)
@@ -131,7 +131,7 @@ def on_replicas_become_offline(
 
 
 def leaderless(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPartition, ...]:
-    """Return all partitions whose leader is not online, even if the leader is not in `dead`.
+    """Return partitions without an online leader, of topics that are not deleted; ignore `dead`.
 
     Source: KafkaController.onReplicasBecomeOffline (1.1).
     """

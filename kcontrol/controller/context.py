@@ -199,10 +199,11 @@ class ControllerContext(Context):
         return self.rules.deletes_topics if configured is None else configured
 
     def is_deletion_in_progress(self, tp: TopicPartition, broker_id: int) -> bool:
-        """Return whether the StopReplica response for this replica belongs to a topic deletion.
+        """Return whether a StopReplica response for this replica counts for a topic deletion.
 
-        Before 2.1 the response to a reassignment's StopReplica, whose replica is no longer
-        assigned, has no callback.
+        `tp` and `broker_id` name the replica. Since 2.1 return whether the deletion of the topic
+        has started. Before, return whether the topic is queued for deletion and the replica is
+        still assigned, which a replica that a reassignment has removed is not.
 
         Source: ControllerBrokerRequestBatch.sendStopReplicaRequests, responseCallback (2.8).
         """
@@ -233,9 +234,11 @@ class ControllerContext(Context):
 
 
 def apply_update(context: Any, update: UpdateContext) -> None:
-    """Change `update.field` of a context: clear the field, then remove keys, then put values.
+    """Change the field that `update.field` names, of the memory of a controller or broker module.
 
-    A context changes by this function and by `apply_state_change` alone.
+    Empty a mapping or a set if `update.clear`; then remove the keys or members `update.remove`, and
+    put the entries or members `update.put`. A field of another type gets the value `update.put`.
+    Contexts change by this function and by `apply_state_change` alone.
     """
     counted = _counted(context, update) if update.field in COUNTED else ()
     before = _count(context, counted) if counted else (0, 0)
@@ -265,7 +268,11 @@ def _update_replica_states(held: ReplicaStates, update: UpdateContext) -> None:
 
 
 def apply_state_change(ctx: ControllerContext, change: StateChange) -> None:
-    """Store the new state of a transition's subject, and the leadership if the change has one."""
+    """Store the new state of the partition or replica in `change`.
+
+    Store also `change.leadership` as the partition's leadership, unless it is None. A partition or
+    replica whose new state is NonExistent is removed from the states.
+    """
     subject, _, state, value, _, _ = change
     states: Any
     tp: Any = subject
@@ -302,7 +309,10 @@ Counts = tuple[int, int]
 
 
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
-    """Return the partitions that this update may make, or no longer make, Offline or imbalanced."""
+    """Return the partitions that may begin or cease to be Offline or imbalanced by this update.
+
+    A partition is imbalanced if a replica other than its preferred replica leads it.
+    """
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))
     if update.field in OF_TOPICS:
@@ -315,8 +325,8 @@ def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicP
 def _count(ctx: ControllerContext, partitions: Collection[TopicPartition]) -> Counts:
     """Return how many of these partitions are Offline, and how many are imbalanced.
 
-    Partitions of topics whose deletion has started do not count as Offline. `is_imbalanced` says
-    which partitions are imbalanced.
+    A partition of a topic whose deletion has started does not count as Offline. A partition is
+    imbalanced if a replica other than its preferred replica leads it (`is_imbalanced`).
 
     Source: ControllerContext.updatePartitionStateMetrics (2.8).
     """

@@ -21,7 +21,9 @@ Partitions = tuple[TopicPartition, ...]
 def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Handler:
     """Elect other leaders for the broker's partitions; respond with the partitions it still leads.
 
-    If the response names no partition, the broker may stop.
+    Before the response, stop the broker's replicas of the other partitions, and take them out of
+    the ISRs. The broker may stop if the response has no partition and no error. A request that is
+    refused changes nothing and gets an error.
 
     Source: KafkaController.doControlledShutdown (2.8).
     """
@@ -53,9 +55,9 @@ def controlled_shutdown(ctx: ControllerContext, event: ControlledShutdown) -> Ha
 def _refused(ctx: ControllerContext, event: ControlledShutdown) -> str | None:
     """Return the error of a refused request, None for an accepted request.
 
-    The error is BrokerNotAvailableException if the broker is not registered, or
-    NoSuchElementException (Kafka's failed lookup) if the request also names a broker epoch. It is
-    StaleBrokerEpochException if that broker epoch is too old.
+    If the broker is not registered, the error is NoSuchElementException (Kafka's failed lookup) for
+    a request with a broker epoch, and BrokerNotAvailableException for a request without one. If it
+    is registered with a later broker epoch, the error is StaleBrokerEpochException.
 
     Source: KafkaController.doControlledShutdown (2.2, 2.8), which calls liveBrokerIdAndEpochs(id).
     """

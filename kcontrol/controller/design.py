@@ -85,7 +85,10 @@ EventGroup = tuple[type[Event], bool, Callable[["ControllerContext", Any], Handl
 
 
 class WatchRow(NamedTuple):
-    """One type of ZooKeeper notification, a pattern of paths, and the event queued if both fit."""
+    """The event that is queued for a ZooKeeper notification of one type, if its path fits.
+
+    `change` is the type of the notification, and `path` a regular expression for its path.
+    """
 
     change: str
     path: str
@@ -108,10 +111,11 @@ class ReassignmentProtocol(NamedTuple):
 
 
 class MachineDecisions(NamedTuple):
-    """The decisions of the partition and replica state machines that differ before 1.1: functions.
+    """The functions of the partition and replica state machines that differ before 1.1.
 
-    `event_thread.py` says in a comment what each function decides, and
-    `earlier/machine_decisions.py` what it decides before 1.1.
+    For example, `leaderless` returns the partitions that become Offline after brokers have failed.
+    `event_thread.py` has the functions since 1.1, with a comment on each, and
+    `earlier/machine_decisions.py` the functions before 1.1.
     """
 
     before_new: Callable[[ControllerContext, Sequence[TopicPartition]], Handler]

@@ -39,7 +39,7 @@ UNKNOWN_BROKER_EPOCH = -1
 
 
 def nothing(ctx: ControllerContext) -> Handler:
-    """Do nothing: the step in a table of a release that lacks the step."""
+    """Do nothing; a table has this function in place of a step that its release lacks."""
     yield from ()
 
 

@@ -1,4 +1,4 @@
-"""Picks the design of a release, and the handler of an event.
+"""Picks the controller of a release (a Design: its tables and functions), and runs its handlers.
 
 Rules of the file: this is the only module of the room that imports `earlier/`; `lint-imports`
 checks this. `handle` is the only place that catches ControllerMoved for all handlers, and the only
@@ -31,17 +31,17 @@ PAGES: dict[str, Callable[[Rules], Design]] = {
 
 @cache
 def design_of(rules: Rules) -> Design:
-    """Return the tables of the controller in this release.
+    """Return the tables of the controller in the release of `rules`.
 
-    Releases from 1.1 to 2.5 get the tables of 2.8 with their differences.
+    For a release from 1.1 to 2.5 these are the tables of 2.8, with that release's own functions.
     """
     return PAGES[rules.design](rules)
 
 
 def event_for_notification(notification: str, path: str, design: Design) -> e.Event | None:
-    """Return the event of a notification, None if Kafka's handler of the path ignores it.
+    """Return the event of a ZooKeeper notification, None if Kafka's handler of the path ignores it.
 
-    `notification` is the type, such as "NodeCreated".
+    `notification` is the type, such as "NodeCreated", and `design` the controller of a release.
     """
     return design.event_for_notification(notification, path)
 
@@ -75,7 +75,11 @@ def every_event(watched: Collection[tuple[str, bool]], design: Design) -> list[e
 
 
 def not_controller_response(event: e.Event) -> dict[str, Any]:
-    """Return the response to the request `event` by a broker that is not controller."""
+    """Return the response to the request `event` by a broker that is not controller.
+
+    It has `error` and `partitions`; for a request for elections the error of each partition is
+    NOT_CONTROLLER, for another request `error` is.
+    """
     match event:
         case e.ControlledShutdown():
             return {"error": "ControllerMovedException", "partitions": {}}

@@ -25,9 +25,11 @@ Responses = dict[TopicPartition, LeaderAndIsr | str]
 def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
     """Write the requested ISRs, send UpdateMetadata, and respond, also after an error.
 
-    Each write names the version of the state znode that the leader knows. Kafka responds with
-    UNKNOWN_SERVER_ERROR to every exception. ControllerMoved ends here too, so a broker that is no
-    longer controller does not resign at this point.
+    A request with another broker epoch than the registered one gets STALE_BROKER_EPOCH, and nothing
+    is written. Each write names the version of the state znode that the leader knows. Kafka
+    responds with UNKNOWN_SERVER_ERROR to every exception. ControllerMoved ends here too, so a
+    broker that is no longer controller does not resign at this point. Without an exception, also
+    end each reassignment whose target replicas are now in the ISR.
 
     Source: KafkaController.processAlterIsr (2.8).
     """
@@ -52,7 +54,7 @@ def alter_isr_received(ctx: ControllerContext, event: AlterIsrReceived) -> Handl
 def _alter_isr(ctx: ControllerContext, event: AlterIsrReceived) -> Handler:
     """Write the ISRs that need a write and send UpdateMetadata; return the response by partition.
 
-    A response is the leadership in force, or the name of an error.
+    A response is the leadership after the request, or the name of an error if it is refused.
     """
     responses: Responses = {}
     changes: dict[TopicPartition, LeaderAndIsr] = {}
@@ -97,8 +99,9 @@ def _response_without_write_since_3_3(
     """Return the response for a partition that needs no write, or None if the ISR must be written.
 
     `cached` is the leadership in the context, and `value` the leadership that the leader requests.
-    Besides the cases of `_response_without_write`, the response is an error if the leader knows a
-    later or an earlier state than this controller, or if its ISR has a broker that is not live.
+    The response is `cached` if they differ at most in znode version and controller epoch. Otherwise
+    it is an error for an unknown partition, for an older or a newer leader epoch or znode version
+    than in `cached`, and for an ISR with a broker that is not live.
 
     Source: KafkaController.tryProcessAlterPartition (3.9).
     """

@@ -32,7 +32,7 @@ class ElectionInput(NamedTuple):
 
 
 class Elected(NamedTuple):
-    """The outcome of an election: the new leader and the new ISR.
+    """The result of an election: the new leader and the new ISR.
 
     `unclean` says that the new leader was outside the ISR.
     """
@@ -98,10 +98,10 @@ def controlled_shutdown(c: ElectionInput) -> Elected | None:
 
 
 class Strategy(NamedTuple):
-    """One election strategy: a row of STRATEGIES.
+    """One election strategy: its name, and the function `rule` that returns the elected leader.
 
-    `recipients` names the brokers that receive LeaderAndIsr afterwards, and `error` the exception
-    that Kafka throws before 1.1 if no replica can lead.
+    `recipients` says in words which brokers then receive LeaderAndIsr, `error` is the exception
+    that Kafka throws before 1.1 if no replica can lead, and `note` says why an election is held.
     """
 
     name: str

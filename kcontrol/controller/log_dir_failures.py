@@ -54,9 +54,10 @@ def _on_broker_log_dir_failure(ctx: ControllerContext, paths: tuple[str, ...]) -
 def leader_and_isr_response_received(
     ctx: ControllerContext, event: LeaderAndIsrResponseReceived
 ) -> Handler:
-    """Take replicas with a storage error offline, and bring replicas without an error back.
+    """Take replicas with KAFKA_STORAGE_ERROR offline; those without an error are online again.
 
-    Other errors change nothing.
+    `event` has the errors by partition; another error changes nothing, and so does a response with
+    an error for the whole request.
 
     Source: KafkaController.processLeaderAndIsrResponseReceived (2.8).
     """

@@ -69,9 +69,9 @@ class TransitionResult(NamedTuple):
 
 
 class TransitionInput(NamedTuple):
-    """The input of an action besides the context, for one partition.
+    """The input of a transition's action, for one partition.
 
-    `stored` is None without a state znode; `unclean` allows a leader outside the ISR.
+    `stored` has its state znode (None: missing); `unclean` allows a leader outside the ISR.
     """
 
     strategy: str
@@ -80,10 +80,10 @@ class TransitionInput(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One call of `handle_state_changes`.
+    """The values of one call of `handle_state_changes`, which moves partitions to `target`.
 
-    `rows` are the table's rows to `target` by source state, `question` is the input of their
-    actions, `batch` has the requests and `moved` the result so far.
+    `rows` are the transition table's rows to `target` by source state, `question` is the input of
+    their actions; `batch` has the requests so far, and `moved` the new leadership so far.
     """
 
     target: PartitionState
@@ -103,7 +103,7 @@ def memory_only(ctx: ControllerContext, tp: TopicPartition, question: Transition
 def first_leader(
     ctx: ControllerContext, tp: TopicPartition, question: TransitionInput
 ) -> LeaderAndIsr | str:
-    """Return leadership by the first online replica, with all online replicas as ISR, or a reason.
+    """Return the first online replica as leader, all online ones as ISR; a text if none is online.
 
     Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
     """
@@ -118,8 +118,8 @@ def elect_leader(
 ) -> LeaderAndIsr | str:
     """Return the next leadership of a partition, decided from the state znode and not from memory.
 
-    Return a reason where the znode is missing, the partition has no replicas, a later controller
-    has written the znode, or the strategy finds no replica.
+    Return a text with the reason if the znode is missing, the partition has no replicas, a later
+    controller has written the znode, or the strategy finds no replica.
     Source: ZkPartitionStateMachine.doElectLeaderForPartitions (2.8); LeaderRecoveryState, KIP-704
     (3.2).
     """
@@ -192,7 +192,7 @@ def handle_state_changes(
     *,
     allow_unclean: bool = False,
 ) -> Handler:
-    """Move each subject to `target`, send their requests in one batch, return the new leadership.
+    """Move each partition to `target`, send the requests in one batch, return the new leadership.
 
     `strategy` names the election of an Online or Offline partition; `allow_unclean` allows the
     strategy "offline" a leader outside the ISR. Transitions in memory come first, then new state
@@ -245,7 +245,7 @@ def _rows(ctx: ControllerContext, target: PartitionState) -> dict[PartitionState
 def _by_write(
     ctx: ControllerContext, call: Call, subjects: Partitions
 ) -> tuple[list[TopicPartition], dict[str | None, list[TopicPartition]]]:
-    """Return the subjects without a row, and the other subjects by the `write` of their row."""
+    """Return the partitions whose transition is illegal, the others by write: create, set, None."""
     refused: list[TopicPartition] = []
     by_write: dict[str | None, list[TopicPartition]] = {}
     for tp in subjects:
@@ -330,9 +330,9 @@ def _apply_and_notify(ctx: ControllerContext, call: Call, change: StateChange) -
 
 
 def recipients(ctx: ControllerContext, tp: TopicPartition, strategy: str) -> tuple[int, ...]:
-    """Return the brokers that receive LeaderAndIsr after an election by `strategy`, as assigned.
+    """Return the brokers that receive LeaderAndIsr after an election, in order of the assignment.
 
-    A strategy can name brokers that are dead; `RequestBatch.fold` leaves them out.
+    `strategy` selects them. Some can be dead; `RequestBatch.fold` leaves these out.
     """
     assignment = ctx.assignments[tp]
     return {

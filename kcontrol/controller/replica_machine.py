@@ -318,12 +318,12 @@ def handle_state_changes(
     broker_order: Iterable[int] = (),
     set_size: int = 0,
 ) -> Steps:
-    """Move each subject to `target`, broker by broker, then send the requests in one batch.
+    """Move each replica to `target`, broker by broker, then send the requests in one batch.
 
     `broker_order` is the order of brokers in the set that Kafka's caller passes, ascending where it
     is empty. If Kafka's caller takes the subjects from a larger set, `set_size` is the number of
     replicas in that set, else 0: up to 1.0 the order of iteration depends on this number. An
-    illegal transition is recorded, and the other subjects continue.
+    illegal transition is written to the journal, and the other replicas continue.
 
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """
@@ -347,9 +347,10 @@ def handle_state_changes(
 def _by_action(
     ctx: ControllerContext, replicas: Replicas, target: ReplicaState
 ) -> dict[Callable[..., Steps] | None, Replicas]:
-    """Return one broker's replicas by the action of their row to `target`.
+    """Return one broker's replicas by the function that moves them to `target`.
 
-    The key None has the replicas whose transition has no row.
+    This function is the action of the transition table's row from the replica's state to `target`.
+    The key None has the replicas whose transition has no row, and so is illegal.
     """
     table = REPLICA_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
     actions = {
@@ -423,9 +424,10 @@ def last_members_stay(
     replicas: Sequence[PartitionReplica],
     znodes: Sequence[effects.Znode | None],
 ) -> Generator[effects.Effect, Any, Collection[str]]:
-    """Return the topics whose last ISR member may leave the ISR: none since 1.1.
+    """Return the topics whose last ISR member may leave the ISR: since 1.1 an empty tuple.
 
-    `replicas` are leaving their ISRs, and `znodes` are their state znodes, in this order.
+    `replicas` are leaving their ISRs, and `znodes` are the state znodes of their partitions, in
+    this order; here both are ignored.
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """
@@ -445,8 +447,9 @@ def _isr_without(
     A leader that leaves is replaced by -1. The last ISR member stays, unless `may_lose_isr`. A
     replica outside the ISR moves without a write.
 
-    The transition fails if a later controller has written `znode`, or if `znode` (the partition's
-    state znode) is missing; return None instead if it is missing and `is_passed_over` is true.
+    `znode` is the partition's state znode, None if it is missing. The transition fails if a later
+    controller has written it. It also fails if the znode is missing; but return None, for no
+    transition, if the topic of the replica is being deleted (0.9 on).
 
     Source: ZkReplicaStateMachine.doRemoveReplicasFromIsr (2.8).
     """

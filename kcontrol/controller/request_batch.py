@@ -1,6 +1,8 @@
-"""The batch of requests that a machine fills while it moves its subjects, and sends at the end.
+"""Collects the requests that a state machine adds while it moves partitions or replicas.
 
-Rules of the file: an entry is a value, and folding a batch into requests changes nothing. An entry
+The machine sends this batch of LeaderAndIsr, UpdateMetadata and StopReplica at the end.
+
+Rules of the file: an entry is a value, and making requests of a batch changes nothing. An entry
 replaces an earlier entry of the same broker and partition; only "new" and "delete" stay true.
 LeaderAndIsr of a partition always adds the partition's UpdateMetadata for every live broker.
 
@@ -81,9 +83,9 @@ def _fields(entry: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The requests of one batch, by broker; brokers share one value for each partition.
+    """The LeaderAndIsr, UpdateMetadata and StopReplica requests of one batch, by broker.
 
-    The order of sending is LeaderAndIsr, UpdateMetadata, StopReplica.
+    They are sent in this order. The requests of several brokers share the value of a partition.
     """
 
     controller_id: int
@@ -96,7 +98,9 @@ class Requests:
     stop_replica: StopReplicas
 
     def to_json(self) -> dict[str, Any]:
-        """Return the requests as the `send` record has them; empty parts are left out.
+        """Return the requests as JSON types, as the journal record `send` has them.
+
+        A kind of request that goes to no broker is left out.
 
         LeaderAndIsr lists the values of each partition once; a broker has positions in this list.
         """
@@ -211,7 +215,7 @@ class RequestBatch:
                 entries[tp] = StopReplicaPartition(leader_epoch, deletes)
 
     def fold(self, ctx: ControllerContext) -> Requests:
-        """Return the requests of this batch, for registered brokers alone."""
+        """Return the requests of this batch; brokers that are not registered get no request."""
         epochs = ctx.live_broker_epochs
         known = ctx.live_or_shutting_down_broker_ids
         return Requests(

@@ -107,9 +107,10 @@ def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
 def init_topic_deletions(
     ctx: ControllerContext, topics: Collection[str], ineligible: Collection[str]
 ) -> Handler:
-    """Store `topics` in the context as queued for deletion, and those in `ineligible` as such.
+    """Store the names `topics` in the context as queued for deletion.
 
-    An unchanged set is not stored again.
+    Store those of them that are in `ineligible` as ineligible for deletion. An unchanged set is not
+    stored again.
     """
     halted = {topic for topic in topics if topic in ineligible}
     for name, wanted in (
@@ -214,7 +215,10 @@ def stop_replica_response_received(
 
 
 def resume_deletions(ctx: ControllerContext) -> Handler:
-    """Complete, retry or start the deletion of all queued topics together.
+    """Complete, retry or start the deletion of each queued topic, all in one call.
+
+    The states of a topic's replicas decide: complete if all are deleted; otherwise, while none is
+    being deleted, retry ineligible replicas, and start if the topic is eligible.
 
     Source: TopicDeletionManager.resumeDeletions (2.8).
     """
@@ -269,8 +273,8 @@ def partitions_of(ctx: ControllerContext, topics: Collection[str]) -> tuple[Topi
 def on_topic_deletion(ctx: ControllerContext, topics: Collection[str]) -> Handler:
     """Send UpdateMetadata for the partitions of `topics`, then delete the replicas.
 
-    If the rule `deleted_partitions_end` is "first", the partitions of topics whose deletion has not
-    started yet move to NonExistent before that.
+    Since 2.1, the partitions of topics whose deletion has not started yet move to NonExistent
+    before that (the rule `deleted_partitions_end` is "first").
 
     Source: TopicDeletionManager.onTopicDeletion (2.8).
     """
@@ -290,7 +294,9 @@ def end_partitions(ctx: ControllerContext, partitions: Collection[TopicPartition
 
 
 def start_replica_deletion(ctx: ControllerContext, topics: Collection[str]) -> Handler:
-    """Stop the live replicas and then delete them; mark topics with dead replicas as ineligible.
+    """Stop the online replicas of `topics`, then delete them.
+
+    A replica that is not online becomes ReplicaDeletionIneligible, and its topic ineligible.
 
     Source: TopicDeletionManager.onPartitionDeletion (2.8), startReplicaDeletion (0.8.1).
     """
