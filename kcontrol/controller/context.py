@@ -234,11 +234,11 @@ class ControllerContext(Context):
 
 
 def apply_update(context: Any, update: UpdateContext) -> None:
-    """Change the field that `update.field` names, of the memory of a controller or broker module.
+    """Change one field of the memory of a controller, broker or coordinator: `update.field`.
 
     Empty a mapping or a set if `update.clear`; then remove the keys or members `update.remove`, and
     put the entries or members `update.put`. A field of another type gets the value `update.put`.
-    Contexts change by this function and by `apply_state_change` alone.
+    A controller's memory changes by this function and by `apply_state_change` alone.
     """
     counted = _counted(context, update) if update.field in COUNTED else ()
     before = _count(context, counted) if counted else (0, 0)

@@ -45,7 +45,8 @@ TWELVE_STEPS = ReassignmentProtocol(
 def changed(design: Design, rules: Rules) -> Design:
     """Return a copy of `design`, the controller since 2.6, as it is in the release of `rules`.
 
-    Each rule that has another value before 2.6 replaces a function; releases start at 1.1.
+    This release is 1.1 or later. For each rule that has another value in it than since 2.6, the
+    copy has another function.
     """
     changes: dict[str, Any] = {}
     if not rules.elects_with_epoch:
@@ -90,7 +91,7 @@ def _each_alone(in_groups: InGroups) -> InGroups:
 
 
 def _moving_by(design: Design, protocol: ReassignmentProtocol) -> Design:
-    """Return `design` (a controller as tables), with the reassignment functions of `protocol`."""
+    """Return `design` (a controller as tables) with the functions of `protocol` for reassignments."""
     instead: dict[Any, Any] = dict(zip(design.reassignment, protocol, strict=True))
     rows = {
         event: row._replace(handler=instead.get(row.handler, row.handler))

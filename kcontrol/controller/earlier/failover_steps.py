@@ -118,7 +118,8 @@ def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
 def start_replica_machine(ctx: ControllerContext) -> Handler:
     """Start the partition and replica state machines: from then on they accept transitions.
 
-    Before that replicas get their first states; after it LeaderAndIsr of online replicas is sent.
+    Before that, set the first state of each replica; after that, send LeaderAndIsr of the online
+    replicas.
 
     Source: ReplicaStateMachine.startup (0.8.1).
     """
@@ -147,7 +148,7 @@ def stop_machines(ctx: ControllerContext) -> Handler:
 
 
 def await_requests(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
-    """Wait for the responses of those of these brokers that are live; then channels may be closed.
+    """Wait for responses of those of `brokers` that are live; then their channels may be closed.
 
     From 0.10.2 to 2.1.0 the thread of a channel ends only after the response to its last request.
     In other releases do nothing.

@@ -1,7 +1,7 @@
-"""The handlers of brokers, topics and requests where listeners share one lock.
+"""Handles brokers, topics, ISR changes and controlled shutdowns from 0.8.0 to 0.10.2.
 
-ZkClient sets the watch of a path again and reads the path before it calls the listener, so each of
-these handlers begins with that read.
+In these releases listeners share one lock. ZkClient sets the watch of a path again and reads the
+path before it calls the listener, so each handler of a changed path begins with that read.
 
 Source: ReplicaStateMachine.BrokerChangeListener, PartitionStateMachine.TopicChangeListener and
 AddPartitionsListener, KafkaController.onBrokerStartup, onBrokerFailure, shutdownBroker (0.8.1.1);

@@ -1,6 +1,6 @@
-"""Preferred elections where listeners share one lock: requested by znode, or by the rebalance.
+"""Elects preferred leaders from 0.8.0 to 0.10.2: by request, at a failover, and by a scheduler.
 
-The context has the partitions of an election, because a topic in an election is not deleted.
+The controller stores the partitions of an election, because a topic in an election is not deleted.
 
 Source: PreferredReplicaElectionListener, KafkaController.initializePreferredReplicaElection,
 onPreferredReplicaElection, removePartitionsFromPreferredReplicaElection and

@@ -186,7 +186,8 @@ RESIGNATION = (
 def new_session(host: str, port: int, session: int) -> e.Event:
     """Return the event of a new session, by which the broker competes for `/controller` again.
 
-    The event has none of the parameters, which every function of `Design.on_new_session` gets.
+    The event has no fields. The parameters are ignored; they are here because every function of
+    `Design.on_new_session`, the events of a new session, gets them.
     """
     return e.NewSession()
 
@@ -253,7 +254,8 @@ def design(rules: Rules) -> Design:
 def _event_of(rows: tuple[WatchRow, ...], notification: str, path: str) -> e.Event | None:
     """Return the event of the first row of `rows` that fits a notification, None if no row fits.
 
-    `notification` is the type, such as "NodeCreated"; CALLED says which rows it can fit.
+    `notification` is the type. "NodeCreated" and "NodeDeleted" fit rows about data, then rows about
+    children, "NodeDataChanged" rows about data, and "NodeChildrenChanged" rows about children.
     """
     kinds = ("children" if children else "data" for children in CALLED[notification])
     return next(

@@ -1,4 +1,7 @@
-"""The decisions of both machines before 1.1: one function for each field of `MachineDecisions`.
+"""The functions of the partition and replica state machines that decide otherwise before 1.1.
+
+There is one for each field of `MachineDecisions`: which reads, records, receivers and elections
+these releases have.
 
 Source: PartitionStateMachine.scala, ReplicaStateMachine.scala and KafkaController.scala (0.8.0 to
 1.0); each function names its method.
@@ -83,6 +86,8 @@ def stored_leadership(
 ) -> Generator[Effect, Any, dict[TopicPartition, LeaderAndIsr]]:
     """Read the state znodes of new replicas' partitions; return the leadership by partition.
 
+    A partition without a state znode is left out.
+
     Source: ReplicaStateMachine.handleStateChange, NewReplica (0.8.1).
     """
     partitions = tuple(r.topic_partition for r in replicas)
@@ -99,8 +104,8 @@ def refuse_unled(
 ) -> Generator[Effect, Any, None]:
     """Refuse the transition to `target` of replicas whose partition has never had a leader.
 
-    Since 0.9 the journal gets no record of a replica whose topic is being deleted. Nothing is added
-    to `batch`.
+    Each refused transition is a journal record, but since 0.9 a replica whose topic is being
+    deleted gets none. Nothing is added to `batch`.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.9.0).
     """
@@ -110,7 +115,7 @@ def refuse_unled(
 
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
-    """Return whether a replica without leadership stays in its state without a record.
+    """Return whether a replica without leadership stays in its state without a journal record.
 
     Before 0.9 return False; from 0.9 on return whether the topic of the replica is being deleted.
 
@@ -126,9 +131,9 @@ def may_lose_isr(
 ) -> Generator[Effect, Any, Collection[str]]:
     """Return the topics whose last ISR member may leave the ISR.
 
-    Before 0.8.2 these are all topics of `replicas`; from 0.8.2 on those that allow unclean
-    elections, of the replicas that are the last ISR member. `znodes` are the state znodes of
-    `replicas`, in order.
+    Before 0.8.2 these are all topics of `replicas`; from 0.8.2 on the topics that allow unclean
+    elections and of which one of `replicas` is the last ISR member. `znodes` are the state znodes
+    of the replicas' partitions, in order.
 
     Source: KafkaController.removeReplicaFromIsr (0.8.2).
     """
@@ -165,7 +170,7 @@ def receivers_of_smaller_isr(
 def led_by_the_dead(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPartition, ...]:
     """Return the partitions without an online leader; before 1.0 only those that `dead` led.
 
-    `dead` are the ids of the failed brokers.
+    `dead` are the ids of the failed brokers. Topics that are being deleted are left out.
 
     Source: KafkaController.onBrokerFailure (0.11, 1.0).
     """

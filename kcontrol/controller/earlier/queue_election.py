@@ -1,4 +1,4 @@
-"""The election of the controller on an event thread that listeners feed.
+"""Elects the controller in 0.11 and 1.0, where ZkClient's listeners feed one event thread.
 
 A broker that loses `/controller` resigns only when it handles the event of the change. Nothing
 fences its writes until then.

@@ -1,4 +1,6 @@
-"""The handlers of the event thread for data that ZkClient's listeners have read.
+"""Handles changed topics, notifications and controlled shutdowns in 0.11 and 1.0.
+
+An event of a changed znode has the data that ZkClient's listener has read.
 
 Source: KafkaController.scala (0.11, 1.0): TopicChange, TopicDeletion, IsrChangeNotification,
 LogDirEventNotification, ControlledShutdown; LogDirUtils.scala (1.0).

@@ -1,6 +1,6 @@
-"""Preferred elections on an event thread that listeners feed.
+"""Elects preferred leaders in 0.11 and 1.0: by request, at a failover, and by the timer.
 
-The context does not have the partitions of an election, and an election delays no deletion.
+The controller does not store the partitions of an election, so an election delays no deletion.
 
 Source: KafkaController.scala (0.11, 1.0): PreferredReplicaLeaderElection,
 fetchPendingPreferredReplicaElections, onPreferredReplicaElection,

@@ -1,6 +1,7 @@
-"""The twelve steps of a reassignment on the event thread.
+"""Handles reassignments from 1.1 to 2.3: starts, continues and ends them, in twelve steps.
 
-The context alone has the reassignments in progress, and the request znode is written from it.
+The reassignments in progress are in the controller's memory alone, and the request znode
+`/admin/reassign_partitions` is written from there.
 
 Source: KafkaController.scala (1.1): maybeTriggerPartitionReassignment,
 removePartitionFromReassignedPartitions, initializePartitionReassignment, PartitionReassignment,

@@ -206,7 +206,12 @@ def partition_reassignment_isr_change(
 def on_partition_reassignment(
     ctx: ControllerContext, tp: TopicPartition, target: Brokers
 ) -> Handler:
-    """Run the possible steps of a reassignment to `target`, of six in 0.8.0, else of twelve."""
+    """Run the first steps of a reassignment to the replicas `target`, or its last steps.
+
+    The first steps start the new replicas. The last steps follow once all brokers of `target` are
+    in the ISR: they move the leader if needed, stop the old replicas and end the reassignment.
+    Kafka counts six steps in 0.8.0, then twelve.
+    """
     steps = (
         reassign_in_six_steps if ctx.rules.reassignment == "six steps" else reassign_in_twelve_steps
     )
@@ -214,7 +219,7 @@ def on_partition_reassignment(
 
 
 def reassign_in_six_steps(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
-    """Start the new replicas (1, 2) unless all targets are in the ISR; else run steps 3 to 6.
+    """Start the new replicas (1, 2) unless all of `target` are in the ISR; else run steps 3 to 6.
 
     3: elect a leader among the targets, if needed. 4: stop the old replicas. 5: write the topic
     znode. 6: remove the partition from the request.

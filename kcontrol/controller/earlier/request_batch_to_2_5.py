@@ -38,9 +38,12 @@ def metadata_partitions(
 
 
 def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Requests]:
-    """Return the requests of a batch in the order of sending, divided as the release does.
+    """Return the requests of a batch in the order of sending, divided into several Requests.
 
-    Before 0.9 an UpdateMetadata without a partition is not sent.
+    From 0.8.1 to 2.2 each replica has a StopReplica of its own (from 0.10.2 to 1.0 only a replica
+    that is deleted); in 0.8.0, and from 2.3 to 2.5, a broker has one StopReplica for the replicas
+    that are deleted and one for the others. Before 0.9 an UpdateMetadata without a partition is not
+    sent.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.0 to 2.5).
     """
@@ -59,10 +62,10 @@ def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Req
 
 
 def split_stop_replica_by_delete(requests: Requests) -> Iterator[Requests]:
-    """Yield the requests with the StopReplica entries that delete, then those that do not.
+    """Yield `requests` with the StopReplica entries that delete, then the other entries alone.
 
-    The second value has StopReplica alone; if only one kind of entry exists, yield the requests
-    once. Protocols before 2.6 have one flag for deletion in each request (KIP-570).
+    If all entries delete, or none does, yield `requests` once. Protocols before 2.6 have one flag
+    for deletion in each StopReplica request, not in each entry (KIP-570).
     """
     kinds: list[StopReplicas] = [{}, {}]  # those that delete, those that only stop
     for broker, stopped in requests.stop_replica.items():

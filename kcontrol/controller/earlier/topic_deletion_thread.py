@@ -37,12 +37,15 @@ STOPPED, WAITING, SIGNALLED = ThreadState
 
 
 def note(state: ThreadState) -> Handler:
-    """Store the state of the delete-topics thread in the context."""
+    """Store `state`, the new state of the delete-topics thread, in the context."""
     yield UpdateContext("topic_deletion_thread", state.value)
 
 
 def wake(state: ThreadState) -> Handler:
-    """Store the state of the delete-topics thread, and queue the event that the thread handles."""
+    """Store `state`, the new state of the delete-topics thread, and queue DeletionsResumed.
+
+    The thread handles this event: it tries to delete the queued topics.
+    """
     yield from note(state)
     yield Enqueue(DeletionsResumed())
 

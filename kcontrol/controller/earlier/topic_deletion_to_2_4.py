@@ -13,6 +13,9 @@ from kcontrol.core.effects import Handler
 def resume_deletions_one_by_one(ctx: ControllerContext) -> Handler:
     """Complete, retry or start the deletion of each queued topic, one topic after the other.
 
+    The states of the topic's replicas decide: complete if all are deleted; otherwise, while none is
+    being deleted, retry ineligible replicas, and start if the topic is eligible.
+
     Source: TopicDeletionManager.resumeDeletions (2.4).
     """
     queued = replicas_by_topic(ctx, ctx.topics_to_be_deleted)
