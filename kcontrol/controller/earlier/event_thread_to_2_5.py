@@ -91,7 +91,7 @@ def _each_alone(in_groups: InGroups) -> InGroups:
 
 
 def _moving_by(design: Design, protocol: ReassignmentProtocol) -> Design:
-    """Return `design` (a controller as tables) with the functions of `protocol` for reassignments."""
+    """Return `design` (a controller as tables) with `protocol` as its reassignment functions."""
     instead: dict[Any, Any] = dict(zip(design.reassignment, protocol, strict=True))
     rows = {
         event: row._replace(handler=instead.get(row.handler, row.handler))
