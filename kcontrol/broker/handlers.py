@@ -206,8 +206,9 @@ def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
     """Store the follower's log end offset, if this broker leads the partition.
 
     If the follower is not in the ISR, and has reached the high watermark and (since 1.1.2) the
-    start of the leader's epoch, also request an ISR with the follower: unless a change of the ISR
-    is in flight or, since 3.3, the follower's broker is not alive or the controller has refused it.
+    start of the leader's epoch, also request an ISR with the follower. Do not request it while a
+    change of the ISR is in flight, and, since 3.3, if the follower's broker is not alive or the
+    controller has refused the follower.
     """
     yield from replication.update_follower_fetch_state(ctx, event)
     tp, replica_id = event.partition, event.replica_id

@@ -99,9 +99,10 @@ def _response_without_write_since_3_3(
     """Return the response for a partition that needs no write, or None if the ISR must be written.
 
     `cached` is the leadership in the context, and `value` the leadership that the leader requests.
-    The response is `cached` if they differ at most in znode version and controller epoch. Otherwise
-    it is an error for an unknown partition, for an older or a newer leader epoch or znode version
-    than in `cached`, and for an ISR with a broker that is not live.
+    The response is an error for an unknown partition, for another leader epoch than in `cached`,
+    and for a newer znode version. Otherwise it is `cached` if the leader and the ISR are stored
+    already; else it is an error for an older znode version, and for an ISR with a broker that is
+    not live.
 
     Source: KafkaController.tryProcessAlterPartition (3.9).
     """

@@ -43,7 +43,7 @@ class IllegalStateException(Exception):
 
 
 def current_assignment(ctx: ControllerContext, tp: TopicPartition) -> ReplicaAssignment:
-    """Return the assignment in the context, without replicas for an unknown partition."""
+    """Return the assignment of `tp` in the context; for an unknown partition, an empty one."""
     return ctx.assignments.get(tp, ReplicaAssignment(()))
 
 

@@ -60,7 +60,10 @@ def replica_leader_election(ctx: ControllerContext, event: events.ReplicaLeaderE
 
 
 def partitions_in_znode(znode: object) -> Partitions:
-    """Return the partitions in the request znode; none where the znode is missing or not valid."""
+    """Return the partitions in `znode`, the Znode of `/admin/preferred_replica_election`.
+
+    Return () if it is None, for a missing znode, or if its data are not a list of partitions.
+    """
     try:
         return decode_partition_list(znode.data) if znode else ()  # type: ignore[attr-defined]
     except MalformedZnode:
@@ -70,7 +73,9 @@ def partitions_in_znode(znode: object) -> Partitions:
 def _election_error(ctx: ControllerContext, tp: TopicPartition, election_type: str) -> str | None:
     """Return the error of a partition for which no election is held, None if an election is held.
 
-    `election_type` is PREFERRED or UNCLEAN.
+    `election_type` is PREFERRED or UNCLEAN. There is an error if the partition is unknown, if its
+    topic is being deleted, and, since 2.2, if no election is needed: the preferred replica leads
+    already (PREFERRED) or the leader is live (UNCLEAN).
 
     Source: KafkaController.processReplicaLeaderElection (2.2, KIP-183).
     """

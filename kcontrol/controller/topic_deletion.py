@@ -248,7 +248,7 @@ def resume_topics(ctx: ControllerContext, queued: dict[str, Replicas]) -> Handle
 
 
 def in_deletion_order(ctx: ControllerContext, topics: Collection[str]) -> list[str]:
-    """Return the topics by name, or in the order of a learner's function.
+    """Return the topics sorted by name, or in the order in which a learner's function returns them.
 
     In Kafka the order is that of a hash set.
 

@@ -66,7 +66,7 @@ class WatchEvent(NamedTuple):
 
 
 class Op(NamedTuple):
-    """One operation of a transaction; the expected version -1 matches every version."""
+    """One operation of a ZooKeeper transaction; the expected version -1 matches every version."""
 
     kind: Literal["create", "set", "delete", "check"]
     path: str
@@ -223,10 +223,11 @@ class CommitResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A batch of independent transitions, each write fenced since 2.1. Result: `CommitResult`.
+    """Perform independent transitions of partitions or replicas; the result is a `CommitResult`.
 
-    In `finished` the leadership of each change has the zk version that the write produced. Throws
-    `ControllerMoved` into the handler if the fence fails; then the context has not changed.
+    In `finished` the leadership of each change has the zk version that the write produced. Since
+    2.1 each write also checks the version of `/controller_epoch`: if the check fails, the driver
+    throws `ControllerMoved` into the handler, and the context has not changed.
     """
 
     changes: tuple[StateChange | FailedStateChange, ...]

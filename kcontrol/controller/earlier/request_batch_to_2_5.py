@@ -38,7 +38,7 @@ def metadata_partitions(
 
 
 def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Requests]:
-    """Return the requests of a batch in the order of sending, divided into several Requests.
+    """Return the requests of a batch as one or more Requests, in the order of sending.
 
     From 0.8.1 to 2.2 each replica has a StopReplica of its own (from 0.10.2 to 1.0 only a replica
     that is deleted); in 0.8.0, and from 2.3 to 2.5, a broker has one StopReplica for the replicas
