@@ -196,8 +196,8 @@ def handle_state_changes(
 
     `strategy` names the election of an Online or Offline partition; `allow_unclean` allows the
     strategy "offline" a leader outside the ISR. Transitions in memory come first, then new state
-    znodes, then elections. An illegal transition is recorded, and the other subjects continue. A
-    handler calls this function with `yield from`.
+    znodes, then elections. An illegal transition is a journal record; other partitions continue.
+    A handler calls this function with `yield from`.
 
     Source: ZkPartitionStateMachine.handleStateChanges and doHandleStateChanges (2.8).
     """

@@ -321,7 +321,7 @@ def handle_state_changes(
     """Move each replica to `target`, broker by broker, then send the requests in one batch.
 
     `broker_order` is the order of brokers in the set that Kafka's caller passes, ascending where it
-    is empty. If Kafka's caller takes the subjects from a larger set, `set_size` is the number of
+    is empty. If Kafka's caller takes the replicas from a larger set, `set_size` is the number of
     replicas in that set, else 0: up to 1.0 the order of iteration depends on this number. An
     illegal transition is written to the journal, and the other replicas continue.
 

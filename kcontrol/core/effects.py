@@ -209,7 +209,7 @@ class FailedStateChange(NamedTuple):
 
 
 class CommitResult(NamedTuple):
-    """The result of a `Commit`: transitions that succeeded, and subjects of those that failed.
+    """The result of a `Commit`: the transitions that succeeded, and what failed.
 
     `finished` has the transitions that succeeded, `to_retry` has the partitions or replicas whose
     write ended in BadVersion, `failed` pairs of a partition or replica and ZooKeeper's name of
