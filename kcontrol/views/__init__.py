@@ -1,1 +1,1 @@
-"""Views of journals and tables: text, diagrams, and the viewer."""
+"""Functions that draw journals and transition tables: as text, as pictures and diagrams, and in the viewer, a widget."""

@@ -97,7 +97,7 @@ class AssignmentMatrix:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def svg(self) -> str:
-        """Return the picture; a row holds as many matrices as fit into the width of four matrices of six partitions."""
+        """Return the picture as SVG text; matrices that do not fit into a row of 1,000 pixels begin the next row."""
         names = dict.fromkeys(name for one in self.matrices for name in one.clients)
         letters = {name: place for place, name in enumerate(names)}
         parts, x, y, widest, row = list[str](), MARGIN, 0, 0, 0

@@ -31,7 +31,10 @@ def of_run(records: Sequence[Record]) -> Clock:
 
 
 def stamp(at_ms: int, clock: Clock) -> str:
-    """Return a time as the beginning of a log line of Kafka: a date in UTC, ms of virtual time, or "" without a clock."""
+    """Return a time as the beginning of a line in one of Kafka's log files, by the kind of `clock`.
+
+    For "wall" this is a date in UTC, "[2015-11-24 10:00:00,087] ", for "virtual" the milliseconds, "[87 ms] ", and "" for "none".
+    """
     if clock == "none":
         return ""
     return (
@@ -42,7 +45,9 @@ def stamp(at_ms: int, clock: Clock) -> str:
 
 
 def duration(length_ms: int) -> str:
-    """Return a length of time in the largest unit that keeps three digits: "87 ms", "10 s", "2.5 s", "5 min".
+    """Return a length of time as text: in minutes from 60,000 ms on, in seconds from 1,000 ms on, else in ms.
+
+    Minutes and seconds are rounded to one decimal place.
 
     >>> [duration(n) for n in (0, 87, 2_500, 10_003, 300_087)]
     ['0 ms', '87 ms', '2.5 s', '10 s', '5 min']

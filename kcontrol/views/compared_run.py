@@ -1,4 +1,7 @@
-"""The run that the viewer and the HTML page show beside their run: values of the viewer's traits, and the strips of both runs."""
+"""Functions for the second run that the viewer and the HTML page show beside the first run.
+
+They return the traits that send the second run to the browser, and one picture of the consumer groups of both runs.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,11 @@ ComparedRun = tuple[str, Iterable[Record], int]
 
 
 def traits(beside: ComparedRun | None) -> dict[str, Any]:
-    """Return the values of the viewer's traits for the run shown beside its run: `other_name`, `other`, `parted`, `other_strips`.
+    """Return the values of the viewer's traits for `beside`, the run that is shown beside the viewer's own run.
 
-    If `beside` is None, they are empty, and `parted`, the index of the first record that differs, is -1.
+    `other_name` is the name of the run `beside`; `other` has its rows, which are one dict per journal record; `other_strips` has the
+    pictures of its consumer groups; `parted` is the index of the first record that differs, or -1 if no record differs. If `beside`
+    is None, the values are "", [], [] and -1.
     """
     name, records, parted = beside or ("", (), -1)
     others = list(records)
@@ -24,9 +29,9 @@ def traits(beside: ComparedRun | None) -> dict[str, Any]:
 
 
 def strips_of_both(records: Sequence[Record], name: str, beside: ComparedRun | None) -> GroupStrip | None:
-    """Return the group strips of both runs as one picture, those of the run `name` above those of `beside`.
+    """Return the histories of both runs' consumer groups as one picture: those of the run `name` above those of `beside`.
 
-    Return None if `beside` is None, and if neither run has a consumer group.
+    Return None if `beside` is None, and also if neither run has a consumer group.
     """
     other_name, others, _ = beside or ("", (), -1)
     runs = ((records, name), (list(others), other_name)) if beside else ()

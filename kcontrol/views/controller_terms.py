@@ -1,4 +1,4 @@
-"""The terms of controllers: each content of `/controller`, with the cause of its beginning and of its end."""
+"""Functions that find the terms of controllers in a journal: each content of `/controller`, and the causes of its beginning and end."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ BY_CLIENT = A_CLIENT.lower()
 
 
 class ControllerTerm(NamedTuple):
-    """The time during which `/controller` has one value; `id` is the record that wrote it, `broker` is None if it has no broker.
+    """The time during which `/controller` has one value; `id` is the id of the journal record that wrote the value.
 
-    `controller_epoch` is the value of `/controller_epoch` at the begin. `begun_by` and `ended_by` are the causes in words;
-    `ended_by` is None for the present value.
+    `broker` is the broker in the value, None if the value cannot be decoded. `controller_epoch` is the value of `/controller_epoch`
+    when the term begins, None if no record has written it. `begun_by` and `ended_by` are the causes in words, such as "broker 1" and
+    "the end of the session of broker 1"; `ended_by` is None for the present value.
     """
 
     id: str

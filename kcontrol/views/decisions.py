@@ -1,7 +1,8 @@
-"""The decisions in records, about a partition or about the controller, for the viewer's headline and for comparisons.
+"""Functions that find the decisions in journal records, for the viewer's headline and for comparisons of runs.
 
 A decision about a partition is a new content of its state znode (leader, ISR and leader epoch), an election that finds no leader,
 or the deletion of the partition. The controller makes most decisions; up to 2.6 a partition's leader also writes its ISR itself.
+A decision about the controller is its election.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ DELETED = ("deleted",)
 class Decision(NamedTuple):
     """A decision about `partition`: a new leader, ISR or leader epoch, an election without a leader, or the deletion.
 
-    `outcome` has its values, by which two runs are compared; `words` is the decision as text.
+    `outcome` is the value by which two runs are compared: (leader, each member of the ISR, leader epoch), ("no leader elected",) or
+    ("deleted",). `words` is the decision as text, such as "t-1 is deleted".
     """
 
     partition: str

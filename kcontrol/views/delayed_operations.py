@@ -27,7 +27,8 @@ TRIES = {1: "first try", 2: "second try"}
 class Place(NamedTuple):
     """A slot of a timing wheel that has an operation's timer task from `at_ms` on.
 
-    `tick_ms` is the tick of the wheel, `slot` the number of the slot, and `begins_ms` the begin of the slot's time.
+    `tick_ms` is the tick of the wheel, which is the length of a slot; `slot` is the number of the slot, and `begins_ms` the time at
+    which the slot begins.
     """
 
     at_ms: int
@@ -40,8 +41,10 @@ class Place(NamedTuple):
 class Operation:
     """One delayed operation of a coordinator, such as a DelayedJoin.
 
-    `key` is the key of its watch list, `timer` the name of its timer, and `begun` the record of its first try. `completed_by` is
-    "first try", "second try", "a check", "its timer", or "" while the operation waits.
+    `key` is the key of its watch list, `timer` the name of its timer, and `begun` the id of the record of its first try. `steps` has
+    the steps of its begin, in order: "try", "watch", "try again", "timer". `places` are the slots of timing wheels that have had its
+    timer task; `left_wheel_ms` is the time at which the task has expired, None if it has not expired. `completed_by` is "first try",
+    "second try", "a check", "its timer", or "" while the operation waits.
     """
 
     operation: str
@@ -89,9 +92,9 @@ class Purgatory:
     # ---------------------------------------------------------------- records
 
     def try_complete(self, r: Record) -> None:
-        """Add the operation of a `try_complete` record at its first try; complete it if this try, or the second one, succeeds.
+        """Add the operation of a `try_complete` record if it is the first try; complete the operation if the try succeeds.
 
-        Each try is added to the operation's `steps`.
+        The record is one of at most two tries; its `steps` get "try" for the first one and "try again" for the second one.
         """
         f = r.fields
         if f["attempt"] == 1:
@@ -157,7 +160,7 @@ class Purgatory:
     def _complete(self, timer: str, by: str, at_ms: int) -> None:
         """Complete the operation with the timer `timer` and cancel its task; do nothing if no waiting operation has this timer.
 
-        `by` and `at_ms` are the values of `completed_by`, such as "a check", and `completed_ms`.
+        `by` is how the operation was completed, such as "a check", and `at_ms` is when.
         """
         if (found := self._waiting.pop(timer, None)) is not None:
             found.completed_by, found.completed_ms = by, at_ms

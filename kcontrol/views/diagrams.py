@@ -1,4 +1,4 @@
-"""Diagrams as `graphviz.Digraph`: a state machine from the rows of its table, and the chain of causes of a record."""
+"""Functions that draw a `graphviz.Digraph`: the transition table of a state machine, or the chain of causes of a record."""
 
 from __future__ import annotations
 
@@ -86,11 +86,12 @@ def machine(
     counts: Mapping[Any, int] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Diagram:
-    """Draw a transition table: a node for each state, and an edge for each transition with its note as a tooltip.
+    """Draw a transition table: a node for each state, and an edge for each transition.
 
-    `counts` has numbers to show in the nodes, by state, such as the number of partitions in the state. The state `current` is
-    highlighted. `names` has a release's names of the states: states without a name are left out; if `names` is None, every state
-    has the name in the table. An edge has the name of the row's function as its label, so that a learner's function is visible.
+    The label of an edge is the name of the function that performs the transition, so that a learner's function is visible; its
+    tooltip is the sentence that the table has about the transition. `counts` has numbers to show in the nodes, by state, such as the
+    number of partitions in the state. The state `current` is highlighted. `names` has a release's names of the states: states
+    without a name are left out; if `names` is None, every state has the name in the table.
     """
     towards = "LR" if len(table.states) <= WIDEST else "TB"  # seven states side by side are wider than a page
     diagram = _diagram(
@@ -115,10 +116,11 @@ def _decider(row: Transition) -> str:
 
 
 def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
-    """Draw a record and the chain of its causes, the first cause at the top.
+    """Draw a journal record and the chain of its causes, the first cause at the top.
 
-    Each record has its sentence, its transition or the reason of its event, and its method and file in Kafka, as far as it has
-    them. If `id` is None, the diagram is empty. Raises KeyError for an id that `records` does not have.
+    A node has the record's sentence, for a `change` record the transition with its reason, for a `begin` record the reason of the
+    event, and the method and file of Kafka behind the record, if there is one. If `id` is None, the diagram is empty. Raises KeyError
+    for an id that `records` does not have.
     """
     diagram = _diagram("why", rankdir="TB", nodesep="0.2", ranksep="0.25")
     records = list(records)

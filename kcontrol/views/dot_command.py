@@ -77,9 +77,11 @@ def draw(source: str, engine: str, image_format: str, attributes: list[tuple[str
 
 
 def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], list[str]]:
-    """Return the options by letter, the attributes as (G, N or E, name=value), and the files.
+    """Return (options, attributes, files) of a command line of `dot`; `arguments` has no program name.
 
-    Raises UsageError for an unknown argument.
+    `options` maps a letter to its value, such as {"K": "dot", "T": "svg", "O": "yes"}. `attributes` are pairs such as ("G",
+    "rankdir=LR"), with G for the graph, N for nodes and E for edges. `files` are all other arguments, "-" for stdin. Raises
+    UsageError for an unknown option.
     """
     options, attributes, files = {"K": "dot", "T": "dot"}, [], []
     rest = iter(arguments)
@@ -99,7 +101,11 @@ def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], 
 
 
 def write(picture: bytes, source_file: str, options: dict[str, str]) -> None:
-    """Write the picture to the file of `-o`, with `-O` to `source_file` with the format as a suffix, else to stdout."""
+    """Write the picture to a file or to stdout, as `options` says, which `parse` has returned.
+
+    With `-O` the file is `source_file` with the format as a suffix (`a.gv.svg`), without `-O` it is the file that `-o` names. Without
+    both options the picture is written to stdout.
+    """
     if "O" in options:
         Path(".".join([source_file, *reversed(options["T"].split(":"))])).write_bytes(picture)
     elif "o" in options:
@@ -109,7 +115,11 @@ def write(picture: bytes, source_file: str, options: dict[str, str]) -> None:
 
 
 def main() -> int:
-    """Draw the graphs, or run the machine's own `dot`; return the exit status, as in Graphviz: 0 for success, else 1."""
+    """Run the command `dot` with the arguments of this process; return the exit status: 0 for success, 1 for an error.
+
+    If another `dot` is on PATH, it replaces this process. Otherwise draw the graph in each file of the arguments, or in stdin if the
+    arguments have no file. With `-V` only the version is printed, with `-?` only the usage. The text of an error is printed to stderr.
+    """
     if other := other_dot():
         os.execve(other, ["dot", *sys.argv[1:]], os.environ | {CALLED: "1"})
     try:

@@ -1,6 +1,7 @@
-"""Explanations of records, events and rules, and their places in Kafka: one table for Python and for the viewer's JavaScript.
+"""Functions that explain journal records: why an event or a transition happens, and which method of Kafka does it.
 
-`static/meanings.json` has the texts of the table. States, rows and notes of the machines come from their transition tables.
+The texts are in `static/meanings.json`, one table for Python and for the viewer's JavaScript. The transition tables of the three
+state machines are added to it: their states, and for each transition a sentence, which is called the note of the transition.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ TABLES = tuple(table.for_(LAST_RELEASE) for table in (PARTITION_TRANSITIONS, REP
 
 
 def _machine(table: TransitionTable, method: str) -> dict[str, Any]:
-    """Return a transition table for the viewer: its file and `method` in Kafka, its states, and rows of [from, to, note]."""
+    """Return a transition table as a dict for the viewer: `source`, `method`, `states` and `rows`.
+
+    `source` and `method` are its file and method in Kafka. A row is [state before, state after, sentence about the transition].
+    """
     rows = [[str(row.source), str(row.target), row.note] for row in table]
     return {"source": table.source.partition(" ")[0], "method": method, "states": list(map(str, table.states)), "rows": rows}
 
@@ -52,7 +56,7 @@ def rule(record: Record) -> str:
 
 
 def note(machine: str, source: str, target: str) -> str:
-    """Return the note about a transition in the table of a state machine ("partition", "replica" or "group").
+    """Return the sentence that the transition table of a state machine ("partition", "replica" or "group") has about a transition.
 
     `source` and `target` are kcontrol's names of the states. Return "" if the transition is illegal. Raises KeyError for any
     other machine.
@@ -62,7 +66,10 @@ def note(machine: str, source: str, target: str) -> str:
 
 
 def row_of(record: Record) -> str:
-    """Return the transition of a `change` record with its note, as "A -> B: note"; "" for a record of any other kind."""
+    """Return the transition of a `change` record as "A -> B: sentence", with the sentence that the transition table has about it.
+
+    Return "" for a record of any other kind.
+    """
     fields = record.fields
     if record.kind != "change":
         return ""
@@ -71,10 +78,10 @@ def row_of(record: Record) -> str:
 
 
 def decided(record: Record, release: str = "") -> list[str]:
-    """Return the lines that explain a record: its transition, the reason, and its method and file in Kafka, if it has them.
+    """Return the lines that explain a record: its transition, the reason, and its method and file in Kafka.
 
-    `release` is the run's release, by which the place in Kafka is chosen; with "" the place is that of the release named in
-    `meanings.json`.
+    A line that the record does not have is left out; the list is empty for a record without an explanation. `release` is the run's
+    release, by which the place in Kafka is chosen; with "" the place is that of the release named in `meanings.json`.
     """
     row, why, where = row_of(record), rule(record), kafka_source(record, release)
     if row.endswith(f": {why}"):
@@ -96,7 +103,10 @@ def kafka_source(record: Record, release: str = "") -> str:
 
 
 def _entry(record: Record) -> tuple[str, str]:
-    """Return the (section, key) of a record's method and file of Kafka in `meanings.json`; the key may be missing there."""
+    """Return the section and the key under which `meanings.json` has the method and file of Kafka behind a record.
+
+    The section exists, such as "events" for a `begin` record; the key may be missing in it.
+    """
     fields = record.fields
     if record.kind == "begin":
         return "events", fields["event"]

@@ -75,9 +75,9 @@ def partitions(state: State) -> list[Partition]:
 
 
 def partitions_of(topic: str, znodes: State) -> list[Partition]:
-    """Return the assigned partitions of a topic by number, none without a topic znode that can be decoded.
+    """Return the assigned partitions of a topic by number; [] if its topic znode is missing or cannot be decoded.
 
-    `znodes` are those of a folded state: lists of data, version and owner, by path.
+    `znodes` is the part "znodes" of a state that `journal.fold` returns: [data, version, owner] by path.
     """
     try:
         assigned = decode_topic(znodes[f"{TOPICS}/{topic}"][0].encode()).partitions
@@ -89,7 +89,8 @@ def partitions_of(topic: str, znodes: State) -> list[Partition]:
 def partition(topic: str, number: int, replicas: tuple[int, ...], znodes: State) -> Partition:
     """Return a partition with its `replicas` and the content of its state znode in `znodes`.
 
-    A state znode that cannot be decoded counts as missing. `znodes` are those of a folded state, by path.
+    A state znode that cannot be decoded counts as missing. `znodes` is the part "znodes" of a state that `journal.fold` returns:
+    [data, version, owner] by path.
     """
     stored = znodes.get(f"{TOPICS}/{topic}/partitions/{number}/state")
     try:
@@ -116,8 +117,10 @@ def condition(partition: Partition, state: State) -> str:
 
 
 def subject(action: Sequence[Any], state: State) -> str:
-    """Return the subject of an action: the event of a thread, the path of a notification, or the API of a request; else "".
+    """Return the event, path or API that an action of the cluster is about; "" if it is about none of them, or if `state` lacks it.
 
+    `action` is a tuple or list that begins with the kind of action, such as ("deliver", 1). For a step of a broker's thread
+    return the name of the event, for a watch notification that is delivered its path, for a request between brokers its API.
     `state` is the folded state before the action.
     """
     kind, who = action[0], str(action[1]) if len(action) > 1 else ""

@@ -1,4 +1,4 @@
-"""Pictures of boxes and arrows, drawn by Graphviz."""
+"""A function that draws boxes and arrows with Graphviz, and the values that describe a box and an arrow."""
 
 from __future__ import annotations
 

@@ -69,7 +69,10 @@ class Moment(NamedTuple):
 
 
 def groups(state: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the groups of consumers and in coordinators' caches; `state` is that of `journal.fold`."""
+    """Return the ids of all groups that a consumer belongs to or that a coordinator has in its cache, sorted.
+
+    `state` is a state that `journal.fold` returns.
+    """
     cached = {name for node in state["nodes"].values() for name in node.get("group", {}).get("groups", {})}
     return sorted(cached | {consumer["group"] for consumer in state.get("consumers", {}).values()})
 
@@ -119,7 +122,7 @@ def _place(state: Mapping[str, Any], group_id: str) -> Place:
 
 
 def _visible(moment: Moment) -> Any:
-    """Return the values of a moment that its column in the group strip shows.
+    """Return the values that one column of the group strip shows: coordinator, state, generation, members and assignments.
 
     Timers are left out, because a timer that is set again moves a flag and needs no new column.
     """

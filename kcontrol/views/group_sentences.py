@@ -1,4 +1,4 @@
-"""Records of consumers and of their coordinators as sentences, for `text.py`."""
+"""Functions that return journal records of consumers and of their coordinators as sentences, for `text.py`."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def consumer_act(kind: str, subject: Sequence[Any]) -> str:
 
 
 def consumer(f: Fields) -> str:
-    """Return the state of a consumer in words: its pending request, or its generation with its last response.
+    """Return the state of a consumer as a sentence: the broker that its pending request is for, else its generation.
 
-    `f` has the fields of a `consumer` record.
+    After the generation stands the condition of its process if it does not poll, or else its last response. `f` has the fields of a
+    `consumer` record.
     """
     me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
     if me["asked"]:
@@ -53,9 +54,10 @@ def consumer(f: Fields) -> str:
 
 
 def appended(f: Fields) -> str:
-    """Return in words the records that a coordinator appends: offsets, an assignment or a member id, else their number.
+    """Return in words what a coordinator appends to the offsets topic, such as "the offsets t-0 5 of group g" or "2 tombstones".
 
-    `f` has the fields of an `append` record.
+    It is the committed offsets, the assignment of a generation, or the new id of a static member; for any other append it is the
+    number of records. `f` has the fields of an `append` record.
     """
     completion, values = f["completion_event"], [value for _, value in f["records"]]
     if completion is None:

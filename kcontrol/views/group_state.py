@@ -1,6 +1,6 @@
-"""Consumer groups in a state that `journal.fold` returns: groups at their coordinators, members, partitions.
+"""Functions that find the consumer groups, their members and their partitions in a state that `journal.fold` returns.
 
-States of groups have the names of the release.
+The states of groups have the names that they have in the run's release.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ State = Mapping[str, Any]
 
 
 class Member(NamedTuple):
-    """One member of a group. `waits_for` is the request that the coordinator has parked: "join", "sync" or ""."""
+    """One member of a group, as the coordinator has it in its cache; `leads` is True for the leader of the group.
+
+    `waits_for` is the request of the member that the coordinator has parked: "join", "sync" or "" if it has parked none.
+    """
 
     member_id: str
     client: str
@@ -53,9 +56,10 @@ class Group(NamedTuple):
 
 
 def state_name(state: str, release: str) -> str:
-    """Return the name that a group state, given by kcontrol's name, has in a release: CompletingRebalance was AwaitingSync.
+    """Return the name that a group state has in a release; `state` is kcontrol's name, which is that of the last release.
 
-    In a release without group coordinators it is kcontrol's name.
+    Only CompletingRebalance had another name, AwaitingSync, in earlier releases. For a release without group coordinators return
+    `state`.
     """
     if state != group_rules(LAST_RELEASE).completing_rebalance_name:
         return state
@@ -96,7 +100,10 @@ def _members(held: Mapping[str, Any]) -> Iterator[Member]:
 
 
 def partitions(assignment: str) -> list[str]:
-    """Return the partitions of an assignment of the consumer protocol, given in hexadecimal; none for any other text."""
+    """Return the partitions, such as "t-0", of an assignment in the format of the consumer protocol; [] for any other text.
+
+    `assignment` has the bytes of the assignment as hexadecimal text.
+    """
     try:
         fields = decode("assignment", bytes.fromhex(assignment))[1]
     except ValueError:

@@ -68,11 +68,14 @@ class GroupStrip:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the values for the viewer: the group's id, the SVG, its text, and the end of each moment's column."""
+        """Return the strip for the viewer as a dict: `group` (its id), `svg`, `text` and `marks` (the end of each column)."""
         return {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}
 
     def marks(self) -> list[tuple[int, float]]:
-        """Return for each moment the index of its record, and where its column ends as a share of the picture's width."""
+        """Return one pair for each column of the strip: the index of its journal record, and where the column ends.
+
+        The end is a share of the picture's width, between 0 and 1.
+        """
         return [(moment.record, round(self.x(place + 1) / self.width, 4)) for place, moment in enumerate(self.moments)]
 
     # ---------------------------------------------------------------- text
@@ -219,7 +222,10 @@ class GroupStrip:
         return parts
 
     def _times(self, y: float) -> list[str]:
-        """Return the texts of the moments' times at the height `y`; a time without room beside the last text is left out."""
+        """Return the times below the columns as SVG text elements, at the height `y` in pixels.
+
+        A column is a journal record that changes the group; a time without room beside the last time is left out.
+        """
         parts, free = [], 0.0
         for place, moment in enumerate(self.moments):
             if self.x(place) >= free:
@@ -229,7 +235,7 @@ class GroupStrip:
 
     @property
     def _begin_ms(self) -> int:
-        """The time that is subtracted from the shown times: that of the first moment on a wall clock, 0 in virtual time."""
+        """The time that is subtracted from the shown times: on a wall clock that of the first column, in virtual time 0."""
         return self.moments[0].at_ms if self.moments[0].at_ms > WALL_CLOCK_MS else 0
 
 
