@@ -19,9 +19,9 @@ ComparedRun = tuple[str, Iterable[Record], int]
 def traits(beside: ComparedRun | None) -> dict[str, Any]:
     """Return the values of the viewer's traits for `beside`, the run that is shown beside the viewer's own run.
 
-    `other_name` is the name of the run `beside`; `other` has its rows, which are one dict per journal record; `other_strips` has the
-    pictures of its consumer groups; `parted` is the index of the first record that differs, or -1 if no record differs. If `beside`
-    is None, the values are "", [], [] and -1.
+    `other_name` is the name of the run `beside`; `other` has its rows, which are one dict per journal record; `other_strips` has
+    the pictures of its consumer groups; `parted` is the index of the first record that differs, or -1 if no record differs. If
+    `beside` is None, the values are "", [], [] and -1.
     """
     name, records, parted = beside or ("", (), -1)
     others = list(records)

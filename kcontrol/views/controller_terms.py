@@ -1,4 +1,4 @@
-"""Functions that find the terms of controllers in a journal: each content of `/controller`, and the causes of its beginning and end."""
+"""Functions that find the terms of controllers in a journal: each content of `/controller`, its begin and its end."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ BY_CLIENT = A_CLIENT.lower()
 class ControllerTerm(NamedTuple):
     """The time during which `/controller` has one value; `id` is the id of the journal record that wrote the value.
 
-    `broker` is the broker in the value, None if the value cannot be decoded. `controller_epoch` is the value of `/controller_epoch`
-    when the term begins, None if no record has written it. `begun_by` and `ended_by` are the causes in words, such as "broker 1" and
-    "the end of the session of broker 1"; `ended_by` is None for the present value.
+    `broker` is the broker in the value, None if the value cannot be decoded. `controller_epoch` is the value of
+    `/controller_epoch` when the term begins, None if no record has written it. `begun_by` and `ended_by` are the causes in words,
+    such as "broker 1" and "the end of the session of broker 1"; `ended_by` is None for the present value.
     """
 
     id: str

@@ -29,8 +29,8 @@ DELETED = ("deleted",)
 class Decision(NamedTuple):
     """A decision about `partition`: a new leader, ISR or leader epoch, an election without a leader, or the deletion.
 
-    `outcome` is the value by which two runs are compared: (leader, each member of the ISR, leader epoch), ("no leader elected",) or
-    ("deleted",). `words` is the decision as text, such as "t-1 is deleted".
+    `outcome` is the value by which two runs are compared: (leader, each member of the ISR, leader epoch), ("no leader elected",)
+    or ("deleted",). `words` is the decision as text, such as "t-1 is deleted".
     """
 
     partition: str

@@ -27,8 +27,8 @@ TRIES = {1: "first try", 2: "second try"}
 class Place(NamedTuple):
     """A slot of a timing wheel that has an operation's timer task from `at_ms` on.
 
-    `tick_ms` is the tick of the wheel, which is the length of a slot; `slot` is the number of the slot, and `begins_ms` the time at
-    which the slot begins.
+    `tick_ms` is the tick of the wheel, which is the length of a slot; `slot` is the number of the slot, and `begins_ms` the time
+    at which the slot begins.
     """
 
     at_ms: int
@@ -41,10 +41,10 @@ class Place(NamedTuple):
 class Operation:
     """One delayed operation of a coordinator, such as a DelayedJoin.
 
-    `key` is the key of its watch list, `timer` the name of its timer, and `begun` the id of the record of its first try. `steps` has
-    the steps of its begin, in order: "try", "watch", "try again", "timer". `places` are the slots of timing wheels that have had its
-    timer task; `left_wheel_ms` is the time at which the task has expired, None if it has not expired. `completed_by` is "first try",
-    "second try", "a check", "its timer", or "" while the operation waits.
+    `key` is the key of its watch list, `timer` the name of its timer, and `begun` the id of the record of its first try. `steps`
+    has the steps of its begin, in order: "try", "watch", "try again", "timer". `places` are the slots of timing wheels that have
+    had its timer task; `left_wheel_ms` is the time at which the task has expired, None if it has not expired. `completed_by` is
+    "first try", "second try", "a check", "its timer", or "" while the operation waits.
     """
 
     operation: str

@@ -89,8 +89,8 @@ def machine(
     """Draw a transition table: a node for each state, and an edge for each transition.
 
     The label of an edge is the name of the function that performs the transition, so that a learner's function is visible; its
-    tooltip is the sentence that the table has about the transition. `counts` has numbers to show in the nodes, by state, such as the
-    number of partitions in the state. The state `current` is highlighted. `names` has a release's names of the states: states
+    tooltip is the sentence that the table has about the transition. `counts` has numbers to show in the nodes, by state, such as
+    the number of partitions in the state. The state `current` is highlighted. `names` has a release's names of the states: states
     without a name are left out; if `names` is None, every state has the name in the table.
     """
     towards = "LR" if len(table.states) <= WIDEST else "TB"  # seven states side by side are wider than a page
@@ -119,8 +119,8 @@ def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
     """Draw a journal record and the chain of its causes, the first cause at the top.
 
     A node has the record's sentence, for a `change` record the transition with its reason, for a `begin` record the reason of the
-    event, and the method and file of Kafka behind the record, if there is one. If `id` is None, the diagram is empty. Raises KeyError
-    for an id that `records` does not have.
+    event, and the method and file of Kafka behind the record, if there is one. If `id` is None, the diagram is empty. Raises
+    KeyError for an id that `records` does not have.
     """
     diagram = _diagram("why", rankdir="TB", nodesep="0.2", ranksep="0.25")
     records = list(records)

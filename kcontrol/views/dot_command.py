@@ -103,8 +103,8 @@ def parse(arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, str]], 
 def write(picture: bytes, source_file: str, options: dict[str, str]) -> None:
     """Write the picture to a file or to stdout, as `options` says, which `parse` has returned.
 
-    With `-O` the file is `source_file` with the format as a suffix (`a.gv.svg`), without `-O` it is the file that `-o` names. Without
-    both options the picture is written to stdout.
+    With `-O` the file is `source_file` with the format as a suffix (`a.gv.svg`), without `-O` it is the file that `-o` names.
+    Without both options the picture is written to stdout.
     """
     if "O" in options:
         Path(".".join([source_file, *reversed(options["T"].split(":"))])).write_bytes(picture)
@@ -117,8 +117,9 @@ def write(picture: bytes, source_file: str, options: dict[str, str]) -> None:
 def main() -> int:
     """Run the command `dot` with the arguments of this process; return the exit status: 0 for success, 1 for an error.
 
-    If another `dot` is on PATH, it replaces this process. Otherwise draw the graph in each file of the arguments, or in stdin if the
-    arguments have no file. With `-V` only the version is printed, with `-?` only the usage. The text of an error is printed to stderr.
+    If another `dot` is on PATH, it replaces this process. Otherwise draw the graph in each file of the arguments, or in stdin if
+    the arguments have no file. With `-V` only the version is printed, with `-?` only the usage. The text of an error is printed
+    to stderr.
     """
     if other := other_dot():
         os.execve(other, ["dot", *sys.argv[1:]], os.environ | {CALLED: "1"})

@@ -56,10 +56,10 @@ def rule(record: Record) -> str:
 
 
 def note(machine: str, source: str, target: str) -> str:
-    """Return the sentence that the transition table of a state machine ("partition", "replica" or "group") has about a transition.
+    """Return the sentence that the transition table of a state machine has about a transition.
 
-    `source` and `target` are kcontrol's names of the states. Return "" if the transition is illegal. Raises KeyError for any
-    other machine.
+    `machine` is "partition", "replica" or "group"; `source` and `target` are kcontrol's names of the states. Return "" if the
+    transition is illegal. Raises KeyError for any other machine.
     """
     rows = MEANINGS["machines"][machine]["rows"]
     return next((str(row[2]) for row in rows if row[:2] == [source, target]), "")
@@ -80,8 +80,8 @@ def row_of(record: Record) -> str:
 def decided(record: Record, release: str = "") -> list[str]:
     """Return the lines that explain a record: its transition, the reason, and its method and file in Kafka.
 
-    A line that the record does not have is left out; the list is empty for a record without an explanation. `release` is the run's
-    release, by which the place in Kafka is chosen; with "" the place is that of the release named in `meanings.json`.
+    A line that the record does not have is left out; the list is empty for a record without an explanation. `release` is the
+    run's release, by which the place in Kafka is chosen; with "" the place is that of the release named in `meanings.json`.
     """
     row, why, where = row_of(record), rule(record), kafka_source(record, release)
     if row.endswith(f": {why}"):

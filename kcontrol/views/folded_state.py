@@ -117,7 +117,7 @@ def condition(partition: Partition, state: State) -> str:
 
 
 def subject(action: Sequence[Any], state: State) -> str:
-    """Return the event, path or API that an action of the cluster is about; "" if it is about none of them, or if `state` lacks it.
+    """Return the event, path or API that an action of the cluster is about; else "".
 
     `action` is a tuple or list that begins with the kind of action, such as ("deliver", 1). For a step of a broker's thread
     return the name of the event, for a watch notification that is delivered its path, for a request between brokers its API.

@@ -34,7 +34,11 @@ NO_REASON = "not provided"
 
 
 class GroupWords:
-    """The state of a journal's coordinators that log lines need: events, groups, and the number of offsets partitions."""
+    """The converter of journal records into lines of a group coordinator's log; `lines` is called for each record, in order.
+
+    It stores what later lines need: the events that handlers handle, the groups, and the number of partitions of the offsets
+    topic.
+    """
 
     def __init__(self) -> None:
         self.events: dict[RecordId, Mapping[str, Any]] = {}  # record -> the event that its handler handles
@@ -141,7 +145,10 @@ def _sizes(held: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _joined(group: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the line about the member id that a JoinGroup without a member id gets; `before` and `now` are the group."""
+    """Yield the line about the member id that a JoinGroup without a member id gets, as (kind, values).
+
+    `before` and `now` are the values of the group before and after the JoinGroup; nothing is yielded if it adds no member id.
+    """
     about = {"group": group, "state": before["state"]}
     for member_id in (id for id in now["pending_members"] if id not in before["pending_members"]):
         yield "group.id_created", about | {"member": member_id}
@@ -161,9 +168,10 @@ def _option(value: str | None) -> str:
 
 
 def _reason(f: Mapping[str, Any], held: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `reason` of a rebalance as the kind of its text, with the values in the text; an empty dict without such a text.
+    """Return the values of a log line about the reason of a rebalance; {} if the event gives no reason.
 
-    `f` has the fields of the `group` record, `held` is the group after it, and `event` the event whose handler made the record.
+    `reason` is a kind of text in `kafka_words.tsv`, such as "reason.left"; the other values fill this text. `f` has the fields of
+    the `group` record, `held` is the group after it, and `event` the event whose handler made the record.
     """
     kind, member = event.get("event"), event.get("member_id")
     if kind == SESSION:

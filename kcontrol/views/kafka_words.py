@@ -1,11 +1,12 @@
-"""A journal as lines of Kafka's log files: the lines of state-change.log, controller.log and server.log that a release writes.
+"""Functions that convert a journal into the lines of state-change.log, controller.log and server.log that a Kafka release writes.
 
 The lines of group coordinators are in `kafka_group_words.py`.
 
 A line is written where Kafka logs it, if the journal has all its values. Lines with correlation ids or durations are left out,
 because a journal does not have these, and so are lines about actions that are not in the journal.
 
-Source: the log statements of the named class at each release's tag; a row counts from its release on.
+Source: the log statements of the class that a row of `kafka_words.tsv` names, at each release's tag; a row is valid from its
+release on.
 """
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ TABLE = Path(__file__).with_suffix(".tsv")
 
 @cache
 def rows(kind: str) -> tuple[tuple[str, ...], ...]:
-    """Return the rows for a kind of line, such as "partition.new", as (since, level, logger, message), oldest first."""
+    """Return the rows of `kafka_words.tsv` for a kind of line, such as "partition.new", oldest first.
+
+    A row is (first release that logs this text, level, logger, message); the message is "" from a release on that logs no such
+    line.
+    """
     lines = [line.split("\t") for line in TABLE.read_text().splitlines()[1:]]
     return tuple(tuple(columns) for name, *columns in lines if name == kind)
 
@@ -61,7 +66,10 @@ class LogLine(NamedTuple):
 
 
 def numbers(release: str) -> tuple[int, ...]:
-    """Return a release as numbers that can be compared; any other text compares as the latest release."""
+    """Return a release as numbers that can be compared, such as (2, 8) for "2.8".
+
+    A text without a number becomes (99,), which is later than every release.
+    """
     return tuple(map(int, re.findall(r"\d+", release))) or (99,)
 
 
@@ -224,8 +232,8 @@ class KafkaWords:
     def _note_topic(self, kind: str, path: str, text: str) -> dict[str, ReplicaAssignment]:
         """Store the assignments in a topic znode; return the partitions whose assignment has changed, with the new assignment.
 
-        `kind`, `path` and `text` are those of an operation on a znode. Do nothing for any other path, for a deletion, and for
-        malformed data.
+        `kind` is "create", "set" or another kind of operation on a znode, `path` the path of the znode, and `text` its new data.
+        For a path of no topic, for any other kind, and for malformed data store nothing and return {}.
         """
         topic = path.removeprefix(f"{TOPICS}/")
         if topic == path or "/" in topic or kind not in ("create", "set"):

@@ -113,9 +113,9 @@ def _names(top: float, name: str, amount: str) -> list[str]:
 
 
 def _sign(value: str) -> str:
-    """Return the short form of a value in words for its square, at most six characters.
+    """Return the short form, at most six characters, of a value in words, for the square of the value in the picture.
 
-    That is the number for a committed offset, and "gen 3" for a group of generation 3.
+    That is the number for a committed offset, "gen 3" for a group of generation 3, and "\u2715" for a tombstone.
     """
     words = value.split()
     return SIGNS.get(value) or text.clean(f"gen {words[1].rstrip(',')}" if words[0] == "generation" else words[1], 6)

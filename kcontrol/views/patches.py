@@ -1,9 +1,13 @@
-"""Patches: the changes of the viewer's state by each record, in a compact form. The browser applies patches and derives nothing.
+"""Patches: the changes that each journal record makes in the viewer's state, in a compact form for the browser.
 
-A patch has the changes that `journal.fold` and `picture_state.Seen` have noted. In its form, `"$fields.subject"` stands for the
-row's value at that place; `"$texts.0"` and `"$with.0"` stand for values that are nowhere else in the row: long texts, and other
-literals. A run has few forms and texts: the first row with a form has it in `patch`, later rows have its number, counted from 0.
-The same holds for `texts`.
+The viewer has one row per journal record: a dict with the record's values and sentence (`record_rows.py`). Its patch has the
+changes of the state that `journal.fold` and `picture_state.Seen` have listed. The browser applies the patches to its own copy of
+the state, and derives nothing.
+
+In a patch, `"$fields.subject"` stands for the value that the row has at that place. `"$texts.0"` and `"$with.0"` stand for values
+that are at no other place in the row: long texts, and all other such values. A patch with these places in it is called a form. So
+similar records have equal forms, and a run has few forms: the first row with a form has it in `patch`, later rows have its
+number, counted from 0. The long texts in `texts` are numbered in the same way.
 
 The browser keeps only the parts of the state that a panel draws, see `is_shown`.
 """
@@ -44,10 +48,11 @@ def is_shown(path: Sequence[str]) -> bool:
 
 
 class Patches:
-    """The converter of changes of the state into patches: what the browser needs to make these changes on its own copy.
+    """The converter of the changes of state by each journal record into a patch, by which the browser repeats them on its copy.
 
-    In the form of a patch, values that the row has are replaced by their place in the row. Equal forms, and equal long texts, are
-    sent once; later rows have the number of the form or text, counted from 0 in the order of their first use.
+    A row is the viewer's dict of one record. A form is a patch in which each value that the row has is replaced by its place in
+    the row, such as "$fields.subject". Equal forms, and equal long texts, are sent once; later rows have the number of the form
+    or text, counted from 0 in the order of their first use.
     """
 
     def __init__(self) -> None:
@@ -55,10 +60,12 @@ class Patches:
         self._texts: dict[str, int] = {}
 
     def of(self, row: Row, changes: Iterable[Change]) -> Row:
-        """Return the entries `patch`, `texts` and `with` of a record's row, from the changes of the state by the record.
+        """Return the entries `patch`, `texts` and `with` of `row`, the viewer's dict of one journal record.
 
-        `patch` is the form of the changes, or its number if an earlier row has this form. `texts` has long texts (or their
-        numbers), `with` other values that the row does not have. Return an empty dict if no panel draws a changed part.
+        `changes` are the changes of the state by the record. `patch` is the list of these changes, in which each value that the
+        row has is replaced by its place in the row, such as "$fields.subject"; or it is the number of an equal list in an earlier
+        row. `texts` has long texts (or their numbers), `with` other values that the row does not have. Return {} if no panel
+        draws a changed part.
         """
         shown = [change for change in changes if is_shown(change[1])]
         if not shown:
@@ -81,10 +88,11 @@ class Patches:
 
 
 class _FormMaker:
-    """The converter of one row's changes into a form, in which values of the row become places such as "$fields.subject".
+    """The converter of one record's changes of the state into a form, in which values of the record become places in its row.
 
-    `texts` collects long texts, `literals` other values that the row does not have; their places are "$texts.0" and "$with.0". So
-    rows with similar changes have equal forms.
+    The row is the viewer's dict of the record, and a place is a text such as "$fields.subject". `texts` collects long texts, and
+    `literals` other values that the row does not have; their places are "$texts.0" and "$with.0". So similar records have equal
+    forms.
     """
 
     def __init__(self, row: Row) -> None:
@@ -111,17 +119,19 @@ class _FormMaker:
                     self._note(item, f"{place}.{number}", deep - 1)
 
     def key(self, part: str) -> Any:
-        """Return `part`, a key in the path of a change, for the form: a number that the row has becomes its place ("$id.0").
+        """Return `part`, a key in the path of a change, as it stands in a patch.
 
-        Any other key is converted as `form` converts a text.
+        If the key is a number that the row (the viewer's dict of the record) has, return its place in the row, such as "$id.0";
+        else return what `form` returns for a text.
         """
         return self._numbers.get(part) or self.form(part)
 
     def form(self, part: Any) -> Any:
-        """Return `part`, a value of a change, with each value that the row has replaced by its place, such as "$fields.subject".
+        """Return `part`, a value of a change, as it stands in a patch: values that the row has are replaced by their places.
 
-        A long text that the row does not have is added to `texts`, a number or a long list or object to `literals`; its place
-        there is returned. A form has no numbers, because 1 and True are equal in Python.
+        The row is the viewer's dict of the record, and a place is a text such as "$fields.subject". A long text that the row does
+        not have is added to `texts`, and a number or a long list or object to `literals`; its place there is returned. All other
+        values remain. A form has no numbers, because 1 and True are equal in Python.
         """
         kind = type(part)
         if part is None or kind is bool:
@@ -145,7 +155,11 @@ class _FormMaker:
 
 
 def _as_json(form: Any) -> Any:
-    """Return the form of a patch in JSON's types: its tuples become lists, or objects if they begin with "object"."""
+    """Return a form, which is nested tuples, in JSON's types.
+
+    A tuple that begins with "object" becomes a dict of its pairs, one that begins with "list" a list of its other values, and any
+    other tuple a list.
+    """
     if not isinstance(form, tuple):
         return form
     kind, *parts = form

@@ -47,7 +47,10 @@ class Seen(Changes):
                     self._topic_znode(path[1], None if op == "drop" else value)
 
     def _topic_znode(self, path: str, value: Any) -> None:
-        """Bring `partitions` up to date after a change of a topic's znode or of a state znode; `value` None means deleted."""
+        """Bring `partitions` up to date after a change of a topic's znode or of a partition's state znode.
+
+        `value` is [data, version, owner] of the znode after the change, or None if the znode was deleted.
+        """
         if value is None:
             self._znodes.pop(path, None)
         else:

@@ -1,4 +1,4 @@
-"""Metrics in Prometheus's text format, version 0.0.4."""
+"""A function that writes metrics in Prometheus's text format, version 0.0.4, and the values that describe a metric."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Sample(NamedTuple):
 
 
 class Family(NamedTuple):
-    """All samples of one metric; `type` is "gauge", "counter" or "summary"."""
+    """All samples of one metric, in Prometheus a metric family; `type` is "gauge", "counter" or "summary"."""
 
     name: str
     type: str

@@ -1,4 +1,7 @@
-"""Rows for the viewer's JavaScript, one per record: its values, its sentence, its importance, and its changes of the state."""
+"""Functions that make the viewer's rows: one dict per journal record, which is sent to the viewer's JavaScript.
+
+A row has the record's values, its sentence, its importance, and its changes of the viewer's state.
+"""
 
 from __future__ import annotations
 
@@ -63,10 +66,10 @@ class Rows:
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
-    """Return one row per record of a run, for the viewer.
+    """Return one row per record of a run: the viewer's dict of the record, with its values, sentence and importance.
 
-    `patch` in a row is the change of the viewer's state by the record. The row of a record that contradicts an earlier record has
-    the reason in `broken` instead.
+    `patch` in a row is the change of the viewer's state by the record, if there is any. A record that contradicts an earlier
+    record changes nothing; its row has the reason in `broken`.
     """
     found, fold = Rows(), Fold()
     for record in records:
@@ -81,9 +84,10 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
 
 def about_run(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the brokers, the release, the world and its clock from the first of the rows `found`.
+    """Return a dict with `brokers`, `release`, `world` and `clock` of a run, from the first of its rows `found`.
 
-    They are empty, and the clock is virtual, if there is no row or the first one is not of kind `run`.
+    A row is the viewer's dict of one journal record. If there is no row, or the first one is not of kind `run`, the first three
+    are empty and the clock is "virtual".
     """
     first = found[0]["fields"] if found and found[0]["kind"] == "run" else {}
     world = str(first.get("world", ""))

@@ -1,6 +1,6 @@
-"""Sentences about recordings of real brokers and coordinators.
+"""Functions that return sentences about journals that were converted from recordings of real brokers and coordinators.
 
-They are about the beginning of a recording, the requests and events in it, and records that it lacks and that were inferred.
+The sentences are about the beginning of a recording, its requests and events, and journal records that it lacks.
 """
 
 from __future__ import annotations
@@ -25,10 +25,17 @@ def begins(run: Mapping[str, Any]) -> str:
 
 
 def entry(do: Mapping[str, Any]) -> str:
-    """Return an entry of a coordinator's recording as text, such as "A sends JoinGroup"; "" for a step of any other recording."""
+    """Return a step of a recorded group coordinator as text: the name of its event, or its request, as "A sends JoinGroup".
+
+    `do` has the fields of the step. Return "" if it has neither an `event` nor an `api`, as in recordings of brokers.
+    """
     return str(do["event"]) if "event" in do else f"{do['client']} sends {do['api']}" if "api" in do else ""
 
 
 def mark(fields: Mapping[str, Any]) -> str:
-    """Return the end of the sentence about a record that the recording lacks, or whose time it lacks; "" for any other record."""
+    """Return the end of a journal record's sentence if the recording of real brokers lacks the record or its time; else "".
+
+    The field `inferred` decides: if it is "time", the end is " (its time is inferred).", for any other value " (inferred).". A
+    record without this field was not inferred.
+    """
     return MARKS.get(fields["inferred"], MARKS["record"]) if "inferred" in fields else ""

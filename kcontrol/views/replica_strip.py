@@ -1,4 +1,4 @@
-"""The picture of one partition's replicas in the order of the assignment, each with the reason why it may lead or not."""
+"""Functions that draw one partition's replicas in the order of the assignment, each with the reason why it may lead or not."""
 
 from __future__ import annotations
 

@@ -20,9 +20,10 @@ NARROWEST, NUMBERED = 3, 12  # the least width of a term, and of a term with its
 
 
 class RunLine(NamedTuple):
-    """One run: terms of controllers as (begin, end, broker), kills, and times without a leader; all from 0 to `length`.
+    """One run, drawn as one line: terms of controllers as (begin, end, broker), times of kills, and (begin, end) of outages.
 
-    `has_times` is whether the unit is ms; a recording has no times, and the unit is a record.
+    In an outage (`offline`) at least one partition has no running leader. All times are from 0 to `length`; they are in ms if
+    `has_times` is True. A recording has no times, so its unit is a record. The broker of a term is None if it is unknown.
     """
 
     name: str
@@ -34,12 +35,12 @@ class RunLine(NamedTuple):
 
     @property
     def size(self) -> str:
-        """The length of the run in words."""
+        """The length of the run in words, such as "2.5 s", or "1,200 rec." for a number of records."""
         return clock.duration(self.length) if self.has_times else f"{self.length:,} rec."
 
     @property
     def words(self) -> str:
-        """The line as a sentence."""
+        """The line as a sentence, such as "main: controllers 1, 2; 1 kill; 3 s without a leader; 40 s"."""
         controllers = ", ".join("?" if broker is None else str(broker) for _, _, broker in self.terms) or "none"
         without = sum(end - begin for begin, end in self.offline)
         unit = clock.duration(without) if self.has_times else f"{without:,} records"
@@ -61,7 +62,7 @@ class RunLines:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def svg(self) -> str:
-        """Return the picture."""
+        """Return the picture of all lines as SVG text."""
         brokers = sorted({broker for line in self.lines for _, _, broker in line.terms if broker is not None})
         colours = {broker: COLOURS[place % len(COLOURS)] for place, broker in enumerate(brokers)}
         parts = [label(MARGIN, 26, self.headline, "ink", 14)]

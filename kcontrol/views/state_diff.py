@@ -18,7 +18,7 @@ _TIMESTAMP = re.compile(r'"timestamp":"\d+"')
 
 
 def broker_status(state: State, broker: str) -> str:
-    """Return `dead`, `alive`, or `controller, epoch 2` for the broker that `/controller` names."""
+    """Return "controller, epoch 2" for a running broker that `/controller` names, else "alive" if the broker runs, else "dead"."""
     ruler = folded_state.controller(state)
     if broker not in state["nodes"]:
         return "dead"
@@ -40,7 +40,10 @@ def _partitions(pair: Sequence[State]) -> Iterator[tuple[str, list[Partition | N
 
 
 def _znode(state: State, path: str) -> tuple[Any, ...] | None:
-    """Return a znode without the timestamp in its data, which does not count as a difference."""
+    """Return a znode as (data, version, owner), None if it does not exist; a timestamp in the data is replaced by "*".
+
+    So a timestamp does not count as a difference.
+    """
     found = state["znodes"].get(path)
     return (_TIMESTAMP.sub('"timestamp":"*"', found[0]), *found[1:]) if found else None
 

@@ -1,4 +1,4 @@
-"""Records as sentences, actions as labels, states as lines. The viewer's rows carry these texts."""
+"""Functions that return journal records as sentences, actions as labels, and states as lines; the viewer shows these texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ UNSEEN = INSIDE | {"controller_response", "set_timer", "cancel_timer", "park", "
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
-    """Return one line of printable text of at most `longest` characters; other characters are replaced."""
+    """Return the text with a replacement character for each character that is not printable, so that it is one line.
+
+    A text with more than `longest` characters is cut, and ends with "…".
+    """
     shown = text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
@@ -103,7 +106,7 @@ def _notify(who: str, f: Fields) -> str:
 
 
 def _event(event: Any) -> str:
-    """Return the name of an event, which a record has as an object, as a name, or in JSON's types."""
+    """Return the name of the class of an event; a journal record has the event as an object, as this name, or as a dict."""
     return event if isinstance(event, str) else str(event["event"]) if isinstance(event, dict) else type(event).__name__
 
 
@@ -183,7 +186,10 @@ def _requests_by_broker(requests: Fields) -> str:
 
 
 def partitions_of(requests: Fields) -> list[str]:
-    """Return the partitions in a batch of requests, the field `requests` of a `send` record, each once."""
+    """Return the names, such as "t-0", of all partitions in a controller's batch of requests, each once.
+
+    `requests` is the field `requests` of a `send` record.
+    """
     names = [v["partition"] for v in requests.get("leader_and_isr", {}).get("values", ())]
     names += requests.get("update_metadata", {}).get("partitions", ())
     names += [tp for stopped in requests.get("stop_replica", {}).get("to", {}).values() for tp in stopped]
@@ -201,7 +207,7 @@ def _response(who: str, f: Fields) -> str:
 
 
 def _respond(who: str, f: Fields) -> str:
-    """Return the sentence about a response of `who`, from the fields `f` of a `respond` record.
+    """Return the sentence about a response of `who`, such as "Broker 1", from the fields `f` of a `respond` record.
 
     It has the error code, the partitions that failed and, in a list of reassignments, the replicas of each partition.
     """

@@ -243,13 +243,13 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- rows
 
     def _made_anew(self) -> list[dict[str, Any]]:
-        """Return the rows of all records, computed again from the first record on."""
+        """Return the viewer's rows (one dict per journal record) of all records, computed again from the first record on."""
         self._rows = Rows()
         self._history = History(self._source, follow=self._rows.add)
         return self._newly_made()
 
     def _newly_made(self) -> list[dict[str, Any]]:
-        """Return the rows of the records that were added since the last call."""
+        """Return the viewer's rows (one dict per journal record) of the records that were added since the last call."""
         self._history.take_in()
         made, self._rows.made = self._rows.made, []
         return made
@@ -287,11 +287,17 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._index(record)
 
     def back(self) -> None:
-        """Show the previous record of importance 1 or 2; with `details` the previous record."""
+        """Show the previous record of importance 1 or 2, which is no step inside a broker.
+
+        If `details` is True, show the previous record of any importance. Show the first record if there is no such record.
+        """
         self.at = self._step_by_importance(self._listed(), -1)
 
     def forward(self) -> None:
-        """Show the next record of importance 1 or 2; with `details` the next record."""
+        """Show the next record of importance 1 or 2, which is no step inside a broker.
+
+        If `details` is True, show the next record of any importance. Show the last record if there is no such record.
+        """
         self.at = self._step_by_importance(self._listed(), 1)
 
     def previous_fault(self) -> None:
@@ -303,9 +309,10 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._step_by_importance(self._important(2), 1)
 
     def why(self, record: int | str | Sequence[int] | None = None) -> list[str]:
-        """Show the chain of causes of a record; return it as lines, the record first, each with its rule and place in Kafka.
+        """Show the chain of causes of a record; return it as lines, the record first, then its cause, and so on.
 
-        None closes the chain.
+        A line has the record's sentence, then the reason of its event or transition and its method in Kafka, if it has them. None
+        closes the chain and returns [].
         """
         if record is None:
             self.asked = []

@@ -1,4 +1,8 @@
-"""Counts of watches and notifications from a journal: those of the run, and those of a design without a controller."""
+"""Functions that count watches and ZooKeeper's notifications in a journal.
+
+They count those that the run had, and those that its writes would cause if brokers watched other paths: for example if every
+broker watched the topics, and no controller did it for them.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +42,10 @@ class WatchNotification(NamedTuple):
 
 
 def open_watches(records: Iterable[Record]) -> list[Watch]:
-    """Return the watches of the sessions of running brokers at ZooKeeper after the last record, sorted.
+    """Return the watches that are set at ZooKeeper after the last record, sorted; an ended broker or session has none.
 
-    A read sets a watch, its notification removes it, and so does the end of its session. `exists` and `read` set watches of
-    one kind; on a missing znode only `exists` sets a watch.
+    A read with a watch sets it, and its notification removes it. `exists` and `read` set watches of one kind ("data"); on a
+    missing znode only `exists` sets a watch.
     """
     held: set[Watch] = set()
     for record in records:
@@ -148,10 +152,10 @@ def _matches(pattern: str, path: str) -> bool:
 
 
 def _paths(rows: Rows, state: State) -> Iterator[tuple[str, str, str]]:
-    """Yield `rows`, which say who watches what, with each path pattern replaced by the matching paths of existing znodes.
+    """Yield each of `rows`, with its path pattern such as `/brokers/topics/<topic>` replaced by each matching path of a znode.
 
-    A row is (path pattern, kind of watch, which brokers). A row whose path is in WITHOUT_ZNODE stays as it is, because brokers
-    watch this path also without a znode.
+    A row is (path pattern, kind of watch, which brokers watch). A row whose path is in WITHOUT_ZNODE stays as it is, because
+    brokers watch this path also without a znode.
     """
     for pattern, kind, who in rows:
         if pattern in WITHOUT_ZNODE:
