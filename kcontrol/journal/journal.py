@@ -68,7 +68,7 @@ class PlainRecord(Record):
 
 
 class RecordParts(NamedTuple):
-    """A record without its id and time."""
+    """The kind, the cause and the fields of a journal record; `LazyBatch` adds the id and the time."""
 
     kind: str
     cause: RecordId | None

@@ -1,6 +1,7 @@
-"""The fields of a journal's records in JSON: one row per kind, and the check of a record from a file.
+"""The fields of a journal's records in JSON: FIELDS has one row per kind, and `check` checks a record from a file.
 
-A field whose type admits `Absent` is optional. A record may have more fields than its row.
+The classes describe the values of fields. A field whose type admits `Absent` is optional. A record may have more fields than its
+row.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Acks = str | int
 
 
 class Value(msgspec.Struct):
-    """The leadership of a partition, as in its state znode."""
+    """The leadership of a partition, as in its state znode: leader, ISR and epochs, with the version of the znode."""
 
     leader: LeaderId
     isr: BrokerIds
@@ -100,7 +101,7 @@ class Event(msgspec.Struct):
 
 
 class LogRecord(msgspec.Struct):
-    """A record of a partition's log."""
+    """A record of a partition's log, such as a message of a producer: its offset, its leader epoch and its value."""
 
     offset: Count
     leader_epoch: Int32
@@ -121,7 +122,7 @@ class LogChange(msgspec.Struct):
 
 
 class Hosted(msgspec.Struct):
-    """A replica that a broker hosts."""
+    """A replica that a broker hosts: the leadership of its partition, and the brokers of all its replicas."""
 
     leadership: Value
     replicas: BrokerIds

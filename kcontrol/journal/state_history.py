@@ -1,4 +1,7 @@
-"""The state after any record of a journal, folded from the nearest checkpoint before that record."""
+"""The states after the records of a journal: a state is computed from the nearest checkpoint before its record.
+
+A checkpoint is a stored copy of the state after one of the records.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class History:
         return found.all(self.records[position] for position in range(self._places[nearest], index + 1)).state
 
     def take_in(self) -> None:
-        """Fold the records that the journal has got since the last call."""
+        """Apply the records that the journal has got since the last call to the state after the last record."""
         for position in range(self._folded, len(self.records)):
             record = self.records[position].to_json()
             self._end.add(record)
@@ -81,7 +84,10 @@ class History:
 
     @staticmethod
     def _twin(fold: Fold) -> Fold:
-        """Return an independent copy of a fold. It shares the requests of earlier `send` records, which never change."""
+        """Return an independent copy of a `Fold`, which has the state after some records.
+
+        The copy shares the requests of earlier `send` records, which never change.
+        """
         twin = Fold()
         twin.state = {name: _copy(part, DEEP[name]) for name, part in fold.state.items()}
         twin._sent = fold._sent

@@ -73,10 +73,10 @@ class ZooKeeperAnswer(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a driver's call: the calls to its outbox, the journal records, and the driver's next state.
+    """The outcome of a driver's call: the calls to its outbox (requests, responses ...), the journal records, and its next state.
 
     `next` is None if the call must be run each time, because the broker sends a request to itself and the handler goes on after
-    the response.
+    the response. `kept` is the value that the key of the call names by its id(); the reference keeps this id unique.
     """
 
     outbox_calls: list[Call]
@@ -111,9 +111,10 @@ class Step(NamedTuple):
 
 
 class ScratchJournal(Journal):
-    """The journal of one call of a driver. Records whose number is part of a correlation id are numbered from `count` + 1 on.
+    """The journal of one call of a driver, in which records have sequence numbers only if correlation ids need them.
 
-    All other records have the number 0.
+    Records of requests, whose number is part of a correlation id, are numbered from `count` + 1 on; all other records have the
+    number 0.
     """
 
     def __init__(self, count: int) -> None:
@@ -158,9 +159,10 @@ class RecordingClient:
 
 
 class RecordingOutbox:
-    """The outbox of a driver during one call: it stores the calls (requests, responses ...) and performs none of them.
+    """The outbox of a driver during one call: it stores what handlers send (requests, responses ...) and sends none of it.
 
-    `own_responses` has, for each response of the driver to a request of its own broker, the number of records before it.
+    `calls` has (method, arguments ...) of each. `own_responses` has, for each response of the driver to a request of its own
+    broker, the number of journal records before it.
     """
 
     def __init__(self, journal: ScratchJournal) -> None:
@@ -286,7 +288,10 @@ class Memo:
         return known
 
     def fingerprint(self, parts: list[fingerprint.Text]) -> str:
-        """Return a text of all parts: their words, which are digests, then the rank of each zxid among all zxids."""
+        """Return one text of the fingerprints of a state's parts: their words, which are digests, then the rank of each zxid.
+
+        The rank is that among all zxids of the parts, so that states whose zxids differ only by gaps have equal texts.
+        """
         zxids = tuple([part.zxids for part in parts])
         ranks = self._ranks.get(zxids)
         if ranks is None:
@@ -315,7 +320,7 @@ def _count(driver: Driver) -> int:
 
 
 def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
-    """Return (correlation id, session) of each event that waits or is handled, None where the event has no such field.
+    """Return (correlation id, session) of each event of a driver that waits in a queue or is handled; None for a missing field.
 
     Fingerprints leave both out, but handlers write them to the journal.
     """
@@ -335,9 +340,10 @@ def key_of(event: Any) -> Any:
 
 
 class MemoDriver:
-    """Stands for the driver of a process in a MemoWorld: it holds a DriverState, and each call replaces it by the next state.
+    """Stands for the driver of a process in a MemoWorld; the driver runs the handlers of one broker.
 
-    Other attributes are those of the state's driver.
+    It has a DriverState, which each call replaces by the next state: the outcome of an equal call is applied if it is stored,
+    else the call is run. Other attributes are those of the state's driver.
     """
 
     __slots__ = ("_running", "_world", "local", "session_id")
@@ -424,11 +430,11 @@ class MemoDriver:
             getattr(world, name)(self, *args)
 
     def _try(self, key: Call, op: Run, answers: list[Any], kept: Any) -> Outcome:
-        """Run the call `op` on a copy of the driver, and store its outcome under `key`; return the outcome.
+        """Run a call of the driver on a copy of the driver, and store its outcome under `key`; return the outcome.
 
-        `answers` has ZooKeeper's response if it is known already. If the call makes a round trip, the response replaces the
-        content of `answers`, and the outcome is stored for this response. `kept` is a value that `key` contains only as an id();
-        the outcome keeps it alive.
+        `op` is the function that calls the driver. `answers` has ZooKeeper's response if it is known already, else it is empty.
+        If the call makes a round trip, the response replaces the content of `answers`, and the outcome is stored for this
+        response. `kept` is a value that `key` contains only as an id(); the outcome keeps it alive.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)
@@ -448,9 +454,11 @@ class MemoDriver:
         return outcome
 
     def _run(self, op: Run, answers: list[Any]) -> None:
-        """Run the call `op` without a stored outcome, and pass its outbox calls to the world while it runs.
+        """Run a call of the driver whose outcome cannot be stored: its broker sends itself a request and goes on after the response.
 
-        This is needed if an outbox call reaches this driver again. `answers` has ZooKeeper's response, or is empty.
+        Normally the requests and responses of a call are stored, and the world performs them after the call. Here the world
+        performs each of them at once, since the request to itself calls this driver again. Nothing is stored for later calls.
+        `op` is the function that calls the driver; `answers` has ZooKeeper's response, or is empty.
         """
         journal = ScratchJournal(_count(self.local.driver))
         client = RecordingClient(self.client, answers.copy())
@@ -464,7 +472,10 @@ class MemoDriver:
 
 
 class ForwardingOutbox:
-    """An outbox that passes every call to the world while the driver runs, with the MemoDriver in place of the driver."""
+    """The outbox of a running driver, to which handlers pass requests and responses: it passes each of them to the world at once.
+
+    The world gets the MemoDriver in place of the driver.
+    """
 
     def __init__(self, driver: MemoDriver) -> None:
         self.driver = driver

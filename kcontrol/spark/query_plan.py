@@ -28,7 +28,11 @@ def operators(query: Any) -> str:
 
 
 def tree(plan: str) -> str:
-    """Return a plan in Spark's words as a tree of its operators' names; see `operators`."""
+    """Return a physical plan, given as Spark prints it, as one operator's name per line, without projections.
+
+    Each operator stands below and to the right of the operator that reads its rows. An exchange has its columns, such as
+    "Exchange hashpartitioning(day)".
+    """
     return "\n".join(_lines(plan))
 
 

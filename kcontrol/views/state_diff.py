@@ -18,7 +18,7 @@ _TIMESTAMP = re.compile(r'"timestamp":"\d+"')
 
 
 def broker_status(state: State, broker: str) -> str:
-    """Return "controller, epoch 2" for a running broker that `/controller` names, else "alive" if the broker runs, else "dead"."""
+    """Return "controller, epoch 2" for a running broker that `/controller` names, else "alive" if it runs, else "dead"."""
     ruler = folded_state.controller(state)
     if broker not in state["nodes"]:
         return "dead"

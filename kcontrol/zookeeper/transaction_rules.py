@@ -20,7 +20,8 @@ _LEGAL_PATH = re.compile(r"/|(?:/(?!\.\.?(?:/|$))[^/\x00-\x1f\x7f-\x9f\ud800-\uf
 def is_legal(path: str) -> bool:
     """Return whether a server accepts this path for a znode, as its PathUtils.validatePath checks it.
 
-    The path is absolute, without an empty part, a part "." or "..", a slash at its end, and control characters.
+    A legal path is `/`, or it is absolute and has no empty part, no part "." or "..", no slash at its end, and no control
+    character.
     """
     return _LEGAL_PATH.fullmatch(path) is not None
 

@@ -28,7 +28,7 @@ OWN_SESSION_TIMEOUT_MS = 18_000
 
 
 class RootInUse(Exception):
-    """Another client with an owner has this root open."""
+    """Another client that was opened with an `owner` (see KazooZooKeeper) uses the znodes below this chroot."""
 
 
 class KazooZooKeeper:
@@ -175,7 +175,10 @@ class KazooZooKeeper:
         return dict(sorted(found.items()))
 
     def _hold_root(self) -> bool:
-        """Create the ephemeral znode that keeps other labs from this root. Return False if it exists or may not be created."""
+        """Create the ephemeral znode that keeps other labs from this chroot, and return True.
+
+        Return False if the znode exists or may not be created.
+        """
         return self._own_session.write([(Op("create", IN_USE, ephemeral=True),)])[0].error is None
 
     def _make_chroot(self) -> None:

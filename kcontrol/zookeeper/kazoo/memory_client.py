@@ -55,7 +55,10 @@ class MemoryKazooClient:
         return stat and _stat(stat)
 
     def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, ZnodeStat]:
-        """Return data and stat, and set the watch. Raises NoNodeError for a missing znode, and then sets no watch."""
+        """Return data and stat, and set `watch` if it is given.
+
+        Raises NoNodeError for a missing znode, and then sets no watch.
+        """
         (znode,) = self._session.read([path], watch is not None)
         if znode is None:
             raise exceptions.NoNodeError
@@ -63,7 +66,10 @@ class MemoryKazooClient:
         return znode.data, _stat(znode.stat)
 
     def get_children(self, path: str, watch: Watch | None = None) -> list[str]:
-        """Return the names of the children, and set the watch. Raises NoNodeError for a missing znode, and then sets no watch."""
+        """Return the names of the children, and set `watch` if it is given.
+
+        Raises NoNodeError for a missing znode, and then sets no watch.
+        """
         (names,) = self._session.children([path], watch is not None)
         if names is None:
             raise exceptions.NoNodeError
@@ -77,16 +83,26 @@ class MemoryKazooClient:
     # ---------------------------------------------------------------- writing
 
     def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False, sequence: bool = False) -> str:
-        """Create a znode and return its stored path, with its number if it is sequential. Raises kazoo's errors."""
+        """Create a znode and return its stored path, with its number if it is sequential.
+
+        Raises kazoo's errors, such as NodeExistsError, or NoNodeError if the parent is missing.
+        """
         return str(self._write(Op("create", path, value, ephemeral=ephemeral, sequential=sequence)))
 
     def set(self, path: str, value: bytes, version: int = -1) -> ZnodeStat:
-        """Write data and return the new stat. Raises BadVersionError if the version differs, and kazoo's other errors."""
+        """Write data and return the new stat. Raises BadVersionError if the znode has another data version than `version`.
+
+        With -1 any version is right. Raises kazoo's other errors too, such as NoNodeError.
+        """
         self._write(Op("set", path, value, version))
         return self.get(path)[1]
 
     def delete(self, path: str, version: int = -1) -> bool:
-        """Delete a znode. Raises NotEmptyError, BadVersionError, NoNodeError and kazoo's other errors."""
+        """Delete a znode and return True. Raises BadVersionError if the znode has another data version than `version`.
+
+        With -1 any version is right. Raises NotEmptyError for a znode with children, and kazoo's other errors, such as
+        NoNodeError.
+        """
         self._write(Op("delete", path, expected_version=version))
         return True
 
@@ -103,7 +119,10 @@ class MemoryKazooClient:
     # ---------------------------------------------------------------- watches that are set again after each event
 
     def DataWatch(self, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: N802 - kazoo's name
-        """Return a decorator: the function is called with data and stat now, and after each change, until it returns False."""
+        """Return a decorator: the function is called with data and stat now, and after each change, until it returns False.
+
+        For a missing znode both are None.
+        """
 
         def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
             def callback(_: WatchedEvent | None = None) -> None:
@@ -121,7 +140,8 @@ class MemoryKazooClient:
     def ChildrenWatch(self, path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: N802 - kazoo's name
         """Return a decorator: the function is called with the child names now, and after each change, until it returns False.
 
-        The znode must exist.
+        The deletion of the znode ends the calls too. Raises NoNodeError if the znode does not exist when the function is
+        decorated.
         """
 
         def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -200,7 +220,8 @@ class MemoryKazooTransaction:
     def commit(self) -> list[Any]:
         """Perform all writes and return one result for each: the path of a create, the stat of a set, True for a delete or check.
 
-        If a write fails, perform none, and return one exception for each: that of the failed write has its cause.
+        If a write fails, perform none, raise nothing, and return one exception for each: the cause for the write that failed,
+        RolledBackError for the writes before it, and RuntimeInconsistency for those after it.
         """
         client = self._client
         written = client._session.write([tuple(self._ops)])[0]
@@ -213,7 +234,7 @@ class MemoryKazooTransaction:
 
 
 def error(name: str) -> Exception:
-    """Return kazoo's exception for ZooKeeper's name of an error."""
+    """Return kazoo's exception for ZooKeeper's name of an error, such as NoNodeError for "NoNode"."""
     found: Exception = getattr(exceptions, f"{name}Error")()
     return found
 

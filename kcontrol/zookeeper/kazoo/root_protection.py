@@ -98,9 +98,9 @@ def open_zookeeper(address: str, seed: int) -> KazooZooKeeper:
 
 
 def mark_server(hosts: str, seed: int) -> None:
-    """Write kcontrol's marker, which has `seed`, at the top of a server that a lab has started.
+    """Create kcontrol's marker, the znode `/.kcontrol` with `seed`, at the top of a server that a lab has started.
 
-    A Kafka cluster at `/kcontrol-...` on such a server is a lab's, even if its root has no marker.
+    So a Kafka cluster at `/kcontrol-...` on such a server counts as a lab's, even if its own root has no marker.
     """
     with KazooZooKeeper(hosts) as ensemble:
         ensemble.connect().write([(Op("create", MARKER, _marker(seed, SERVER)),)])
@@ -159,7 +159,10 @@ def _free_chroot(client: Reader, seed: int) -> str:
 
 
 def _claim(client: KazooSession, root: _Root, seed: int) -> str:
-    """Create kcontrol's marker `/.kcontrol`, with `seed`, at the root if it is missing, and return the owner in the marker.
+    """Create kcontrol's marker, the znode `/.kcontrol`, below the root if it is missing; return the owner in the marker.
+
+    A new marker has the run's `seed` and a new owner, which is a random name; it is not made from the seed. A marker that exists
+    remains unchanged, whichever process has made it, and its owner is returned: the caller then writes znodes as this owner.
 
     Raises UserError, and writes nothing, if the root is `/` or below `/zookeeper`, or if it has no marker and has data, children
     or the znodes of a Kafka cluster.
@@ -192,12 +195,12 @@ def _marker(seed: int, owner: str) -> bytes:
 
 
 def is_ours(client: Reader, root: str) -> bool:
-    """Return whether a root has kcontrol's marker."""
+    """Return whether a root has kcontrol's marker: a readable znode `/.kcontrol` below it, with the owner of the root."""
     return bool(owner_of(client, root))
 
 
 def owner_of(client: Reader, root: str) -> str:
-    """Return the owner in kcontrol's marker of a root, "" if the root has no such marker."""
+    """Return the owner, a name, in kcontrol's marker `/.kcontrol` below a root; "" if the root has no such marker."""
     marker = client.read([_below(root, MARKER)], watch=False)[0]
     try:
         content = json.loads(marker.data) if marker else None
@@ -207,7 +210,7 @@ def owner_of(client: Reader, root: str) -> str:
 
 
 def _require_no_foreign_cluster(client: KazooSession, root: _Root) -> None:
-    """Raise UserError if a root without kcontrol's marker has the znodes of a Kafka cluster."""
+    """Raise UserError if a root without kcontrol's marker `/.kcontrol` has a Kafka cluster: `/controller` or `/brokers/ids`."""
     if is_ours(client, root.path):
         return
     paths = [_below(root.path, path) for path in ("/controller", "/brokers/ids")]

@@ -166,7 +166,10 @@ class KazooSession:
         return error_name(outcome) if isinstance(outcome, Exception) else None
 
     def end(self) -> int:
-        """Take the session over, close it and return the zxid of its end; kazoo's own connection does not resume the session."""
+        """Take the session over, close it and return the zxid of its end; kazoo's own connection does not resume the session.
+
+        Raises SessionExpired if the session had ended before, and ConnectionLoss if no server could be reached.
+        """
         self.has_ended = True
         self._kazoo._stopped.set()
         try:
@@ -191,9 +194,9 @@ class KazooSession:
             self._kazoo._connection._write_sock.send(b"\0")
 
     def close(self, patience_s: float | None = None) -> None:
-        """Close the session if it is open, and release the connection and kazoo's threads.
+        """Close the session if it is open, and release the connection and kazoo's threads; a second call does nothing.
 
-        An exchange that has not ended after `patience_s`, by default this session's, is aborted.
+        A close that has not ended after `patience_s` is aborted; None stands for the `patience_s` of this session.
         """
         if self._closed:
             return
@@ -208,7 +211,7 @@ class KazooSession:
         self._kazoo.close()
 
     def _break_off(self) -> None:
-        """Shut kazoo's connection down, so that its thread, which waits byte by byte, reads no further."""
+        """Shut the socket of kazoo's connection down, so that the thread that reads from it stops; without a socket do nothing."""
         with contextlib.suppress(OSError, AttributeError):  # there is no connection now
             self._kazoo._connection._socket.shutdown(socket.SHUT_RDWR)
 
@@ -287,7 +290,10 @@ class KazooSession:
         return [self._wait(reply) for reply in replies]
 
     def _record_missing(self, path: str) -> Callable[[Any], None]:
-        """Return a callback that records whether the znode was missing when its watch was set; SetWatches needs this."""
+        """Return a callback that stores, from the response to a request with a data watch, whether the znode was missing.
+
+        SetWatches needs this when it sets the watch again after a lost connection.
+        """
 
         def record(answer: Any) -> None:
             (self._missing.add if answer is None else self._missing.discard)(path)
