@@ -454,7 +454,7 @@ class MemoDriver:
         return outcome
 
     def _run(self, op: Run, answers: list[Any]) -> None:
-        """Run a call of the driver whose outcome cannot be stored: its broker sends itself a request and goes on after the response.
+        """Run a call of the driver whose broker sends itself a request and goes on after the response.
 
         Normally the requests and responses of a call are stored, and the world performs them after the call. Here the world
         performs each of them at once, since the request to itself calls this driver again. Nothing is stored for later calls.

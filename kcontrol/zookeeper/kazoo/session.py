@@ -211,7 +211,7 @@ class KazooSession:
         self._kazoo.close()
 
     def _break_off(self) -> None:
-        """Shut the socket of kazoo's connection down, so that the thread that reads from it stops; without a socket do nothing."""
+        """Shut the socket of kazoo's connection down, so that its thread reads no further; without a socket do nothing."""
         with contextlib.suppress(OSError, AttributeError):  # there is no connection now
             self._kazoo._connection._socket.shutdown(socket.SHUT_RDWR)
 
