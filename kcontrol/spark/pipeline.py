@@ -51,7 +51,10 @@ class Written(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The runs to read, by the time at which they began, and the topic of the rows about partitions; None stands for all."""
+    """The rows to write: of the runs that began between `since` and `until`, and of the rows about partitions those of `topic`.
+
+    A run must begin at `since` or later, and before `until`. None stands for no limit, or for all topics.
+    """
 
     since: datetime | None = None
     until: datetime | None = None
@@ -147,7 +150,7 @@ def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mappin
 
 
 def _mark(out: Path) -> dict[str, Any]:
-    """Return the content of the file by which a folder of tables is known; {} if it is damaged."""
+    """Return the content of the file MARK, which shows that `out` is a folder of tables; {} if the file is damaged."""
     try:
         found = json.loads((out / MARK).read_text())
     except ValueError:
@@ -171,9 +174,9 @@ def _repair(out: Path, first: str) -> None:
 
 
 def publish(out: Path, tables: Sequence[str] = spark_views.TABLES) -> None:
-    """Move each table from `out/_new` to `out`, and delete the former tables.
+    """Move each of `tables` from the folder `out/_new` to `out`, and delete the former tables and `out/_new`.
 
-    The first is the one from which all others can be made.
+    The first of `tables` is moved first: it is the one from which all others can be made.
     """
     (out / OLD).mkdir()
     for name in tables:
@@ -210,7 +213,7 @@ def _write(
 
 
 def _of_topic(table: DataFrame, topic: str | None) -> DataFrame:
-    """Return the rows about partitions of a topic, and the rows that name no topic; without a topic, all rows."""
+    """Return the rows of a table that are about partitions of `topic` or about no topic at all; all rows if `topic` is None."""
     from pyspark.sql import functions as sql
 
     named = {"partition": sql.regexp_replace("partition", "-[0-9]+$", ""), "topic": sql.col("topic")}

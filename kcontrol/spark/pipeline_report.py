@@ -1,4 +1,4 @@
-"""The progress and the result of a call of the pipeline, as lines of text."""
+"""Functions that write the tables of runs or of broker logs, and report the progress and the result as lines of text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ TIMES = "such as 2026-01-31 or 2026-01-31T09:30"
 
 
 def time_of(option: str, value: str | None) -> datetime | None:
-    """Return the time in the value of a command's option, None without a value. Raises UserError for any other text."""
+    """Return the time in the value of a command's option, such as "2026-01-31T09:30"; None if `value` is None.
+
+    Raises UserError, which names the `option`, for a text that is no date or time, and for a time with a zone.
+    """
     try:
         found = datetime.fromisoformat(value) if value is not None else None
     except ValueError:

@@ -42,7 +42,7 @@ class JournalOfRun(NamedTuple):
 
     @property
     def day(self) -> str:
-        """The day of the run as YYYY-MM-DD, "unknown" if it is not known."""
+        """The day on which the run began as YYYY-MM-DD; "unknown" if `began` is None."""
         return self.began.date().isoformat() if self.began else UNKNOWN_DAY
 
 

@@ -1,7 +1,8 @@
-"""The strip of a group below the strip of its partition: the brokers that lead, load and own the partition.
+"""The picture of one consumer group and, above it, of the partition of the offsets topic that stores the group.
 
-The row of the leader has the state znode, which the controller writes. The row of a broker has the sets `loading` and `owned` of
-its coordinator. A line goes from the write of the state znode to the load at the new leader. Columns are as in `group_strip.py`.
+Columns are the journal records that change the group or the partition, as in `group_strip.py`. The row of the leader has the
+leader in the state znode, which the controller writes. The row of a broker says whether its coordinator loads or owns the
+partition (the sets `loading` and `owned`). A line goes from the write of the state znode to the load at the new leader.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ LOADS, OWNS, BOTH = "loads", "owns", "owns and loads"
 
 
 class CoordinatorStrip(GroupStrip):
-    """The history of one group and of the partition that holds it, as a picture (SVG) and as text."""
+    """The history of one group and of the partition of the offsets topic that stores it, as a picture (SVG) and as text."""
 
     places, most = True, 16
 
@@ -33,7 +34,11 @@ class CoordinatorStrip(GroupStrip):
         return OFFSETS_TOPIC if number is None else f"{OFFSETS_TOPIC}-{number}"
 
     def lines(self) -> list[str]:
-        """Return a line for the partition after the last moment, then the lines of the group."""
+        """Return a line for the partition of the offsets topic that stores the group, then the lines of the group.
+
+        The first line is such as "__consumer_offsets-3: leader 2, broker 2 owns." and has the leader, and the brokers that load
+        or own the partition, at the end of the run.
+        """
         now = self._places[-1] if self.moments else NO_PLACE
         sets = [f"broker {n} {word}" for n in self._brokers() if (word := _condition(now, n))]
         words = [_leader(now), *sets] if now.number is not None else sets
@@ -43,7 +48,7 @@ class CoordinatorStrip(GroupStrip):
         return sorted({n for place in self._places for n in (*place.loading, *place.owned)})
 
     def _drawn(self) -> tuple[list[str], float]:
-        """Return the rows of the partition with the strip of the group below them, and the height of both in pixels."""
+        """Return SVG elements, the rows of the partition above the strip of the group, and the height of both in pixels."""
         below, height = super()._drawn()
         is_known = any(place.number is not None for place in self._places)
         rows = {"leader": [_leader(place) for place in self._places]} if is_known else {}
@@ -64,7 +69,7 @@ class CoordinatorStrip(GroupStrip):
                 yield label(x + 4, top + 15, words if width > 6.5 * len(words) else words[:1].upper(), "ink", 11)
 
     def _causes(self) -> Iterator[str]:
-        """Yield a line from each change of the leader to the load at the new leader."""
+        """Yield an SVG line from each change of the partition's leader to the begin of the load at the new leader, if it loads."""
         brokers = self._brokers()
         for leader, first, last in stretches(place.leader for place in self._places):
             begins = next((n for n in range(first, last + 1) if leader in self._places[n].loading), None)

@@ -34,9 +34,10 @@ class Deadline(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The partition that holds a group: its number, its leader in ZooKeeper, and the brokers that load and that own it.
+    """The partition of the offsets topic that stores a group: its number, and the leader in its state znode.
 
-    `number` is None in a recording, which has no znodes; then the sets are those of any partition.
+    `loading` has the brokers whose coordinators load the partition, `owned` those whose coordinators own it. `number` is None in
+    a recording, which has no znodes; then both have the brokers that load or own any partition.
     """
 
     number: int | None = None
@@ -80,8 +81,9 @@ def groups(state: Mapping[str, Any]) -> list[str]:
 def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -> list[Moment]:
     """Return a Moment for each record that changes the group's coordinator, state, generation, members or assignments.
 
-    A record that fires a timer of the group is a moment too, and with `places` a record that changes the place of its partition.
-    Records that contradict earlier records are skipped; the list is empty for a group that no coordinator ever had.
+    A record that fires a timer of the group is a moment too. If `places` is True, so is a record that changes the leader, or the
+    brokers that load and own the partition of the offsets topic that stores the group. Records that contradict earlier records
+    are skipped; the list is empty for a group that no coordinator ever had.
     """
     fold, found = Fold(), list[Moment]()
     for index, record in enumerate(records):
@@ -103,7 +105,10 @@ def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -
 
 
 def _concerns(path: Sequence[Any], places: bool) -> bool:
-    """Return whether a change at a path of the folded state can make a moment; with `places` also of the topic's znodes."""
+    """Return whether a change at this path of the folded state can concern a group: its coordinator, its members or its timers.
+
+    If `places` is True, a change of a znode of the offsets topic can concern it too.
+    """
     if path[0] == "znodes":
         return places and (len(path) < 2 or str(path[1]).startswith(OFFSETS_ZNODES))
     return path[0] == "nodes" and (len(path) < 3 or path[2] in ("group", "timers"))
@@ -122,7 +127,9 @@ def _place(state: Mapping[str, Any], group_id: str) -> Place:
 
 
 def _visible(moment: Moment) -> Any:
-    """Return the values that one column of the group strip shows: coordinator, state, generation, members and assignments.
+    """Return the values that one column of the group strip shows: coordinator, state, generation, members and `place`.
+
+    The members have their assignments. Without a group the values are the coordinator and `place`.
 
     Timers are left out, because a timer that is set again moves a flag and needs no new column.
     """

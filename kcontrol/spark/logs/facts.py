@@ -1,4 +1,7 @@
-"""The kind and facts of a message, as columns that Spark computes from the table of messages."""
+"""Functions that return Spark columns with the kind and the facts of a message in a broker's log, by the table `patterns.tsv`.
+
+A fact is a value in a message, with a name: from "Broker 1 ..." the fact `broker`, which is 1.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,11 @@ IDS = r"(?:\d+(?:, ?\d+)*)?"
 
 
 def named_facts(message: Column) -> Column:
-    """Return a map from name to type and value of the facts of a message, and from "kind" to its kind; NULL without a fact."""
+    """Return a map from the name of each fact of a message to its type and value, as one text, and from "kind" to its kind.
+
+    A fact is a value in the message of a log line, such as `leader_epoch`. The map is NULL for a message that matches no row of
+    `patterns.tsv`.
+    """
     rows = [form for form in forms() if form.kind != STATE]
     by_opening = sql.when(sql.lit(False), sql.lit(None).cast("string"))
     for parts in (("{CTRL}", "{KC}"), ("{BRK}",), ("{GC}",)):
@@ -37,29 +44,41 @@ def named_facts(message: Column) -> Column:
 
 
 def own_facts(named: Column) -> Column:
-    """Return the facts that a message has itself: without its kind, the facts it does not have, and the text of a state."""
+    """Return the entries of `named`, the map that `named_facts` returns, without "kind" and without the facts that have no value.
+
+    The fact `state` is left out too if it has a text with the leader and ISR of a partition: `state_facts` divides this text.
+    """
     return sql.map_filter(named, lambda name, value: (name != "kind") & ~value.startswith(f"state{TYPE}") & ~value.endswith(TYPE))
 
 
 def state_facts(named: Column) -> Column:
-    """Return the facts of the leader and ISR of a partition in the fact `state`; NULL without them."""
+    """Return the map of the facts in the fact `state` of a message, a text with the leader and ISR of a partition; else NULL.
+
+    `named` is the map that `named_facts` returns. NULL is returned without such a text, and for a text in an unknown form.
+    """
     state = sql.when(named["state"].startswith(f"state{TYPE}"), sql.substring_index(named["state"], TYPE, -1))
     return sql.str_to_map(_encoded([form for form in forms() if form.kind == STATE], state), sql.lit(FACT), sql.lit(NAME))
 
 
 def all_facts(own: Column, state: Column) -> Column:
-    """Return the facts of a message and of its state in one map; the facts of the message come first."""
+    """Return the facts of a message (`own`) and those of the leader and ISR in it (`state`, which may be NULL) in one map.
+
+    If both maps have a fact of one name, its value is that of `own`.
+    """
     inner = sql.map_filter(state, lambda name, value: (name != "kind") & ~value.endswith(TYPE) & ~sql.map_contains_key(own, name))
     return sql.when(state.isNull(), own).otherwise(sql.map_concat(own, inner))
 
 
 def json_facts(named: Column) -> Column:
-    """Return a map from the name of a fact to its value as JSON."""
+    """Return a map from the name of a fact to its value as JSON; `named` maps the name to the type and value, as one text."""
     return sql.transform_values(named, lambda _, value: _json(value))
 
 
 def _encoded(rows: Sequence[Form], message: Column) -> Column:
-    """Return the facts of a message as one text, by the first of the rows that matches; NULL if no row matches."""
+    """Return the facts of a message as one text, made by the first of `rows` whose pattern matches; NULL if no pattern matches.
+
+    `rows` are rows of `patterns.tsv`, each with the pattern of a message.
+    """
     found: Column | None = None
     for form in rows:
         hit = message.rlike(form.pattern)
@@ -79,7 +98,7 @@ def _json(value: Column) -> Column:
 
 
 def _text(text: Column) -> Column:
-    """Return a text as JSON: an array of one element without its brackets."""
+    """Return a text as a JSON string, with quotes and escapes."""
     array = sql.to_json(sql.array(text))
     return sql.substring(array, sql.lit(2), sql.length(array) - 2)
 
@@ -109,7 +128,10 @@ def _ints(text: Column) -> Column:
 
 
 def _entries(text: Column, pattern: str, entry: str) -> Column:
-    """Return the JSON object whose entries are the matches of a pattern, each changed to `entry`."""
+    """Return a JSON object that has one entry for each match of `pattern` in the text.
+
+    `entry` is the replacement that makes the entry from the match, such as '"$1":[$2]'.
+    """
     entries = sql.transform(_all(text, pattern), lambda found: sql.regexp_replace(found, f"^{pattern}$", entry))
     return sql.concat(sql.lit("{"), sql.array_join(entries, ","), sql.lit("}"))
 

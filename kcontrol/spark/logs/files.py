@@ -1,7 +1,7 @@
-"""The log files in files and folders: what is no log is refused, and lines are counted before Spark reads them.
+"""Functions that find the log files in files and folders, and examine each of them before Spark reads it.
 
-Spark reads a copy in place of a file with a line that is too long, and of a compressed file that ends too early: in the copy
-such a line is empty, so that all lines keep their numbers.
+A file that is no log is refused, and the lines of a log are counted. Spark reads a copy in place of a file with a line that is
+too long, and of a compressed file that ends too early: in the copy such a line is empty, so that all lines keep their numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ TEXT_CONTROLS = b"\x00\t\n\r\x0c\x1b"
 
 
 class Damaged(NamedTuple):
-    """A line that Spark does not read: its number, its length in bytes, its first kilobyte, and why."""
+    """A line of a log file that Spark does not read, because it is too long or its compressed bytes are damaged.
+
+    `n` is its number, from 1, `length` its length in bytes, `start` its first kilobyte, and `reason` the reason in one sentence.
+    """
 
     n: int
     length: int
@@ -35,7 +38,10 @@ class Damaged(NamedTuple):
 
 
 class LogFile(NamedTuple):
-    """A log: its path, the path of the file that Spark reads, its number of lines, and the lines that Spark does not read."""
+    """A log file: its path, the path of the file that Spark reads, its number of lines, and the lines that Spark does not read.
+
+    `read` is the path of a copy if there are such lines, else it is `path`.
+    """
 
     path: Path
     read: Path
@@ -51,9 +57,10 @@ class NoLog(NamedTuple):
 
 
 def log_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the files in these files and folders, sorted; of a folder, the files at any depth that have the name of a log.
+    """Return the files in `paths`, which are files and folders, sorted and each once.
 
-    Raises UserError for a path that does not exist, and for a folder without a log.
+    Of a folder these are the files at any depth whose names are those of logs, such as server.log or state-change.log.gz; a file
+    in `paths` may have any name. Raises UserError for a path that does not exist, and for a folder without a log.
     """
     found: set[Path] = set()
     for path in paths:
@@ -70,7 +77,10 @@ def log_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def examine(path: Path, copies: Path) -> LogFile | NoLog:
-    """Return a log with its number of lines, or why the file is not read; a copy for Spark is made in the folder `copies`."""
+    """Return a LogFile with the number of lines, or a NoLog with the reason why the file is not read.
+
+    If the log has lines that Spark cannot read, a copy without them is made in the folder `copies`.
+    """
     try:
         if reason := _no_text(path):
             return NoLog(path, reason)
@@ -86,7 +96,7 @@ def examine(path: Path, copies: Path) -> LogFile | NoLog:
 
 
 def _no_text(path: Path) -> str | None:
-    """Return why a file is no log by its beginning, None if it may be one."""
+    """Return why a file is no log, such as "... is a ZIP file: unpack it first.", None if its beginning may be a log's."""
     with path.open("rb") as file:
         first = file.read(CHUNK_BYTES)
     if first.startswith(ZIP):
@@ -110,7 +120,7 @@ def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
 
 
 def _chunks(path: Path) -> Iterator[bytes | None]:
-    """Yield the bytes of a file, unpacked if it is compressed; None at the end if its compressed bytes are damaged."""
+    """Yield the bytes of a file in pieces, unpacked if its name ends in .gz; yield None last if the compressed bytes are damaged."""
     with _opened(path) as stream:
         try:
             while chunk := stream.read1(CHUNK_BYTES):
@@ -120,9 +130,9 @@ def _chunks(path: Path) -> Iterator[bytes | None]:
 
 
 def _scan(path: Path) -> tuple[int, list[Damaged]]:
-    """Return the number of lines of a file, and its lines that Spark cannot read.
+    """Return the number of lines of a file, and its lines that Spark cannot read: too long, or damaged compressed bytes.
 
-    Bytes after damaged compressed bytes are lost.
+    At damaged compressed bytes the file ends: the bytes after them are lost.
     """
     lines, length, start, is_cut, damaged = 0, 0, b"", False, list[Damaged]()
     for chunk in _chunks(path):

@@ -1,8 +1,10 @@
-"""The layouts of log lines, and what stands around a line: the parts of a record as columns that Spark computes.
+"""Functions that return the parts of a log record (time, level, logger and message) as Spark columns, by its layout.
 
-A record starts at a line with the time and level of one of the layouts. Where the logger stands at the end, the message runs
-to the first line that ends with the logger, as Kafka's own messages may have line breaks; the rest is the stack trace. A
-terminal that breaks long lines leaves lines of one length: such lines are joined without a line break.
+A layout is a log4j pattern such as `[%d] %p %m (%c)`. A record starts at a line with the time and level of one of the layouts;
+the lines up to the next such line belong to it. Where the logger stands at the end, the message runs to the first line that ends
+with the logger, as Kafka's own messages may have line breaks; the rest is the stack trace. A terminal that breaks long lines
+leaves lines of one length: such lines are joined without a line break. A copied line may have a wrapper before its time, such as
+the name that docker compose prints.
 """
 
 from __future__ import annotations
@@ -40,9 +42,11 @@ BETWEEN = "\u0001"
 
 
 class Layout(NamedTuple):
-    """A layout: its name, the beginning of a line, and the whole record with the groups time, level.
+    """A layout of log records: its name and two regular expressions.
 
-    Logger and message in `order`.
+    `start` matches the beginning of a record's first line, `whole` the whole record without its stack trace. `order` has the
+    numbers of the groups in `whole` for time, level, logger and message. `logger_at_end` says whether the record ends with the
+    logger, `short_logger` whether the logger is a name without a package.
     """
 
     name: str
@@ -85,12 +89,18 @@ TAIL = rf" \({LOGGER}\)(?: \[[^\]]*\])?\s*$"
 
 
 def clean(raw: Column) -> Column:
-    """Return a line without the NUL characters that a crash leaves, and without the characters that separate facts."""
+    """Return a log line without the NUL characters that a crash leaves, and without U+0001 to U+0003.
+
+    Those three separate the facts of a message later.
+    """
     return sql.translate(raw, "\u0000\u0001\u0002\u0003", "")
 
 
 def wrap_of(text: Column) -> Column:
-    """Return the name of what stands before the time of a line; NULL if the line begins with its time, or has none."""
+    """Return the name of the kind of text before the time of a log line, such as "compose" or "grep" (the keys of WRAPS).
+
+    Return NULL if the line begins with its time, or has no time.
+    """
     every = "|".join(f"(?:{pattern})" for pattern in WRAPS.values())
     found = sql.when(text.rlike(f"^{DATED}") | ~text.rlike(f"^(?:{every}){DATED}"), None)
     for name, pattern in WRAPS.items():
@@ -99,7 +109,7 @@ def wrap_of(text: Column) -> Column:
 
 
 def unwrapped(text: Column, wrap: Column) -> Column:
-    """Return a line without what stands before its time."""
+    """Return a log line without the text before its time; `wrap` is the kind of this text, as `wrap_of` returns it, or NULL."""
     found = sql.when(wrap.isNull(), text)
     for name, pattern in WRAPS.items():
         found = found.when(wrap == name, sql.regexp_replace(text, f"^(?:{pattern})(?={DATED})", ""))
@@ -107,7 +117,11 @@ def unwrapped(text: Column, wrap: Column) -> Column:
 
 
 def layout_of(text: Column) -> Column:
-    """Return the name of the layout of a line that starts a record, "foreign" for a line of another log, else NULL."""
+    """Return the name of the layout (see LAYOUTS) of a line that starts a record, "foreign" for a line of another log.
+
+    A line of another log begins with a time, but in none of the layouts. Return NULL for a line without a time at its beginning,
+    which continues a record.
+    """
     found = sql.when(~text.rlike(FOREIGN), None)
     for layout in LAYOUTS:
         found = found.when(text.rlike("^" + layout.start), layout.name)
@@ -115,7 +129,10 @@ def layout_of(text: Column) -> Column:
 
 
 def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
-    """Return the text of a record without its stack trace, from its clean lines."""
+    """Return the text of a log record without its stack trace.
+
+    `lines` is the array of the record's lines, as `clean` returns them; `wrap` and `layout` are those of its first line.
+    """
     bare = sql.when(wrap.isNull(), lines).otherwise(
         sql.transform(lines, lambda line: sql.regexp_replace(line, r"^[\w.-]+\s*\|\s?|^# ", ""))
     )
@@ -126,7 +143,10 @@ def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
 
 
 def _to_tail(lines: Column) -> Column:
-    """Return the lines up to the one that ends with the logger, joined; lines that a terminal broke without a line break."""
+    """Return the lines of a record up to the first one that ends with the logger, joined; only the first line if none does.
+
+    They are joined by line breaks, but lines of one length, which a terminal has made of one long line, without line breaks.
+    """
     first = sql.length(lines[0])
     ends = sql.array_position(sql.transform(lines, lambda line: line.rlike(r"\)(?: \[[^\]]*\])?\s*$")), True).cast("int")
     joined = sql.array_join(sql.slice(lines, sql.lit(1), sql.greatest(ends, sql.lit(1))), "")
@@ -141,9 +161,9 @@ def _to_tail(lines: Column) -> Column:
 
 
 def fields_of(text: Column, layout: Column) -> Column:
-    """Return the array of time, level, logger and message of a record's text.
+    """Return the array [time, level, logger, message] of a log record, from its text without stack trace and its layout's name.
 
-    An array of one text if the text is incomplete.
+    If the text does not match the layout, because its end is cut off, return an array with this text alone.
     """
     found: Column | None = None
     for item in LAYOUTS:
@@ -155,9 +175,10 @@ def fields_of(text: Column, layout: Column) -> Column:
 
 
 def parts(text: Column, fields: Column) -> dict[str, Column]:
-    """Return the columns time, level, logger and message of a record.
+    """Return the columns of a log record by name: `time`, `level`, `logger` and `message`.
 
-    Of a record whose end is cut off, logger is NULL, and message is NULL unless only the logger was cut.
+    `text` is the record without its stack trace, `fields` the array that `fields_of` returns. If the end of the record is cut
+    off, `logger` is NULL, and `message` is NULL too unless only the logger was cut.
     """
     start = rf"^\[?(\d{{4}}[-/]\d\d[-/]\d\d \d\d:\d\d:\d\d(?:[.,]\d{{3}})?)\]? (?:\(\S+\) )?(?:\[[^\]]*\] )?({LEVEL})?\s*"
     is_whole = sql.size(fields) == len(LAYOUTS[0].order)
@@ -174,5 +195,8 @@ def parts(text: Column, fields: Column) -> dict[str, Column]:
 
 
 def is_kafka(logger: Column, layout: Column) -> Column:
-    """Return whether a record is one of Kafka's: a logger of Kafka, a layout without packages, or a logger that is cut off."""
+    """Return whether a log record is one of Kafka's: its logger is a class of Kafka, is cut off (NULL), or has no package.
+
+    The last case holds for the layouts with short loggers.
+    """
     return logger.isNull() | logger.rlike(KAFKA) | layout.isin(*SHORT)

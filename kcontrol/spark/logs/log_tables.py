@@ -36,11 +36,15 @@ Report = Callable[[str], None]
 
 
 class LinesLost(UserError):
-    """The tables do not have every line of a file."""
+    """The error if the tables `records` and `rejected` do not have every line of a log file: an error of kcontrol."""
 
 
 class Written(NamedTuple):
-    """The outcome of `write_logs`: the files that were not read, and how many lines have each meaning."""
+    """The outcome of `write_logs`: the files that were not read (`refused`), and the numbers of files and lines that were read.
+
+    A line is the first line of a record with facts (`facts`) or without (`other`), continues a record (`continuations`), or is in
+    no record (`rejected`); `lines` is the sum of the four.
+    """
 
     refused: list[NoLog]
     files: int
@@ -84,7 +88,10 @@ def _size(path: Path) -> int | None:
 
 
 def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refused: list[NoLog]) -> Written:
-    """Return how many lines have each meaning. Raises LinesLost if the tables do not have every line of each file."""
+    """Return the numbers of lines in the new tables `records` and `rejected` of `folder`, as `write_logs` returns them.
+
+    Raises LinesLost if the tables do not have every line of each of the `files`.
+    """
     records = spark.read.parquet(literal(folder / "records"))
     lines = records.groupBy("file").agg(
         sql.sum("lines").alias("lines"), sql.count("*").alias("records"), sql.count_if(sql.col("kind") != "other").alias("facts")
@@ -114,7 +121,10 @@ def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refuse
 
 
 def _records(spark: SparkSession, rows: DataFrame) -> DataFrame:
-    """Return the table `records` of the parsed records."""
+    """Return the table `records` from the rows that `parsed` returns for records: with copies marked, time zone and broker.
+
+    If a record names no broker, its broker is that of the other records of its file, if they name only one.
+    """
     local = sql.rpad(sql.translate(sql.substring("time", 1, 23), "/,T", "-. "), 23, ".000").try_cast("timestamp_ntz")
     rows = rows.withColumn("local_time", local).withColumn("folder", sql.regexp_replace("file", r"/[^/]*$", ""))
     speakers = rows.groupBy(sql.col("file").alias("of_file")).agg(sql.array_sort(sql.collect_set("broker")).alias("speakers"))
@@ -132,7 +142,11 @@ def _records(spark: SparkSession, rows: DataFrame) -> DataFrame:
 
 
 def _copies(rows: DataFrame) -> DataFrame:
-    """Return file and n of each record with facts that an earlier file of the same broker has too, and the earlier record."""
+    """Return `file`, `n` and `copy_of` of each copy: a record with facts that another file of its folder and broker has too.
+
+    `n` is the number of the record's first line; `copy_of` is the file and the line number of the record in the other file, which
+    is the first one by its path.
+    """
     facts = rows.where("kind <> 'other'").withColumn("text", sql.xxhash64("raw"))
     broker = sql.coalesce(sql.col("broker").cast("string"), sql.array_join(sql.col("speakers").cast("array<string>"), ","))
     facts = facts.select("file", "n", "folder", "time", "logger", "text", broker.alias("whose"))
@@ -143,7 +157,11 @@ def _copies(rows: DataFrame) -> DataFrame:
 
 
 def _with_zone(spark: SparkSession, rows: DataFrame) -> DataFrame:
-    """Return the rows with zone (such as "+02:00"), zone_from ("written", or the line that shows it) and time_utc, or NULL."""
+    """Return the rows with three more columns: `zone`, `zone_from` and `time_utc`; all three are NULL if the zone is unknown.
+
+    `zone` is an offset such as "+02:00". `zone_from` is "written" if the time of the record has its zone, else the line that
+    shows it as "file:line". `time_utc` is the time in UTC.
+    """
     starts = rows.where("kind = 'kafka_start_ms' AND local_time IS NOT NULL")
     epoch_ms = sql.col("facts")["epoch_ms"].try_cast("bigint").alias("epoch_ms")
     lines = starts.select("file", "n", sql.expr(LOCAL_MS), epoch_ms).where("epoch_ms IS NOT NULL")
@@ -164,5 +182,5 @@ def _with_zone(spark: SparkSession, rows: DataFrame) -> DataFrame:
 
 
 def _number(pattern: str) -> Column:
-    """Return the group of a pattern in the time as a number, 0 if the time has no such group."""
+    """Return, as a number, the first group of the match of a regular expression in the column `time`; 0 if it does not match."""
     return sql.coalesce(sql.regexp_extract("time", pattern, 1).try_cast("int"), sql.lit(0))

@@ -1,9 +1,10 @@
-"""The table of messages: `patterns.tsv` has one row per form of a message that carries facts.
+"""The table of messages in broker logs: `patterns.tsv` has one row per form of a message that has facts.
 
-Columns: the kind of the message, the releases that print the form, words that each such message has, its facts with their
-types, and a pattern for the whole message. The rows `{NAME}` at the top are parts of patterns. A group of a pattern has the
-name of a fact; a digit at the end of the name marks another place of the fact. The first row that matches a message gives its
-kind. The rows `(state)` are the forms of the leader and ISR of a partition: the facts of such a row replace the fact `state`.
+A fact is a value in a message, such as `leader_epoch`; a form is one wording of the message, which some releases of Kafka print.
+Columns: the kind of the message, the releases that print the form, words that each such message has, its facts with their types,
+and a regular expression for the whole message. The rows `{NAME}` at the top are parts of expressions. A group has the name of a
+fact; a digit at the end of the name marks another place of the fact. The first row that matches a message gives its kind. The
+rows `(state)` are the forms of the leader and ISR of a partition: the facts of such a row replace the fact `state`.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ OPENINGS = {
 
 
 class Form(NamedTuple):
-    """A form of a message: `pattern` in the syntax of Java, and a `replacement` that makes the facts of a message as one text.
+    """A row of `patterns.tsv`: one wording of a kind of log message, as a regular expression.
 
-    A fact whose value is empty is absent from the message. `opening` is the part at the start of the pattern, if OPENINGS has it,
-    else "". `releases` is a text: the first and the last release.
+    `pattern` is in the syntax of Java. `replacement` makes of a message one text with its kind and its facts (values with names);
+    a fact without a value in the message has an empty value there. `facts` maps the name of a fact to its type. `words` are in
+    each such message. `opening` is the part, such as "{BRK}", at the start of the pattern if OPENINGS has this part, else "".
+    `releases` is a text: the first and the last release that print the message.
     """
 
     kind: str
@@ -48,7 +51,7 @@ class Form(NamedTuple):
 
 @cache
 def forms() -> tuple[Form, ...]:
-    """Return the rows of the table, in its order."""
+    """Return the rows of `patterns.tsv` that describe messages, in order, with rows such as `{BRK}` put into their patterns."""
     parts: dict[str, str] = {}
     rows = []
     for line in (Path(__file__).parent / "patterns.tsv").read_text().splitlines()[1:]:
@@ -65,7 +68,11 @@ def forms() -> tuple[Form, ...]:
 
 
 def _form(head: tuple[str, str, str, str], types: dict[str, str], pattern: str) -> Form:
-    """Return a form; a list that may be empty begins with the character before it, so that it differs from an absent list."""
+    """Return a row of `patterns.tsv` as a Form.
+
+    `head` is (kind, releases, words, opening), and `types` maps the name of a fact to its type. The group of a list that may be
+    empty is extended to the character before the list, so that an empty list differs from a list that the message does not have.
+    """
     marked = POSSIBLY_EMPTY.sub(lambda m: f"(?P<{m[2]}>{m[1]}{m[3]})" if types.get(_fact(m[2])) in LISTS else m[0], pattern)
     whole = f"^(?s:{marked})$"
     places: dict[str, list[int]] = {}

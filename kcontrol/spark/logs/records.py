@@ -1,8 +1,8 @@
-"""The records of log files, and their rejected lines, as one Spark DataFrame.
+"""Functions that return the records of log files, and their rejected lines, as one Spark DataFrame.
 
-A record is a line that starts with a time and level, with the lines that continue it up to the next such line. A line is
-rejected if no record comes before it in its file, if it is, or continues, a line of another log, and if its record has more
-than LONGEST_REST_BYTES after its first line. Every line of a file is in one row: `lines` is their number.
+A record is a line that starts with a time and level, with the lines that continue it up to the next such line. A line is rejected
+if no record comes before it in its file, if it is, or continues, a line of another log, or if its record has more than
+LONGEST_REST_BYTES after its first line. Every line of a file is in one row, whose `lines` is the number of its lines.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ OLD_BROKER = r"^Broker (\d+) "
 
 
 def parsed(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
-    """Return one row per record and per rejected line of these files.
+    """Return one row per record (an entry of a log, which may have several lines) and per rejected line of these files.
 
-    Columns: file, n (the number of the first line, from 1), lines, length (bytes), reason (NULL for a record), raw, layout,
-    wrap, time, level, logger, kind ("other" without a fact), facts (a map from name to JSON), broker (NULL if the record does
-    not name it).
+    Columns: file, n (the number of the first line, from 1), lines (their number), length (in bytes), reason (why the line is
+    rejected, NULL for a record), raw (the text), layout (the name of the format), wrap (the kind of text before the time), time,
+    level, logger, kind (of the message; "other" without facts), facts (a map from the name of a value in the message to the value
+    as JSON), and broker (NULL if the message does not name it).
     """
     rows = _grouped(_numbered(spark, files))
     damaged = [(str(f.path), line.n, 1, line.length, line.reason, line.start) for f in files for line in f.damaged]
@@ -51,7 +52,11 @@ def parsed(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 
 
 def _numbered(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
-    """Return one row per line that Spark reads: file, n, raw, wrap, layout, reason, and `first`, the first line of its row."""
+    """Return one row per line that Spark reads: file, n (its number, from 1), raw, length, wrap, layout, reason and first.
+
+    `reason` is NULL for a line of a record, else the reason why the line is rejected. `first` is the number of the first line of
+    its record, which is `n` for a rejected line.
+    """
     names = spark.createDataFrame([(str(f.read), str(f.path), [line.n for line in f.damaged]) for f in files], FILES)
     text = spark.read.option("lineSep", "\n").text([literal(f.read) for f in files])
     placed = text.select(
@@ -79,7 +84,10 @@ def _numbered(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 
 
 def _grouped(lines: DataFrame) -> DataFrame:
-    """Return one row per record and per rejected line, with its lines in order."""
+    """Return one row per record and per rejected line; `lines` has one row per line, as `_numbered` returns them.
+
+    The lines of a record are in the array `all`, in order. Of a rejected line `raw` has the first kilobyte only.
+    """
     at_start = sql.col("n") == sql.col("first")
     rows = lines.groupBy("file", "first").agg(
         sql.sort_array(sql.collect_list(sql.struct("n", "raw"))).alias("all"), sql.sum("length").alias("length"),
@@ -94,7 +102,10 @@ def _grouped(lines: DataFrame) -> DataFrame:
 
 
 def _with_facts(rows: DataFrame) -> DataFrame:
-    """Return the rows with the parts and facts of each record."""
+    """Return the rows with time, level, logger, kind, facts and broker of each record; they are NULL for a rejected line.
+
+    Facts are the values in the record's message, as a map from the name to JSON.
+    """
     is_record = sql.col("reason").isNull()
     rows = rows.withColumn(
         "text", sql.when(is_record, message_lines(sql.transform("all", clean), sql.col("wrap"), sql.col("layout")))
@@ -115,7 +126,7 @@ def _with_facts(rows: DataFrame) -> DataFrame:
 
 
 def _broker(message: Column, logger: Column) -> Column:
-    """Return the id of the broker that a message names as its own."""
+    """Return the id of the broker that wrote a message, if the message names it, such as "[Broker id=1]"; else NULL."""
     number = sql.regexp_replace(sql.regexp_extract(message, SPEAKER, 0), SPEAKER, "$1$2$3$4$5")
     old = sql.when(logger == "state.change.logger", sql.regexp_extract(message, OLD_BROKER, 1))
     return sql.coalesce(number.try_cast("int"), old.try_cast("int"))

@@ -1,9 +1,9 @@
-"""The time zone of log lines, from the lines themselves.
+"""The function `zones` computes the time zone of log lines from the lines themselves.
 
-Kafka writes times without a zone. From 2.3 a broker logs at its start the milliseconds since 1970 (`Kafka startTimeMs`),
-within some milliseconds of the time of that line; the difference is the offset of the broker's zone. Starts in one folder
-count for all of its files: between two starts with different offsets the zone is unknown. A change to or from summer time is
-not seen where the starts before and after it have one offset, or where no start comes after it.
+Kafka writes times without a zone. From 2.3 a broker logs at its start the milliseconds since 1970 (`Kafka startTimeMs`), within
+some milliseconds of the time of that line; the difference is the offset of the broker's zone. Starts in one folder count for all
+of its files: between two starts with different offsets the zone is unknown. A change to or from summer time is not seen where the
+starts before and after it have one offset, or where no start comes after it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ ZONES = "folder STRING, begin_ms BIGINT, end_ms BIGINT, offset_minutes INT, foun
 
 
 class Start(NamedTuple):
-    """A line that has both times: its file and number, its local time, and the milliseconds since 1970.
+    """A log line about the start of a broker that has two times: a local time, and the milliseconds since 1970 in UTC.
 
-    `local_ms` is the local time in milliseconds since 1970-01-01 00:00 of the same clock.
+    `file` and `n` are the file and the number of the line. `local_ms` is the local time as milliseconds since 1970-01-01 00:00 of
+    the local clock; so `local_ms` - `epoch_ms` is the offset of the zone.
     """
 
     file: str
@@ -31,7 +32,11 @@ class Start(NamedTuple):
 
 
 class Zone(NamedTuple):
-    """The offset from UTC of the local times `begin_ms` to `end_ms` in a folder, and the line that shows it as "file:line"."""
+    """The offset from UTC of the times `begin_ms` to `end_ms` in the log files of a folder; `found` is the line that shows it.
+
+    Both times are local times in milliseconds since 1970-01-01 00:00 of the local clock; `found` is the name of the file and the
+    number of the line, such as "server.log:1".
+    """
 
     folder: str
     begin_ms: int
@@ -41,7 +46,11 @@ class Zone(NamedTuple):
 
 
 def zones(starts: Iterable[Start]) -> list[Zone]:
-    """Return the known zones of each folder, in order of time; a start whose offset is no quarter of an hour is left out."""
+    """Return the known zones of each folder with log files, in order of time.
+
+    Between zones with different offsets no zone is known. The first zone of a folder has no begin, and the last one no end. A
+    start is left out if its offset is no multiple of 15 minutes.
+    """
     by_folder: dict[str, list[tuple[Start, int]]] = defaultdict(list)
     for start in sorted(starts, key=lambda start: start.local_ms):
         offset = _offset_minutes(start)
