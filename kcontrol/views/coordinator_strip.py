@@ -69,7 +69,7 @@ class CoordinatorStrip(GroupStrip):
                 yield label(x + 4, top + 15, words if width > 6.5 * len(words) else words[:1].upper(), "ink", 11)
 
     def _causes(self) -> Iterator[str]:
-        """Yield an SVG line from each change of the partition's leader to the begin of the load at the new leader, if it loads."""
+        """Yield an SVG line from each change of the partition's leader to the begin of the load at the new leader."""
         brokers = self._brokers()
         for leader, first, last in stretches(place.leader for place in self._places):
             begins = next((n for n in range(first, last + 1) if leader in self._places[n].loading), None)

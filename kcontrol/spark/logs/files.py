@@ -120,7 +120,7 @@ def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
 
 
 def _chunks(path: Path) -> Iterator[bytes | None]:
-    """Yield the bytes of a file in pieces, unpacked if its name ends in .gz; yield None last if the compressed bytes are damaged."""
+    """Yield the bytes of a file in pieces, unpacked if its name ends in .gz; yield None last if compressed bytes are damaged."""
     with _opened(path) as stream:
         try:
             while chunk := stream.read1(CHUNK_BYTES):
