@@ -209,7 +209,7 @@ class _Checks:
 
 
 def upgraded(record: Record, version: int) -> Record:
-    """Return a record from a file with the schema `version`, as the present schema, JOURNAL_VERSION, has it."""
+    """Return a record of a journal with the schema version `version` as JOURNAL_VERSION, the present version, writes it."""
     for step in range(version, JOURNAL_VERSION):
         record = UPGRADES[step](record)
     return record if record.kind != "run" else record._replace(fields=record.fields | {"journal_version": JOURNAL_VERSION})

@@ -45,7 +45,7 @@ def register(spark: SparkSession, *paths: str | Path, last: str = TABLES[-1]) ->
 
 
 def register_journals(spark: SparkSession, journals: Sequence[JournalOfRun], last: str = TABLES[-1]) -> None:
-    """Create a view for each table, up to the table `last`, of these journals."""
+    """Create a Spark view for each table of TABLES, up to and including the table `last`, with the records of these journals."""
     journal_lines(spark, journals).createOrReplaceTempView("lines")
     for name in TABLES[: TABLES.index(last) + 1]:
         spark.sql(table_sql(name)).createOrReplaceTempView(name)

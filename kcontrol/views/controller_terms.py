@@ -1,4 +1,4 @@
-"""Functions that find the terms of controllers in a journal: each content of `/controller`, its begin and its end."""
+"""Functions that find the terms of controllers in a journal: each content of `/controller`, why it began and why it ended."""
 
 from __future__ import annotations
 

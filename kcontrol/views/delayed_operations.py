@@ -74,12 +74,12 @@ class Purgatory:
 
     @property
     def watched(self) -> int:
-        """Return the entries of all watch lists, with those of completed operations: Kafka's gauge PurgatorySize."""
+        """Return the number of entries of all watch lists, with those of completed operations: Kafka's gauge PurgatorySize."""
         return sum(map(len, self.watch_lists.values()))
 
     @property
     def delayed(self) -> int:
-        """Return the tasks in the timer: Kafka's gauge NumDelayedOperations."""
+        """Return the number of tasks in the timer: Kafka's gauge NumDelayedOperations."""
         return len(self.wheel_timer)
 
     def rings(self) -> list[Wheel]:
@@ -94,7 +94,7 @@ class Purgatory:
     def try_complete(self, r: Record) -> None:
         """Add the operation of a `try_complete` record if it is the first try; complete the operation if the try succeeds.
 
-        The record is one of at most two tries; its `steps` get "try" for the first one and "try again" for the second one.
+        An operation has at most two tries: its `steps` get "try" for the first one and "try again" for the second one.
         """
         f = r.fields
         if f["attempt"] == 1:

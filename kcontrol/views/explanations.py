@@ -105,7 +105,8 @@ def kafka_source(record: Record, release: str = "") -> str:
 def _entry(record: Record) -> tuple[str, str]:
     """Return the section and the key under which `meanings.json` has the method and file of Kafka behind a record.
 
-    The section exists, such as "events" for a `begin` record; the key may be missing in it.
+    The section is "events" for a `begin` record, "rules" or "machines" for a `change` record, else "kinds". The key may be
+    missing there.
     """
     fields = record.fields
     if record.kind == "begin":

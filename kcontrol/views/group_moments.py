@@ -50,10 +50,11 @@ NO_PLACE = Place()
 
 
 class Moment(NamedTuple):
-    """The group after the record with the index `record`: its coordinator, and the group in the coordinator's cache.
+    """The group after the journal record with the index `record`: its coordinator, and the group in the coordinator's cache.
 
     Both are None if no broker has the group. `deadlines` are its timers, and `fired` has the member id of each timer that fires
-    at this record, None for a timer of the whole group.
+    at this record, None for a timer of the whole group. `place` is the partition of the offsets topic that stores the group, or
+    None if `moments` was called without `places`.
     """
 
     record: int

@@ -266,7 +266,10 @@ def _state(x: float, width: float, css: str, words: str) -> list[str]:
 
 
 def _is_consuming(moment: Moment, member: Mapping[str, Any]) -> bool:
-    """Whether a member may read by the assignment in the cache: no request is parked, and the generation has been assigned."""
+    """Return whether a member may read the partitions of its assignment in the coordinator's cache.
+
+    It may if the coordinator has parked no request of the member and the generation has been assigned.
+    """
     return group_moments.kind(member) == "member" and moment.group is not None and moment.group["state"] != COMPLETING
 
 

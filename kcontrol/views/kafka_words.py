@@ -46,8 +46,8 @@ TABLE = Path(__file__).with_suffix(".tsv")
 def rows(kind: str) -> tuple[tuple[str, ...], ...]:
     """Return the rows of `kafka_words.tsv` for a kind of line, such as "partition.new", oldest first.
 
-    A row is (first release that logs this text, level, logger, message); the message is "" from a release on that logs no such
-    line.
+    A row is (first release that logs this text, level, logger, message). A row with the message "" says that from this release on
+    no such line is logged.
     """
     lines = [line.split("\t") for line in TABLE.read_text().splitlines()[1:]]
     return tuple(tuple(columns) for name, *columns in lines if name == kind)

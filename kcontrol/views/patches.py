@@ -4,10 +4,10 @@ The viewer has one row per journal record: a dict with the record's values and s
 changes of the state that `journal.fold` and `picture_state.Seen` have listed. The browser applies the patches to its own copy of
 the state, and derives nothing.
 
-In a patch, `"$fields.subject"` stands for the value that the row has at that place. `"$texts.0"` and `"$with.0"` stand for values
-that are at no other place in the row: long texts, and all other such values. A patch with these places in it is called a form. So
-similar records have equal forms, and a run has few forms: the first row with a form has it in `patch`, later rows have its
-number, counted from 0. The long texts in `texts` are numbered in the same way.
+In a patch, `"$fields.subject"` stands for the value that the row has at that place. Values that the row does not have are added
+to it: long texts in `texts`, with places such as `"$texts.0"`, and some others in `with`, with places such as `"$with.0"`. A
+patch with such places is called a form. So similar records have equal forms, and a run has few forms: the first row with a form
+has it in `patch`, later rows have its number, counted from 0. The long texts in `texts` are numbered in the same way.
 
 The browser keeps only the parts of the state that a panel draws, see `is_shown`.
 """

@@ -23,7 +23,8 @@ class RunLine(NamedTuple):
     """One run, drawn as one line: terms of controllers as (begin, end, broker), times of kills, and (begin, end) of outages.
 
     In an outage (`offline`) at least one partition has no running leader. All times are from 0 to `length`; they are in ms if
-    `has_times` is True. A recording has no times, so its unit is a record. The broker of a term is None if it is unknown.
+    `has_times` is True. A recording has no times, so a time there is the number of a journal record. The broker of a term is None
+    if it is unknown.
     """
 
     name: str

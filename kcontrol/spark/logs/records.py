@@ -86,7 +86,7 @@ def _numbered(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 def _grouped(lines: DataFrame) -> DataFrame:
     """Return one row per record and per rejected line; `lines` has one row per line, as `_numbered` returns them.
 
-    The lines of a record are in the array `all`, in order. Of a rejected line `raw` has the first kilobyte only.
+    The lines of a record are in the array `all`, in order. Of a rejected line `raw` has the first KEPT_BYTES characters only.
     """
     at_start = sql.col("n") == sql.col("first")
     rows = lines.groupBy("file", "first").agg(
