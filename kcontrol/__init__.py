@@ -1,4 +1,4 @@
-"""Kafka's control plane to open, pause, rewind, branch and break."""
+"""Runs Kafka's control plane (its controller and its group coordinator); a run can be paused, rewound and branched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m kcontrol` is the command line."""
+"""Runs the command line of kcontrol for `python -m kcontrol`."""
 
 import sys
 

@@ -40,7 +40,7 @@ def list() -> pd.DataFrame:
 
 
 def check(id: str, answer: object) -> Verdict:
-    """Check an answer, a function or a value, by the scenarios of an exercise in a separate process, and return the verdict.
+    """Check an answer to an exercise, a function or a value, in a separate process, and return the verdict.
 
     Raises UserError, which lists the ids, for an unknown exercise.
     """

@@ -33,7 +33,10 @@ def __dir__() -> Any:
 
 
 def table(*names: str) -> pd.DataFrame:
-    """Return one row per rule in `names`, with one column per release that changed one of these rules.
+    """Return one row per rule in `names`, such as "fenced_writes", with its value under each release that changed it.
+
+    A rule is a difference between releases of Kafka. There is one column per release that changed one of these rules, and "" in
+    it for the rules that it did not change.
 
     Raises UserError, which lists the rules, for an unknown name and for no name.
     """

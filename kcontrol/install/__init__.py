@@ -1,1 +1,1 @@
-"""The environment, the doctor, JupyterLab, and the learner's folder with its runs and progress."""
+"""Makes and checks the Python environment, starts JupyterLab, and keeps the learner's folder with its runs and progress."""

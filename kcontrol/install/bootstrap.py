@@ -72,7 +72,7 @@ def stamp_for(level: str) -> dict[str, str]:
 
 
 def read_stamp() -> dict[str, str]:
-    """Return the content of the stamp file of the environment; an empty dict if it is not readable or `.venv` has no Python.
+    """Return the content of the stamp file in `.venv`; an empty dict if it is not readable or `.venv` has no Python.
 
     While the environment is incomplete the file has its level only.
     """
@@ -108,8 +108,8 @@ def say(text: str) -> None:
 def run(command: Command, env: dict[str, str], *, quiet: bool = False) -> bool:
     """Run a command to its end and return whether it succeeded; after a failure its messages are printed, unless `quiet`.
 
-    `env` is its whole environment. The command inherits the lock, so that other processes do not use the
-    incomplete environment while a command that outlives this process still runs.
+    `env` has all environment variables of the command. The command inherits the lock file that `alone` holds: if it outlives
+    this process, the lock lasts until its end, so that no other process uses the incomplete `.venv`.
     """
     pipe, progress = subprocess.PIPE, Progress()
     with subprocess.Popen(
@@ -275,7 +275,7 @@ def install(uv: Path, level: str, env: dict[str, str]) -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Hold the lock of the environment, after waiting for it; commands that run in the `with` block inherit the lock."""
+    """Wait for the lock file of `.venv`, and hold its lock in the `with` block; commands that run in the block inherit it."""
     with (ROOT / ".venv.lock").open("w") as lock:
         os.set_inheritable(lock.fileno(), True)
         try:
@@ -318,7 +318,9 @@ def make(level: str) -> None:
 
 
 def split(arguments: list[str]) -> tuple[str, str, list[str]]:
-    """Return the command, the level that it needs (light, lab, full, or any), and the arguments after the command.
+    """Return the command, the level of packages that it needs, and the arguments after the command.
+
+    The level is "light" after `--light`, else "lab" for the command lab, "full" for test, and "any" for other commands.
 
     Raises:
         SetupFailed: the command is unknown, or `--light` is given for the tests.

@@ -51,7 +51,7 @@ def find_chromium() -> Path | None:
 
 
 def python() -> Finding:
-    """Return the finding about the Python that runs kcontrol."""
+    """Return the finding about the Python that runs kcontrol, its release and its path, which is always "ok"."""
     return Finding("Python", "ok", f"{platform.python_version()} at {sys.executable}")
 
 
@@ -149,7 +149,7 @@ def findings() -> Iterator[Finding]:
 
 
 def report(console: Console) -> bool:
-    """Print the report and return whether the simulated world can run, which is if no finding is "missing".
+    """Print the report, and return True if no finding is "missing", so that the simulated world can run; else return False.
 
     No line is wrapped, so that paths can be copied.
     """

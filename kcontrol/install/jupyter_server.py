@@ -1,4 +1,4 @@
-"""The start of the workbook in JupyterLab, on this machine alone."""
+"""Starts JupyterLab with the learner's notebooks, reachable from this machine alone, and ends it with all its processes."""
 
 import fcntl
 import os
@@ -67,7 +67,7 @@ def first_page() -> str:
 
 
 def welcome(folder: Path, address: str) -> str:
-    """Return the lines with the address, the first chapter, the learner's folder and how to stop."""
+    """Return the text that is printed after the start: the address, the first chapter, the learner's folder and how to stop."""
     return "\n".join([
         f"The workbook is open at {address}",
         f"Begin with {first_chapter()}: run its cells with Shift+Enter.",
@@ -120,7 +120,10 @@ def one_at_a_time() -> Iterator[Callable[[], None]]:
 
 
 def private_folder() -> Path:
-    """Create a folder that only this user can read, with a name short enough for its sockets (104 characters on macOS)."""
+    """Create a folder that only this user can read, and return its path.
+
+    The path is short, because the path of a socket in it may have at most 104 characters on macOS.
+    """
     short = Path("/tmp")  # noqa: S108
     return Path(tempfile.mkdtemp(prefix="kc-", dir=short if os.access(short, os.W_OK) else None))
 

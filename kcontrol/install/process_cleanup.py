@@ -23,9 +23,10 @@ LIMIT_S = 8.0
 
 
 def start(mark: str, remove: Path) -> "subprocess.Popen[bytes]":
-    """Start the process that ends all processes with this mark in their environment after the server, this process, has ended.
+    """Start and return a process that waits for the end of this process, the server, and then ends the server's processes.
 
-    `remove` is a folder that it deletes at the end.
+    These are the processes with the text `mark` in the variable MARK of their environment. At last the started process deletes
+    the folder `remove`.
     """
     env = {key: value for key, value in os.environ.items() if key != MARK}
     command = [sys.executable, "-I", "-B", __file__, mark, str(remove)]

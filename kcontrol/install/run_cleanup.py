@@ -1,4 +1,4 @@
-"""The folder with the journals of runs that were not saved by name, and the deletion of the oldest of these journals.
+"""Finds the folder with the journals of runs that were not saved by name, and deletes the oldest of these journals.
 
 An index in the folder lists the files that may be deleted.
 """
@@ -37,8 +37,8 @@ class Entry(NamedTuple):
 def folder() -> Path:
     """Return the folder of runs: `runs` in the learner's folder that contains the working directory.
 
-    Without such a folder it is in `work` of the project if the working directory is in the project, else in the working
-    directory.
+    If the working directory is in no learner's folder, it is `work/runs` of the project for a working directory in the project,
+    else `runs` in the working directory.
     """
     current = Path.cwd()
     default = PROJECT / "work" if current.is_relative_to(PROJECT) else current
@@ -70,10 +70,10 @@ def keep(path: Path) -> None:
 
 
 def clear(place: Path) -> str:
-    """Delete the oldest runs in a folder if there are more than MOST_RUNS or MOST_MB, until both are at half of the limit.
+    """Delete the oldest journals in the folder `place` if there are more than MOST_RUNS, or if they have more than MOST_MB.
 
-    Return a sentence about that; "" if nothing was deleted. Only files in the index are deleted, and no file of a running
-    process. Raises OSError if a deletion fails.
+    The deletion ends when both numbers are at most half of their limits. Return a sentence about it; "" if nothing was deleted.
+    Only files in the index are deleted, and no file of a running process. Raises OSError if a deletion fails.
     """
     if not (place / INDEX).is_file():
         return ""
@@ -93,9 +93,10 @@ def clear(place: Path) -> str:
 
 
 def _too_many(entries: list[Entry]) -> Iterator[Entry]:
-    """Yield the entries to delete if there are more than MOST_RUNS or MOST_MB, until both are at half of the limit.
+    """Yield the journals to delete if there are more than MOST_RUNS of them, or if their files have more than MOST_MB.
 
-    `entries` has the oldest first. An entry whose process is still running is kept.
+    `entries` has the oldest journal first. Journals are yielded until both numbers are at most half of their limits; a journal
+    whose process still runs is not yielded.
     """
     sizes = {entry: entry.path.stat().st_size for entry in entries}
     runs, size = len(entries), sum(sizes.values())
@@ -125,7 +126,7 @@ def _is_running(pid: int) -> bool:
 
 @contextmanager
 def _index(place: Path) -> Iterator[IO[str]]:
-    """Open the index of the runs in the folder `place` for reading and appending, and lock it within the `with` block."""
+    """Yield the index of the runs in the folder `place`, open for reading and appending, and locked within the `with` block."""
     with (place / INDEX).open("a+", encoding="utf-8") as index:
         fcntl.flock(index, fcntl.LOCK_EX)
         yield index

@@ -1,4 +1,4 @@
-"""The learner's own copy of the notebooks: copied, updated and reset without the loss of a learner's change."""
+"""Copies, updates and resets the notebooks in the learner's folder, and keeps each file that the learner has changed."""
 
 import hashlib
 import itertools
@@ -107,7 +107,9 @@ def unwritable(folder: Path, problem: OSError) -> WorkspaceProblem:
 
 
 def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
-    """Copy or update the files that are shipped in `source` in the learner's folder; a file that the learner has changed is kept.
+    """Copy or update the files that are shipped in `source` in the learner's folder, and return the changed and kept paths.
+
+    A file that the learner has changed is kept.
 
     Raises:
         WorkspaceProblem: the folder cannot be written, or there is nothing to copy.

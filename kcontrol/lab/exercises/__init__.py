@@ -1,1 +1,1 @@
-"""Exercises and predictions: checks, the sandbox of a learner's answer, and verdicts."""
+"""Lists the exercises and the questions for learners, and checks answers to them in a process of their own."""

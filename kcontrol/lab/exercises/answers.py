@@ -1,4 +1,4 @@
-"""Answers as text: the value that a stub, a solution or a learner's file defines, and wrong answers put into the stub."""
+"""Executes answers to exercises that are text: stubs, solutions, learners' files, and known wrong answers put into the stub."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Slot(NamedTuple):
 
 
 def slot(text: str) -> Slot:
-    """Return the last public name that the code in `text` defines at its top level.
+    """Return the last public name that the code in `text` assigns at its top level, or defines there as a function.
 
     Raises UserError if the code defines no public name, or is not Python.
     """
@@ -55,7 +55,10 @@ def answer_in(text: str, place: str, name: str) -> Any:
 
 
 def shipped(entry: dict[str, Any], which: str) -> Any:
-    """Return the function or value that a file of the exercise `entry` defines; `which` is "stub" or "solution"."""
+    """Return the function or value that a shipped file of an exercise defines; `which` is "stub" or "solution".
+
+    `entry` is the exercise's table in exercises.toml, which names both files.
+    """
     return answer_in(_text(entry, which), entry[which], stub_slot(entry).name)
 
 

@@ -1,6 +1,6 @@
-"""The kinds of checks of exercises, one row each in CHECKS.
+"""Prepares the checks of exercises: one function per kind of check, all of them by name in the mapping CHECKS.
 
-The entry of an exercise has the name of its kind, or the name of a Python file that defines a kind.
+The entry of an exercise, its table in exercises.toml, has the name of its kind, or the name of a Python file that defines a kind.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 def rule(entry: Entry) -> Checker:
     """Prepare a check that compares the learner's election rule with Kafka's at each election of the exercise's scenarios.
 
-    `entry` is the exercise's entry: its `scenario`s, and in `replaces` the kind of election, such as "offline".
-    The partition state machine uses the leader that Kafka's rule elects, so that every answer is compared on equal inputs.
+    `entry` is the exercise's entry: its list `scenario` (clusters and actions), and in `replaces` the kind of election, such as
+    "offline". The partition state machine uses the leader that Kafka's rule elects, so that every answer gets equal inputs.
     """
     from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
 
@@ -75,10 +75,12 @@ def _leader(broker: int | None) -> str:
 
 
 def row(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function with (ctx, tp, input) at each use of the transition `replaces`.
+    """Prepare a check of a learner's function that replaces the action of one transition of a state machine.
 
-    `replaces` and the scenarios are in `entry`. The result is compared with the result of Kafka's action, which the state
-    machine uses.
+    `entry`, the exercise's entry, has the transition in `replaces`, such as "partition.(OfflinePartition, OnlinePartition)", and
+    in `scenario` the clusters and actions to play. The function is called at each use of the transition with the arguments of
+    its action: the controller context, the partition or replica, and the input. Its result is compared with the result of
+    Kafka's action, which the state machine uses.
     """
     ours = replacements.own_function(entry["replaces"])
 
@@ -109,7 +111,8 @@ def _compare_in_machine(
     """Play the exercise's scenarios in labs whose partition or replica state machine calls `compared`; return one case per call.
 
     `compared` calls the learner's function and Kafka's, and returns the case and Kafka's result, which the state machine uses.
-    `argument` is the argument of Lab that replaces the function. Raises UnusableAnswer for the first call that raised.
+    `argument` is the argument of Lab that takes `compared`: "rows" if the exercise is about the action of a transition,
+    "strategies" if it is about an election. Raises the UnusableAnswer of the first call that raised one.
     """
     cases: list[Case] = []
     problems: list[UnusableAnswer] = []
@@ -201,7 +204,7 @@ def _run_of(lab: Lab) -> Run:
 
 
 def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
-    """Return the arguments of `verdicts.Cluster`, a picture of the cluster at the end of the run with this title."""
+    """Return the arguments, by name, of `verdicts.Cluster`: a picture with this title of the cluster at the end of the run."""
     return {"title": title, "brokers": list(run.records[0].fields["brokers"]), "state": run.state}
 
 
@@ -310,8 +313,9 @@ def reach(entry: Entry) -> Checker:
 
 
 def _after(acts: Iterable[Any], entry: Entry) -> Lab:
-    """Play the scenario of the exercise `entry`, perform the learner's actions `acts`, and return the lab.
+    """Play the first scenario of the exercise `entry` in a new lab, perform the learner's actions `acts`, and return the lab.
 
+    An action is a tuple or list, such as ("kill", 1).
     After each action the cluster performs all its own steps, unless the entry has `rest` false.
     """
     lab = play(entry["scenario"][0])
@@ -324,9 +328,9 @@ def _after(acts: Iterable[Any], entry: Entry) -> Lab:
 
 
 def _permitted(acts: list[tuple[Any, ...]], entry: Entry) -> int:
-    """Return the number of the learner's actions other than "run".
+    """Return the number of the learner's actions `acts` other than ("run",).
 
-    Raises UnusableAnswer for an action whose kind the exercise does not allow.
+    Raises UnusableAnswer for an empty action, and for an action such as ("kill", 1) whose kind is not in `allowed` of `entry`.
     """
     for act in acts:
         if not act or act[0] not in ("run", *entry["allowed"]):
@@ -380,7 +384,11 @@ CHECKS = {
 
 
 def kind_of(entry: Entry) -> CheckKind:
-    """Return the row of CHECKS that an exercise names, or the `KIND` in its own file, such as `checks/fewest_moves.py`."""
+    """Return the kind of check of the exercise `entry`, which names it in `check`.
+
+    If `check` ends with ".py", as in "checks/fewest_moves.py", the kind is the variable `KIND` of this file in the exercises'
+    folder; otherwise it is the value of CHECKS under this name.
+    """
     name = entry["check"]
     if name.endswith(".py"):
         found: CheckKind = runpy.run_path(str(Path(entry["folder"]) / name))["KIND"]

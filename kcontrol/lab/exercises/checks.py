@@ -51,7 +51,7 @@ class Case:
 
 
 class CheckedAnswer(NamedTuple):
-    """The comparisons of an answer with the right values, and a sentence that is shown if all are right."""
+    """The comparisons `cases` of an answer with the right values, and `remark`, a sentence that is shown if all are right."""
 
     cases: list[Case]
     remark: str = ""

@@ -40,8 +40,9 @@ MOVES = {"join": 0.05, "sync": 0.5}
 def group_rule(entry: Entry) -> Checker:
     """Prepare a check that compares the learner's rule of the group coordinator with Kafka's rule while consumers act at random.
 
-    Each table in `schedules` has a `release`, the `count` of its random runs and the number of `actions` in each run. With
-    `moves` the leader of the group's partition moves away and back. Each `case` of the exercise has the arguments of a call.
+    `entry` is the exercise's entry. Each table in its `schedules` has a `release`, the `count` of its random runs and the number
+    of `actions` in each run. If `moves` is true in the table, the broker sometimes loses and regains the leadership of the
+    offsets topic's partition that has the group. Both rules are also called once with the `args` of each `case` in `entry`.
     """
 
     def mark(function: Any) -> CheckedAnswer:
@@ -88,7 +89,10 @@ def _shown(question: tuple[Any, ...]) -> str:
 
 
 def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
-    """Compare the learner's function with Kafka's rule for the `args` of one case."""
+    """Return the comparison of the learner's function with Kafka's rule for the arguments in `case["args"]`.
+
+    The rule is the one that the exercise `entry` names in `replaces`.
+    """
     ours, given = replacements.own_function(entry["replaces"]), case["args"]
     where = case.get("title") or _shown(tuple(given))
     yours = comparable(ask(function, *copy.deepcopy(given), about=f", when called as {where}"))
@@ -115,9 +119,10 @@ def _opened(release: str, strategies: Mapping[str, Any]) -> World:
 
 
 def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place: dict[str, str]) -> None:
-    """Perform random actions: requests of consumers, timers of the group that fire, and with `moves` moves of its partition.
+    """Perform random actions, drawn by `chance`: consumers send requests, and timers of the group fire.
 
-    `place["when"]` is set to the last action in words.
+    `schedule` has the number of `actions`; if its `moves` is true, the broker sometimes loses and regains the leadership of the
+    group's partition. `place["when"]` is set to the last action in words.
     """
     for _ in range(schedule["actions"]):
         timers = sorted(name for name in world.processes[1].driver.timers if f" {GROUP}" in name)
@@ -139,7 +144,10 @@ def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place
 
 
 def _move(world: World, place: dict[str, str]) -> None:
-    """Let the coordinator give up the partition of the group and load it again."""
+    """Let the coordinator lose and regain the leadership of the group's partition: it unloads the partition and loads it again.
+
+    A clause about this is added to `place["when"]`, the last action in words.
+    """
     place["when"] += "; then the leader of the partition moves"
     for event in (PartitionResigned(0), PartitionElected(0)):
         world.processes[1].driver.enqueue(event, None)

@@ -1,4 +1,4 @@
-"""Questions that a learner answers before a run, and their outcomes, shown in the output of the run's cell."""
+"""Asks a learner questions before a run, and shows their outcomes in the output of the notebook cell that runs the lab."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class PredictionQuestion:
         return self.options[self.chosen - 1] if self.chosen else ""
 
     def _said(self) -> str:
-        """Return the line below the options: whether there is an answer, and after the outcome whether it is right."""
+        """Return the line below the options: whether there is an answer, and after the outcome whether the answer is right."""
         if not self.chosen:
             return "Not answered yet."
         if not self.outcome_is_shown:

@@ -1,4 +1,4 @@
-"""The output that an answer prints while it is checked."""
+"""Captures the output that a learner's answer prints while it is checked."""
 
 from __future__ import annotations
 

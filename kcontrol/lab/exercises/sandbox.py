@@ -174,7 +174,10 @@ def validated_report(report: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _end(ended: ProcessEnd, entry: dict[str, Any]) -> str:
-    """Return the sentence for a process that has ended without a report; `entry` has the exercise's limit of CPU seconds."""
+    """Return the sentence about the reason for which a process has ended without a report, such as its limit of CPU time.
+
+    `entry`, the exercise's entry, has the limit of CPU seconds.
+    """
     status, seconds = ended.status, entry.get("seconds", SECONDS)
     if status in (None, -signal.SIGXCPU) or (status == -signal.SIGKILL and ended.cpu_s > seconds):
         return ENDLESS

@@ -1,4 +1,7 @@
-"""The process that checks an answer: `python -m kcontrol.lab.exercises.sandbox_main DESCRIPTOR` (see sandbox.py)."""
+"""Checks a learner's answer in a process with limits, and writes the reports for the notebook's process (see sandbox.py).
+
+The command is `python -m kcontrol.lab.exercises.sandbox_main DESCRIPTOR`, the file descriptor for the reports.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts of checks: a sign, a text, the output of the answer, pictures, and for a right answer the code of kcontrol."""
+"""Shows the verdict of a check: a sign, a text, the output of the answer, pictures, and for a right answer kcontrol's code."""
 
 from __future__ import annotations
 

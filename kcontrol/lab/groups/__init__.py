@@ -1,1 +1,1 @@
-"""Questions about consumer groups, answered from the journal: one module per subject."""
+"""Makes tables and pictures of consumer groups from the journal of a run: one module per subject."""

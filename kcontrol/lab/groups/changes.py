@@ -1,4 +1,4 @@
-"""The record that last changed a fact of a group: its generation, its leader, the owner of a partition, a committed offset.
+"""Finds the journal record that last changed a group's generation, its leader, the owner of a partition, or an offset.
 
 The facts are those in the memory of the group's coordinator. If another broker has become coordinator, its loading of the group
 changes the facts in its memory, so the record is that of the loading.
@@ -59,7 +59,7 @@ def is_question(what: str) -> bool:
 
 
 def last_change(records: Iterable[Record], what: str) -> Record | None:
-    """Return the record that last changed the fact in `what`, a text such as "generation of billing"; None if no record set it.
+    """Return the journal record that last changed the fact `what`, such as "generation of billing"; None if no record set it.
 
     If no coordinator has the group or the offset any more, return the record that removed the group or the offset.
     """
@@ -83,9 +83,10 @@ def _matches(what: str) -> Iterator[tuple[re.Match[str], str, Callable[[dict[str
 
 
 def _values(records: Iterable[Record], field: str, group: str) -> Iterator[tuple[Record, Held | None]]:
-    """Yield each record that changes this group's entry in a coordinator's memory, with the new value as JSON.
+    """Yield each journal record that changes the group `group` in a coordinator's memory, with its new value as JSON.
 
-    The value is None after a removal. `field` is "groups" for the state of the group, "offsets" for its offsets.
+    If `field` is "groups", the value is the group's state with its members; if it is "offsets", the value has the group's
+    offsets. After a removal the value is None.
     """
     for record in records:
         f = record.fields

@@ -89,7 +89,10 @@ def responses(release: str, *, loading: bool, owned: bool) -> dict[str, str]:
 
 @dataclass
 class _Run:
-    """One run of the handler of an election or a resignation, as its records show it."""
+    """One load or unload of a partition of the offsets topic, as the journal records of its handler show it.
+
+    A load follows the election of this broker as the partition's leader, an unload the end of its leadership.
+    """
 
     begun: Record
     event: Mapping[str, Any]
@@ -153,7 +156,7 @@ def _runs(records: Sequence[Record]) -> Iterator[_Run]:
 
 
 def _follow(run: _Run, record: Record) -> None:
-    """Add to `run`, which describes one run of a handler, the facts in `record`, a record that this handler made."""
+    """Add to `run`, a load or unload of a partition, the facts in `record`, a journal record that its handler made."""
     fields = record.fields
     match record.kind:
         case "read_log":

@@ -1,4 +1,4 @@
-"""Groups as Kafka's tool shows them: the partitions of each member, and the committed offsets and the lag of each group."""
+"""Tables of consumer groups as Kafka's tool prints them: members with their partitions, committed offsets and lags."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def _offset(name: str, shown: str, tp: str, committed: Mapping[str, Any], state:
 
 
 def _log_end(state: State, partition: str) -> int | None:
-    """Return the high watermark of a partition's leader, which ListOffsets gives to a consumer; None if no living broker leads.
+    """Return the high watermark of a partition's leader, which ListOffsets gives to a consumer.
 
-    The value is None in a lab without logs too.
+    Return None if the leader's process does not run, and if the brokers of the lab keep no logs.
     """
     found = next((p for p in folded_state.partitions(dict(state)) if p.name == partition), None)
     leader = str(found.leader) if found else ""

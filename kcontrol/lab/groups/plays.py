@@ -197,9 +197,10 @@ WORDS: Mapping[str, Callable[..., Any]] = {
 
 
 def find(scenario: object, until: object) -> Play | None:
-    """Return the play (prepared run of a chapter) with the name `scenario`; None if there is no such play and `until` is None.
+    """Return the play (prepared run of a chapter) with the name `scenario`, which has a step with the name `until`.
 
-    Raises UserError, listing the legal names, if `until` is given and is no step of the play, or if there is no such play.
+    If `until` is None, the step is not checked, and None is returned for a `scenario` that is no play. If `until` is given,
+    UserError, with the legal names, is raised for a `scenario` that is no play, and for a step that the play does not have.
     """
     found = PLAYS.get(scenario) if isinstance(scenario, str) else None
     if until is None or (found and until in found.steps):
@@ -211,7 +212,10 @@ def find(scenario: object, until: object) -> Play | None:
 
 
 def perform(lab: LabT, play: Play, until: str | None) -> LabT:
-    """Perform the steps of a play in a lab, up to the step `until`; without `until` all steps. Return the lab."""
+    """Perform the steps of `play`, a chapter's prepared run, in a lab, and return the lab.
+
+    The last step is the step with the name `until`; if `until` is None, all steps are performed.
+    """
     for step, acts in play.steps.items():
         for word, *said in acts:
             WORDS[word](lab, *said)

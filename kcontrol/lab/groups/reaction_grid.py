@@ -1,4 +1,4 @@
-"""The table of reactions as a grid, states x requests, with a mark at the cell that the coordinator used last."""
+"""Shows the coordinator's response to each request in each group state as a grid, with a mark at the cell that was used last."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARK = "\u25b6 "
 
 
 class Grid(Wide):
-    """A table in which cells that begin with MARK are highlighted in HTML."""
+    """A table whose HTML highlights each cell that begins with MARK, the sign of the cell that was used last."""
 
     def _repr_html_(self) -> str:
         html = super()._repr_html_()
@@ -51,17 +51,19 @@ def grid(records: Sequence[Record], release: str) -> Grid:
 
 
 def _usual(rows: Sequence[Reaction]) -> str:
-    """Return the reaction of the row without a condition; if each row has a condition, the reaction to an unknown member id.
+    """Return the coordinator's usual response to one request in one state of a group, as text.
 
-    `rows` are the reactions to one request in one state of a group.
+    `rows` are all its responses there, each with its condition. The usual response is the one without a condition; if each
+    response has a condition, it is the response to an unknown member id.
     """
     return next(row.reaction for condition in (always, is_unknown) for row in rows if row.condition is condition)
 
 
 def _last_used(records: Sequence[Record]) -> tuple[str | None, Request] | None:
-    """Return the state of the group before the last request of a member, None for no group, and the kind of this request.
+    """Return the state of the group before the last handled request of a member, and the kind of this request.
 
-    Return None if no coordinator has handled a request of a member.
+    The state is None if the coordinator did not have the group. Return None in place of the pair if no coordinator has handled a
+    request of a member.
     """
     events = {record.id: record for record in records if record.kind == "enqueue"}
     for index in range(len(records) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""The rebalances of a run, and the table of reactions by which a coordinator answers."""
+"""Tables of the rebalances of a run, and of the responses that a coordinator gives to each request in each group state."""
 
 from __future__ import annotations
 
@@ -95,7 +95,10 @@ def _reactions(release: str, request: Request) -> Iterator[dict[str, Any]]:
 
 
 def _reachable(rows: Iterable[Reaction]) -> Iterator[Reaction]:
-    """Yield the rows up to the first row without a condition; the coordinator never reads the rows below this row."""
+    """Yield the responses to one request in one group state, up to and including the first response without a condition.
+
+    The coordinator takes the first response whose condition holds, so it never takes a response after that one.
+    """
     for row in rows:
         yield row
         if row.condition is always:

@@ -1,4 +1,7 @@
-"""Responses to an administrator's requests about groups: ListGroups, DescribeGroups, DeleteGroups, OffsetDelete."""
+"""Finds the responses to an administrator's requests: ListGroups, DescribeGroups, DeleteGroups, OffsetDelete.
+
+It makes a table of them, and a sentence for each error in them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def responses(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def _rows(record: Record) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `responses` for one record; none if the record is not a response to an administrator."""
+    """Yield the rows of the table `responses` for one journal record; none if it is not a response to an administrator."""
     if record.kind != "respond" or not str(record.fields["correlation_id"]).startswith(PREFIX):
         return
     fields = record.to_json().fields
@@ -39,9 +42,10 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
 
 
 def _answers(request: str, group: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield each group or partition of the response `body` to `request`, with its error and its other values in words.
+    """Yield (group or partition, error, other values in words) for each group or partition of the response `body`.
 
-    `group` is the group of the request, "" for ListGroups, whose response gives one row for all groups.
+    `request` is the name of the request, such as "DeleteGroups", and `group` its group, "" for ListGroups, whose response gives
+    one tuple for all groups. The error is "NONE" if there is none; the other values are "" for DeleteGroups and OffsetDelete.
     """
     if request == "ListGroups":
         found = [f"{name} ({kind or 'no protocol type'}, {state})" for name, kind, state in body["groups"]]
@@ -70,9 +74,10 @@ def refusals(record: Record) -> Iterator[str]:
 
 
 def states(release: str, asked: Sequence[Any]) -> tuple[str, ...]:
-    """Return `asked`, checked as the states of groups by which a ListGroups request filters.
+    """Return `asked` if each element is the name of a group state in this release, such as "Stable", for a ListGroups request.
 
-    Raises UserError, listing the states, for an unknown state, and for any state before 2.6 (KIP-518).
+    Raises UserError, listing the states, for an unknown state. Raises UserError for any state before 2.6 (KIP-518), in which
+    ListGroups does not filter.
     """
     if asked and not is_since("2.6", release):
         raise UserError(f"Kafka {release} lists the groups of all states: ListGroups takes states since 2.6 (KIP-518).")

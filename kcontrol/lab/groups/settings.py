@@ -1,4 +1,4 @@
-"""Kafka's settings of the group coordinator: the settings with an effect in a lab, and the settings without an effect.
+"""Checks and tabulates Kafka's settings of the group coordinator: those with an effect in a lab, and those without an effect.
 
 The defaults of the settings in use are those of `group.context.CONFIGS`; this module adds the meaning of each setting. Source:
 KafkaConfig.scala (0.9, 2.8).
@@ -65,12 +65,12 @@ FIELDS = {CONFIGS[field][0]: field for field in USED}
 
 
 def known(release: str) -> list[str]:
-    """Return the names of the settings that a lab of the release takes."""
+    """Return Kafka's names of the group coordinator's settings that have an effect in a lab of the release."""
     return [name for name, field in FIELDS.items() if is_since(USED[field].since, release)]
 
 
 def is_setting(name: object) -> bool:
-    """Return whether a name, with dots or underscores, is a setting of the coordinator."""
+    """Return whether a name, with dots or underscores, is a setting of the group coordinator, with or without an effect here."""
     return _dotted(name) in (*FIELDS, *(row.name for row in NOT_USED))
 
 

@@ -27,7 +27,11 @@ REQUESTS = {"join": "JoinGroup", "sync": "SyncGroup", "append": "OffsetCommit"}
 
 
 def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per timer that a broker has set, in the order of firing, with the group and member of a member's timer."""
+    """Return one row per timer that a broker has set and that has not fired, in the order of firing.
+
+    The value of `group` is missing for a timer that belongs to no group, those of `member` and `client` for a timer that belongs
+    to no member.
+    """
     now_ms, armed = records[-1].at_ms, []
     for broker, node in state["nodes"].items():
         for name, timer in node["timers"].items():

@@ -1,1 +1,1 @@
-"""The tables of a run's whole history, made record by record, without Spark."""
+"""Makes the tables of a run's whole history from its journal, record by record, without Spark."""

@@ -1,4 +1,4 @@
-"""The tables of brokers: processes from start to end, terms of controllers, requests of controllers, and lost records."""
+"""Yields the rows of tables about brokers: their processes, the terms and requests of controllers, and lost log records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of consumer groups: rebalances, members from joining to leaving, and committed offsets."""
+"""Yields the rows of tables about consumer groups: rebalances, members from joining to leaving, and committed offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Key = tuple[int, str]
 
 
 def _histories(run: Entries) -> dict[Key, list[Entry]]:
-    """Return, by coordinator and group id, the records that change the group, and the later `stop` records of its coordinator."""
+    """Return, by coordinator and group id, the journal records that change the group, in the order of the journal.
+
+    Each later `stop` record of the coordinator, about the end of its process, is among them.
+    """
     found: dict[Key, list[Entry]] = defaultdict(list)
     for entry in run.of("group", "stop"):
         if entry.r.kind == "group":
@@ -29,7 +32,7 @@ def _histories(run: Entries) -> dict[Key, list[Entry]]:
 
 
 def _group(entry: Entry) -> dict[str, Any]:
-    """Return the group in a record as JSON; an empty mapping if the record removes the group, or ends the coordinator."""
+    """Return the group after a journal record as JSON; an empty mapping if the record removes it or ends its coordinator."""
     return entry.r.fields.get("group_metadata") or {}
 
 

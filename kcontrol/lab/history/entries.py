@@ -1,4 +1,4 @@
-"""The records of a run with their positions and times, and the values that the tables of a run share."""
+"""Numbers the records of a run's journal, and finds in them the writes of znodes and the values that several tables need."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ def entries_of(records: Sequence[Record]) -> Entries:
 
 
 def interval(begin: Entry, end: Entry | None) -> Row:
-    """Return the columns of a row about the time from the record `begin` to the record `end`, None if it has not ended.
+    """Return the columns of a table's row about the time from the journal record `begin` to the journal record `end`.
 
-    They are `n`, `record` and `begin_ms` of the first record, `end_n`, `end_record` and `end_ms` of the last record, and
-    `duration_ms`. Times are None in a recording.
+    They are `n` (position), `record` (id) and `begin_ms` of the first record, `end_n`, `end_record` and `end_ms` of the last
+    record, and `duration_ms`. If `end` is None, because the time has not ended, the last four are None. In a recording all
+    times and durations are None.
     """
     known = begin.time_ms is not None and end is not None and end.time_ms is not None
     return {

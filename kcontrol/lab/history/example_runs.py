@@ -1,4 +1,7 @@
-"""The twelve runs that stand beside the runs of a reader who has few: by name, the arguments of `Lab` and the actions."""
+"""Writes the journals of twelve example runs, for `Lab.runs` of a reader whose own folder has fewer than twelve runs.
+
+EXAMPLES has for each name of a run the arguments of `Lab` and the actions `acts`, or the name `play` of a chapter's run.
+"""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ TABLES: dict[str, Table] = {
 
 
 def checked(name: object) -> str:
-    """Return the name of a table. Raises UserError, which lists the tables, for any other value."""
+    """Return `name` if it is the name of a table in TABLES. Raises UserError, which lists the tables, for any other value."""
     if name not in TABLES:
         raise UserError(f"There is no table {name!r} of a run; the tables are {', '.join(TABLES)}.")
     return str(name)

@@ -1,7 +1,8 @@
-"""Many runs: the journals in a folder as a picture, and as tables that Spark makes of all of them.
+"""Shows all runs whose journals are in a folder: as a picture, and as tables that Spark makes of all of them.
 
-The picture opens the journals one after another. Spark reads all files with one query; the tables are those of
-`history_tables.TABLES`, with a row per run in the place of one run. Read next: `run_line.py`, `kcontrol/spark/spark_views.py`.
+The picture opens the journals one after another. Spark reads all files with one query; its tables are those of
+`history_tables.TABLES`, each with the rows of all runs, and with the run's name in the column `run`. Read next: `run_line.py`,
+`kcontrol/spark/spark_views.py`.
 """
 
 from __future__ import annotations
@@ -90,10 +91,11 @@ class Runs:
         return open_journal(self._named(name).path)
 
     def like(self, name: str) -> Lab:
-        """Return a new cluster with the brokers, the release and the topics of a run, at rest; its journal is in this folder.
+        """Return a new cluster with the brokers, the release and the topics of the run `name`; its journal is in this folder.
 
-        A journal has no settings of brokers, no consumers and no replaced rules, so the new cluster has the release's settings
-        and rules, and no consumers. Raises UserError, which lists the newest runs, for an unknown name.
+        All brokers are started, and no step is left that the cluster does by itself. A journal has no settings of brokers, no
+        consumers and no replaced rules, so the new cluster has the release's settings and rules, and no consumers. Raises
+        UserError, which lists the newest runs, for an unknown name.
         """
         run = self.open(name)
         replicas: dict[TopicPartition, tuple[int, ...]] = {}
@@ -176,7 +178,11 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _title(run: str) -> str:
-    """Return the name of a run for the picture: the time of its file as a date, and a number if the name ends with one."""
+    """Return the label of the run with the name `run` in the picture.
+
+    A name that begins with a time, as a lab's own file, gives this time as a date, and the number at its end if there is one;
+    any other name is the label.
+    """
     dated = DATED.match(run)
     if not dated:
         return run

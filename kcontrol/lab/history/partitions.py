@@ -1,4 +1,4 @@
-"""The tables of partitions: contents of state znodes, leaders, ISRs, elections, transitions and times without a leader."""
+"""Yields the rows of tables about partitions: leaders, ISRs, elections, transitions, and times without a leader."""
 
 from __future__ import annotations
 

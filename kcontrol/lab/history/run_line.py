@@ -1,4 +1,4 @@
-"""The line of one run in the picture of many runs, from the tables of its controllers, brokers and offline windows."""
+"""Computes the line of one run in the picture of many runs, from the run's controllers, brokers and times without a leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of topics: deletions and reassignments, from the request in ZooKeeper to its end."""
+"""Yields the rows of tables about topics: deletions and reassignments, from the request in ZooKeeper to its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of the election of the controller, from a run's journal and from the tables in `controller/event_thread.py`."""
+"""Draws pictures of the controller's election, from a run's journal and from the tables in `controller/event_thread.py`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ STRUCTURE: tuple[tuple[str, str, str], ...] = (
 
 
 def structure(records: Sequence[Record], state: State) -> Diagram:
-    """Draw the five parts of KafkaController.scala: the content of each, with counts, and its module in kcontrol.
+    """Draw the five parts of KafkaController.scala: the content of each, such as its number of events, and its kcontrol module.
 
     The picture is equal for every run; `records` and `state` are not used.
     """
@@ -205,7 +205,10 @@ CAMPAIGNS = {event.__name__ for _, event, called in causes() if "elect" in calle
 
 
 def _way(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Return the pairs of successive steps of `elect` (see STEPS) in one election; `records` are the records of its handler."""
+    """Return the pairs of successive steps of `elect`, by their names in STEPS, in one election of the controller.
+
+    `records` are the journal records of the handler in which the election took place.
+    """
     tried = [
         r
         for r in records

@@ -1,4 +1,4 @@
-"""Pictures of watch events: from the znode to the controller's state, and the threads that handle them."""
+"""Draws pictures of watch events: the path from a znode to the controller's state, and the threads that handle the events."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _times(times: int) -> tuple[str, ...]:
 
 
 def _znode(path: str) -> tuple[str, ...]:
-    """Return a path in one line; a path with `/partitions/` in two lines."""
+    """Return the lines in which a znode's path is drawn: one line, or two lines for a path that contains `/partitions/`."""
     head, below, rest = path.partition("/partitions/")
     return (head, below + rest) if rest else (path,)
 

@@ -1,1 +1,1 @@
-"""Checks of arguments, settings from arguments, printed output, and errors, for the other modules of the lab."""
+"""Functions for the other modules of the lab: they check arguments, make settings, print output and raise errors."""

@@ -1,4 +1,4 @@
-"""Checks of arguments that a learner passes: each raises UserError with one printable sentence that has the legal values."""
+"""Checks arguments that a learner passes: for a wrong value each function raises UserError, whose text has a legal value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ def shown(value: object) -> str:
 
 
 def words(value: object, what: str, example: str) -> str:
-    """Return the value if it is text that UTF-8 can encode. Raises UserError, which names `what` and `example`, if it is not."""
+    """Return the argument `value` if it is text that UTF-8 can encode.
+
+    Raises UserError for any other value. Its text names the argument by `what` ("A partition") and a legal value `example`.
+    """
     if not isinstance(value, str):
         raise UserError(f"{what} must be text, such as {example!r}, not {shown(value)}.")
     storable(value)
@@ -36,9 +39,9 @@ def storable(value: object) -> None:
 
 
 def mapping(value: Any, what: str, example: str) -> Mapping[Any, Any]:
-    """Return the value if it is a mapping; return an empty mapping for None.
+    """Return the argument `value` if it is a mapping; return an empty mapping for None.
 
-    Raises UserError, which names `what` and `example`, for any other value.
+    Raises UserError for any other value. Its text names the argument by `what` ("Topics") and has `example`, a mapping as code.
     """
     if value is not None and not isinstance(value, Mapping):
         raise UserError(f"{what} must be a dict, as in {example}, not {shown(value)}.")
@@ -46,14 +49,17 @@ def mapping(value: Any, what: str, example: str) -> Mapping[Any, Any]:
 
 
 def whole(value: Any, what: str) -> int:
-    """Return the value if it is a whole number. Raises UserError, which names the argument `what`, for any other value."""
+    """Return the argument `value` if it is an int. Raises UserError, which names the argument by `what`, for any other value."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise UserError(f"{what} must be a whole number, such as 7, not {shown(value)}.")
     return value
 
 
 def path(value: Any, example: str) -> Path:
-    """Return the path of a file or folder. Raises UserError, with `example`, for a value that cannot be a path."""
+    """Return `value` as the path of a file or folder, which need not exist.
+
+    Raises UserError, whose text has the path `example`, for a value that cannot be a path, such as a number or "".
+    """
     if not isinstance(value, str | os.PathLike) or not str(value) or "\0" in str(value):
         raise UserError(f"A file must be given by its path, such as {example!r}, not {shown(value)}.")
     storable(str(value))

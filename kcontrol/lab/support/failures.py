@@ -1,4 +1,4 @@
-"""Failures that repeat while a lab runs, turned into one UserError."""
+"""Counts the failures while a lab runs (lost connections to ZooKeeper, errors of handlers), and raises UserError for too many."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class FailureWatch:
 
 
 def next_action(routine: Iterator[Action], repeating: int | None) -> Action | None:
-    """Return the first of the actions `routine`, which the cluster can perform by itself; None if there is none.
+    """Return the first of `routine`, the actions that the cluster can perform by itself now; None if there is none.
 
     If the handlers of broker `repeating` fail again and again, prefer the first step, delivery or request of any other broker.
     """

@@ -1,4 +1,4 @@
-"""Printed output of the lab: plain lines, and sentences in place of tracebacks."""
+"""Prints lines of the lab, and for a UserError its sentence in place of a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A learner's functions for transitions (rows), elections and group rules (strategies), called in place of kcontrol's."""
+"""Checks and wraps a learner's functions that replace kcontrol's functions for transitions, elections and rules of groups."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LIBRARIES = (str(Path(kcontrol.__file__).parent), sysconfig.get_path("stdlib"), 
 
 
 class WrongAnswer(TypeError):
-    """A learner's function returned a value that is neither a broker's id nor None."""
+    """The error for a learner's function for an election that returned neither a broker's id nor None."""
 
 
 class RuleFailed(Exception):
@@ -52,9 +52,10 @@ def refuse_old_argument(replace: object) -> None:
 
 
 def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> TransitionTable:
-    """Return the transition table of "partition", "replica" or "group" in a release, with a learner's functions in `changes`.
+    """Return the transition table of the state machine "partition", "replica" or "group" in a release.
 
-    For a release without this state machine return the table of the last release.
+    The learner's functions in `changes` take the place of its own actions. For a release without this state machine the table is
+    that of the last release.
     """
     try:
         (group_rules if machine == "group" else rules)(release)
@@ -64,12 +65,18 @@ def table(machine: str, release: str, changes: Changes = NO_CHANGES) -> Transiti
 
 
 def row_name(machine: str, row: Transition) -> str:
-    """Return the name of a row of the table `machine`, such as "partition.(OfflinePartition, OnlinePartition)"."""
+    """Return the name of a transition, such as "partition.(OfflinePartition, OnlinePartition)".
+
+    `machine` is the state machine with this transition: "partition", "replica" or "group".
+    """
     return f"{machine}.({row.source}, {row.target})"
 
 
 def named_rows(release: str) -> dict[str, Transition]:
-    """Return the rows of a release's transition tables (partition, replica and group) by name; `row_name` makes the names."""
+    """Return the transitions of a release by name, such as "partition.(OfflinePartition, OnlinePartition)".
+
+    They are the rows of its three transition tables: of partitions, of replicas and of groups.
+    """
     return {row_name(machine, row): row for machine in MACHINES for row in table(machine, release)}
 
 
@@ -162,13 +169,13 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def described(error: BaseException) -> str:
-    """Return an error as a part of a sentence: its type, and its message if it has one."""
+    """Return an error as text, such as "KeyError: 't-0'": its type, and its message (at most 200 characters) if it has one."""
     words = " ".join(str(error).split())[:200].rstrip(".")
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 def place(error: BaseException) -> str:
-    """Return the line of a learner's code that raised an error, as number and text in brackets; "" if there is no such line."""
+    """Return the line of a learner's code that raised an error, such as " (line 3: return isr[0])"; "" without such a line."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(LIBRARIES)]
     if not frames:
         return ""
@@ -200,14 +207,14 @@ def arity(function: Callable[..., Any]) -> int:
 
 
 def question(c: ElectionInput) -> tuple[list[int], list[int], list[int]]:
-    """Return the arguments for a learner's function: the assignment, the ISR, and the live replicas, as new lists."""
+    """Return new lists of the ids in an ElectionInput, the arguments for a learner's function: assignment, ISR, live replicas."""
     return list(c.assignment), list(c.isr), sorted(c.live_replicas)
 
 
 def ask(function: NextLeader, c: ElectionInput) -> int | None:
-    """Call a learner's function with the parts of an ElectionInput, and return the leader that it returns.
+    """Call a learner's function with the assignment, the ISR and the live replicas of `c`, and return its result.
 
-    Raises WrongAnswer for a value that is neither a broker's id nor None.
+    The result is the id of the elected leader, None for no leader. Raises WrongAnswer for any other value.
     """
     answer: Any = function(*question(c))
     if answer is None:

@@ -1,4 +1,4 @@
-"""The settings of a lab, made from the arguments of `Lab` and `Lab.play`."""
+"""Checks the arguments of `Lab` and `Lab.play`, and makes the settings of a run from them."""
 
 from __future__ import annotations
 

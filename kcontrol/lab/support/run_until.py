@@ -1,4 +1,7 @@
-"""Ends of `Lab.run`: until the cluster is quiet, an event begins, or a sentence or a function of the lab is true."""
+"""Makes the condition at which `Lab.run` ends from its argument `until`.
+
+`until` is "quiet", the name of an event, a sentence such as "t-0 has a leader", a duration, or a function of the lab.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ PATTERNS = {sentence: _pattern(sentence) for sentence in SENTENCES}
 
 
 def _sentence(until: object) -> Goal | None:
-    """Return the condition for a text that has the form of a sentence in SENTENCES; None for any other value."""
+    """Return the condition for a sentence in SENTENCES with any names, such as "t-3 has a leader"; None for any other value."""
     for sentence, pattern in PATTERNS.items():
         if isinstance(until, str) and (said := pattern.fullmatch(until)):
             holds, name = SENTENCES[sentence], next(iter(said.groups()), "")
@@ -85,10 +88,10 @@ DURATION = re.compile(r"(\d+) ?(ms|s)")
 
 
 def end_ms(world: World, until: object, alive: bool) -> int | None:
-    """Return the end of a duration `until`, such as "12 s", in virtual time; None if `until` is no duration.
+    """Return the virtual time, in ms, at which the duration `until` ends, such as "12 s"; None if `until` is no duration.
 
-    With `alive` consumers send requests by themselves. Raises UserError for `alive` unless the world is simulated and has
-    consumers, and for a duration without `alive`.
+    `alive` is whether consumers send requests by themselves. If it is True, UserError is raised unless the world is simulated
+    and has consumers; if it is False, UserError is raised for a duration.
     """
     said = DURATION.fullmatch(until) if isinstance(until, str) else None
     if alive and not (world.settings.consumers and world.is_simulated):

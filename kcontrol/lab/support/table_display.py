@@ -1,4 +1,4 @@
-"""Tables in a notebook: texts are not shortened, and long names may break, so that a table fits the notebook's width."""
+"""Classes of tables that a notebook shows in full width: no text is shortened, and a line may end inside a long name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPACT = "<style>.dataframe.kc-compact :is(td, th) { padding: 0.4em 0.25em; fo
 
 
 def breakable(html: str) -> str:
-    """Return a table in HTML with `<wbr>` at each place where a name in a cell may break."""
+    """Return a table in HTML with `<wbr>`, a place for a line break, inside the long names of its cells, such as after "_"."""
     return _CELL.sub(lambda cell: cell[1] + _BREAK.sub("<wbr>", cell[2]), html)
 
 

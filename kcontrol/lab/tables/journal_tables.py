@@ -67,7 +67,7 @@ def table(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str], index: st
 
 
 def typed(values: Any, dtype: str) -> Any:
-    """Return the column `values` with the type `dtype`; if it is TIME, the values are ms since 1970."""
+    """Return the column `values` with the type `dtype`; if `dtype` is TIME, `values` are ms since 1970."""
     return pd.to_datetime(values, unit="ms").astype(dtype) if dtype == TIME else values.astype(dtype)
 
 
@@ -84,7 +84,7 @@ def partitions(state: State) -> pd.DataFrame:
 
 
 def states_at_the_controller(state: State, machine: str) -> Mapping[str, str]:
-    """Return the state of each partition or replica in the memory of the active controller, by the name of its subject.
+    """Return the state of each partition ("t-0") or replica ("t-0@2") in the active controller's memory, by its name.
 
     `machine` is "partition" or "replica"; the mapping is empty if no active controller runs.
     """
@@ -205,7 +205,10 @@ def _request_rows(record: Record, answers: Mapping[str, Any], waiting: set[Any],
 
 
 def _answer(body: Mapping[str, Any]) -> str:
-    """Return the error code of a whole response; if this is NONE, the error codes of its partitions."""
+    """Return the error code of a whole response, such as "STALE_CONTROLLER_EPOCH".
+
+    If this is NONE, return the error codes of its partitions, sorted and separated by ", "; "NONE" if it has none.
+    """
     error, errors = body.get("error", "NONE"), body.get("errors", {})
     return ", ".join(sorted({*map(str, errors.values())})) or "NONE" if error == "NONE" else str(error)
 

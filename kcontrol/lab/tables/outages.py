@@ -60,9 +60,10 @@ def rows(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _taken_over(record: Record, sent: Mapping[tuple[int, ...], dict[str, Any]]) -> dict[str, int]:
-    """Return the partitions that a broker leads after it has applied a LeaderAndIsr request, each with this broker.
+    """Return the partitions that a broker leads after it has applied a LeaderAndIsr request, each with this broker's id.
 
-    Return no partition if the record is not the application of such a request; `sent` has the requests by the id of their record.
+    The mapping is empty if `record`, a journal record, is not about the application of such a request. `sent` has the sent
+    requests by the id of their journal record.
     """
     if record.kind != "apply_request" or record.fields["field"] != "hosted":
         return {}

@@ -82,9 +82,9 @@ REASONS = {
 
 
 def refusals(record: Record) -> Iterator[str]:
-    """Yield one sentence for each partition whose reassignment is refused by a response to an admin client.
+    """Yield one sentence for each partition whose reassignment is refused in `record`, the journal record of a response.
 
-    Yield nothing if `record` is not such a response.
+    Yield nothing if the record is not a response to the reassignment request of an admin client.
     """
     if record.kind != "respond" or not str(record.fields["correlation_id"]).startswith("admin-"):
         return
@@ -141,9 +141,9 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _implied(stored: ReplicaAssignment, target: tuple[int, ...]) -> ReplicaAssignment:
-    """Return all, added and removed replicas of a reassignment to `target`, before 2.4, where the topic znode lacks them.
+    """Return the replicas during a reassignment to `target`, with the added and the removed replicas among them.
 
-    `stored` has the replicas in the topic znode.
+    It is for releases before 2.4, whose topic znode has no added and removed replicas; `stored` has the replicas in this znode.
     """
     replicas = tuple(dict.fromkeys((*target, *stored.replicas)))
     adding = tuple(b for b in target if b not in stored.replicas)

@@ -1,4 +1,4 @@
-"""The comparison of a recording of real brokers with a simulated run of its scenario."""
+"""Compares a recording of real brokers with a simulated run of its scenario: writes, transitions, requests and znodes."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _json(value: Any) -> str:
 
 
 class Line(NamedTuple):
-    """An entry of a recording as text: its subject, and its other values."""
+    """A write, transition, request or znode of a recording as two texts: its subject (`about`), and its other values."""
 
     about: str
     rest: str
@@ -186,9 +186,10 @@ def _clean(about: str, rest: str) -> Line:
 
 
 def _aligned(theirs: list[Line], ours: list[Line]) -> Iterator[tuple[Line | None, Line | None]]:
-    """Yield pairs of lines: each line of theirs with an equal line of ours, else with a line of ours that has its subject.
+    """Yield pairs of lines: each line of `theirs`, the recording, with an equal line of `ours`, the other run.
 
-    A line without a partner is paired with None.
+    If no equal line is left, the pair has a line of `ours` with an equal subject; without one it has None. At last come the
+    other lines of `ours`, each after None.
     """
     left = list(ours)
     found: list[Line | None] = []

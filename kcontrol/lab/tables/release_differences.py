@@ -1,4 +1,4 @@
-"""The table of rules by release."""
+"""Makes the table of rules, which are differences between releases of Kafka's controller, with their values by release."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from kcontrol.views import text
 
 
 def generations(names: Sequence[str]) -> pd.DataFrame:
-    """Return one row per named rule, one column per release that changed one of these rules; "" where a rule did not change.
+    """Return one row per rule in `names`, such as "fenced_writes", and one column per release that changed one of the rules.
+
+    A cell has the value of the rule from this release on; it is "" if the release did not change the rule.
 
     Raises UserError, which lists the rules, for an unknown name and for no name.
     """
@@ -32,7 +34,7 @@ def generations(names: Sequence[str]) -> pd.DataFrame:
 
 
 def _said(value: Any) -> str:
-    """Return a rule's value in words."""
+    """Return a rule's value as text: "yes" or "no" for a bool, and the elements of a tuple, "no broker" for an empty tuple."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return text.listed(value, 9) or "no broker" if isinstance(value, tuple) else str(value)

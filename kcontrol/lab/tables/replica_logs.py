@@ -20,7 +20,10 @@ RECORDS = {"leader_epoch": "int64", "value": "string"}
 
 
 def require(state: State) -> State:
-    """Return the logs by broker. Raises UserError if the brokers of this lab keep no logs."""
+    """Return the logs of a run's state by broker and, for each broker, by partition.
+
+    Raises UserError if the brokers of this lab keep no logs.
+    """
     found = state.get("logs")
     if found is None:
         raise UserError("The brokers of this lab keep no logs: open one with Lab(data=True).")
@@ -81,7 +84,7 @@ def read(state: State, partition: str, broker: int | None) -> pd.DataFrame:
 
 
 def acks(value: object) -> str:
-    """Return `acks` as `"1"` or `"all"`. Raises UserError for any other value."""
+    """Return the argument `acks` of `produce`, which is 1 or "all", as text. Raises UserError for any other value."""
     if str(value) not in ("1", "all") or isinstance(value, bool):
         raise UserError(f'acks cannot be {value!r}: it is 1 or "all".')
     return str(value)

@@ -49,7 +49,10 @@ GAUGES = (
 
 
 class AddingReplicas:
-    """The number of replicas that a reassignment adds to each partition, as brokers have it from LeaderAndIsr requests."""
+    """For each broker and partition, the number of replicas that a reassignment adds, by the last LeaderAndIsr that it applied.
+
+    `record` is called with each record of the journal; `adding` returns the number.
+    """
 
     def __init__(self) -> None:
         self._sent: dict[str, Any] = {}
@@ -73,7 +76,7 @@ class AddingReplicas:
 def counts(state: folded_state.State, added: AddingReplicas, broker: int, run: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Yield each gauge of the release with its value at this broker; `run` has the fields of the journal's first record.
 
-    `added` has read the journal up to `state`.
+    `added` has the numbers of added replicas, from all journal records up to `state`.
     """
     found = list(_led(state, added, str(broker), run))
     for gauge in GAUGES:

@@ -93,7 +93,10 @@ def _being_deleted(m: Memory) -> frozenset[str]:
 
 
 def _replicas_being_deleted(m: Memory, counts: Callable[[str], bool]) -> int:
-    """Count the replicas of topics that are queued for deletion in a controller's memory, if `counts` is true for their state."""
+    """Count the replicas of topics queued for deletion for which `counts` is true of the replica's state.
+
+    `m` is a controller's memory; a replica without a state there has the state "NonExistentReplica".
+    """
     states, going = m.get("replica_states", {}), _being_deleted(m)
     named = (f"{tp}@{b}" for tp, a in m.get("assignments", {}).items() if tp.rpartition("-")[0] in going for b in a["replicas"])
     return sum(counts(states.get(replica, "NonExistentReplica")) for replica in named)
@@ -177,7 +180,10 @@ def statistics(records: Sequence[Record]) -> list[Statistic]:
 
 
 class _Broker:
-    """The counters of one process of a broker since its start."""
+    """Counts and times for the metrics of one process of a broker, from the journal records since its start.
+
+    `note` adds a record; `numbers` yields the metrics.
+    """
 
     def __init__(self, since_ms: int, design: Design) -> None:
         self.since_ms, self.idle_since_ms, self.design = since_ms, since_ms, design

@@ -225,9 +225,9 @@ def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
 
 
 def counted(records: Sequence[Record], rules: Rules) -> Iterator[tuple[str, int]]:
-    """Yield the name of each event that a notification of a znode or an expired session has caused, with its frequency.
+    """Yield each kind of event that a notification of a znode or an expired session has caused, and the number of its events.
 
-    The frequency is the number of such events in the journal; `rules` are those of the run's release.
+    `records` are the journal in which the events are counted, and `rules` those of the run's release.
     """
     rows = _rows(records, {event.__name__ for event in design_of(rules).handlers}).values()
     names = [row["event"] for row in rows if row["noticed"]]
