@@ -1,1 +1,1 @@
-"""The public interface of notebooks: `Lab`, with its tables, pictures and exercises."""
+"""The modules behind `Lab`, the class with which a notebook runs a cluster and makes its tables, pictures and exercises."""

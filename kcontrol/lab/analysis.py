@@ -1,4 +1,4 @@
-"""The steps of a handler in a journal, and the source code of functions of the controller and of the group coordinator."""
+"""Finds the steps of a handler in a journal, and the source code of the controller's and the group coordinator's functions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ def _event(begin: Record) -> str:
 
 
 def _steps(records: Sequence[Record], begin: Record) -> list[Record]:
-    """Return the records of a handler from its `begin` record to its `end`, without the records of events that it queued."""
+    """Return the journal records that a handler has made between its `begin` record, which is `begin`, and its `end` record.
+
+    The records about events that the handler has put into a queue are left out.
+    """
     members, found = {begin.id}, list[Record]()
     for record in records[records.index(begin) + 1 :]:
         if record.cause not in members or record.id[:2] != begin.id[:2] or record.kind == "enqueue":

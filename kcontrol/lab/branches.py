@@ -1,4 +1,4 @@
-"""Names of branches, and a second play of a run that leaves one action out."""
+"""Checks the names of branches, and plays a run a second time without one of its actions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAIN, UNNAMED = "main", "branch"
 
 
 def free_name(name: object, taken: Mapping[str, Any]) -> str:
-    """Return `name`, checked as the name of a new branch. Raises UserError if it is in `taken`, or if it is not a text."""
+    """Return `name` if a new branch can have it. Raises UserError if it is no text, or the name of a branch in `taken`."""
     if not isinstance(name, str) or not name.strip():
         raise UserError(f'{name!r} cannot be the name of a branch: use words, such as "what if".')
     arguments.storable(name)
@@ -31,7 +31,10 @@ def numbered(name: str, taken: Mapping[str, Any]) -> str:
 
 
 class Without(NamedTuple):
-    """A run played again without one action: its world, the action, and the later actions that were not possible without it."""
+    """A run played again without one action: its world, the left-out `action`, and the `impossible` later actions.
+
+    An action is impossible if the cluster could not perform it after the left-out action was missing, and is left out too.
+    """
 
     world: World
     action: Action
@@ -39,12 +42,14 @@ class Without(NamedTuple):
 
 
 def is_at_rest(world: World) -> bool:
-    """Return whether `world.run()` has nothing to do: no step of a thread, delivery or fetch, and no timer that it would fire."""
+    """Return True if no action is left that the cluster of `world` performs by itself (a delivery, a timer), else False."""
     return next(actions.routine_actions(world), None) is None
 
 
 def play_without(original: World, at: int) -> Without:
-    """Play the actions of `original` again in the simulated world, without the action that made record number `at`, from 0.
+    """Play the actions of `original` again in the simulated world, without the action that made the journal record `at`.
+
+    `at` is the position of the record in the journal, from 0.
 
     A routine action is a step that the cluster does by itself, such as a delivery. Later actions that are not possible without
     the left-out action are left out too. Where the original had no routine action left, the second run also performs all its

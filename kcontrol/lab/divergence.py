@@ -1,6 +1,6 @@
 """Two runs compared: the first decision about a partition and the first record that differ, and both clusters at the end.
 
-Runs of two releases differ in their first reads already, so the decision is shown first and the record is folded away.
+Runs of two releases differ in their first reads already, so the decision is shown first, and the record only after a click.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
 
 
 def _is_unnamed(name: str, run: Run) -> bool:
-    """Return whether `name` is that of the run's world, such as "simulated", which a lab has until its `name` is set."""
+    """Return whether a run has no name of its own: `name` is then that of its world, such as "simulated"."""
     return bool(run.records) and name == run.records[0].fields.get("world")
 
 

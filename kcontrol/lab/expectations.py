@@ -1,4 +1,4 @@
-"""Facts that a notebook checks: a fact that holds is printed, a fact that does not hold is an error of one sentence."""
+"""Checks facts in a notebook: prints a fact that holds, and raises an error of one sentence for a fact that does not hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first decision about a partition that differs between two journals.
+"""Finds the first decision about a partition that differs between two journals.
 
 A decision about a partition is a new leader, ISR and leader epoch in its state znode, an election that finds no leader, or the
 deletion of the partition (`views.decisions`).
@@ -19,9 +19,10 @@ from kcontrol.views.decisions import NO_LEADER, about_partitions
 
 
 class Decision(NamedTuple):
-    """A decision about a partition's leader or ISR: its outcome as values and in words, and the record that has it.
+    """A decision about a partition's leader or ISR: its outcome as values and in words, and the journal record that has it.
 
-    `acts` is the number of actions from outside before it, such as kills, and `act` the record of the last of these actions.
+    `acts` is the number of actions from outside before it, such as a kill of a broker, and `act` the journal record of the last
+    of these actions, None if there is none.
     """
 
     outcome: tuple[Any, ...]
@@ -83,10 +84,10 @@ def say(decision: Decision | None, partition: str) -> str:
 
 
 def rule(decision: Decision | None, records: Sequence[Record], release: str) -> tuple[str, str]:
-    """Return the rule behind a decision, and the function of Kafka's `release` that has the rule; two empty texts without a rule.
+    """Return two texts: the rule behind a decision in words, and the function of Kafka's `release` that has the rule.
 
-    `records` is the journal with the decision. A leader's write of its ISR has no row in a transition table: its rule is that
-    of the event that the leader handled.
+    Both are "" if `decision` is None or no rule is found. `records` is the journal with the decision. The rule is that of the
+    decision's own journal record, else that of the nearest cause which has a rule, such as the event that a leader handled.
     """
     if decision is None:
         return "", ""

@@ -223,9 +223,9 @@ class Lab(Operations):
         raise UserError(f"The cluster is quiet before this condition is true: {what}.")
 
     def run_event(self, broker: int) -> Self:
-        """Run the suspended handler of a broker's controller thread to its end; without one, handle the thread's next event.
+        """Run the suspended handler of a broker's controller thread to its end.
 
-        Raises UserError if there is no event either.
+        If no handler is suspended, the thread handles the next event of its queue. Raises UserError if the queue is empty too.
         """
         found = self._world.processes.get(broker)
         if found is None or found.driver.threads["controller"].handler is None:
@@ -244,27 +244,27 @@ class Lab(Operations):
 
     @property
     def zk(self) -> Zk[Self]:
-        """Commands on znodes, as in ZooKeeper's own shell."""
+        """The namespace of commands on znodes: `get`, `set`, `create` and `delete`, as in ZooKeeper's own shell."""
         return Zk(self)
 
     @property
     def network(self) -> Network[Self]:
-        """Commands for faults of the connections between a controller and the other brokers."""
+        """The namespace of commands that break connections between a controller and the other brokers."""
         return Network(self)
 
     @property
     def disks(self) -> Disks[Self]:
-        """Commands for faults of the disks with the brokers' logs."""
+        """The namespace of commands that damage the disks with the brokers' logs."""
         return Disks(self)
 
     @property
     def timers(self) -> Timers[Self]:
-        """Commands on the timers that brokers have set."""
+        """The namespace of the command `fire`, which lets a timer of a broker end."""
         return Timers(self)
 
     @property
     def group(self) -> Group[Self]:
-        """Commands on consumers and their groups: requests to coordinators, and faults of consumers' processes."""
+        """The namespace of commands on consumers and groups: requests to coordinators, and faults of consumers' processes."""
         return Group(self)
 
     def _act(self, *action: Any) -> Self:
@@ -373,7 +373,7 @@ class Lab(Operations):
         return requested_settings.changed(self._world.settings)
 
     def _play_again(self, at: int) -> World:
-        """Return a simulated world after the steps of this run, up to the step that made record number `at`."""
+        """Return a simulated world after the steps of this run, up to the step that made the journal record at position `at`."""
         world = World(self._world.settings)
         for _ in self._played_again(world):
             if len(world.journal) > at:
@@ -482,7 +482,7 @@ class Lab(Operations):
         return self._shown._repr_mimebundle_(**kwargs)
 
     def _release(self) -> None:
-        """Disable the Step buttons of this lab's viewers while its question has no answer, and enable them after the answer."""
+        """Disable the Step buttons of this lab's viewers if its question to the learner has no answer, else enable them."""
         for viewer in filter(None, (self._shown, self._beside)):
             viewer.held = self._held or ""
 
@@ -494,14 +494,14 @@ class Lab(Operations):
     # ---------------------------------------------------------------- questions
 
     def _ask(self, id: str) -> predictions.PredictionQuestion:
-        """Return the question with this id about this lab; the viewer's Step button waits for the answer."""
+        """Return the question to the learner with the id `id` about this lab; the viewer's Step button waits for the answer."""
         self._question = predictions.ask(id, self, self._release)
         self._release()
         return self._question
 
     @property
     def _held(self) -> str | None:
-        """The sentence of an open question while the viewer's Step button waits for its answer, None without such a question.
+        """The sentence about an unanswered question, for which the viewer's Step button waits; None without such a question.
 
         `step` and `run` do not wait.
         """

@@ -124,7 +124,7 @@ class Disks(Namespace[LabT]):
     """
 
     def lose_tail(self, broker: int, partition: str, offset: int) -> LabT:
-        """Remove from the disk of a dead broker the records from `offset` on, which it had not flushed."""
+        """Remove the records of `partition` from `offset` on from the disk of a dead broker, which had not flushed them."""
         return self._lab._act("lose_tail", broker, partition, offset)
 
     def fail_log_dir(self, broker: int, partition: str) -> LabT:
@@ -141,7 +141,7 @@ class Timers(Namespace[LabT]):
     """
 
     def fire(self, broker: int, timer: str) -> LabT:
-        """Let a timer of `broker` end now; `timer` is its name in lab.tables.timers()."""
+        """Let a timer of `broker` end now, before its time; `timer` is the timer's name in lab.tables.timers()."""
         return self._lab._act("fire", broker, timer)
 
 
@@ -210,7 +210,7 @@ class Group(Namespace[LabT]):
     def resume(self, consumer: str) -> LabT:
         """Let a consumer poll again that was frozen, has left its group by LeaveGroup, or does not poll.
 
-        It keeps its member id and its generation.
+        The consumer keeps its member id and its generation.
         """
         return self._lab._act("resume_consumer", consumer)
 

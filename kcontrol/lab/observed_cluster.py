@@ -27,7 +27,7 @@ COMMANDS = ("step", "run", "run_event", "actions", "network", "disks", "timers",
 
 
 class NotHere(UserError, AttributeError):
-    """A command that an observed cluster does not have."""
+    """The error for a command that an observed cluster does not have, because a cluster is only read."""
 
 
 class ObservedZk:
@@ -138,7 +138,7 @@ class Observed(Run):
         self._seen = dict(tree)
 
     def _zxid(self, path: str, stat: Stat) -> int:
-        """Return the zxid by which the record of a path is ordered.
+        """Return the zxid that orders the journal record of the znode `path` among the records of one observation.
 
         It is the zxid of the znode's creation if the last observation did not have the path, else that of its last change.
         """
@@ -156,11 +156,12 @@ class Observed(Run):
             del self._seen[path]
 
     def _put(self, path: str, node: Znode, owners: Mapping[int, int]) -> None:
-        """Add the records of a znode's present content: a create if the znode is new, and a set if it was written.
+        """Add a `write` record with the present content of a znode that is new, or that differs from the last observation.
 
-        A znode was written if its version is above 0 or, for a znode that is not new, since the last observation.
+        If the znode is new, the record has a create and, for a version above 0, a set; otherwise it has a set.
 
-        `owners` has the broker id of each session that owns a registration; another ephemeral znode is a write from outside.
+        `owners` has, by session id, the id of each registered broker: the record of a znode that such a session owns is this
+        broker's, any other record is that of a client from outside.
         """
         owner, data = owners.get(node.stat.ephemeral_owner, OUTSIDE), node.data.decode("utf-8", "backslashreplace")
         new = path not in self._seen

@@ -1,4 +1,4 @@
-"""Former methods of `Lab`, each with its present name."""
+"""Raises an error with the present name for each former method of `Lab`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world of a lab: simulated or on a real ZooKeeper, with the servers and sessions to close at its end."""
+"""Opens the world of a lab, simulated or on a real ZooKeeper, and keeps the servers and sessions to close at its end."""
 
 from __future__ import annotations
 

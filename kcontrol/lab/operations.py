@@ -65,7 +65,7 @@ class Operations(Run):
     # ---------------------------------------------------------------- replicas and requests
 
     def shrink_isr(self, partition: str, follower: int) -> Self:
-        """Let the leader of a partition remove a follower from the ISR, as after replica.lag.time.max.ms."""
+        """Let the leader of a partition remove a follower from the ISR, as if it had lagged for replica.lag.time.max.ms."""
         return self._act("shrink", self._partition(partition).leader, partition, follower)
 
     # ---------------------------------------------------------------- records
@@ -109,7 +109,7 @@ class Operations(Run):
     def alter_topic(self, name: str, config: Mapping[str, Any]) -> Self:
         """Change settings of the topic `name`, as Kafka's tool does; None as a value in `config` removes a setting.
 
-        Brokers that keep logs read the settings again. A write with `zk.set` below `/config/topics` does not make them read.
+        Brokers that keep logs then read the settings again; they do not after a write with `zk.set` below `/config/topics`.
         """
         return self._act(
             "alter_topic", name, topic_creation.altered_settings(self.state, self._played, self._topic(name), config)

@@ -1,4 +1,4 @@
-"""Looks up records by a learner's words: `2.1.58` is a record, `leader of t-0` and `/controller` are their last changes."""
+"""Finds journal records by a learner's text: `2.1.58` is the id of a record, `leader of t-0` stands for its last change."""
 
 from __future__ import annotations
 
@@ -44,9 +44,11 @@ def _id(to: object) -> RecordId:
 
 
 def record(records: Sequence[Record], what: object) -> Record:
-    """Return the last record that changed a fact, such as "leader of t-0", or the record with the id or number `what`.
+    """Return the journal record for which `what` stands.
 
-    Raises UserError, which lists the forms of facts, for any other text, and if the journal has no record about the fact.
+    If `what` is an id, such as "2.1.58", or a number, the record has this id or this position; if it is a fact, such as "leader
+    of t-0", it is the last record that changed the fact. Raises UserError, which lists the forms of facts, for any other text,
+    and if the journal has no such record.
     """
     if not isinstance(what, str) or ID.fullmatch(what):
         return records[position(records, what)]
@@ -66,7 +68,7 @@ def record(records: Sequence[Record], what: object) -> Record:
 
 
 def _last_change(records: Iterable[Record], partition: str, field: str) -> Record | None:
-    """Return the record that wrote the present value of `field`, "leader" or "isr", of a partition; None without a record."""
+    """Return the journal record that last changed the `field` "leader" or "isr" of a partition; None if there is none."""
     found, held = None, None
     for r in (record.to_json() for record in records if record.kind in ("change", "write")):
         stored = leadership(r, partition)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Run(metaclass=Named):
-    """A run that is only read: `records` are a journal up to one of its records, `name` is the run's label."""
+    """A run that is only read: `records` are a journal from its first record up to a chosen record, `name` is the run's label."""
 
     def __init__(self, records: Sequence[Record] | Journal, name: str = "run", state: State | None = None) -> None:
         self._records, self.name, self._state = records, name, state

@@ -1,4 +1,4 @@
-"""The file with the journal of a lab's run, which `Lab.open` and Spark can read."""
+"""Writes the journal of a lab's run into a file while the lab runs; `Lab.open` and Spark can read the file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class RunFile:
         return next(path for name in names if not (path := folder.absolute() / f"{name}{SUFFIX}").exists())
 
     def flush(self, records: Sequence[Record]) -> None:
-        """Write the records since the last call over the file's last line, and then a new last line, which counts all records."""
+        """Append to the file the journal records in `records` that the last call did not have.
+
+        The last line of the file has the number of all records: the new records overwrite it, and a new last line follows.
+        """
         if self.path is None or len(records) == self._written:
             return
         try:

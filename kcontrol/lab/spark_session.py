@@ -1,4 +1,4 @@
-"""The Spark session in which a learner queries the journal of a lab."""
+"""Opens the Spark session in which a learner queries the journal of a lab, and stops Spark after the last lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as plain text and as an HTML page, for the command line."""
+"""Shows a run for the command line: as plain text, and as an HTML page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _partition(name: Any, row: Any) -> str:
 
 
 def in_kafkas_words(run: Run) -> str:
-    """Return the lines that Kafka's release writes to its log files, as far as the journal has their values."""
+    """Return the lines that the run's Kafka release writes to its log files, as far as the journal has their values."""
     return "\n".join(str(line) for lines in kafka_words.in_kafkas_words(run.records) for line in lines)
 
 

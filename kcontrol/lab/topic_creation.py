@@ -1,4 +1,4 @@
-"""Requests to create or alter a topic: checks by the rules of Kafka's tool, and the action that does it."""
+"""Checks requests to create or alter a topic by the rules of Kafka's tool, and makes the action that creates the topic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ HOW = (
 
 
 class TopicRequest:
-    """The creation of a topic in the state of a run; `run` has the fields of the journal's first record: release and seed."""
+    """Makes the action that creates a topic in the cluster with the state `state`, as Kafka's tool would create it.
+
+    `run` has the fields of the journal's first record, of which `release` and `seed` are used.
+    """
 
     def __init__(self, state: folded_state.State, run: Mapping[str, Any]) -> None:
         self.state, self.release, self.seed = state, str(run["release"]), run["seed"]
@@ -36,8 +39,9 @@ class TopicRequest:
     def create(self, name: Any, assignment: Any, partitions: Any, replication_factor: Any, config: Any) -> tuple[Any, ...]:
         """Return the action `create_topic` with the replicas of each partition, and with the settings in `config`, if any.
 
-        The replicas are those in `assignment` or, if `partitions` or `replication_factor` is given, those of `drawn`. Raises
-        UserError with both or neither of them, and for a topic that Kafka's tool refuses.
+        The replicas are those in `assignment`; if it is None, they are placed for `partitions` and `replication_factor` as by
+        Kafka's tool (`drawn`), and one of the two that is None counts as 1. Raises UserError if an assignment and a number are
+        given, if neither is given, and for a topic that Kafka's tool refuses.
         """
         self.check_name(name)
         if topic_path(name) in self.state["znodes"]:
@@ -62,9 +66,10 @@ class TopicRequest:
         return self.drawn(name, 1 if partitions is None else partitions, 1 if replication_factor is None else replication_factor)
 
     def drawn(self, name: str, partitions: Any, replication_factor: Any) -> tuple[tuple[int, ...], ...]:
-        """Return the replicas that Kafka's tool would assign on the registered brokers for these two numbers.
+        """Return the replicas of each partition that Kafka's tool would assign on the registered brokers for two numbers.
 
-        Its two random numbers come from the run's seed and the name. Raises UserError for numbers that Kafka's tool refuses.
+        The numbers are `partitions` and `replication_factor`. The tool's two random numbers come from the run's seed and the
+        topic's name. Raises UserError for numbers that Kafka's tool refuses.
         """
         registered = (path.removeprefix(f"{BROKER_IDS}/") for path in self.state["znodes"] if parent(path) == BROKER_IDS)
         brokers = sorted(int(broker) for broker in registered if broker.isdecimal())
@@ -90,7 +95,7 @@ def altered_settings(state: folded_state.State, release: str, topic: str, config
 
 @contextmanager
 def refusals(what: str) -> Iterator[None]:
-    """Raise UserError, with a line that begins with `what`, in place of a TopicRefused error in the `with` block."""
+    """Raise UserError in place of a TopicRefused error in the `with` block; its text begins with `what`."""
     try:
         yield
     except topic_tool.TopicRefused as problem:
@@ -98,7 +103,7 @@ def refusals(what: str) -> Iterator[None]:
 
 
 def checked(assignment: Any) -> Assignment:
-    """Return the assignment, a list or a mapping by partition, if it has a list of broker ids for each partition.
+    """Return `assignment`, a list or a mapping by partition number, if it has a list of broker ids for each partition.
 
     Raises UserError for any other value.
     """

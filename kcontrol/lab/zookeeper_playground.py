@@ -1,4 +1,4 @@
-"""An empty ZooKeeper for experiments, with clients that a learner calls: kazoo's, or their equivalents in this process."""
+"""Opens an empty ZooKeeper for experiments, and clients that a learner calls: kazoo's, or their equivalents in this process."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ QUESTIONS: tuple[tuple[str, str, Callable[[dict[str, str]], Fact]], ...] = (
 
 
 def is_question(what: str) -> bool:
-    """Return whether a text names a fact of a group, in one of the four forms of QUESTIONS, such as "leader of group g".
+    """Return whether the text `what` names a fact of a group, in one of the four forms of QUESTIONS, as "leader of group g".
 
     The other forms are "generation of g", "owner of t-0 in g" and "offset of g in t-0".
     """

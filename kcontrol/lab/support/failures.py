@@ -36,9 +36,10 @@ class FailureWatch:
         self._seen: Counter[str] = Counter()
 
     def watch(self, step: Sequence[Record]) -> None:
-        """Count the failures among the records of a step.
+        """Count the failures among `step`, the journal records of one step of the cluster.
 
-        Raises UserError if the failures of one kind are as many as PATIENCE says, or if a learner's function raised.
+        Raises UserError if a learner's function raised, and if the records of one kind are as many as PATIENCE has for this
+        kind: `handler_error` in the whole run, `connection_loss` in successive steps.
         """
         if not any(record.kind == "connection_loss" for record in step):
             self._seen["connection_loss"] = 0

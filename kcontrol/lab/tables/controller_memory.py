@@ -1,4 +1,4 @@
-"""Tables of a controller's memory, under Kafka's names, and of the transitions that a state machine allows."""
+"""Makes tables of a controller's memory, under Kafka's names, and of the transitions that a state machine allows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _brief(value: Any) -> str:
 
 
 def moves(machine: TransitionTable) -> pd.DataFrame:
-    """Return one row per source state and one column per target state.
+    """Return the transitions of a state machine as a table: one row per source state and one column per target state.
 
     A cell names the function of the transition: `memory_only` where the transition only changes memory, "" where it is illegal.
     """

@@ -26,7 +26,7 @@ RESULTS = {"outcome": "string", "step": "Int64", "action": "string", "what": "st
 
 
 def invariants(release: str) -> pd.DataFrame:
-    """Return one row per invariant, by name: its sentence, the first release that promises it, its condition, its source.
+    """Return one row per invariant, by name: its sentence, the first release that promises it, when it is checked, its source.
 
     `promised` is whether `release` promises the invariant.
     """

@@ -33,9 +33,10 @@ def is_recorded(records: Sequence[Record]) -> bool:
 
 
 def scenario_of(given: Run | Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return the scenario of a run, or a dict as a scenario, and a name for the run that plays it.
+    """Return a scenario (brokers and steps, or a group's requests) to be played, and a name for the run that plays it.
 
-    Raises UserError for any other value.
+    If `given` is a Run, the scenario is that of its journal; if it is a mapping, it is the scenario itself. Raises UserError for
+    any other value.
     """
     if isinstance(given, Mapping):
         if "exchange" in given:
