@@ -129,7 +129,7 @@ def private_folder() -> Path:
 
 
 def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
-    """Print the files of the learner's folder that `workspace.prepare` has updated, and those that it has kept."""
+    """Print the names in `changes`: files in the learner's folder that were updated, and those that the learner has changed."""
     for name in changes.updated:
         console.print(f"Brought up to date: {folder / name}", markup=False, highlight=False, soft_wrap=True)
     for name in changes.kept:
@@ -141,9 +141,10 @@ def report(changes: workspace.Changes, folder: Path, console: Console) -> None:
 
 
 def clear_old_runs(runs: Path, console: Console) -> None:
-    """Delete the oldest runs in the folder `runs` if there are too many (see `run_cleanup.clear`), and print that.
+    """Delete the oldest journals in the folder `runs` if there are too many or if they are too large, and print a sentence.
 
-    After an error of the file system the runs stay, and the error is printed.
+    The limits are those of `run_cleanup.clear`. If nothing is deleted, nothing is printed. An error of the file system ends the
+    deletion and is printed.
     """
     try:
         message = run_cleanup.clear(runs)

@@ -46,7 +46,7 @@ def folder() -> Path:
 
 
 def begin(path: Path) -> None:
-    """Add the file of a new run to the index of runs that may be deleted.
+    """Add the file `path` of a new run to the index of the runs in its folder that may be deleted.
 
     In a script the first run of a folder also deletes the oldest runs above the limits (`clear`); in a notebook the next start
     of the workbook deletes them. Raises OSError if the folder cannot be written.
@@ -60,9 +60,9 @@ def begin(path: Path) -> None:
 
 
 def keep(path: Path) -> None:
-    """Remove a file from the index of runs that may be deleted; do nothing without an index in the file's folder.
+    """Remove the file `path`, a journal that was saved by name, from the index of runs that may be deleted.
 
-    It is called for a journal that was saved by name.
+    Do nothing if the folder of the file has no index.
     """
     if (path.parent / INDEX).is_file():
         with _index(path.parent) as index:

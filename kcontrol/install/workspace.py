@@ -97,7 +97,7 @@ def read_state(folder: Path) -> dict[str, str]:
 
 
 def write_state(folder: Path, state: dict[str, str]) -> None:
-    """Store in the learner's folder the hash of each file as it was copied there, by name, for the next update."""
+    """Store `state`, the hash of each file at its last copy into the learner's folder, by name, in this folder."""
     replace(folder / STATE, json.dumps(state, indent=1, sort_keys=True).encode())
 
 

@@ -1,4 +1,4 @@
-"""Two runs compared: the first decision about a partition and the first record that differ, and both clusters at the end.
+"""Compares two runs: the first decision about a partition and the first journal record that differ, and the clusters at the end.
 
 Runs of two releases differ in their first reads already, so the decision is shown first, and the record only after a click.
 """
@@ -35,9 +35,10 @@ COLUMNS = {"record": "Int64", "id": "string", "kind": "string", "what": "string"
 
 
 def comparable_record(record: Record) -> tuple[Any, ...]:
-    """Return a record without times, zxids, session ids and broker epochs, so that records of different worlds can be compared.
+    """Return id, kind, cause and fields of a journal record, without times, zxids, session ids and broker epochs.
 
-    Of the first record, which has the settings of the run, only the kind is returned.
+    So records of a simulated and of a real ZooKeeper can be compared. Of the first record of a journal, which has the settings of
+    the run, only the kind is returned.
     """
     if record.kind == "run":
         return (record.kind,)

@@ -1,4 +1,7 @@
-"""A real cluster, observed read-only through its ZooKeeper. Each observation becomes records, so all tables and pictures work."""
+"""Observes a real cluster read-only through its ZooKeeper.
+
+Each observation is converted into journal records, so all tables and pictures of a run work.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ class Observed(Run):
         self._begin(self._tree())
 
     def look(self) -> Self:
-        """Read ZooKeeper again, and add records for the differences. Raises UserError if ZooKeeper does not respond."""
+        """Read ZooKeeper again, and add journal records for the differences. Raises UserError if ZooKeeper does not respond."""
         self._take_in(self._tree())
         return self
 
@@ -111,7 +114,7 @@ class Observed(Run):
             raise UserError("The observed ZooKeeper does not respond any more: call Lab.observe again.") from None
 
     def _begin(self, tree: Tree) -> None:
-        """Add the first record, with the brokers registered at the first observation, and the records of this observation.
+        """Add the journal's first record, with the brokers registered at the first observation, and this observation's records.
 
         `tree` has every znode of this observation by path.
         """
@@ -145,7 +148,7 @@ class Observed(Run):
         return stat.mzxid if path in self._seen else stat.czxid
 
     def _end(self, broker: int, session: int, tree: Tree) -> None:
-        """Add the records of a broker whose registration is gone: the end of its process and of its `session`.
+        """Add two journal records about a broker whose registration is gone: the end of its process, and of its `session`.
 
         The second record lists the ephemeral znodes of the session. `tree`, the znodes of this observation, is not used.
         """

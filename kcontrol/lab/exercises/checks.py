@@ -1,4 +1,6 @@
-"""The parts of every check: a kind prepares an exercise and returns a function that checks one answer, case by case.
+"""Classes and functions for all checks of exercises: they play scenarios, call a learner's function, and compare values.
+
+A kind of check prepares an exercise and returns a function that checks one answer, case by case.
 
 This code runs in the process of `sandbox_main.py`. Expressions that are evaluated here come with the package; a learner's
 function is called, and a learner's text is not evaluated here.
@@ -103,7 +105,7 @@ def play(
 
 
 def do(lab: Lab, act: Iterable[Any]) -> None:
-    """Perform one action of a scenario or of a learner, such as ("kill", 1) or ("run",), in a lab.
+    """Perform `act`, one action of a scenario or of a learner, such as ("kill", 1) or ("run",), in a lab.
 
     Raises UserError for an action that is not possible.
     """
@@ -124,7 +126,7 @@ WHEN = {"kill": "broker {} is killed", "start": "broker {} starts", "create_topi
 
 
 def in_words(act: Iterable[Any]) -> str:
-    """Return an action of a scenario as a clause, such as "broker 1 is killed"."""
+    """Return an action, such as ("kill", 1), as a clause, such as "broker 1 is killed"."""
     kind, *rest = act
     return WHEN[kind].format(*rest) if kind in WHEN else " ".join(map(str, (kind, *rest))) + " has happened"
 

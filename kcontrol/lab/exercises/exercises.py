@@ -35,7 +35,7 @@ def registry(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
 
 
 def exercise(id: object) -> dict[str, Any]:
-    """Return the entry of an exercise. Raises UserError, which lists the ids, for an unknown id."""
+    """Return the entry of an exercise, its table in exercises.toml. Raises UserError, which lists the ids, for an unknown id."""
     if not isinstance(id, str) or id not in registry():
         raise UserError(f"There is no exercise {arguments.shown(id)}; the exercises are {', '.join(registry())}.")
     return registry()[id]
@@ -90,10 +90,10 @@ def judged(entry: dict[str, Any], answer: object) -> Verdict:
 
 
 def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Verdict:
-    """Return the verdict for `found`, the report of a check (see `sandbox_main.reports`).
+    """Return the verdict for `found`, the report on an answer to the exercise `entry` (see `sandbox_main.examine`).
 
-    For a wrong answer the text has the first case that is wrong, and the message of a known wrong answer or else `hint`, the call
-    that shows the next hint.
+    For a wrong answer the text has the first comparison that failed. If the answer is a known wrong answer of the exercise, its
+    message follows, else `hint`, the call that shows the next hint.
     """
     if problem := found.get("problem"):
         return Verdict(False, problem, signed=True, printed=found.get("printed", ""))

@@ -31,7 +31,7 @@ def predictions() -> Mapping[str, Mapping[str, Any]]:
 
 
 def entry_of(id: object) -> Mapping[str, Any]:
-    """Return the entry of a question in the file. Raises UserError, which lists the ids, for an unknown id."""
+    """Return the entry of a question, its table in predictions.toml. Raises UserError, listing the ids, for an unknown id."""
     if not isinstance(id, str) or id not in predictions():
         raise UserError(f"There is no question {arguments.shown(id)}; the questions are {', '.join(predictions())}.")
     return predictions()[id]
@@ -84,7 +84,7 @@ def show_outcome(id: str) -> None:
 class PredictionQuestion:
     """A question with its options, which are numbered from 1; `chosen` is the learner's answer, None before an answer.
 
-    A question that is asked of a run to which it does not belong is foreign: it has no buttons and takes no answer.
+    A question is foreign if it does not fit the lab for which it is shown: it then has no buttons and takes no answer.
     """
 
     chosen: int | None
@@ -258,7 +258,7 @@ class PredictionQuestion:
 
 
 class Outcome:
-    """The outcome of a question, as text and as HTML for the output of a cell."""
+    """The outcome of a question for the output of a cell, as text and as HTML: right option, facts of the run, and rule."""
 
     def __init__(self, question: PredictionQuestion) -> None:
         self._question = question

@@ -49,7 +49,7 @@ def limit(seconds: int) -> None:
 def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[str, Any]:
     """Return the report on an answer: `problem` if it cannot be checked, `open` if it is empty, else `cases`, `passed`, `remark`.
 
-    `mark` is the prepared checker of the exercise; if it is None, the checker is prepared here.
+    `entry` is the exercise's entry, and `mark` the function that checks an answer; if it is None, it is made from `entry`.
     """
     if answer is None or answer is ... or (isinstance(answer, list | tuple | dict | str) and not answer):
         return {"open": True}
@@ -90,11 +90,11 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 
 
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the report of `examine` on an answer; for a wrong answer, yield it again with `known`.
+    """Yield the report on an answer, as `examine` returns it; for a wrong answer, yield it again with the key `known`.
 
-    `known` is the position of the equal answer in the exercise's list `wrong`, None without one. `text` has the text and the
-    path of a learner's file; if it is None, `packed` is the answer, pickled by cloudpickle. An answer that cannot be read gives
-    a report with `problem`.
+    `known` is the position of the equal answer in the list `wrong` of `entry`, the exercise's entry, None without one. `text` has
+    the text and the path of a learner's file; if it is None, `packed` is the answer, pickled by cloudpickle. For an answer that
+    cannot be read the report has a sentence `problem` and the output `printed`.
     """
     mark: Checker = kind_of(entry).prepare(entry)
     limit(entry.get("seconds", SECONDS))

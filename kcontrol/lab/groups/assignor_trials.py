@@ -124,10 +124,11 @@ def played(name: str, assignor: Assignor, series: Series) -> dict[str, int]:
 def _rebalanced(
     name: str, assignor: Assignor, owned: Assigned, lags: Mapping[TopicPartition, int], generation: int, is_cooperative: bool
 ) -> Assigned:
-    """Return the next assignment; a cooperative assignor assigns again until each partition has an owner.
+    """Return the next assignment: the partitions by member.
 
-    `owned` has the partitions that each living member owns now, `lags` the unread records of each partition; `generation` is
-    the number of the last generation, and `name` the assignor's name in errors.
+    An assignor is called once; if `is_cooperative`, it is called again until each partition has an owner. `owned` has the
+    partitions that each living member owns now, `lags` the number of unread records of each partition; `generation` is the
+    number of the last generation, and `name` the assignor's name in errors.
     """
     for number in range(1, NUMBER + 2):
         members = {id: Subscription((TOPIC,), tuple(tps), generation + number) for id, tps in owned.items()}

@@ -25,7 +25,7 @@ RESPONSES = {"broker": "int64", "request": "string", "about": "string", "error":
 
 
 def responses(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per group or partition in each response to an administrator, indexed by the record of the response."""
+    """Return one row per group or partition in each response to an administrator, by the id of the response's journal record."""
     rows = (row for record in records for row in _rows(record))
     return Wide(journal_tables.table(rows, RESPONSES, "id"))
 
@@ -66,7 +66,10 @@ def _description(body: Mapping[str, Any]) -> str:
 
 
 def refusals(record: Record) -> Iterator[str]:
-    """Yield a sentence for each error in a response to an administrator's request about groups; none for any other record."""
+    """Yield a sentence for each error in `record`, the journal record of a response to an administrator's request about groups.
+
+    Yield nothing for any other record.
+    """
     for row in _rows(record):
         if row["error"] != "NONE":
             about = f" of {row['about']}" if row["about"] else ""

@@ -53,7 +53,7 @@ def _client(state: State, group: str | None, member: str | None) -> str | None:
 
 
 def parked(records: Sequence[Record], state: State) -> pd.DataFrame:
-    """Return one row per request that waits in a coordinator for its response, such as a JoinGroup; the oldest request first."""
+    """Return one row per request, such as a JoinGroup, that a coordinator has received and not answered; the oldest first."""
     rows = [row for record in _unanswered(records, state) for row in _row(record, state)]
     now_ms = records[-1].at_ms
     timed = ({**row, "waited_ms": now_ms - row["since_ms"]} for row in rows)
@@ -108,10 +108,10 @@ def _for_sync(held: Mapping[str, Any]) -> str:
 
 
 def operations(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per delayed operation, indexed by the record of its first try: its steps, its timing wheels, its completion.
+    """Return one row per delayed operation: its steps, its timing wheels and its completion.
 
-    `rings` has the tick of each timing wheel in which the operation's timer was. Raises UserError if the lab of this journal was
-    opened without `purgatory=True`.
+    The index is the id of the journal record of the operation's first try. `rings` has the tick of each timing wheel in which
+    the operation's timer was. Raises UserError if the lab of this journal was opened without `purgatory=True`.
     """
     rows = [(each.begun, _operation(broker, each)) for broker, found in _purgatories(records) for each in found.operations]
     position = {record.id: number for number, record in enumerate(records)}

@@ -42,7 +42,10 @@ def _broker(data: str | None) -> int | None:
 
 
 def broker_lives(run: Entries) -> Iterator[Row]:
-    """Yield one row per process of a broker, from its start to its end, with the record of its registration in ZooKeeper."""
+    """Yield one row per process of a broker, from its start to its end.
+
+    `registered_record` is the id of the journal record of its registration in ZooKeeper, None if it has not registered.
+    """
     registered = {w.entry.n: w for w in znode_writes(run, lambda p: p.startswith(broker_path(0)[:-1])) if w.op == "create"}
     lives: dict[int, Row] = {}
     for entry in run.entries:
@@ -67,10 +70,10 @@ def _life(life: Row, end: Entry | None) -> Row:
 
 
 def requests(run: Entries) -> Iterator[Row]:
-    """Yield one row per request of a controller to a broker, with the record of its response.
+    """Yield one row per request of a controller to a broker, with the id of its response's journal record.
 
-    The `state` of a request is "answered", "refused" by an error code, "waiting", or "dropped" by the end of a broker or of the
-    channel.
+    The `state` of a request is "answered" by a response without an error, or "refused" by an error code. Without a response it is
+    "dropped" if the process of a broker or the channel has ended later, else "waiting".
     """
     answers = _answers(run)
     ends = list(run.of("stop", "close_channels"))
@@ -89,9 +92,9 @@ def requests(run: Entries) -> Iterator[Row]:
 
 
 def _answers(run: Entries) -> dict[tuple[str, int, str], Entry]:
-    """Return the record of each response by the id of the `send` record, the receiving broker and the API of the request.
+    """Return the journal record of each response, by the id of the request's `send` record, the receiving broker and the API.
 
-    The journal of a recording has no responses.
+    The mapping is empty for the journal of a recording, which has no responses.
     """
     received: dict[str, tuple[str, int, str]] = {}
     found: dict[tuple[str, int, str], Entry] = {}
@@ -120,7 +123,7 @@ def _drops(entry: Entry, sender: int, receiver: int) -> bool:
 
 
 def records_lost(run: Entries) -> Iterator[Row]:
-    """Yield one row per produced record that a leader has acknowledged and that no replica has in its log any more."""
+    """Yield one row per produced log record that a leader has acknowledged and that no replica has in its log any more."""
     for entry in run.of("record_lost"):
         fields = entry.r.fields
         kept = {name: fields[name] for name in ("partition", "offset", "leader_epoch", "value")}

@@ -12,7 +12,10 @@ Row = dict[str, Any]
 
 
 class Entry(NamedTuple):
-    """A record `r` with values in JSON's types; `n` is its position in the journal, from 1; `time_ms` is None in a recording."""
+    """A journal record `r` with values in JSON's types, and its position `n` in the journal, from 1.
+
+    `time_ms` is its time, None in a recording.
+    """
 
     n: int
     r: Record
@@ -20,12 +23,12 @@ class Entry(NamedTuple):
 
     @property
     def evidence(self) -> Row:
-        """The columns `n`, `record` and `time_ms`, which name this record in a row of a table."""
+        """The columns by which a row of a table names this journal record: `n` (position), `record` (id) and `time_ms`."""
         return {"n": self.n, "record": str(self.r.id), "time_ms": self.time_ms}
 
 
 class Entries(NamedTuple):
-    """The records of a run with their positions, and the clock of their times ("virtual", "wall" or "none")."""
+    """The journal records of a run with their positions, and the clock of their times ("virtual", "wall" or "none")."""
 
     entries: list[Entry]
     clock: clock.Clock

@@ -39,7 +39,7 @@ class Table(NamedTuple):
 
 
 def _journal(run: Entries) -> Iterator[Row]:
-    """Yield one row per record; its column `fields` has the fields that depend on the kind of the record, as JSON text."""
+    """Yield one row per journal record; the column `fields` has, as JSON text, the fields that the record has by its kind."""
     for entry in run.entries:
         _, incarnation, seq = entry.r.id
         at = {"at": entry.time_ms if run.clock == "wall" else None, "at_ms": entry.time_ms if run.clock == "virtual" else None}

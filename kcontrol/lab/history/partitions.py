@@ -131,7 +131,10 @@ def offline_windows(run: Entries) -> Iterator[Row]:
 
 
 class _OfflineWindows:
-    """The times in which a partition has no running leader, computed record by record from state znodes and broker processes."""
+    """Computes the times in which a partition has no running leader, from the journal's writes of state znodes and its processes.
+
+    `take` is called with each journal record; `rows` then yields the times.
+    """
 
     def __init__(self, run: Entries) -> None:
         self._states: dict[int, list[StoredState]] = defaultdict(list)

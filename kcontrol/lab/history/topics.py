@@ -18,9 +18,10 @@ def _is_child(path: str, parent: str) -> bool:
 
 
 def deletion_times(run: Entries) -> dict[str, Times]:
-    """Return, by topic, pairs of the records that create and delete its znode in `/admin/delete_topics`.
+    """Return, by topic, one pair of journal records per request to delete the topic.
 
-    The second record is None if the znode was not deleted.
+    The first record creates the topic's znode in `/admin/delete_topics`, and the second deletes it; the second is None if the
+    znode was not deleted.
     """
     found: dict[str, Times] = defaultdict(list)
     for write in znode_writes(run, lambda path: _is_child(path, DELETE_TOPICS)):

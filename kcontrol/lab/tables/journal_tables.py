@@ -169,9 +169,10 @@ def watches(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def controllers(records: Iterable[Record]) -> pd.DataFrame:
-    """Return one row per term of a controller, which is one value of `/controller`, indexed by the record that wrote the value.
+    """Return one row per term of a controller, which is one value of `/controller`.
 
-    The columns have the broker, its controller epoch, and the causes of the beginning and the end of its term.
+    The index is the id of the journal record that wrote the value. The columns have the broker, its controller epoch, and the
+    causes of the beginning and the end of its term.
     """
     return table((term._asdict() for term in controller_terms.controller_terms(records)), CONTROLLERS, "id")
 

@@ -1,4 +1,4 @@
-"""Outages of partitions: the times without a running leader, from its death to the record with the next leader that runs."""
+"""Finds the outages of partitions in a journal: the times in which a partition has no leader whose process runs."""
 
 from __future__ import annotations
 

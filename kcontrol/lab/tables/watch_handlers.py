@@ -198,10 +198,10 @@ def _queued(record: Record, by_id: Mapping[RecordId, Record]) -> dict[str, Any]:
 
 
 def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
-    """Return the record that caused an event of the controller, whose `enqueue` record is `record`; None without a cause.
+    """Return the journal record that caused an event of the controller; None without a cause.
 
-    `by_id` has the records of the journal by id. In releases with ZkClient its thread receives a notification and queues the
-    event; then the notification's record is returned.
+    `record` is the `enqueue` record of the event, and `by_id` has the records of the journal by id. In releases with ZkClient its
+    thread receives a notification and queues the event; then the notification's record is returned.
     """
     cause = by_id.get(record.cause) if record.cause else None
     if cause and cause.kind == "begin" and cause.to_json().fields["event"] in PASSED_ON:
@@ -210,9 +210,11 @@ def _origin(record: Record, by_id: Mapping[RecordId, Record]) -> Record | None:
 
 
 def _mark_lost(record: Record, rows: Mapping[RecordId, dict[str, Any]]) -> None:
-    """Set the result of events that no handler will complete in `rows`, the rows of `handled_events` by `enqueue` record.
+    """Change the column `result` of events that no handler will complete, because of the journal record `record`.
 
-    A `preempt` record preempts the first waiting event of its thread; a `stop` record ends all open events of its broker.
+    The kind of the record is `preempt` or `stop`. If it is `preempt`, the first waiting event of its thread gets "preempted"; if
+    it is `stop`, all waiting and unfinished events of the broker get "ended with its broker". `rows` are the rows of the table
+    `handled_events`, by the id of the event's `enqueue` record.
     """
     broker = record.fields.get("broker", record.id.node)
     waiting = [row for row in rows.values() if row["broker"] == broker and row["result"] in (WAITS, UNDER_WAY)]
