@@ -1,4 +1,4 @@
-"""The set-up of the project's environment, and the start of a command in it; `./run` calls this module with the Python on PATH.
+"""Makes the project's environment and starts a command in it; `./run` calls this module with the Python on PATH.
 
 It uses the standard library alone and imports nothing of the package, because nothing is installed yet. The environment is
 `.venv` in the project's folder. A stamp in it names its lock, folder and level. The stamp is written last, so an installation

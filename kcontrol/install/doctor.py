@@ -1,4 +1,4 @@
-"""The doctor: a report of one screen about the installed parts, the chosen Java, and remedies for missing parts."""
+"""Checks the installation, and prints a report of one screen: installed parts, the chosen Java, remedies for missing parts."""
 
 import importlib.util
 import os

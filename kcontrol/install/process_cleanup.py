@@ -1,4 +1,4 @@
-"""The clean-up of the processes that a JupyterLab of ours has started, however JupyterLab ended, SIGKILL included.
+"""Finds and kills the processes that kcontrol's JupyterLab has started, however JupyterLab ended, SIGKILL included.
 
 Kernels and terminals run in sessions of their own, so they share no process group. They share a random mark in their
 environment, which every child process inherits. A small process (this file, run on its own) waits at the end of a pipe that

@@ -1,4 +1,4 @@
-"""The learner's tries, solutions and predictions, in one small file of the learner's folder."""
+"""Reads and stores the learner's tries, solutions and predictions, in one small file of the learner's folder."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Operations(Run):
         From numbers, replicas are placed on the registered brokers as by Kafka's tool; its two random numbers come from the
         lab's seed and the topic's name. If only one number is given, the other number is 1. An assignment has the preferred
         leader of each partition first. `config` has settings of the topic, such as `{"min.insync.replicas": 2}`. Raises
-        UserError with both numbers and an assignment, and with neither.
+        UserError if a number and an assignment are given, and if neither is given.
         """
         asked = topic_creation.TopicRequest(self.state, self.records[0].fields)
         return self._act(*asked.create(name, assignment, partitions, replication_factor, config))

@@ -1,4 +1,4 @@
-"""A run that is only read: its tables, causes and pictures after one of its records, all made from the journal."""
+"""Makes tables, causes and pictures of a run that is only read, from its journal up to a chosen record."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ class Run(metaclass=Named):
         return replacements.table(machine, self.records[0].fields["release"])
 
     def summary(self) -> str:
-        """Return the state in one line."""
+        """Return the cluster's state in one line, such as "2 of 3 brokers, broker 1 is controller (epoch 1), ..."."""
         return text.summary(self.state, self.records[0].fields["brokers"])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:

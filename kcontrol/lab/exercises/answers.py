@@ -63,7 +63,7 @@ def shipped(entry: dict[str, Any], which: str) -> Any:
 
 
 def stub_slot(entry: dict[str, Any]) -> Slot:
-    """Return the name, and for a function the `def` line, that the stub of an exercise defines."""
+    """Return the name, and for a function the `def` line, that the stub of the exercise `entry` defines."""
     return slot(_text(entry, "stub"))
 
 

@@ -1,4 +1,4 @@
-"""Exercises: the list of them, hints one at a time, and verdicts on answers."""
+"""Reads the list of exercises, shows their hints one at a time, and returns verdicts on answers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,10 @@ def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
 
 
 def judged(entry: dict[str, Any], answer: object) -> Verdict:
-    """Check an answer to this exercise in a separate process, and return the verdict; nothing in the learner's folder changes."""
+    """Check an answer to the exercise `entry` in a separate process, and return the verdict.
+
+    Nothing in the learner's folder changes.
+    """
     on_the_shell = isinstance(answer, sandbox.AnswerText)
     hint = f"`kcontrol exercises hint {entry['id']}`" if on_the_shell else f'exercises.hint("{entry["id"]}")'
     return verdict(entry, sandbox.judge(answer, entry), hint)

@@ -1,4 +1,4 @@
-"""The check of exercises about a rule of the group coordinator, such as `group.try_complete_join`.
+"""Prepares the checks of exercises about a rule of the group coordinator, such as `group.try_complete_join`.
 
 The learner's function and Kafka's rule are called while consumers send requests in a random order. The order of requests and
 timers depends on the seed alone, and the coordinator uses Kafka's result after each call. So all answers get equal arguments.

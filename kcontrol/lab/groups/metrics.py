@@ -1,4 +1,4 @@
-"""Kafka's metrics of the group coordinator, from the journal.
+"""Computes Kafka's metrics of the group coordinator from the journal.
 
 NumOffsets and NumGroups exist since 0.9, the numbers of groups in each state since 1.1, the counts of commits and rebalances
 since 2.4. Source: GroupMetadataManager.scala and GroupCoordinator.scala (0.9.0.1, 1.1.0, 2.4.0, 2.8.2); the package, and so the

@@ -1,4 +1,4 @@
-"""The runs of the chapters about groups, by name: `Lab.play("billing", until="dora joins")`.
+"""Performs the prepared runs (plays) of the chapters about groups, by name: `Lab.play("billing", until="dora joins")`.
 
 A play has the arguments of its lab and a table of steps with a name each; a step has acts. An act is a word of WORDS with its
 arguments. The words are those of a consumer's client library: a consumer that gets MEMBER_ID_REQUIRED joins again (KIP-394), and

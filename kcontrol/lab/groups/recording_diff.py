@@ -1,4 +1,4 @@
-"""The comparison of a recording of a group coordinator with a simulated run of its requests, or with another recording."""
+"""Compares a recording of a group coordinator, its responses and its log, with a simulated run or with another recording."""
 
 from __future__ import annotations
 

@@ -65,7 +65,11 @@ def interval(begin: Entry, end: Entry | None) -> Row:
 
 
 class ZnodeWrite(NamedTuple):
-    """A znode that a successful write has created, set or deleted, or that the end of a session has deleted (`close`)."""
+    """One change of a znode in the journal record `entry`.
+
+    `op` is "create", "set" or "delete" for a successful write, "close" for a znode that the end of its session has deleted.
+    `node` is the broker that has written, or whose session has ended; it is None for a write of a client.
+    """
 
     entry: Entry
     node: int | None

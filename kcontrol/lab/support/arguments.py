@@ -1,4 +1,4 @@
-"""Checks arguments that a learner passes: for a wrong value each function raises UserError, whose text has a legal value."""
+"""Checks arguments that a learner passes, and raises UserError, with a legal value or the remedy, for a wrong value."""
 
 from __future__ import annotations
 

@@ -94,9 +94,10 @@ def own_function(name: str) -> Callable[..., Any]:
 def changes(release: str, rows: Any = None, strategies: Any = None) -> Changes:
     """Return the learner's functions that replace actions of transitions (`rows`) and rules (`strategies`) in one run.
 
-    The key in `rows` is two states, as in (PartitionState.OFFLINE, PartitionState.ONLINE), or the name of the row; the key in
-    `strategies` is the name of an election or of a coordinator's rule. Raises UserError, which lists the legal keys, for a row or
-    a strategy that the release does not have, and for a value that is not a function.
+    The key in `rows` is two states, as in (PartitionState.OFFLINE, PartitionState.ONLINE), or the name of a transition, as
+    "partition.(OfflinePartition, OnlinePartition)"; the key in `strategies` is the name of an election or of a coordinator's
+    rule, as "offline". The values are the functions. Raises UserError, which lists the legal keys, for a key of `rows` that is no
+    transition of the release and for an unknown key of `strategies`, and UserError for a value that is not a function.
     """
     rows = arguments.mapping(rows, "Rows", '{"partition.(OfflinePartition, OnlinePartition)": mine}')
     strategies = arguments.mapping(strategies, "Strategies", '{"offline": mine}')
@@ -230,9 +231,9 @@ def _kind(answer: Any) -> str:
 
 
 def elected(c: ElectionInput, leader: int | None) -> Elected | None:
-    """Return the election of `leader`, None for no leader.
+    """Return the result of an election with the input `c` that `leader` wins; None if `leader` is None.
 
-    The new ISR has the live replicas of the old ISR, or the leader alone if the leader is not in the old ISR.
+    The new ISR has the live replicas of the old ISR; if the leader is not among them, the ISR is the leader alone.
     """
     if leader is None:
         return None

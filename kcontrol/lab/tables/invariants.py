@@ -1,4 +1,4 @@
-"""Tables of invariants: those that Kafka promises, and for each of them the first step of a run that broke it.
+"""Makes the table of the invariants that Kafka promises, and checks a run: for each of them the first step that broke it.
 
 To check a run, it is played again in a second world, and every invariant is evaluated after each step.
 """

@@ -1,4 +1,4 @@
-"""The history of one partition in ZooKeeper: its replicas in the topic znode, its leader and ISR in the state znode."""
+"""Makes the table of one partition's history in ZooKeeper: its replicas in the topic znode, leader and ISR in the state znode."""
 
 from __future__ import annotations
 

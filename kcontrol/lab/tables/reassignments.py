@@ -1,4 +1,4 @@
-"""Reassignments: checks of a learner's request, sentences about the controller's response, and the table of those in progress."""
+"""Checks a learner's request to reassign partitions, says how the controller responds, and makes the table of reassignments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's gauges of ReplicaManager: counts of the partitions that a broker believes to lead, computed when they are read.
+"""Computes Kafka's gauges of ReplicaManager at the time of a read: counts of the partitions that a broker believes to lead.
 
 Source: ReplicaManager.scala, Partition.scala: isUnderReplicated, isUnderMinIsr, isAtMinIsr (0.8.0 to 3.9).
 """

@@ -1,4 +1,4 @@
-"""Kafka's metrics of a controller and its brokers, computed from a journal; times are in ms of the run's clock.
+"""Computes Kafka's metrics of a controller and its brokers from a journal; times are in ms of the run's clock.
 
 Counts of partitions and topics are those at the end of the controller's last event, because Kafka refreshes them there.
 Source: KafkaController.scala (gauges, ControllerStats), ControllerEventManager.scala and ControllerState.scala (2.8).

@@ -71,7 +71,7 @@ class WatchedZNode(NamedTuple):
 
 
 def watched_events(rules: Rules) -> list[WatchedZNode]:
-    """Return each znode that brokers of a release watch, with each event that it causes.
+    """Return each znode that brokers of a release watch, with each event that its changes cause; `rules` are the release's.
 
     `state` is None for releases before 0.11.0, which have no controller states.
     """

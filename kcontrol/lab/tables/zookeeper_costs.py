@@ -1,4 +1,4 @@
-"""Counts of watches and notifications: one controller against no controller, and two recipes of leader election."""
+"""Counts watches and notifications of ZooKeeper: with one controller and without, and in two recipes of leader election."""
 
 from __future__ import annotations
 
