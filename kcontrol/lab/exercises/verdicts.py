@@ -51,7 +51,10 @@ class Election(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """The picture of a cluster in a state that `journal.fold` returns: its brokers, the controller, and the partitions."""
+    """The picture of a cluster: its brokers, the controller, and the partitions.
+
+    `state` is the state of the run that `journal.fold` computes from its journal, and `brokers` are the ids of all brokers.
+    """
 
     title: str
     brokers: Sequence[int]

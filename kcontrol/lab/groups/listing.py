@@ -22,8 +22,8 @@ DESCRIBED = {"partition": "string", "current_offset": "Int64", "log_end_offset":
 def assignment(state: State, release: str) -> pd.DataFrame:
     """Return a row per member, by group, client and member id, and a column per partition: True if the member owns the partition.
 
-    The columns are the partitions of all existing topics but the offsets topic, and of all assignments. `state` is that of
-    `journal.fold`, and `release` the run's release.
+    The columns are the partitions of all existing topics but the offsets topic, and of all assignments. `state` is the state of
+    the run after a journal record, and `release` the run's release.
     """
     members = [(group, member) for group in group_state.groups(state, release) for member in group.members]
     known = (p for p in folded_state.partitions(dict(state)) if p.topic != OFFSETS_TOPIC)

@@ -34,7 +34,7 @@ class Entries(NamedTuple):
     clock: clock.Clock
 
     def of(self, *kinds: str) -> Iterator[Entry]:
-        """Yield the records of these kinds, in the order of the journal."""
+        """Yield the journal records of these kinds, such as "write", in the order of the journal."""
         return (entry for entry in self.entries if entry.r.kind in kinds)
 
 

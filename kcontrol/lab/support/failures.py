@@ -79,7 +79,7 @@ def next_action(routine: Iterator[Action], repeating: int | None) -> Action | No
 
 @contextmanager
 def zookeeper_answers() -> Iterator[None]:
-    """Raise UserError in place of the errors of a lost connection to a real ZooKeeper."""
+    """Raise UserError in place of an error within the `with` block about the lost connection or session with ZooKeeper."""
     try:
         yield
     except (ConnectionLoss, SessionExpired):

@@ -1,4 +1,4 @@
-"""Tables of consumer groups, read from a state that `journal.fold` returns: members, committed offsets, states of groups."""
+"""Makes tables of consumer groups (members, committed offsets, states) from a run's state after a journal record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a run as pandas frames, made from the records of the journal and the state that `journal.fold` returns.
+"""Makes tables of a run as pandas frames, from the records of its journal and the state of the cluster after the last record.
 
 The type of a column does not depend on the rows: nullable integers, booleans, text, or lists of broker ids. Times of a wall
 clock are dates in UTC without a time zone (column `at`), virtual times are milliseconds (`at_ms`), and recordings have no
@@ -271,7 +271,10 @@ def journal(records: Sequence[Record], say: Callable[[Record], str], kind: str |
 
 
 def logged(records: Sequence[Record], kind: str | None = None) -> pd.Series[str]:
-    """Return the lines that Kafka writes to its log files at each record, or at each record of one kind; "" without lines."""
+    """Return, for each journal record, the lines that Kafka writes to its log files at this record; "" without lines.
+
+    With `kind` the result has only the records of this kind.
+    """
     lines = zip(records, kafka_words.in_kafkas_words(records), strict=True)
     return pd.Series(["\n".join(map(str, said)) for record, said in lines if kind in (None, record.kind)], dtype="string")
 
