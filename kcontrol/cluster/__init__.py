@@ -1,1 +1,1 @@
-"""A cluster: brokers, network, faults, and the list of actions that can happen next."""
+"""A cluster in one process: its brokers, consumers, network and faults, and the list of the actions that are possible next."""

@@ -1,7 +1,7 @@
 """The reasons why an action is not possible now: each sentence says what is wrong, what to do, and the legal values.
 
-`find_action` calls these functions for an action that `ACTIONS` has found impossible. Each returns one sentence without its
-full stop. An empty text stands for the general sentence, which lists the possible actions.
+`find_action` calls one of these functions for an action that `ACTIONS` has found impossible. Each returns one sentence without
+its full stop, or "" if it has nothing particular to say; the error then lists the possible actions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _names(names: Iterable[Any]) -> str:
 
 
 def is_id(n: object) -> bool:
-    """Return whether `n` can be a broker id."""
+    """Return whether `n` can be a broker id: an int from 0 on, and no bool."""
     return isinstance(n, int) and not isinstance(n, bool) and n >= 0
 
 
@@ -42,7 +42,10 @@ def start(world: World, n: object) -> str:
 
 
 def reach(world: World, n: Any, *_: object) -> str:
-    """Return the sentence that broker `n` does not run, or that it is frozen; "" if it runs and is not frozen."""
+    """Return the sentence that broker `n` does not run, or that it is frozen; "" if it runs and is not frozen.
+
+    All further arguments, which are those of the action, are ignored.
+    """
     if not is_id(n) or n not in world.processes:
         return f"Broker {n!r} is not running; {_running(world)}"
     return "" if delivery.is_reachable(world, n) else f"Broker {n} is frozen: perform ('thaw', {n}) first"
@@ -70,8 +73,8 @@ def break_channel(world: World, sender: object, receiver: object) -> str:
 def shrink(world: World, leader: Any, partition: str, follower: object) -> str:
     """Return why a leader cannot remove a follower from the ISR; to be called only if it cannot.
 
-    The text names the first condition that fails: the broker leads the partition and the follower is in the ISR, no AlterIsr is
-    pending, and the follower lags behind.
+    The text names the first of these conditions that fails: the broker `leader` runs, leads the partition, and has the follower
+    in its ISR; the leader waits for no response to AlterIsr; the follower lags behind.
     """
     hosted = world.processes[leader].driver.broker.hosted if delivery.is_reachable(world, leader) else {}
     held = hosted.get(TopicPartition.parse(partition))
@@ -114,9 +117,9 @@ def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
 def ask(world: World, name: str, *request: object) -> str:
     """Return why a consumer cannot send a request, or why its poll cannot time out; to be called only if it cannot.
 
-    `request` are the other arguments of the action, such as "join" and a broker. The text names the first condition that fails:
-    the consumer exists, can have a poll timeout, is not frozen, has no pending request, and the broker or a coordinator is
-    reachable.
+    `request` are the other arguments of the action, such as "join" and a broker. The text names the first of these conditions
+    that fails: the consumer exists; for "poll timeout", its client has max.poll.interval.ms and it is a member of its group; its
+    process is not frozen; it waits for no response; the given broker or, without one, a coordinator is reachable.
     """
     if missing := _consumer(world, name):
         return missing

@@ -230,7 +230,7 @@ def form(kind: str) -> str:
 
 
 def find_action(world: World, action: Action) -> Callable[..., None]:
-    """Return the function that performs an action.
+    """Return the function that performs an action; it is to be called with the world and the action's arguments.
 
     Raises UserError, listing the legal values, if the action is unknown, has a wrong form or is not possible now.
     """
@@ -309,9 +309,9 @@ def routine_actions(world: World) -> Iterator[Action]:
 
 
 def fault_actions(world: World) -> Iterator[Action]:
-    """Yield the possible actions of the kinds in `settings.faults`, and ("fire", broker, timer) for timers that `run` leaves out.
+    """Yield the possible actions of the kinds in `settings.faults`, such as ("kill", 1), and the timers that `run` does not fire.
 
-    These are periodic timers, and the timers of group coordinators.
+    These are periodic timers, and the timers of group coordinators, each as ("fire", broker, name of the timer).
     """
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):

@@ -52,9 +52,11 @@ def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int
 
 
 def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
-    """Return the values on which depends whether broker `target` refuses a request of broker `n` as a whole.
+    """Return the values that decide whether broker `target` refuses a request of broker `n` as a whole.
 
-    After a refusal the broker sends the request again only when these values have changed, since the result would be equal.
+    They are `target`, the controller epoch that `n` knows, whether `target` is controller in its own view, and whether `target`
+    knows the present broker epoch of `n`. After a refusal the broker sends the request again only when these values have changed,
+    since otherwise the result would be equal.
     """
     driver, asked = world.processes[n].driver, world.processes[target].driver
     known = asked.controller.live_broker_epochs.get(n) == driver.broker.broker_epoch
@@ -62,10 +64,11 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 
 
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
-    """Return whether the first pending request of broker `n` is sent before `receiver`, whose session has expired, renews it.
+    """Return whether broker `n` can send its first pending request before `receiver` renews its session, which has expired.
 
-    True for a request to any other broker, False if `n` is `receiver`. A request to `receiver` is sent before only if it is the
-    first since the session expired: its handler fails with its first call to ZooKeeper.
+    Return False if `n` is `receiver`, and True if the request goes to a broker other than `receiver`. A request to `receiver` is
+    sent before only if no request has arrived there since the session expired: its handler fails with its first call to
+    ZooKeeper.
     """
     target = receiver_of(world, n, world.network.pending(n)[0])
     return n != receiver and (target != receiver or not world.processes[receiver].was_sent_request)
@@ -74,7 +77,8 @@ def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
 def can_send(world: World, n: int) -> bool:
     """Return whether a broker has pending requests and none in flight, and their receiver can handle them now.
 
-    The receiver must be reachable, and must not refuse the requests as it did before (`refusal_key`).
+    The receiver must run and not be frozen. If it has refused one of the requests, a value of which the refusal depends must have
+    changed since then (`refusal_key`).
     """
     pending = world.network.pending(n)
     if not pending or len(pending) < len(world.network.to_controller[n]):
@@ -108,9 +112,10 @@ def send_requests(world: World, n: int) -> None:
 
 
 def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-    """Deliver `body`, the response of `by`, to the broker that sent the request; `record` is the `respond` record.
+    """Deliver `body`, the response of the broker with the driver `by`, to the broker that sent the request.
 
-    If `body` is None, or AlterIsr has an error of the whole response, the request becomes pending again.
+    `record` is the journal record `respond`. If `body` is None, or if AlterIsr has an error of the whole response, the request
+    becomes pending again. Do nothing if no broker waits for a response with this correlation id.
     """
     for n, requests in world.network.to_controller.items():
         asked = [q for q in requests if q.correlation_id == correlation_id]

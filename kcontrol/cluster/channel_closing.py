@@ -29,9 +29,9 @@ def awaited_brokers(world: World, n: int, thread: str) -> list[int]:
 
 
 def record_thaw(world: World, receiver: int) -> None:
-    """Store in `network.thawed` each broker that waits for a response of `receiver`, which thaws now, to close its channel.
+    """Store (broker, `receiver`) in `network.thawed` for each broker that closes its channel to `receiver`, which thaws now.
 
-    So each of these brokers goes on waiting until `receiver` has responded.
+    Such a broker waits for the response of `receiver`; it goes on waiting after the thaw, until `receiver` has responded.
     """
     waiting = [
         n for n, p in world.processes.items() if any(receiver in awaited_brokers(world, n, thread) for thread in p.driver.threads)

@@ -303,7 +303,7 @@ def find_coordinator(world: World, name: str, broker: int) -> None:
 
 
 def update_coordinators(world: World) -> None:
-    """Notify the group coordinators of changed leaders of `__consumer_offsets`, and disconnect consumers from ended processes.
+    """Queue events at the group coordinators for changed leaders of `__consumer_offsets`, and disconnect consumers.
 
     A broker gets PartitionElected for a partition that it leads since this step, and PartitionResigned for a partition that
     it leads no longer. A consumer is disconnected if the coordinator's process has ended without a response to its request.

@@ -57,7 +57,10 @@ def partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
 
 
 def by_topic(found: Iterable[TopicPartition]) -> list[dict[str, Any]]:
-    """Return [{"topic": ..., "partitions": [numbers]}]: topics in the order of a Java hash map, numbers in the given order."""
+    """Return the partitions `found` as [{"topic": name, "partitions": [numbers]}].
+
+    The topics have the order of a Java hash map, the numbers of a topic the order of `found`.
+    """
     topics: dict[str, list[int]] = {}
     for tp in found:
         topics.setdefault(tp.topic, []).append(tp.partition)
@@ -65,7 +68,10 @@ def by_topic(found: Iterable[TopicPartition]) -> list[dict[str, Any]]:
 
 
 def in_hash_order(names: Iterable[str]) -> list[str]:
-    """Return texts in the order in which a Java hash map with these keys returns them. Source: java.util.HashMap."""
+    """Return the different texts in `names`, in the order in which a Java hash map with these keys returns them.
+
+    Source: java.util.HashMap.
+    """
     found, buckets = list(dict.fromkeys(names)), BUCKETS
     while len(found) > LOAD * buckets:
         buckets *= 2

@@ -1,7 +1,7 @@
-"""Requests of clients to a group coordinator, in the fields of the recordings of groups, as events of the coordinator.
+"""The actions that send a request to a group coordinator, and the conversion of a request into the coordinator's event.
 
-REQUESTS has a row for each API: the fields that a request must have and may have, and the function that makes the event. A
-recording names the fields; `notebooks/recordings/groups.md` describes them.
+A request is a dict with the fields that recordings of groups have; `notebooks/recordings/groups.md` describes them. REQUESTS has
+a row for each API: the fields that a request must have and may have, and the function that makes the event.
 """
 
 from __future__ import annotations

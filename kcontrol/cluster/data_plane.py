@@ -1,4 +1,4 @@
-"""Records in a simulated cluster: requests of producers and followers, disks that outlive processes, and lost records."""
+"""The actions on records in a simulated cluster: producers send, followers fetch, disks outlive processes, records get lost."""
 
 from __future__ import annotations
 
@@ -190,7 +190,10 @@ def checkpoint(world: World, n: int) -> None:
 
 
 def store_logs(world: World, n: int, driver: Driver) -> None:
-    """Store the logs of broker `n`, whose process has ended, in `world.disks`, as they will be after a restart."""
+    """Store the logs of broker `n`, whose process has ended, in `world.disks`, as they will be after a restart.
+
+    All records stay; each high watermark becomes the last value that was written to the disk (the checkpoint).
+    """
     if driver.broker.logs:
         world.disks[n] = {tp: log.after_restart() for tp, log in driver.broker.logs.items()}
 
@@ -227,9 +230,9 @@ def replicas(world: World) -> dict[int, dict[TopicPartition, ReplicaLog]]:
 
 
 def log_lost_records(world: World, before: int) -> None:
-    """Log which acknowledged records are on no replica any more, after each cut or deletion of a log in this step.
+    """Add a journal record for each acknowledged record that is on no replica any more, and remove it from `world.acknowledged`.
 
-    `before` is the length of the journal before the step. These records are also removed from `world.acknowledged`.
+    This is checked after each cut or deletion of a log in this step. `before` is the length of the journal before the step.
     """
     for cut in world.journal.since(before):
         if cut.kind in ("log_truncate", "tail_lost", "log_delete"):

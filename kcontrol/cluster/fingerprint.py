@@ -54,7 +54,7 @@ class Text(NamedTuple):
 
 
 def fingerprint(world: World) -> str:
-    """Return a digest of the world.
+    """Return a digest of the world's state; two worlds with equal digests have equal futures.
 
     The state of a suspended handler is its replay log, the results that the handler has received. A world that keeps no replay
     logs is forked first, if a handler is suspended. Raises ValueError on a real ZooKeeper.
@@ -88,7 +88,10 @@ def digest(parts: list[Text]) -> str:
 
 
 def ranks(parts: Iterable[tuple[int, ...]]) -> list[int]:
-    """Return, for the zxids of all parts in their order, the rank of each among all of them; equal zxids have equal ranks."""
+    """Return, for all zxids of the first part, of the second part and so on, the rank of each among all of them, from 0.
+
+    Equal zxids have equal ranks: for the parts (30, 10) and (30,) return [1, 0, 1].
+    """
     zxids = list(chain.from_iterable(parts))
     found = {zxid: rank for rank, zxid in enumerate(sorted(set(zxids)))}
     return [found[zxid] for zxid in zxids]
@@ -133,9 +136,10 @@ def process_state(n: int, p: Process) -> str:
 
 
 def driver(d: Driver, state: str | None = None, text_of: Callable[[Any], str] | None = None) -> str:
-    """Return the fingerprint text of a broker's driver: its threads, timers, parked requests and contexts.
+    """Return the fingerprint text of a broker's driver: its threads, watches, timers, parked requests and contexts.
 
-    `state` is the text of its contexts, if the caller has it; `text_of` returns the text of an immutable value and may be cached.
+    A parked request has no response yet. The contexts are the memories of controller, broker and group coordinator; `state` is
+    their text, if the caller has it. `text_of` returns the text of an immutable value and may be cached; None means `canonical`.
     """
     threads = [_thread(d, thread, text_of or canonical) for thread in d.threads.values()]
     timers = sorted((name, canonical(timer.event)) for name, timer in d.timers.items())
@@ -159,9 +163,9 @@ def _thread(d: Driver, thread: Thread, text_of: Callable[[Any], str]) -> str:
 
 
 def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> list[Text]:
-    """Return the text of `orphans`, the open sessions of ended processes by broker, and of the network's requests and responses.
+    """Return a list with one Text of the open sessions of ended processes and of the network's requests and responses.
 
-    Return [] if there are none.
+    `orphans` has these sessions by broker. Return [] if there are no such sessions, requests and responses.
     """
     if not (
         orphans

@@ -64,7 +64,10 @@ class DelayedResponse(NamedTuple):
 
 @dataclass(slots=True)
 class Network:
-    """The requests and responses on every channel. This class decides nothing: the world chooses the next delivery."""
+    """The requests and responses between brokers, queued by channel: a pair of sender and receiver.
+
+    This class decides nothing: the world chooses the next delivery.
+    """
 
     channels: dict[tuple[int, int], deque[QueuedRequest]] = field(default_factory=dict)
     to_controller: dict[int, list[BrokerToControllerRequest]] = field(default_factory=dict)

@@ -28,8 +28,8 @@ NO_ACKS = 0
 def append(driver: Driver, effect: Append, record: RecordId) -> None:
     """Append the records of `effect` to this broker's log, and queue the effect's `completion_event` with the result.
 
-    An append of tombstones only waits for no replica, any other append for `required_acks`. `record` is the journal's record of
-    the append.
+    An append that has only tombstones waits for no replica. Any other append waits as `offsets.commit.required.acks` says.
+    `record` is the journal record of the append.
 
     Source: appendForGroup, cleanupGroupMetadata (2.8).
     """

@@ -36,9 +36,10 @@ HANDLE: dict[str, Handle] = {"controller": handle_controller_event, "broker": ha
 def threads(
     rules: Rules, controller: ControllerContext, broker: BrokerContext, group: GroupContext | None = None
 ) -> list[Thread]:
-    """Return the threads of a broker that its release has (`controller/design.py`), in the design's order.
+    """Return the threads that a broker of this release has, in the order of its design's table (`controller/design.py`).
 
-    Unless `group` is None, the two threads of a group coordinator follow.
+    Each thread gets the context, `controller` or `broker`, that its handlers change. Unless `group` is None, the two threads of a
+    group coordinator follow.
     """
     contexts = {"controller": controller, "broker": broker}
     found = [Thread(name, contexts[room], HANDLE[room], lock) for name, room, lock in design_of(rules).threads]

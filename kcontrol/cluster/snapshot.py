@@ -1,4 +1,4 @@
-"""The state that pictures show, taken from a world; `journal.fold` gives an equal state from the journal."""
+"""`snapshot` returns a world's state as pictures show it; `journal.fold` returns an equal state from the journal."""
 
 from __future__ import annotations
 
@@ -83,9 +83,10 @@ def _field(value: Any) -> Any:
 
 
 def without_defaults(state: dict[str, Any]) -> dict[str, Any]:
-    """Return `state`, a snapshot or a fold, without the fields of contexts that are empty or have their default.
+    """Return `state` without the fields of contexts that are empty or have their default, and without empty queues.
 
-    The fold of a journal lacks fields that never changed, so both are compared without them.
+    `state` is a snapshot, or the state that `journal.fold` has computed from a journal. A computed state lacks fields that never
+    changed, so both are compared without these fields.
     """
     nodes = {}
     for n, node in state["nodes"].items():

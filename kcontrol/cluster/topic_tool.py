@@ -58,10 +58,11 @@ def assign_replicas(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the replicas of each partition, preferred leader first, for ascending `brokers`.
 
-    The first replica of partition p is on the broker at position `start` + p, modulo their number.
-    The second replica is 1 + `shift` positions after the first, and each further replica one more;
-    the first broker is skipped. `shift` grows by one after each round through the brokers. Kafka
-    draws `start` and `shift` at random. Racks are not considered.
+    The first replica of partition p is on the broker at position `start` + p, modulo the number of
+    brokers. The second replica is 1 + `shift` positions after the first, and each further replica one
+    position after the replica before it, but not on the first replica's broker. `shift` grows by one
+    after each round of p through the brokers. Kafka draws `start` and `shift` at random. Racks are
+    not considered.
 
     Source: AdminUtils.assignReplicasToBrokers (0.8.0 to 3.9).
     """

@@ -1,4 +1,4 @@
-"""Finds the record of a write that made a watch fire."""
+"""Finds the journal record of the write that made a watch fire."""
 
 from __future__ import annotations
 
