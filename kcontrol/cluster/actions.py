@@ -311,7 +311,7 @@ def routine_actions(world: World) -> Iterator[Action]:
 def fault_actions(world: World) -> Iterator[Action]:
     """Yield the possible actions of the kinds in `settings.faults`, such as ("kill", 1), and the timers that `run` does not fire.
 
-    These are periodic timers, and the timers of group coordinators, each as ("fire", broker, name of the timer).
+    Such a timer is periodic, or is a timer of a group coordinator; its action is ("fire", broker, name of the timer).
     """
     offered = world.settings.faults
     for n, p in sorted(world.processes.items()):

@@ -77,7 +77,7 @@ def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
 def can_send(world: World, n: int) -> bool:
     """Return whether a broker has pending requests and none in flight, and their receiver can handle them now.
 
-    The receiver must run and not be frozen. If it has refused one of the requests, a value of which the refusal depends must have
+    The receiver must run and not be frozen. If it has refused one of the requests, a value on which the refusal depends must have
     changed since then (`refusal_key`).
     """
     pending = world.network.pending(n)

@@ -39,7 +39,7 @@ NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
 
 
 class FindCoordinatorResult(NamedTuple):
-    """The response to FindCoordinator: the broker that coordinates the group, -1 after an error."""
+    """The response to FindCoordinator: `error`, and the id of the broker that coordinates the group, -1 after an error."""
 
     error: str
     broker: int
@@ -78,9 +78,9 @@ def consumers(settings: Settings) -> dict[str, Consumer]:
 
 
 def coordinator(world: World, group: str) -> int | None:
-    """Return the first reachable broker that the brokers' metadata, read by broker id, name as the coordinator of the group.
+    """Return the group's coordinator: the first reachable broker that the metadata of a broker name as its coordinator.
 
-    Return None if no metadata name a reachable broker.
+    The metadata are read in the order of the broker ids. Return None if no metadata name a reachable broker.
     """
     known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
     return next((leader for leader in known if is_reachable(world, leader)), None)
@@ -244,7 +244,7 @@ def _send(world: World, name: str, me: Consumer, event: Any, broker: int | None 
 
 
 def note(world: World, name: str, now: Consumer, cause: RecordId | None) -> None:
-    """Store `now` as the state of a consumer, and log a `consumer` record with this state and this cause."""
+    """Store `now` as the state of the consumer `name`, and add a `consumer` record with this state and cause to the journal."""
     world.consumers = {**world.consumers, name: now}
     world.log("consumer", cause, name=name, now=now)
 
@@ -340,7 +340,8 @@ def _keeps_log(broker: BrokerContext, tp: TopicPartition) -> bool:
 def _resigns(group: GroupContext, broker: BrokerContext, tp: TopicPartition) -> bool:
     """Return whether a coordinator resigns when its broker has neither the replica nor the log of the partition any more.
 
-    The rule `resigns_without_replica` decides. If the log directory has failed, return False: then every append fails. Source:
+    It does so since 1.0 (the rule `resigns_without_replica`). Return False if the partition's log directory has failed: the
+    coordinator stays, and every append fails. Source:
     handleStopReplicaRequest of KafkaApis.scala (0.9, 1.0, 2.8), handleLogDirFailure of ReplicaManager.scala (1.0, 2.8).
     """
     return group.rules.resigns_without_replica and tp not in broker.offline_partitions

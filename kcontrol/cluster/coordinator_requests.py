@@ -156,10 +156,11 @@ REQUESTS: dict[str, type[Any]] = {
 
 
 def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: Sender) -> Any:
-    """Return the coordinator's event for a request of `sender`; `request` has the fields that REQUESTS has for its API.
+    """Return the event with which a group coordinator handles a request of `sender`; its response will have `correlation_id`.
 
-    Raises KeyError for an API without a row, and msgspec.ValidationError, a ValueError that names the field, for a request
-    whose fields do not fit the row.
+    `api` is the name of the request, such as "JoinGroup"; `request` has the fields that REQUESTS has for this API. Raises
+    KeyError for an API without a row, and msgspec.ValidationError, a ValueError that names the field, for a request whose
+    fields do not fit the row.
     """
     build: Callable[[str, Sender], Any] = msgspec.convert(request, REQUESTS[api]).event
     return build(correlation_id, sender)
@@ -201,7 +202,7 @@ def ask(world: World, client: str, api: str, version: int, request: Mapping[str,
 
 
 def is_admin(api: str) -> bool:
-    """Return whether a request is one of an administrator, such as DescribeGroups; it changes no consumer."""
+    """Return whether `api` is a request of administrators, such as "DescribeGroups", which changes no consumer."""
     return api in group_admin.SINCE
 
 

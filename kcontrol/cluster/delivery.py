@@ -53,8 +53,8 @@ def deliver(world: World, n: int) -> None:
 def is_deliverable(world: World, sender: int, receiver: int) -> bool:
     """Return whether the receiver can handle the first request of this channel now.
 
-    The receiver must be reachable and must not wait for its replica lock (`delayed_responses.is_locked`). The sender must not be
-    frozen, unless it has closed the connection.
+    The receiver must run and not be frozen, and must not wait for the lock of its replicas, which a delayed response holds
+    (`delayed_responses.is_locked`). The sender must not be frozen, unless it has closed the connection.
     """
     first = world.network.channels[sender, receiver][0]
     sends = sender not in world.processes or first.is_orphaned or is_reachable(world, sender)

@@ -236,7 +236,7 @@ def _data(data: bytes) -> str:
 
 
 def canonical(value: Any) -> str:
-    """Return a text that is equal for values between which no handler can distinguish."""
+    """Return a text that is equal for two values if no handler can distinguish them."""
     kind = type(value)
     text_of = CANONICAL.get(kind)
     if text_of is None:

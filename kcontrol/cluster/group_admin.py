@@ -1,4 +1,4 @@
-"""Requests of an administrator about consumer groups: ListGroups, DescribeGroups, DeleteGroups and OffsetDelete.
+"""Sends requests of an administrator about consumer groups: ListGroups, DescribeGroups, DeleteGroups and OffsetDelete.
 
 A request goes to the broker that the administrator names. Kafka's tools look for the coordinator first, and send ListGroups to
 every broker. The answer is the `respond` record whose correlation id has `PREFIX`, the request, a number and the group.

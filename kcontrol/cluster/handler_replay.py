@@ -60,7 +60,7 @@ def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handl
 
 
 def _overwrite(context: Any, other: Any) -> None:
-    """Copy all values of `other` into `context` in place, since the handler may hold references to its parts."""
+    """Copy all values of the context `other` into `context` in place, since the handler may hold references to its parts."""
     for name in type(context).__slots__:
         own, value = getattr(context, name), getattr(other, name)
         if isinstance(own, dict | set):

@@ -1,4 +1,4 @@
-"""The beginning and the end of processes and sessions, and the recovery of a living broker whose session has expired."""
+"""The actions that begin and end processes and sessions, and the recovery of a living broker whose session has expired."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def kill(world: World, n: int) -> None:
 def _log_stop(world: World, n: int, cause: RecordId | None, exit_code: int | None) -> RecordId:
     """Log the end of a process, drop its requests except those in the sockets of frozen brokers, and return the `stop` record.
 
-    `exit_code` is None for a process that was killed.
-    From 0.9 to 0.10.1 a broker drops the requests of a closed socket. Source: Selector.close (0.9.0.1, 0.10.2.2).
+    From 0.9 to 0.10.1 the requests in these sockets are dropped too, because a broker drops the requests of a closed socket.
+    `exit_code` is None for a process that was killed. Source: Selector.close (0.9.0.1, 0.10.2.2).
     """
     frozen = [b for b, p in world.processes.items() if p.frozen and b != n]
     unread = world.network.unread(n, frozen) if world.settings.rules().reads_requests_of_dead_controllers else []
@@ -161,9 +161,10 @@ def outage(world: World, brokers: Sequence[int]) -> None:
 
 
 def overdue(world: World) -> tuple[str, tuple[int, ...]] | None:
-    """Return the action `outage` for the brokers whose sessions a real ZooKeeper has ended, if the journal does not show it yet.
+    """Return the action that ends sessions which a real ZooKeeper has ended and the journal still has as open.
 
-    Return None if there are none, and in a simulated cluster.
+    The action is ("outage", brokers), such as ("outage", (1, 3)) for sessions of the brokers 1 and 3. Return None if there are no
+    such sessions, and in a simulated cluster.
 
     Raises ConnectionLoss if no server answers.
     """

@@ -17,9 +17,11 @@ from kcontrol.journal.journal import RecordId
 
 
 class QueuedRequest(NamedTuple):
-    """One request on the channel to one broker: its API, the controller's batch that contains it, and the batch's `send` record.
+    """One request of a controller in the queue of its channel to one broker.
 
-    `is_orphaned` says that the sender has closed the connection while the request was in the receiver's socket.
+    `api` is the name of the request, `requests` the controller's batch that contains the request, and `record` the journal record
+    `send` of this batch. `is_orphaned` says that the sender has closed the connection while the request was in the receiver's
+    socket.
     """
 
     api: str
@@ -53,7 +55,7 @@ class BrokerToControllerRequest:
 class DelayedResponse(NamedTuple):
     """A response of `broker` that it may not send before its fetches from `leaders` have ended.
 
-    `record` is the `response_delayed` record.
+    `body` is the response, and `record` the journal record `response_delayed`, which says that the response must wait.
     """
 
     broker: int

@@ -53,8 +53,8 @@ def append(driver: Driver, effect: Append, record: RecordId) -> None:
 def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...] | None:
     """Return all batches from an offset on, None if this broker does not lead the partition or has no log of it.
 
-    The batches end at the high watermark or at the log end, by the release's rule `loads_up_to`. The record of another producer
-    is a batch of its own, without a key.
+    The batches end at the high watermark or at the log end, by the release's rule `loads_up_to`. A record that a producer has
+    sent to the offsets topic itself is a batch of its own, without a key.
     """
     log, group = driver.broker.logs.get(tp), driver.group
     if log is None or group is None or not driver.broker.is_leader(tp):

@@ -54,14 +54,14 @@ def route(rules: Rules) -> Callable[[events.Event], str]:
 
 
 class QueuedNotification(NamedTuple):
-    """A watch event that ZooKeeper has sent and the broker has not handled, with the `notify` record of that watch event."""
+    """A watch event that ZooKeeper has sent and the broker has not handled, with the id of its journal record `notify`."""
 
     event: WatchEvent
     record: RecordId
 
 
 class OrphanedSession(NamedTuple):
-    """A ZooKeeper session that is still open after its process has ended, with the `stop` record of that process."""
+    """A ZooKeeper session that is still open after its process has ended, with the id of the process's `stop` record."""
 
     client: Client
     record: RecordId

@@ -1,7 +1,8 @@
-"""Waits for a frozen broker, at most `controller.socket.timeout.ms`: the closing of a channel, and a leader's AlterIsr.
+"""Ends a broker's wait for the response of a frozen broker, after `controller.socket.timeout.ms`.
 
-Requests that a controller sent before it closed the channel are in the socket of the frozen broker, which handles them after
-its thaw. Source: RequestSendThread.doWork in ControllerChannelManager.scala (0.10.2.2, 2.8).
+A controller waits when it closes a channel, a leader when it has sent AlterIsr. Requests that a controller sent before it closed
+the channel are in the socket of the frozen broker, which handles them after its thaw. Source: RequestSendThread.doWork in
+ControllerChannelManager.scala (0.10.2.2, 2.8).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Topics in Kafka's tools: legal names and counts, and the placement of replicas on brokers."""
+"""Checks names and counts of new topics as Kafka's tools do, and assigns their replicas to brokers."""
 
 from __future__ import annotations
 

@@ -11,9 +11,10 @@ from kcontrol.journal.journal import Record, RecordId
 
 
 def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId | None:
-    """Return the id of the last record of a step that wrote the path of the watch event, None if no record did.
+    """Return the id of the last journal record in `step` that wrote the path of the watch event, None if no record did.
 
-    For NodeChildrenChanged that is the last record that created or deleted a child of the path.
+    `step` has the journal records of one step. For NodeChildrenChanged return the last record that created or deleted a child of
+    the path.
     """
     by_children = event.type == "NodeChildrenChanged"
     for record in step[::-1]:
@@ -26,9 +27,9 @@ def cause_of_notification(step: Sequence[Record], event: WatchEvent) -> RecordId
 
 
 def _written_paths(record: Record) -> Iterator[tuple[str, bool]]:
-    """Yield each path that a record says was written, with True if the write only set the data of the znode.
+    """Yield each path that was written according to a journal record, with True if the write only set the data of the znode.
 
-    For a created or deleted znode it is False. A record of any kind without writes yields nothing.
+    For a created or deleted znode the second value is False. A record of any kind without writes yields nothing.
     """
     fields = record.fields
     if record.kind == "write" and fields["error"] is None:

@@ -292,9 +292,9 @@ class World:
             broker_to_controller.lose(self, driver, [request], record, UNREACHABLE)
 
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-        """Deliver `body`, a response of `driver`, to the consumer, producer, controller or broker that sent the request.
+        """Deliver `body`, a response of the broker `driver`, to the consumer, producer, controller or broker that waits for it.
 
-        `record` is the `respond` record. A response that `delayed_responses.py` delays is stored instead.
+        `record` is the journal record `respond`. A response that `delayed_responses.py` delays is stored instead.
         """
         broker_to_controller.record_known_controller(self, driver)
         if consumer_clients.record_response(self, correlation_id, body, record) or data_plane.record_response(
@@ -305,7 +305,7 @@ class World:
             self.answer(driver, correlation_id, body, record)
 
     def answer(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
-        """Deliver `body`, a response of `driver`, to the controller or broker that sent the request, and log its arrival.
+        """Deliver `body`, a response of the broker `driver`, to the controller or broker that sent the request; log the arrival.
 
         A controller whose process has ended, or which has closed the connection, gets no event.
         """
@@ -347,9 +347,9 @@ class World:
     def write(self, transactions: list[tuple[Op, ...]], act: list[Any]) -> RecordId:
         """Perform these transactions as a client that is no broker; return the id of the journal record of the last one.
 
-        `act` is the action, a list of its kind and arguments, for the `act` record that is the cause of all writes. Raises
-        UserError if ZooKeeper refuses the first transaction; then the journal gets no record. A refusal of a later one is in its
-        `write` record.
+        `act` is the action, a list of its kind and arguments; the journal gets it as a record `act`, the cause of all these
+        writes. Raises UserError if ZooKeeper refuses the first transaction; then the journal gets no record. A refusal of a later
+        one is in its `write` record.
         """
         written = self.tool.write(transactions)
         if written[0].error:

@@ -77,10 +77,10 @@ class GroupContext(Context):
 
     `owned` are the partitions that this broker coordinates, `loading` those that it reads now.
     `groups` and `offsets` are the cache, by group id. `ended` counts, by group id, the groups of
-    this name that have left the cache. `unloaded` has, by `unloaded_name`, groups that have left
-    the cache while a record of one of their static members is being written. `changes` has a
-    learner's own functions. With `logs_operations` the driver writes the steps of delayed
-    operations to the journal.
+    this name that have left the cache. `unloaded` has groups that have left the cache while a
+    record of one of their static members is being written, by group id and number
+    (`unloaded_name`). `changes` has the functions of a learner that replace functions of Kafka. If
+    `logs_operations`, the driver writes the steps of delayed operations to the journal.
     """
 
     rules: GroupRules
@@ -103,7 +103,7 @@ class GroupContext(Context):
         return TopicPartition(OFFSETS_TOPIC, self.partition_of(group_id))
 
     def offsets_of(self, group_id: str) -> Offsets:
-        """Return the offsets of a group; without an entry in the cache, no offsets."""
+        """Return the offsets of a group; an empty `Offsets` if the cache has none for the group."""
         return self.offsets.get(group_id, Offsets())
 
     def incarnation_of(self, group_id: str) -> int:
@@ -129,7 +129,8 @@ class GroupContext(Context):
     def validate_group_status(self, group_id: str, *, needs_name: bool = True) -> str | None:
         """Return None if this broker coordinates the group and has loaded it, else the error.
 
-        Since 2.0 an empty group id is an error too, unless `needs_name` is False.
+        The error is NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS; since 2.0 an empty group id
+        gets INVALID_GROUP_ID, unless `needs_name` is False.
 
         Source: the beginning of each handler (0.9), validateGroupStatus (2.8) of
         GroupCoordinator.scala.
@@ -148,7 +149,10 @@ def cache_group(group: Group) -> UpdateContext:
 
 
 def unloaded_name(group_id: str, incarnation: int) -> str:
-    """Return the key of a group in `unloaded`: its id and its number (see `incarnation_of`)."""
+    """Return the key of a group in `unloaded`: its id and its number.
+
+    The number is how many groups with this id have left the cache before (`incarnation_of`).
+    """
     return f"{group_id} {incarnation}"
 
 

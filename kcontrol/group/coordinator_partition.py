@@ -1,4 +1,4 @@
-"""The partition of the offsets topic that holds a group.
+"""Computes which partition of the offsets topic holds a group.
 
 Source: GroupMetadataManager.partitionFor, Utils.abs (0.9, 2.8).
 """

@@ -49,13 +49,14 @@ OPERATIONS: dict[type, tuple[str, str, str]] = {
 def steps(
     ctx: GroupContext | None, effect: SetTimer | CancelTimer, armed: Any
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a record's kind and fields for each step of Kafka's delayed operation behind `effect`.
+    """Yield the kind and the fields of a journal record for each step of Kafka's delayed operation.
 
-    `armed` is the timer that the effect replaces or cancels, None without a timer: the operation of
-    its `event` is checked first (checkAndComplete). Then a `SetTimer` takes the three steps of
-    tryCompleteElseWatch. Nothing is yielded for events without a row in OPERATIONS, for a broker
-    without coordinator (`ctx` None), or without `logs_operations`. Source: tryCompleteElseWatch,
-    checkAndComplete (0.9, 2.8).
+    The operation is the one behind the timer of `effect`. `armed` is the timer that the effect
+    replaces or cancels, None without a timer: the operation of its `event` is checked first
+    (checkAndComplete). Then a `SetTimer` takes the three steps of tryCompleteElseWatch. Nothing is
+    yielded for events without a row in OPERATIONS, for a broker without coordinator (`ctx` None),
+    and if `ctx.logs_operations` is False. Source: tryCompleteElseWatch, checkAndComplete (0.9,
+    2.8).
     """
     if ctx is None or not ctx.logs_operations:
         return
@@ -70,9 +71,10 @@ def steps(
 
 
 def _named(ctx: GroupContext, timer: str, event: Any) -> dict[str, Any]:
-    """Return Kafka's operation behind the timer `timer`, whose event is `event`, as record fields.
+    """Return the fields of a journal record that name Kafka's delayed operation behind a timer.
 
-    Return {} for an event without a row in OPERATIONS.
+    They are `operation`, `purgatory`, `key` and `timer`. `event` is the event of the timer; return
+    {} if it has no row in OPERATIONS.
 
     Before 2.8 the class of a group's key is GroupKey. Source: DelayedOperationKey.scala (0.9,
     2.8.2).

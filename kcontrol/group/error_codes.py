@@ -1,4 +1,4 @@
-"""Kafka's error codes in a coordinator's responses, and the translation of the log's errors.
+"""Translates an error of an append to the log into the error that a client of the coordinator gets.
 
 Source: Errors.java (0.9, 2.8); storeGroup and storeOffsets of GroupMetadataManager.scala (0.9,
 2.8).
@@ -43,7 +43,8 @@ def translate_append_error(what: str, error: str, which: AppendErrors) -> str:
     """Return the error that a client receives for this error of an append to the offsets topic.
 
     `what` is the kind of the record, "group" or "offsets". `which` is the rule `append_errors`:
-    with "few" a lack of replicas is not translated (before 0.10.1, KAFKA-4086).
+    with "all" the errors of too few replicas become COORDINATOR_NOT_AVAILABLE, with "few" they stay
+    (before 0.10.1, KAFKA-4086). An error without a translation stays too.
     """
     if error in UNAVAILABLE:
         return "COORDINATOR_NOT_AVAILABLE" if which == "all" else error

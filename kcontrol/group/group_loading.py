@@ -45,7 +45,7 @@ from kcontrol.group.request_reactions import has_reaction
 
 @dataclass(slots=True)
 class Loaded:
-    """The content of a log, as far as it has been read.
+    """The groups and offsets in the log of a partition, as far as it has been read.
 
     `groups` maps a group id to the group, or to None for a tombstone; `offsets` maps a group id to
     its offsets.
@@ -114,11 +114,12 @@ def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
 
 
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
-    """Add one batch of the log to `loaded`: the last record of a key counts.
+    """Add one batch of the log to `loaded`; a record replaces an earlier record of its key.
 
-    A transaction's offsets stay pending until its marker. With `retention_ms` (before 2.1) an
-    offset without an own time to expire expires so long after its commit; with None it gets no such
-    time. Raises ValueError for a record that cannot be read. Source: doLoadGroupsAndOffsets (2.8).
+    A transaction's offsets stay pending until its marker. If `retention_ms` is given (before 2.1),
+    an offset without an own time to expire gets the time of its commit plus `retention_ms`, else it
+    gets no such time. Raises ValueError for a record that cannot be read. Source:
+    doLoadGroupsAndOffsets (2.8).
     """
     if batch.marker and batch.producer_id is not None:
         is_commit = batch.marker == "commit"
@@ -147,10 +148,12 @@ def _with_offset(
     batch: LogBatch,
     retention_ms: int | None,
 ) -> Offsets:
-    """Return the offsets of a group, before `held`, after a record for `tp` with this value.
+    """Return a group's offsets after a record of the log with the key `tp` and this value.
 
-    `value` None is a tombstone: it removes the committed offset or, if `batch` belongs to a
-    transaction, the offset in this transaction only. See `read_batch` for `retention_ms`.
+    `held` are the offsets before the record. `value` None is a tombstone: it removes the committed
+    offset or, if `batch` belongs to a transaction, the offset in this transaction only. Unless
+    `retention_ms` is None, an offset without an own time to expire gets the time of its commit plus
+    `retention_ms`.
     """
     entries = held.by_producer.get(batch.producer_id, {}) if batch.producer_id is not None else {}
     if value is None and batch.producer_id is None:
@@ -222,7 +225,7 @@ def partition_resigned(ctx: GroupContext, event: e.PartitionResigned) -> Handler
 def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
     """Answer the parked requests of one group, cancel its timers, and move it to Dead.
 
-    The rule `group.unloaded` has the error of each parked request.
+    The rule `group.unloaded` decides the error of each parked request: NOT_COORDINATOR, or none.
     If a static member's new id is being written, the group stays in `ctx.unloaded` until the end of
     the write. `now_ms` is the time of the transition.
 

@@ -1,4 +1,6 @@
-"""Rules of the group coordinator: one field per rule; `group_rules(release)` picks a column.
+"""Rules of the group coordinator: one field for each difference between Kafka's releases.
+
+`group_rules(release)` returns the value of each rule in one release.
 
 Source: the branches of Kafka that each rule names, from 0.9 on, the first release with this
 coordinator. How a group responds in each state is a table of its own, with releases in its rows:

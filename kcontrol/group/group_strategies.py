@@ -38,9 +38,11 @@ def try_complete_join(members: Sequence[JoiningMember]) -> bool:
 
 
 def keep_alive(latest: int, session: int, deadline: int, parked: bool) -> bool:
-    """Return whether a member is alive at a deadline: a request is parked, or a heartbeat is later.
+    """Return whether a member stays in the group at the deadline of its session.
 
-    Times are in ms. The JoinGroup of a new member does not count as parked (since 2.1). Source:
+    It stays if one of its requests is parked (`parked`), or if the session that began with its
+    latest heartbeat ends later. `latest` is the time of this heartbeat and `session` the session
+    timeout, in ms. The JoinGroup of a new member does not count as parked (since 2.1). Source:
     shouldKeepMemberAlive of GroupCoordinator.scala (0.9), hasSatisfiedHeartbeat of
     MemberMetadata.scala (2.8).
     """
@@ -61,8 +63,9 @@ class ExpiringOffset(NamedTuple):
 class ExpiringGroup(NamedTuple):
     """The group of an offset; `expiry` is the value of the release's rule `expiry`.
 
-    `state_timestamp` is the time at which the group entered its state, -1 if unknown. A group
-    without members that was used for offsets alone has `protocol_type` None.
+    This is "commit", "empty" or "unsubscribed": from when the retention counts. `state_timestamp`
+    is the time at which the group entered its state, -1 if unknown. A group without members that
+    was used for offsets alone has `protocol_type` None.
     """
 
     expiry: str
@@ -110,7 +113,10 @@ GROUP_STRATEGIES: Mapping[str, Callable[..., Any]] = {
 
 
 def rule(ctx: GroupContext, name: str) -> Callable[..., Any]:
-    """Return the rule of this name: a learner's function, or else Kafka's rule."""
+    """Return the function of the rule `name`: the learner's or, if there is none, Kafka's.
+
+    Raises KeyError if GROUP_STRATEGIES has no such name.
+    """
     return ctx.changes.strategies.get(name, GROUP_STRATEGIES[name])
 
 

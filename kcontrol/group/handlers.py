@@ -2,8 +2,8 @@
 
 A broker has two threads for groups. `coordinator` handles requests, timers and ended writes one
 after the other, as Kafka's lock of each group orders them; `group-metadata-manager` is the
-scheduler, which loads, unloads and expires. The rows behind the handlers of requests are in
-`request_reactions.py`.
+scheduler, which loads and unloads partitions of the offsets topic and removes expired offsets. The
+rows behind the handlers of requests are in `request_reactions.py`.
 
 Source: KafkaApis.scala (calls of the coordinator), GroupMetadataManager.scala (tasks of its
 scheduler) (0.9, 2.8).

@@ -249,8 +249,8 @@ def _after_id_stored(
     """Answer the parked JoinGroup of `member`, whose new id is in the log; return the group then.
 
     Return None if the member or the group has left. The response names the leader at the time of
-    the write, so that a leader that has rejoined does not assign, and the id of this write,
-    although the member may have rejoined under another id.
+    the write, so that a leader that has rejoined does not assign. It has the member id of this
+    write, although the member may have rejoined under another id.
     """
     yield from ()
     if group is None or member is None:
@@ -295,9 +295,11 @@ def _after_id_failed(
 def _restart_old_session(
     ctx: GroupContext, event: e.StaticMemberStored, member: Member | None, group: Group | None
 ) -> Handler:
-    """Start the session of a static member's old id, if `group` is not None, and end the new id's.
+    """Restart the session of a static member under its old id, and end the session of its new id.
 
-    Raises IllegalStateError if no member has the new id, as replaceGroupInstance (2.8) throws.
+    `group` is the group after the member has its old id again; if it is None, no session changes.
+    Raises IllegalStateError if `member` does not have the new id, as replaceGroupInstance (2.8)
+    throws.
     """
     if member is None or member.member_id != event.member_id:
         raise IllegalStateError(f"Cannot replace non-existing member id {event.member_id}")

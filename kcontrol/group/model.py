@@ -165,9 +165,10 @@ class Group:
         return self.with_members(replace(m, **changes) for m in self.members.values())
 
     def without(self, *gone: str) -> Group:
-        """Return the group without these member ids.
+        """Return the group without the members with these ids.
 
-        If the leader is removed, the member that joined first is the new leader, None without any.
+        If the leader is removed, the member that joined first is the new leader, None without
+        members.
 
         Source: remove of GroupMetadata.scala (0.9, 2.8), which takes the first of a hash map.
         """
@@ -182,7 +183,7 @@ class Group:
         return next((m.member_id for m in members if m.instance_id == instance_id), None)
 
     def writer_of(self, member_id: str) -> Member | None:
-        """Return the static member whose new id `member_id` is being written to the log, if any."""
+        """Return the static member whose new id `member_id` is not in the log yet, or None."""
         return next((m for m in self.members.values() if member_id in m.unwritten), None)
 
     def is_fenced(self, member_id: str, instance_id: str | None) -> bool:
@@ -230,7 +231,7 @@ class Group:
         return votes
 
     def select_protocol(self) -> str:
-        """Return the protocol with most votes; in a tie the one with the earliest vote.
+        """Return the protocol with most votes; in a tie the one whose first vote came earliest.
 
         Raises ValueError if no protocol is offered by all members. Source: selectProtocol (0.9,
         2.8).
@@ -323,7 +324,7 @@ class Offsets:
         )
 
     def for_producer(self, producer: int, entries: Entries) -> Offsets:
-        """Return the offsets with `entries` as the open transaction of this producer id."""
+        """Return the offsets with `entries` as the open transaction of the producer `producer`."""
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:

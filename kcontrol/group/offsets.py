@@ -226,7 +226,8 @@ def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
 def _fetched(held: Offsets, tp: TopicPartition, *, stable: bool) -> e.FetchedOffset:
     """Return the committed offset of `tp` for the response, offset -1 if none is committed.
 
-    With `stable` return UNSTABLE_OFFSET_COMMIT if an offset of `tp` is pending.
+    If `stable` and an offset of `tp` is pending or in an open transaction, return offset -1 with
+    the error UNSTABLE_OFFSET_COMMIT.
 
     Source: getOffsets (2.8), KIP-447.
     """

@@ -174,7 +174,7 @@ def _layout(record: str, version: int) -> Layout:
 
 
 def topics_of(subscription: bytes) -> frozenset[str] | None:
-    """Return the topics of a subscription of any version, None where it cannot be read."""
+    """Return the topics of a subscription of any version, None if the bytes cannot be read."""
     try:
         start = _number(">h", subscription, 0)[1]
         return frozenset(read(SUBSCRIPTION, subscription, start)[0]["topics"])
@@ -200,7 +200,10 @@ class OffsetsTopicRecord(NamedTuple):
 
     @property
     def value(self) -> str:
-        """Return the record's content as a short text, such as "offset 5 of t-0 in my-group"."""
+        """Return the record's content as a short text, such as "offset 5 of t-0 in my-group".
+
+        Other records are "generation 2 of my-group, 3 members" and "tombstone of my-group".
+        """
         fields = decode("group_key" if self.key[:2] == b"\0\2" else "offset_key", self.key)[1]
         of = (
             f"{TopicPartition(fields['topic'], fields['partition'])} in "

@@ -94,5 +94,8 @@ class Purgatory:
 
     @property
     def watched(self) -> int:
-        """Return the number of entries under all keys, including those of completed operations."""
+        """Return the number of entries on the watch lists of all keys.
+
+        Entries of operations that are complete, but not removed yet, count too.
+        """
         return sum(map(len, self.watchers.values()))

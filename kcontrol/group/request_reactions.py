@@ -257,7 +257,9 @@ Condition = Callable[[ReactionInput], bool]
 class Reaction(NamedTuple):
     """One row of GROUP_REACTIONS: the reaction to these requests in these states of a group.
 
-    The docstring of this module explains the columns.
+    The row is taken only if `condition` holds. `reaction` is the error of the response, in
+    capitals, or else the name of a handler's function. Releases from `since` on and before `until`
+    (None: all later releases) have the row. `source` is its KIP or JIRA issue.
     """
 
     states: tuple[State, ...]
@@ -272,7 +274,7 @@ class Reaction(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return the condition in words; "" without a condition."""
+        """Return the words of the condition, from its docstring; "" for the condition `always`."""
         said = " ".join((self.condition.__doc__ or "").split())
         return said.removeprefix("Check ").removeprefix("that ").rstrip(".").removesuffix("nothing")
 
@@ -399,7 +401,11 @@ def reactions_of(
 
 
 def request_of(event: Any) -> Request:
-    """Return the request of an event. Raises KeyError for other events."""
+    """Return the kind of request that an event is: its member of `Request`.
+
+    A JoinGroup with a member id is another kind than a JoinGroup without, and so is an OffsetCommit
+    with a producer. Raises KeyError for an event of any other kind.
+    """
     if isinstance(event, e.JoinGroup):
         return JOIN_NEW if event.member_id == NO_MEMBER_ID else JOIN
     if isinstance(event, e.OffsetCommit):

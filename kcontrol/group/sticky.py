@@ -87,7 +87,10 @@ def claims(partitions: Partitions, members: Members) -> Claims:
 
 
 def path(partitions: Partitions, members: Members) -> str:
-    """Return the name of the algorithm for these members, "constrained" or "general"."""
+    """Return the name of the algorithm that 2.8 uses for these members.
+
+    It is "constrained" if all members subscribe to the same topics, else "general".
+    """
     return "constrained" if claims(partitions, members).are_equal else "general"
 
 
@@ -202,7 +205,7 @@ class GeneralAssignment:
         return self.held | fixed
 
     def ranked(self) -> list[str]:
-        """Return the member ids, the member with the fewest partitions first."""
+        """Return the member ids: first the member with the fewest partitions, in a tie by id."""
         return sorted(self.held, key=lambda name: (len(self.held[name]), code_units(name)))
 
     def best_candidate(self, tp: TopicPartition) -> str:
@@ -231,7 +234,7 @@ class GeneralAssignment:
         )
 
     def reassign(self, movable: list[TopicPartition]) -> bool:
-        """Repeat passes over the partitions until a pass moves none.
+        """Repeat passes over the partitions `movable` until a pass moves none (`reassign_once`).
 
         Return whether any pass has moved a partition.
         """

@@ -38,7 +38,10 @@ class Wheel:
         self.above: Wheel | None = None
 
     def slot(self, deadline_ms: int) -> tuple[Bucket, int] | None:
-        """Return the bucket of a deadline and its expiration, or None if the deadline is due."""
+        """Return the bucket of a deadline and the bucket's expiration in ms.
+
+        Return None if the deadline is less than one tick ahead, and so due now.
+        """
         if deadline_ms < self.now_ms + self.tick_ms:
             return None
         if deadline_ms < self.now_ms + self.interval_ms:
@@ -68,7 +71,7 @@ class Move(NamedTuple):
 
 
 class Timer:
-    """Tasks by name, each with an absolute deadline."""
+    """Kafka's timer: the wheels, and tasks by name, each with an absolute deadline in ms."""
 
     def __init__(self, tick_ms: int = 1, size: int = 20, start_ms: int = 0) -> None:
         self.wheel = Wheel(1, tick_ms, size, start_ms)
@@ -80,9 +83,10 @@ class Timer:
         return len(self._where)
 
     def add(self, task: str, deadline_ms: int) -> Bucket | None:
-        """Put a task into the bucket of its deadline and return the bucket; None if it is due now.
+        """Put a task into the bucket of its deadline, and return the bucket.
 
-        An earlier deadline of the task is cancelled.
+        If the task is due now, put it into no bucket and return None. An earlier deadline of the
+        task is cancelled in both cases.
         """
         self.cancel(task)
         if (slot := self.wheel.slot(deadline_ms)) is None:
@@ -127,5 +131,5 @@ class Timer:
 
     @property
     def next_ms(self) -> int | None:
-        """Return the time at which the next bucket is due, or None."""
+        """Return the time in ms at which the next bucket is due, None if no bucket is in use."""
         return self._due[0][0] if self._due else None

@@ -1,1 +1,1 @@
-"""Recordings of real brokers: their format, as journals, the player of their scenarios, and the comparison with a run."""
+"""Reads recordings of real brokers, converts them into journals, plays their scenarios, and compares them with runs."""

@@ -96,10 +96,10 @@ def differences(theirs: Recording, ours: Recording, unsent: list[str] | None = N
 
 
 class SplitStep(NamedTuple):
-    """One step of a recording.
+    """One step of a recording, `step`, with its writes in two parts.
 
-    `own` has its writes without ISR changes, `isr` the ISR changes by partition, and `unordered` the partitions whose ISR is
-    compared without its order.
+    `isr` has the ISR changes by partition, and `own` all other writes. `unordered` are the partitions whose ISR is compared
+    without its order.
     """
 
     step: Step
@@ -150,7 +150,7 @@ class RecordingSide:
 
 
 class StepComparison:
-    """The comparison of one step of two recordings, theirs (`a`) and ours (`b`).
+    """The comparison of one step of two recordings: `a`, "theirs", of the first, and `b`, "ours", of the second.
 
     Each method yields the differences in one part of the step.
     """
@@ -255,10 +255,10 @@ class StepComparison:
 
 
 def resigned(step: Step, before: Any) -> frozenset[Any]:
-    """Return the brokers that can stop being controller in a step, and the brokers that it thaws.
+    """Return, in one set, the brokers that a step thaws and the brokers that can stop being controller in it.
 
-    The first are the owner of `/controller` before the step (`before`) and the brokers that create the znode, if it is deleted or
-    set in the step.
+    If `/controller` is deleted or set in the step, the latter are its owner before the step (`before`) and the brokers that
+    create it; otherwise no broker stops being controller.
     """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(
@@ -292,7 +292,8 @@ def subject_of(path: str) -> tuple[str, str | None] | None:
 def stopped_brokers(do: Mapping[str, Any]) -> set[Any]:
     """Return the brokers that a step stops, kills or freezes: which requests still reach them depends on timing.
 
-    `do` has the arguments of the step's actions, by word. In a step with `together` the started and thawed brokers count too.
+    `do` maps each word of the step, such as "kill", to its argument, such as a broker. In a step with the word `together`, which
+    has several actions, the started and thawed brokers count too.
     """
     parts = do.get("together")
     words = ("kill", "term", "pause", "freeze") + (("start", "resume") if parts else ())
@@ -300,7 +301,7 @@ def stopped_brokers(do: Mapping[str, Any]) -> set[Any]:
 
 
 def moves(transitions: Iterable[dict[str, Any]]) -> dict[tuple[int, str], list[Any]]:
-    """Return lists of recorded transitions, in order, by (controller, name of a partition or replica).
+    """Return lists of recorded transitions, in order, by (controller, name), such as (1, "t-0") or (1, "t-0@2").
 
     The list of a replica has the transitions of the replica and of its partition.
     """
@@ -320,7 +321,10 @@ def moves(transitions: Iterable[dict[str, Any]]) -> dict[tuple[int, str], list[A
 
 
 class Normalizer:
-    """The normalization of values: lists that are sets in Kafka are sorted, and running numbers in names are replaced."""
+    """The conversion of recorded values for the comparison: it sorts lists that are sets in Kafka, and replaces running numbers.
+
+    Running numbers are in the names of sequential znodes, such as `/config/changes/config_change_0000000001`.
+    """
 
     def __init__(self, unordered: frozenset[str], *, old_lists: bool) -> None:
         self.unordered, self.old_lists = unordered, old_lists
@@ -352,9 +356,10 @@ class Normalizer:
         return found
 
     def writes(self, own: Iterable[dict[str, Any]]) -> dict[tuple[str, Any], list[Any]]:
-        """Return lists of writes, in order, by (author of the session, topic or partition as `subject_of` returns it).
+        """Return lists of writes, in order, by (broker or client that writes, topic and partition as `subject_of` returns them).
 
-        The list of a partition has the writes on the partition, on its topic and on no topic.
+        The list of a partition has the writes on the partition, on its topic and on no topic. Writes that ZooKeeper rejects, ISR
+        change notifications and blocks of producer ids are left out.
         """
         by: dict[str, list[tuple[Any, dict[str, Any]]]] = defaultdict(list)
         for write in own:
@@ -377,13 +382,14 @@ class Normalizer:
     def requests(
         self, handled: Iterable[dict[str, Any]], raced: Mapping[str, set[int]], stopped: set[Any]
     ) -> tuple[dict[tuple[Any, ...], list[Any]], Counter[tuple[Any, ...]]]:
-        """Return two dicts: the entries of requests by (sender, receiver, partition), in order, and numbers of requests.
+        """Return two dicts: the contents of requests, in order, by (sender, receiver, partition), and the numbers of requests.
 
-        The numbers are by (sender, receiver, API, deletion flag). `handled` are the requests of a step. `raced` has, by
-        partition, the leader epochs of ISR changes in this step: fields that race with such a change are left out. Requests to
-        the brokers in `stopped` are left out.
+        The numbers are by (sender, receiver, API, deletion flag). A request without partitions is under the partition "".
+        `handled` are the requests of a step. `raced` has, by partition, the leader epochs of ISR changes in this step: fields
+        that race with such a change are left out. Requests to the brokers in `stopped` are left out.
 
-        A controller that resigns closes its connections, so requests of two of its terms may be handled in either order.
+        A controller that resigns closes its connections, so requests of two of its terms may be handled in either order. The
+        lists have them in the order of the controller epochs.
         """
         found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
         counts: Counter[tuple[Any, ...]] = Counter()
@@ -413,10 +419,11 @@ class Normalizer:
 
 
 def _concerns(subject: Any, key: Any) -> bool:
-    """Return whether a write is compared in the list of the partition or topic `key`; None is the list for no topic.
+    """Return whether a write is compared in the list of writes that has the key `key`.
 
-    `subject` is what the write is on, as `subject_of` returns it. A write on no topic is in every list; a write on a topic is in
-    the lists of its partitions.
+    `key` is (topic, partition), (topic, None), or None for the list of writes on no topic. `subject` is what the write is on, as
+    `subject_of` returns it. A write on no topic is in every list; a write on a whole topic is in its list and in the lists of its
+    partitions.
     """
     if subject is None:
         return True

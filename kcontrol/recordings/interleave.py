@@ -2,7 +2,7 @@
 
 Each list keeps its order. A transition that belongs to a write becomes one item with this write. All other transitions, and
 requests, come as early as the recording allows: after the write that made their sender controller, after the write that
-triggered the step, and a request after the writes of its values. The true order is not recorded.
+triggered the step, and a request also after the writes of the leaders and ISRs in it. The true order is not recorded.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Decision(NamedTuple):
 
 
 class Leaderships:
-    """The value of each state znode after the writes so far, in `held` by partition.
+    """The values of all state znodes after the writes so far, by partition, in `held`.
 
-    By these values a controller's decision is distinguished from an ISR change that a leader requested.
+    A write that changes this value in its ISR alone was requested by a leader; any other write is a controller's decision.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,10 @@ def _decides(move: dict[str, Any], decision: Decision) -> bool:
 
 
 class Gates:
-    """The number of transactions (groups of writes) of a step that must come before each of its transitions and requests."""
+    """Computes how many transactions of a step must come before each of its transitions and requests.
+
+    A transaction is a group of writes that ZooKeeper performed together.
+    """
 
     def __init__(self, step: Step, groups: list[Group], before: dict[str, dict[str, Any]]) -> None:
         self.groups, self.known = groups, {(tp, *_essence(v)) for tp, v in before.items()}
@@ -254,10 +257,10 @@ def _awaited(how: str, path: Any) -> Callable[[dict[str, Any]], bool]:
 
 
 def _place(word: str, broker: int, gates: Gates, now: int, *, together: bool) -> int:
-    """Return the number of transactions before the action `word` on a broker; `now` is this number of the action before it.
+    """Return how many of the step's transactions come before the action `word`, such as "start" or "kill", on a broker.
 
-    A start comes before the broker's session opens, an exit before its session closes, and so does a kill if `together`. For any
-    other action return `now`.
+    A start comes before the broker's session opens. A "term" comes before its session closes, and so does a "kill" if
+    `together`. `now` is the number of transactions before the preceding action: return it for any other word, and never less.
     """
     if word == "start":
         return max(now, gates.after(lambda w: w["by"] in (broker, UNNAMED) and w["op"] == "open") - 1)

@@ -66,7 +66,10 @@ class Player:
         self.followed: list[str] = []
 
     def _with_deletion_order(self, settings: Settings) -> Settings:
-        """Return `settings`, changed so that controllers delete topics in the recorded order if a step has `deletion_order`."""
+        """Return `settings`; if a step has `deletion_order`, return them with a function that orders deletions as recorded.
+
+        Controllers then delete the topics of a step in the order that `RecordedStep.deleted` returns.
+        """
         if not any("deletion_order" in step for step in self.steps):
             return settings
         own = replace(settings.changes, deletion_order=lambda topics: self.recorded.deleted(topics))
@@ -112,10 +115,10 @@ class Player:
                 raise UserError(f"The step {word!r} is about something that it cannot be about: {problem}.") from None
 
     def _settle(self, but: str = "", writes: int | None = None) -> None:
-        """Run until the cluster has nothing to do, or until brokers have made `writes` more writes (None: no limit).
+        """Run until no delivery, timer or other action of the cluster is left, or until brokers have made `writes` more writes.
 
-        Actions of kind `but`, such as "expire", are left out, and so is the expiry of the sessions in `kept`, which stay open
-        because their brokers were killed within the step word `together`.
+        `writes` None means no limit. Actions of kind `but`, such as "expire", are left out, and so is the expiry of the sessions
+        in `kept`, which stay open because their brokers were killed within the step word `together`.
         """
         end = None if writes is None else self.written + writes
         while routine := [a for a in self._routine() if a[0] != but and not (a[0] == "expire" and a[1] in self.kept)]:
@@ -221,9 +224,10 @@ class Player:
     def _must_wait(self, action: Any) -> bool:
         """Return whether an action must wait, because the recording has other events before it.
 
-        Requests to a broker that joins an ISR again while it stops, its end, and timers wait for its fetch. The end of a broker
-        that stops, and the new session of a broker whose session has expired, wait for the writes that ZooKeeper saw before. A
-        controller that stops together with other brokers performs its recorded transitions first.
+        * The new session of a broker, and the end of a broker that stops, wait for the writes that the recording has before them.
+        * The end of a broker that stops together with other brokers waits for the transitions that it makes in the recording.
+        * While a broker that stops still has to join an ISR again, its end, requests to it and all timers wait. So does a fetch
+          of this broker after which it joins an ISR, if the recording has no such join.
         """
         if action[0] in ("renew", "reconnect") and self.written < self.recorded.writes_before_the_new_session_of(action[1]):
             return True
@@ -255,8 +259,9 @@ class Player:
     def _routine(self) -> list[Any]:
         """Return the actions that the cluster can perform by itself.
 
-        In a recorded step a request to a frozen broker times out only while writes of the step are missing. If each action must
-        wait, a fetch from a frozen leader may time out.
+        In a recorded step a request to a frozen broker times out only while writes of the step are missing. If each of these
+        actions must wait for other events of the recording, return the timeout of a fetch from a frozen leader instead, if there
+        is one.
         """
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
         routine = [action for action in actions.routine_actions(self.world) if action[0] != "time_out" or is_long]
@@ -337,10 +342,10 @@ class Player:
         self._end_sessions(self.recorded.at)
 
     def await_(self, what: dict[str, str]) -> None:
-        """Run until a znode is deleted or created: `what` maps "gone" or any other word to its path.
+        """Run until znodes are created or deleted; `what` has their paths, under the key "gone" for a deletion.
 
-        For a deletion, expire the session of a dead or frozen broker that owns the znode. In a recorded step nothing is done,
-        because the player repeats the recorded ends of sessions.
+        Any other key, such as "exists", means a creation. For a deletion, expire the session of a dead or frozen broker that owns
+        the znode. In a recorded step nothing is done, because the player repeats the recorded ends of sessions.
         """
         for how, path in what.items() if not self.recorded.is_recorded else ():
             while (routine := self._before_expiry()) and self.world.exist(path) != [how != "gone"]:
@@ -469,7 +474,7 @@ def settings_of(scenario: Mapping[str, Any]) -> Settings:
 
 
 def config_of(scenario: Mapping[str, Any], release: str) -> dict[str, Any]:
-    """Return the brokers' settings for a scenario, as far as the release has them.
+    """Return the brokers' settings for a scenario by Kafka's names, without the settings that the release does not have.
 
     Deletion of topics is on, the automatic preferred leader election off, and unclean elections are as the scenario's `unclean`.
     """

@@ -46,17 +46,17 @@ class RecordedChoices:
 
     @property
     def next_controller(self) -> int | None:
-        """The broker whose actions come before those of all other brokers.
+        """The broker whose actions come before those of all other brokers, None if there is no such broker.
 
         That is the controller during its failover; after its resignation, the winner of the next recorded election.
         """
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
     def watch(self, records: Sequence[Record]) -> None:
-        """Count the failed handlers in these records, and remove each claim whose znode a broker has created.
+        """Count the failed handlers in these journal records, and remove each claim whose znode a broker has created.
 
         A claim is a creation of `/controller` or of a broker's registration in the recorded step. Raises UserError if more
-        handlers fail than the claims of the step and PATIENCE together.
+        handlers fail than the step has claims, plus the constant PATIENCE.
         """
         for record in records:
             self._failed += record.kind == "handler_error"
@@ -111,7 +111,10 @@ class RecordedChoices:
 
 
 def writes_of(record: Record) -> int:
-    """Return the number of a broker's writes in a record, without writes to paths that `recorded_step.counts` leaves out."""
+    """Return the number of a broker's successful writes in a journal record; 0 for a record without writes.
+
+    ISR change notifications and blocks of producer ids do not count, because their place among the writes varies.
+    """
     if record.id.broker is None or record.kind not in ("write", "change"):
         return 0
     fields = record.to_json().fields
@@ -121,7 +124,7 @@ def writes_of(record: Record) -> int:
 
 
 def is_bid(world: World, action: Action) -> bool:
-    """Return whether the next round trip of this action creates `/controller`."""
+    """Return whether this action sends a broker's transaction that creates `/controller`, to become controller."""
     if action[0] != "advance":
         return False
     trip = world.processes[action[1]].driver.threads[action[2]].waits_for
@@ -130,7 +133,7 @@ def is_bid(world: World, action: Action) -> bool:
 
 
 def creates_controller(record: Record) -> bool:
-    """Return whether a record is a write that created `/controller`."""
+    """Return whether a journal record is a write that created `/controller`."""
     if record.kind != "write":
         return False
     fields = record.to_json().fields

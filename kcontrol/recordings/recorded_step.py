@@ -1,4 +1,4 @@
-"""The content of one recorded step that the player needs.
+"""Finds in one recorded step the choices that the player repeats.
 
 Kafka leaves some choices open: which broker wins an election, when a session ends, which of two actions ZooKeeper sees first,
 whether a timer fires during a step. A recording has made these choices, and the player repeats them.
@@ -76,7 +76,7 @@ class RecordedStep:
 
     @property
     def writes_of_brokers(self) -> int:
-        """The number of writes by brokers in this step, without those for which `counts` is false."""
+        """The number of writes by brokers in this step, without ISR change notifications and blocks of producer ids."""
         return _writes_of_brokers(self.writes)
 
     def deleted(self, topics: Iterable[str]) -> list[str]:
@@ -91,7 +91,10 @@ class RecordedStep:
     # ---------------------------------------------------------------- ends of sessions
 
     def closes(self, before: int | None = None) -> list[int]:
-        """Return the brokers whose sessions end in this step, in order; with `before` only among its first `before` writes."""
+        """Return the brokers whose sessions end in this step, in order.
+
+        With `before` return only those whose sessions end among the first `before` writes of the step.
+        """
         return [w["by"] for w in self.writes[:before] if w["op"] == "close" and isinstance(w["by"], int)]
 
     def end_of(self, broker: int) -> int:

@@ -1,4 +1,4 @@
-"""Recordings of real brokers: the format of their files, and the conversion of a journal into this format.
+"""Reads and checks files with recordings of real brokers, and converts a journal into the format of a recording.
 
 A recording is a dict: `release`, `scenario`, `brokers`, `session_timeout_ms`, `unclean` and `steps`; a step has `do`, `writes`,
 `transitions`, `requests` and `znodes`. `notebooks/recordings/README.md` describes each field.
@@ -157,7 +157,7 @@ def parse(content: bytes, name: str) -> Recording:
 
 
 def since(release: str) -> tuple[int, ...]:
-    """Return a release as numbers that can be compared. Raises ValueError if the form is wrong."""
+    """Return a release as numbers that can be compared, such as (2, 8, 2) for "2.8.2". Raises ValueError if the form is wrong."""
     if not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", release):
         raise ValueError(f"{release!r} is not a release: write it like 2.8.2 or 0.8.1")
     return tuple(map(int, release.split(".")))
@@ -166,7 +166,8 @@ def since(release: str) -> tuple[int, ...]:
 def data(path: str, text: str) -> Any:
     """Return the content of a znode: a JSON object parsed, other text unchanged, no content as None.
 
-    Values that differ from run to run, such as times and ports, are masked; for `/cluster/id` that is the id.
+    Values that differ from run to run are replaced by placeholders: times by "<ms>", ports by "<port>", and the id of the cluster
+    in `/cluster/id` by "<id>".
     """
     for pattern, mask in MASKS:
         text = pattern.sub(mask, text)
@@ -183,19 +184,25 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def text_of(value: Any) -> str:
-    """Return the text of a znode whose content is `value`: the inverse of `data`, apart from masked values."""
+    """Return the text of a znode whose content is `value`: the inverse of `data`. Placeholders for times and ports stay."""
     return (
         value if isinstance(value, str) else "" if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     )
 
 
 def short(state: str) -> str | None:
-    """Return a state's name without Partition and Replica, except for the states of deletion; None for ""."""
+    """Return a state's name as recordings have it, such as "Online" for "OnlinePartition"; None for "".
+
+    The states of deletion, such as "ReplicaDeletionStarted", keep their full names.
+    """
     return state if state.startswith("ReplicaDeletion") else state.removesuffix("Partition").removesuffix("Replica") or None
 
 
 def long(machine: str, state: str | None) -> str:
-    """Return a state's full name, as in a journal; "" for None. `machine` is "partition" or "replica"."""
+    """Return a state's full name, as in a journal, such as "OnlinePartition" for "Online"; "" for None.
+
+    `machine` is "partition" or "replica".
+    """
     if state is None or state.startswith("ReplicaDeletion"):
         return state or ""
     return {"NotExists": "NonExistent"}.get(state, state) + machine.capitalize()
@@ -204,8 +211,8 @@ def long(machine: str, state: str | None) -> str:
 def as_logged_by_0_8_0(move: dict[str, Any], failed: dict[str, Any]) -> dict[str, Any]:
     """Return a transition with the source state that 0.8.0 logs: none for a replica, and one state per target for a partition.
 
-    `move` is the transition as a recording has it. If `failed` is not empty, the transition of a partition keeps its source
-    state.
+    `move` is the transition as a recording has it. `failed` is {"failed": True} for a failed transition, else {}: a failed
+    transition of a partition keeps its source state.
 
     Source: stateChangeLogger in ReplicaStateMachine.handleStateChange and PartitionStateMachine.handleStateChange (0.8.0).
     """

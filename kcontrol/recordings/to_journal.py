@@ -168,7 +168,7 @@ class Replay:
     def _note(self, group: list[dict[str, Any]], n: By, record: RecordId) -> None:
         """Store `record`, the journal record of the writes of `group` by the broker or client `n`, as a cause of later records.
 
-        If a write changes `/controller_epoch`, also update which broker is controller in its own view.
+        If a write sets `/controller_epoch`, also record that `n` becomes controller in its own view.
         """
         for write in group:
             path, tp = write["path"], state_key(write["path"])
@@ -302,7 +302,7 @@ SESSIONS = {"open": Replay._open, "close": Replay._close, "rejected": Replay._re
 
 
 class Causes:
-    """The records of one step that later records may have as their cause."""
+    """The journal records of one step that later records may have as their cause."""
 
     def __init__(self, act: RecordId) -> None:
         self.act = self.latest = act
@@ -334,7 +334,8 @@ class Causes:
     def of_move(self, move: dict[str, Any]) -> RecordId:
         """Return the cause of the transition `move`: the controller's last transition of the same partition.
 
-        Without one, return the latest record about the replica's broker or the topic, or else the latest trigger.
+        Without one, return the latest record about the replica's broker or the topic, or else the record that was last set by
+        `triggered_by`: a write from outside, a registration or the end of a session of a broker, or an election.
         """
         tp = _partition(move)
         broker = int(move["subject"].rpartition("@")[2]) if move["machine"] == "replica" else None
@@ -342,7 +343,13 @@ class Causes:
         return next((self.about[key] for key in keys if key in self.about), self.latest)
 
     def of_write(self, n: By, path: str) -> RecordId:
-        """Return the cause of a write to `path` by `n`: a client, a starting broker, a candidate or a controller."""
+        """Return the record that caused a write to `path` by `n`, a broker or a client.
+
+        For a client that is the record of the step's actions. For a broker it is the first of these that the step has: for a
+        write to `/controller`, the deletion of this znode; for a write to `/controller_epoch`, the creation of `/controller` by
+        `n`; the start or the new session of `n`, unless `n` was elected controller since then; the last transition of `n` as
+        controller; the latest record about the path's topic; the record that was last set by `triggered_by`.
+        """
         if n == WORLD:
             return self.act
         if path == CONTROLLER and path in self.deleted:
@@ -366,9 +373,9 @@ def _topic(path: str) -> str | None:
 
 
 def _fence(write: dict[str, Any]) -> int:
-    """Return the version of `/controller_epoch` that a write checked, -1 without a check.
+    """Return the version of `/controller_epoch` that a write checked, -1 if it checked no version.
 
-    ZooKeeper's transaction log, and so the recording, has this version plus 1.
+    ZooKeeper's transaction log, and so the recording, has the checked version plus 1.
     """
     checked: int = write.get("checked", {}).get(CONTROLLER_EPOCH, 0)
     return checked - 1
@@ -380,7 +387,7 @@ def _hosted_value(value: dict[str, Any], zk_version: int) -> dict[str, Any]:
 
 
 def batch(r: dict[str, Any]) -> dict[str, Any]:
-    """Return the recorded request `r` as the `requests` of a `send` record: one API to one broker."""
+    """Return the recorded request `r`, one API to one broker, in the form of the field `requests` of a `send` record."""
     api, to, partitions = r["api"], str(r["to"]), r["partitions"]
     head = {"controller_id": r["by"], "controller_epoch": r["controller_epoch"], "live_brokers": r.get("live_brokers", [])}
     if api == "UpdateMetadata":

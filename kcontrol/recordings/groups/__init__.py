@@ -1,1 +1,1 @@
-"""Recordings of real group coordinators: their format, their journals, the player of their requests, and the comparison."""
+"""Reads recordings of real group coordinators, converts them into journals, plays their requests, and compares them with runs."""

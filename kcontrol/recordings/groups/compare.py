@@ -21,7 +21,8 @@ FREE_ORDER = "the order of members differs, which Kafka leaves open (docs/omissi
 def differences(theirs: Step, ours: Step) -> Iterator[Difference]:
     """Yield the differences in the responses, in the order of the requests, then those in the log.
 
-    `theirs` is the recording, `ours` the run in the format of a recording. The comparison ends at an entry with another request.
+    `theirs` is the recording, `ours` the run in the format of a recording. If the run has another request, stop or start than the
+    recording, or another number of them, yield this difference and end.
     """
     names = member_names(theirs, ours)
     for one, other in zip(theirs["exchange"], ours["exchange"], strict=False):
@@ -96,7 +97,7 @@ def _logs(theirs: list[Step], ours: list[Step]) -> Iterator[Difference]:
 
 
 def _record(entry: Step) -> Step:
-    """Return a record of the offsets topic without its times, and with its members by member id."""
+    """Return `entry`, a record of the offsets topic, without its times, and with its members by member id."""
     value = entry["value"]
     if value is None:
         return {"key": entry["key"], "value": None}
@@ -107,7 +108,10 @@ def _record(entry: Step) -> Step:
 
 
 def free_orders(theirs: Step, ours: Step) -> list[int]:
-    """Return the numbers of the requests in whose responses both sides have equal members in different orders."""
+    """Return the numbers of the requests whose two responses have equal members in different orders.
+
+    One response is in the recording `theirs`, the other in the run `ours`, which has the format of a recording.
+    """
     names = member_names(theirs, ours)
     pairs = zip(theirs["exchange"], renamed(ours["exchange"], names), strict=False)
     orders = ((one["n"], *(list((side.get("answer") or {}).get("members", ())) for side in (one, other))) for one, other in pairs)

@@ -129,7 +129,10 @@ ANSWERS: dict[str, Callable[[Body], Body]] = {
 
 
 def _log(records: list[Record]) -> Iterator[Step]:
-    """Yield the records of the offsets topic that a journal has, from a recording or from the log of a leader."""
+    """Yield the records that were appended to the offsets topic according to a journal, field by field, each with its number `n`.
+
+    The journal is that of a recording, or that of a run, in which the leader of the partition appends the records.
+    """
     n = 0
     for record in records:
         for key, value in _appended(record):
@@ -147,7 +150,9 @@ def _appended(record: Record) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def log_entry(key: bytes, value: bytes | None) -> Step:
-    """Return a record of the offsets topic field by field; the value of a tombstone is None.
+    """Return a record of the offsets topic field by field, as {"key": {...}, "value": {...}}; the value of a tombstone is None.
+
+    The key has the field `kind`, "group" or "offset", and key and value have their `version` besides Kafka's fields.
 
     Raises ValueError for bytes that are no record of the topic.
     """

@@ -65,9 +65,10 @@ class Memory:
     # ---------------------------------------------------------------- records
 
     def note(self, kind: str, cause: RecordId | None, *, inferred: str | None = RECORD, **fields: Any) -> RecordId:
-        """Append a record of the broker to the journal, and return its id.
+        """Append a journal record of the broker with these `fields`, and return its id.
 
-        `inferred` is the field with this name: RECORD or TIME, None for a record that the recording has.
+        `inferred` is stored as a field of the record: "record" if the recording lacks the record, "time" if the recording has the
+        record without its time. None stores no such field: the recording has the record and its time.
         """
         said = fields if inferred is None else fields | {"inferred": inferred}
         return self.journal.add(BROKER, self.incarnation, kind, cause, self.now_ms, said)
@@ -83,7 +84,7 @@ class Memory:
         self._update("groups", cause, {self.group_id: group})
 
     def commit(self, offsets: Offsets, cause: RecordId) -> None:
-        """Store the group's committed offsets in the memory, and add an `update` record."""
+        """Store the group's committed offsets in the memory, and add an `update` record to the journal."""
         self.offsets = offsets
         if offsets:
             self._update("offsets", cause, {self.group_id: offsets})
@@ -150,10 +151,10 @@ class Memory:
         self.parked.clear()
 
     def receive(self, event: Any, cause: RecordId | None, thread: str, *, inferred: str | None = None) -> RecordId:
-        """Record the arrival of an event in the queue of `thread`, and return the record at which its handler begins.
+        """Record the arrival of an event in the queue of `thread`; return the journal record at which its handler begins.
 
-        `cause` is the cause of the arrival. `inferred` is a field of the records: RECORD if the recording lacks the arrival, TIME
-        if it lacks its time, None if it has both.
+        `cause` is the cause of the arrival. `inferred` is a field of the record of the arrival: "record" if the recording lacks
+        the arrival, "time" if it lacks its time; None if it has both.
         """
         timed = replace(event, timestamp_ms=self.now_ms) if hasattr(event, "timestamp_ms") else event
         record = self.note("enqueue", cause, inferred=inferred, thread=thread, event=timed, is_notification=False)
@@ -324,7 +325,7 @@ class Memory:
         self.append_until(len(self.log))
 
     def append_until(self, end: int) -> None:
-        """Append the next records of the log before the position `end`, with no request as their cause."""
+        """Append the next records of the log before the position `end`; no request is known as the cause of this append."""
         if self.appended < end:
             self.append(self.appended, end, None, None)
 

@@ -1,4 +1,4 @@
-"""Recordings of real group coordinators: the format of their files, and the conversion of their answers into responses.
+"""Reads and checks files with recordings of real group coordinators, and converts recorded answers into responses.
 
 A recording is a dict: `release`, `name`, `title`, `group`, `broker` (settings), `exchange` (requests with their answers, and
 stops and starts of the broker) and `log` (the records of the group in `__consumer_offsets`). `notebooks/recordings/groups.md`
@@ -155,7 +155,11 @@ def response(step: Step) -> Any:
 
 
 def errors(step: Step) -> list[str]:
-    """Return every error code in the answer to the request `step`, also NONE; [] for a request without an answer."""
+    """Return every error code in the answer to the request `step`; [] for a request without an answer.
+
+    The error code of a success, NONE, is returned too. If partitions, groups or members have error codes of their own, return
+    these, else the one code of the answer.
+    """
     answer = step.get("answer")
     if answer is None:
         return []

@@ -111,8 +111,9 @@ def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: 
 def _join_current_generation(memory: Memory, step: Step, member_id: str, correlation_id: str, cause: RecordId) -> None:
     """Let a member join the current generation by the JoinGroup of the entry `step`.
 
-    A static member with an old member id gets `member_id`, which a record of the log stores with the event of `correlation_id`.
-    For any other member only the session begins again.
+    If the sender is a static member with another id than `member_id`, replace its id by `member_id`, and append the group's
+    record that has the new id; `correlation_id` names the JoinGroup in the journal. For any other member only restart the
+    session.
     """
     assert memory.group is not None
     old_id = memory.group.member_of(step["request"].get("instance"))
@@ -206,7 +207,7 @@ def _offset(memory: Memory, at: int) -> OffsetAndMetadata:
 
 
 def _delete(memory: Memory, cause: RecordId) -> None:
-    """Remove the group from the memory, and its offsets, whose tombstones come next in the log."""
+    """Remove the group and its offsets from the memory, and append their tombstones, which come next in the log."""
     memory.append_tombstones(cause)
     if memory.group is not None:
         memory.move(DEAD, "DeleteGroups", cause, leaves=True)

@@ -71,7 +71,7 @@ def consumer_name(client: str) -> str:
 
 
 def consumers(recording: Step) -> dict[str, Consumer]:
-    """Return the consumers of a recording before their first request, by name."""
+    """Return, by the consumer's name, the state of each consumer of a recording before its first request."""
     asked = [step for step in recording["exchange"] if "api" in step and not is_admin(step["api"])]
     instances = {step["client"]: step["request"].get("instance") for step in asked if step["api"] == JOINED}
     names = dict.fromkeys(step["client"] for step in asked)
@@ -81,7 +81,8 @@ def consumers(recording: Step) -> dict[str, Consumer]:
 class Replay:
     """The conversion of one recording: `perform` adds the journal records of a Moment, `finish` those of the rest of the log.
 
-    `entry` is the number of the request, stop or start that is converted now, 0 before the first and in `finish`.
+    A Moment is the time of a request, of a response, of a stop or start of the broker, or of a timer. `entry` is the number of
+    the request, stop or start that is converted now, 0 before the first and in `finish`.
     """
 
     def __init__(self, recording: Step) -> None:
@@ -103,7 +104,10 @@ class Replay:
     # ---------------------------------------------------------------- the order of time
 
     def moments(self) -> Iterator[Moment]:
-        """Yield all moments in the order of time: at equal times responses first, because the next request follows them."""
+        """Yield the moments of the recording in the order of time: requests, responses, stops and starts of the broker, timers.
+
+        At equal times timers come first, then responses to earlier requests, because the next request follows them.
+        """
         found: list[tuple[tuple[int, int, int, int], Moment]] = []
         for step in self.recording["exchange"]:
             at_ms, n = step["at"], step["n"]
