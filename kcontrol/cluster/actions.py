@@ -225,14 +225,14 @@ ACTIONS: dict[str, Kind] = {
 
 
 def form(kind: str) -> str:
-    """Return the form of an action, such as "('kill', broker)", for an error text."""
+    """Return how actions of this kind are written, such as "('kill', broker)", for an error text."""
     return f"('{kind}', {ACTIONS[kind].form})"
 
 
 def find_action(world: World, action: Action) -> Callable[..., None]:
     """Return the function that performs an action; it is to be called with the world and the action's arguments.
 
-    Raises UserError, listing the legal values, if the action is unknown, has a wrong form or is not possible now.
+    Raises UserError, listing the legal values, if the action is unknown, has wrong arguments or is not possible now.
     """
     kind = ACTIONS.get(action[0]) if action and isinstance(action[0], str) else None
     if kind is None:

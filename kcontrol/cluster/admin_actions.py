@@ -74,7 +74,7 @@ def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str,
 def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool:
     """Return whether the topic, its znode of settings and the parent of notifications exist, so that the tool can alter it.
 
-    Raises ValueError or AttributeError if the form of `config` is wrong.
+    Raises ValueError for an illegal name of a topic and for an illegal setting, and AttributeError if `config` is no mapping.
     """
     topic_settings(world.settings.release, config)
     if not topic or "/" in topic:

@@ -37,7 +37,7 @@ CLASSES = {
 
 
 class ConsumerSetting(NamedTuple):
-    """One setting of a consumer. `form` is the form of its values: "text", "ms", "bytes", "topics", "strategies" or "release".
+    """One setting of a consumer. `form` is the kind of its values: "text", "ms", "bytes", "topics", "strategies" or "release".
 
     `defaults` has pairs of (first release, default), oldest first; the first pair has the release that introduced the setting.
     """

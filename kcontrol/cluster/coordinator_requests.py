@@ -158,9 +158,9 @@ REQUESTS: dict[str, type[Any]] = {
 def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: Sender) -> Any:
     """Return the event with which a group coordinator handles a request of `sender`; its response will have `correlation_id`.
 
-    `api` is the name of the request, such as "JoinGroup"; `request` has the fields that REQUESTS has for this API. Raises
-    KeyError for an API without a row, and msgspec.ValidationError, a ValueError that names the field, for a request whose
-    fields do not fit the row.
+    `api` is the name of the request, such as "JoinGroup"; `request` has the fields that the table REQUESTS has for this API.
+    Raises KeyError for an API that REQUESTS does not have, and msgspec.ValidationError, a ValueError that names the field, for
+    wrong fields.
     """
     build: Callable[[str, Sender], Any] = msgspec.convert(request, REQUESTS[api]).event
     return build(correlation_id, sender)

@@ -26,10 +26,10 @@ SINCE = {"ListGroups": "0.9", "DescribeGroups": "0.9", "DeleteGroups": "1.1", "O
 
 
 def can_ask(world: World, broker: int, api: str, about: Sequence[str]) -> bool:
-    """Return whether the broker can be reached and knows the request. Raises ValueError if the form of the request is wrong.
+    """Return whether the broker can be reached and its release has the request `api`, and the run has consumers.
 
-    `about` has states for ListGroups, one group for DescribeGroups, groups for DeleteGroups, and a group with partitions for
-    OffsetDelete.
+    `about` has states for ListGroups, one group for DescribeGroups, groups for DeleteGroups, and a group with partitions such as
+    "t-0" for OffsetDelete. Raises ValueError for an unknown `api`, and if `about` does not have these texts.
     """
     if api not in SINCE or isinstance(about, str) or not all(isinstance(word, str) for word in about):
         raise ValueError

@@ -71,8 +71,8 @@ class OrphanedSession(NamedTuple):
 class Process:
     """One broker process. `notifications` has the watch events that the broker has not handled, the oldest first.
 
-    `session_loss_record` is the record of the end of the latest session. `was_sent_request` says that a request of another broker
-    has arrived since the session ended.
+    `session_loss_record` is the journal record of the end of the latest session. `was_sent_request` says that a request of
+    another broker has arrived since the session ended.
     """
 
     driver: Driver

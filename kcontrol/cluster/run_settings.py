@@ -66,7 +66,8 @@ class Settings:
     def rules(self) -> Rules:
         """Return the release's rules with this run's `rule_changes`.
 
-        Raises UserError for a release that cannot be played, and if `rule_changes` has another `design` than the release.
+        Raises UserError for a release that kcontrol cannot simulate, and if `rule_changes` has another value of the rule
+        `design`, which names the threads and handlers of a broker, than the release.
         """
         if self._rules is None:
             object.__setattr__(self, "_rules", self._chosen())

@@ -322,7 +322,10 @@ class World:
             broker_to_controller.deliver_response(self, driver, correlation_id, body, record)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state that pictures show, in JSON's types; equal to `fold(journal.records)` after every step."""
+        """Return the state that pictures show, in JSON's types; after every step it is equal to `fold(journal.records)`.
+
+        `fold` computes the state from the journal.
+        """
         return snapshot(self)
 
     def fingerprint(self) -> str:

@@ -106,7 +106,7 @@ def sticky_user_data(previous: list[dict[str, object]], generation: int | None) 
 def read_sticky_user_data(data: bytes) -> dict[str, object]:
     """Return the fields of a sticky member's user data: those of version 1, if it can be read so.
 
-    Otherwise return the fields of version 0. Raises ValueError for data that have neither form.
+    Otherwise return the fields of version 0. Raises ValueError if the data can be read as neither.
     """
     try:
         return read(STICKY_USER_DATA[1], data)[0]

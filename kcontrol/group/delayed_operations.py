@@ -54,9 +54,9 @@ def steps(
     The operation is the one behind the timer of `effect`. `armed` is the timer that the effect
     replaces or cancels, None without a timer: the operation of its `event` is checked first
     (checkAndComplete). Then a `SetTimer` takes the three steps of tryCompleteElseWatch. Nothing is
-    yielded for events without a row in OPERATIONS, for a broker without coordinator (`ctx` None),
-    and if `ctx.logs_operations` is False. Source: tryCompleteElseWatch, checkAndComplete (0.9,
-    2.8).
+    yielded for timers that are no delayed operations of Kafka, for a broker without coordinator
+    (`ctx` None), and if `ctx.logs_operations` is False. Source: tryCompleteElseWatch,
+    checkAndComplete (0.9, 2.8).
     """
     if ctx is None or not ctx.logs_operations:
         return
@@ -74,7 +74,7 @@ def _named(ctx: GroupContext, timer: str, event: Any) -> dict[str, Any]:
     """Return the fields of a journal record that name Kafka's delayed operation behind a timer.
 
     They are `operation`, `purgatory`, `key` and `timer`. `event` is the event of the timer; return
-    {} if it has no row in OPERATIONS.
+    {} if the table OPERATIONS has no operation for it.
 
     Before 2.8 the class of a group's key is GroupKey. Source: DelayedOperationKey.scala (0.9,
     2.8.2).

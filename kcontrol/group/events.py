@@ -308,10 +308,10 @@ class PartitionResigned(TimedEvent):
 
 @dataclass(frozen=True, slots=True)
 class TransactionCompleted(Event):
-    """The marker of a producer's transaction has reached these partitions of the offsets topic.
+    """A commit or abort marker of a transaction is in these partitions of the offsets topic.
 
-    `producer` is the producer id. The marker commits the transaction if `is_commit`, else aborts
-    it.
+    `producer` is the id of the transaction's producer. `is_commit` is True for a commit marker,
+    False for an abort marker.
     """
 
     producer: int

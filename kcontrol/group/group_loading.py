@@ -116,9 +116,9 @@ def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:
     """Add one batch of the log to `loaded`; a record replaces an earlier record of its key.
 
-    A transaction's offsets stay pending until its marker. If `retention_ms` is given (before 2.1),
-    an offset without an own time to expire gets the time of its commit plus `retention_ms`, else it
-    gets no such time. Raises ValueError for a record that cannot be read. Source:
+    A transaction's offsets stay pending until its commit marker. If `retention_ms` is given (before
+    2.1), an offset without an own time to expire gets the time of its commit plus `retention_ms`,
+    else it gets no such time. Raises ValueError for a record that cannot be read. Source:
     doLoadGroupsAndOffsets (2.8).
     """
     if batch.marker and batch.producer_id is not None:

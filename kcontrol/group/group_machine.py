@@ -134,9 +134,9 @@ GROUP_TRANSITIONS = TransitionTable("group", GroupState, "GroupMetadata.scala (2
 
 
 def transitions(ctx: GroupContext) -> TransitionTable:
-    """Return the transitions of the coordinator's release.
+    """Return the table of transitions between the states of a group in the coordinator's release.
 
-    A row for which the learner has given an action (`ctx.changes`) has this action.
+    A transition for which the learner has given an action (`ctx.changes`) has this action.
     """
     return GROUP_TRANSITIONS.for_(ctx.rules.release, ctx.changes)
 
@@ -170,10 +170,11 @@ def transition_to(
     *,
     leaves: bool = False,
 ) -> Handler:
-    """Move a group to the state `target` by the table's row; return the group after the transition.
+    """Move a group to the state `target` by the action in the table; return the group after that.
 
-    `timestamp_ms` is the time of the transition, `rule` its reason, for the journal. With `leaves`
-    the group also leaves the cache. Raises IllegalStateError if the table has no row.
+    The table is GROUP_TRANSITIONS. `timestamp_ms` is the time of the transition, `rule` its reason,
+    for the journal. With `leaves` the group also leaves the cache. Raises IllegalStateError if the
+    table does not have the transition.
     """
     row = transitions(ctx).find(group.state, target)
     if row is None:

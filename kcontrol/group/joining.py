@@ -30,9 +30,9 @@ from kcontrol.group.request_reactions import react
 def join_group(ctx: GroupContext, event: e.JoinGroup) -> Handler:
     """Answer a JoinGroup, or park it until the join phase ends.
 
-    The row of GROUP_REACTIONS decides. A missing group is created first, and the request is checked
-    again by the rows of the new group's state. Then the join phase ends, if all members have
-    joined. Source: handleJoinGroup (0.9, 2.8).
+    GROUP_REACTIONS decides, the table of reactions to requests by the group's state. If the group
+    is missing and has to be created, the table is read again for the new group. Then the join phase
+    ends, if all members have joined. Source: handleJoinGroup (0.9, 2.8).
     """
     if error := ctx.validate_group_status(event.group_id) if event.group_id else "INVALID_GROUP_ID":
         yield _refuse(ctx, event, error)

@@ -25,9 +25,10 @@ from kcontrol.group.request_reactions import react
 def sync_group(ctx: GroupContext, event: e.SyncGroup) -> Handler:
     """Answer with the assignment, or park the request until the leader's assignment is stored.
 
-    A request that a row of GROUP_REACTIONS refuses gets the row's error. The SyncGroup of the
-    leader begins the write of all assignments; a member for which the leader has sent no assignment
-    gets an empty one. Source: handleSyncGroup, doSyncGroup (0.9, 2.8).
+    If the table GROUP_REACTIONS has an error for the request in this state of the group, answer
+    with the error. The SyncGroup of the leader begins the write of all assignments; a member for
+    which the leader has sent no assignment gets an empty one. Source: handleSyncGroup, doSyncGroup
+    (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     error = refused_here(ctx, event)
@@ -82,9 +83,10 @@ def refused_here(ctx: GroupContext, event: e.SyncGroup | e.Heartbeat) -> str | N
 
 
 def heartbeat(ctx: GroupContext, event: e.Heartbeat) -> Handler:
-    """Answer with the error of the row in GROUP_REACTIONS for this request.
+    """Answer with the error, or NONE, that GROUP_REACTIONS has for this request and group state.
 
-    If the row has `restarts_session`, restart the session. Source: handleHeartbeat (0.9, 2.8).
+    If the table also says so (`restarts_session`), restart the member's session. Source:
+    handleHeartbeat (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     error = refused_here(ctx, event)

@@ -314,7 +314,7 @@ class Offsets:
     def without(self, gone: Collection[TopicPartition]) -> Offsets:
         """Return all offsets without the offsets of the partitions in `gone`.
 
-        A producer without any offset left keeps its entry. Source: removeOffsets of
+        A producer without any offset left stays in `by_producer`. Source: removeOffsets of
         GroupMetadata.scala (2.8).
         """
         return replace(
@@ -328,9 +328,9 @@ class Offsets:
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:
-        """Return the offsets without the entries of producers that have no offset in a transaction.
+        """Return the offsets without the producers in `by_producer` that have no offset there.
 
-        Loading makes no entry for such a producer. Source: doLoadGroupsAndOffsets (2.8).
+        Loading stores no such producer. Source: doLoadGroupsAndOffsets (2.8).
         """
         left = {id: entries for id, entries in self.by_producer.items() if entries}
         return replace(self, by_producer=left)

@@ -35,7 +35,7 @@ from kcontrol.group.request_reactions import react
 def offset_commit(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
     """Write the offsets and park the request until the log has them, if the member may commit.
 
-    Otherwise answer with the row's error in GROUP_REACTIONS for all partitions. Since 0.10.1
+    Otherwise answer with the error that GROUP_REACTIONS has, for all partitions. Since 0.10.1
     offsets belong to a group, so a commit to a missing group creates the group. Source:
     handleCommitOffsets, handleTxnCommitOffsets (0.9, 2.8).
     """
@@ -180,7 +180,7 @@ def _after_transactional_append(held: Offsets, event: e.OffsetsStored, producer:
 
 
 def transaction_completed(ctx: GroupContext, event: e.TransactionCompleted) -> Handler:
-    """Make the offsets of a transaction visible, or drop them, as its marker says.
+    """Make the offsets of a transaction visible after its commit, and drop them after its abort.
 
     Source: completePendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """

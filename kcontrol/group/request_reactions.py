@@ -391,9 +391,10 @@ GROUP_REACTIONS: tuple[Reaction, ...] = (
 def reactions_of(
     release: str, state: State | str = "any", request: Request | None = None
 ) -> tuple[Reaction, ...]:
-    """Return the rows of a release in their order, for one state and one request or for all.
+    """Return a release's rows of GROUP_REACTIONS, for one state and one request or for all.
 
-    `state` None means no group, "any" all states; `request` None means all requests.
+    `state` None means no group, "any" all states; `request` None means all requests. The rows have
+    the order of the table.
     """
     rows = [row for row in GROUP_REACTIONS if row.is_in(release)]
     rows = rows if state == "any" else [row for row in rows if state in row.states]
@@ -414,9 +415,10 @@ def request_of(event: Any) -> Request:
 
 
 def row_of(asked: ReactionInput, state: State, release: str) -> Reaction:
-    """Return the first row of a release for the state and the request whose condition holds.
+    """Return the first row of GROUP_REACTIONS in a release for this state, request and condition.
 
-    Raises LookupError if the release has no such request.
+    The request is that of `asked`, and the condition of the row must hold for `asked`. Raises
+    LookupError if the release has no such request.
     """
     request = request_of(asked.event)
     for row in reactions_of(release, state, request):
@@ -431,8 +433,8 @@ def react(
     """Return the row of GROUP_REACTIONS for the request `event` to this group (None: no group).
 
     `identity` is one of the members that a LeaveGroup names, None for other requests. Raises
-    IllegalStateError if Kafka throws this exception by the row, and LookupError if the release has
-    no such request.
+    IllegalStateError if Kafka throws IllegalStateException in this case, and LookupError if the
+    release has no such request.
     """
     member_id = getattr(event, "member_id", NO_MEMBER_ID)
     named = identity or e.MemberIdentity(member_id, getattr(event, "instance_id", None))
@@ -444,5 +446,5 @@ def react(
 
 
 def has_reaction(release: str, reaction: str) -> bool:
-    """Return whether some row of the release has this reaction."""
+    """Return whether some row of GROUP_REACTIONS in the release has this reaction."""
     return any(row.reaction == reaction for row in reactions_of(release))

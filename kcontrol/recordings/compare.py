@@ -223,8 +223,9 @@ class StepComparison:
     def _remove_unsent(self, left: dict[Any, list[Any]], right: dict[Any, list[Any]]) -> set[tuple[Any, Any]]:
         """Remove the last requests of a controller that leaves if they arrived in one recording alone.
 
-        `left` and `right` have the entries of the requests by (sender, receiver, partition), and are changed. Return the (sender,
-        receiver) of the removed requests. A controller that resigns or stops sends a part of its queue that depends on timing.
+        `left` and `right` have the contents of the requests by (sender, receiver, partition), and are changed. Return the
+        (sender, receiver) of the removed requests. A controller that resigns or stops sends a part of its queue that depends on
+        timing.
         """
         found = set()
         for key in _keys(left, right):

@@ -184,7 +184,7 @@ class Player:
         """Return the action that comes next in the recording; `routine` has the actions that the cluster can perform by itself.
 
         A candidate creates `/controller` only after the other brokers have handled the watch event of the election. A controller
-        of 0.8 that handles this event too late does not resign; if the recording shows that, the winner acts first.
+        of 0.8 that handles this event too late does not resign; if the recording shows that, the winner's actions come first.
         """
         prompt = [action for action in routine if not self._must_wait(action)]
         ends = [] if self.recorded.end_at_rest else [a for a in prompt if a[0] == "exit" and a[1] in self.recorded.at_once]

@@ -122,7 +122,7 @@ def is_recording(path: str | Path) -> bool:
 
 
 def load(path: str | Path) -> Recording:
-    """Return the recording in a file. Raises UserError, naming the place of the error, if the file holds no valid recording."""
+    """Return the recording in a file. Raises UserError, which names the wrong field, if the file holds no valid recording."""
     return parse(content_of(path), str(path))
 
 
@@ -157,7 +157,7 @@ def parse(content: bytes, name: str) -> Recording:
 
 
 def since(release: str) -> tuple[int, ...]:
-    """Return a release as numbers that can be compared, such as (2, 8, 2) for "2.8.2". Raises ValueError if the form is wrong."""
+    """Return a release as numbers that can be compared, such as (2, 8, 2) for "2.8.2". Raises ValueError for any other text."""
     if not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", release):
         raise ValueError(f"{release!r} is not a release: write it like 2.8.2 or 0.8.1")
     return tuple(map(int, release.split(".")))

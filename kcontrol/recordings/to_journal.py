@@ -316,7 +316,10 @@ class Causes:
         self.terms: dict[By, RecordId] = {}
 
     def triggered_by(self, record: RecordId, **about: Any) -> None:
-        """Set this record as the cause of later records of controllers; `about` has the broker or topic that it is about."""
+        """Set this journal record as the cause of later records of controllers.
+
+        `about` has the broker or the topic, or both, that the record is about.
+        """
         self.latest = record
         self.last.clear()
         self.about = {key: r for key, r in self.about.items() if key[0] != "moved"}

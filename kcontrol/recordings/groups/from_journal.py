@@ -30,7 +30,10 @@ GROUP_KEY = 2
 
 
 def is_of_group(records: Sequence[Record]) -> bool:
-    """Return whether a journal was made from a recording of a group, or by a run that has played such a recording."""
+    """Return whether a journal was made from a recording of a group, or by a run that has played a recording of a group.
+
+    Such a run has sent the recorded requests to kcontrol's coordinator.
+    """
     return any(record.kind == "scenario" and {"api", "event"} & record.fields["do"].keys() for record in records)
 
 
@@ -81,8 +84,8 @@ def _release(records: list[Record], places: list[int], answer: Record) -> Step:
     """Return {"released_by": number, "timers": number} for the response `answer`.
 
     `released_by` is the number of the request, stop or start that is the first cause of the response, `timers` the number of
-    timers that fired in the chain of causes. `places` are the positions of the `scenario` records in `records`, in order; each
-    begins an entry of the recording.
+    timers that fired in the chain of causes. `places` are the positions in `records` of the `scenario` records, in order: one for
+    each request, stop or start of the recording.
     """
     chain = list(journal.why(records, answer.id))
     root = next(at for at, record in enumerate(records) if record.id == chain[-1].id)

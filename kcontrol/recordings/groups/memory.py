@@ -92,9 +92,9 @@ class Memory:
             self._update("offsets", cause, remove=(self.group_id,))
 
     def move(self, target: GroupState, rule: str, cause: RecordId, *, leaves: bool = False) -> None:
-        """Move the group to the state `target`, and add a `group` record; `rule` is the reason of the transition in this record.
+        """Move the group to the state `target`, and add a `group` record to the journal; `rule` is the transition's reason in it.
 
-        With `leaves` the group leaves the memory instead, and the record has no group.
+        With `leaves` the group leaves the memory instead, and the journal record has no group.
         """
         assert self.group is not None
         source = self.group.state
@@ -111,8 +111,8 @@ class Memory:
     def start(self, act: RecordId | None, *, inferred: str | None = None) -> None:
         """Start the broker, and load the records that the log has so far.
 
-        `act` is the id of the `scenario` record that starts the broker, None at the beginning. `inferred` is a field of the
-        `start` record: RECORD if the recording has no such start, or else None.
+        `act` is the id of the journal record `scenario` that starts the broker, None at the beginning. `inferred` becomes a field
+        of the journal record `start`: "record" if the recording has no such start; None adds no field.
         """
         self.incarnation += 1
         said = {} if inferred is None else {"inferred": inferred}
@@ -143,7 +143,7 @@ class Memory:
     def stop(self, act: RecordId) -> None:
         """Stop the broker, which loses its memory, its timers and its parked requests.
 
-        `act` is the id of the `scenario` record that stops the broker.
+        `act` is the id of the journal record `scenario` that stops the broker.
         """
         self.journal.add(OUTSIDE, 0, "stop", act, self.now_ms, {"broker": BROKER, "exit_code": 0})
         self.group, self.offsets = None, Offsets()

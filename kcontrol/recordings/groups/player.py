@@ -25,7 +25,7 @@ CHECK = "offsets.retention.check.interval.ms"
 
 
 class GroupPlayer:
-    """One run in which kcontrol's coordinator receives the requests of a recording; `play` performs it and returns its world."""
+    """One run in which kcontrol's coordinator receives the requests of a recording; `play` sends them and returns the world."""
 
     def __init__(self, recording: Step, settings: Settings) -> None:
         self.recording, self.world = recording, World(settings)

@@ -149,7 +149,7 @@ ANSWERS: dict[str, type[Any]] = {
 def response(step: Step) -> Any:
     """Return the recorded answer to the request `step` as the response that kcontrol's coordinator sends.
 
-    Raises KeyError if the request has no answer, and msgspec.ValidationError for an answer of a wrong form.
+    Raises KeyError if the request has no answer, and msgspec.ValidationError for an answer with wrong fields.
     """
     return msgspec.convert(step["answer"], ANSWERS[step["api"]]).body()
 
@@ -264,10 +264,10 @@ def parse(content: bytes, name: str) -> Step:
 
 
 def _check_step(step: Step, place: int, earliest: int) -> None:
-    """Check an entry of a recording's `exchange`: a request with its answer, or a stop or start of the broker.
+    """Check one of a recording's requests with their answers, or of the stops and starts of the broker.
 
-    It must have the right form, the number `place`, and a time that is `earliest` or later. Raises ValueError that names the
-    entry.
+    It must have the right fields, the number `place`, and a time that is `earliest` or later. Raises ValueError, which has this
+    number and the reason.
     """
     try:
         if "event" in step:

@@ -37,7 +37,7 @@ def handle(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> 
 
 
 def _contradict(memory: Memory, step: Step, cause: RecordId) -> None:
-    """Correct the memory if it contradicts the response to the request of the entry `step`; `cause` is the cause of the change.
+    """Correct the memory if it contradicts the response to the recorded request `step`; `cause` is the cause of the change.
 
     A member to which the response is UNKNOWN_MEMBER_ID is removed; REBALANCE_IN_PROGRESS for a heartbeat begins a rebalance.
     """
@@ -98,7 +98,7 @@ def _park_join(memory: Memory, step: Step, member_id: str, correlation_id: str, 
 
 
 def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: RecordId) -> None:
-    """Replace the member id `old_id` of a static member, whose new JoinGroup is the entry `step`, by `member_id`."""
+    """Replace the member id `old_id` of a static member by `member_id`, after its recorded JoinGroup `step`."""
     assert memory.group is not None
     member = _member(memory, step, member_id, memory.group.members[old_id])
     members = {member_id if id == old_id else id: member if id == old_id else m for id, m in memory.group.members.items()}
@@ -109,7 +109,7 @@ def _replace_id(memory: Memory, step: Step, old_id: str, member_id: str, cause: 
 
 
 def _join_current_generation(memory: Memory, step: Step, member_id: str, correlation_id: str, cause: RecordId) -> None:
-    """Let a member join the current generation by the JoinGroup of the entry `step`.
+    """Let a member join the current generation by the recorded JoinGroup `step`.
 
     If the sender is a static member with another id than `member_id`, replace its id by `member_id`, and append the group's
     record that has the new id; `correlation_id` names the JoinGroup in the journal. For any other member only restart the
@@ -142,7 +142,7 @@ def _sync(memory: Memory, step: Step, correlation_id: str, cause: RecordId) -> N
 
 
 def _store_assignment(memory: Memory, said: Step, cause: RecordId) -> None:
-    """Append the leader's assignment, release all parked SyncGroups, and make the group Stable.
+    """Append the leader's assignment to the log, end the wait of all parked SyncGroups, and make the group Stable.
 
     `said` has the assignment of each member as hexadecimal text, by member id.
     """

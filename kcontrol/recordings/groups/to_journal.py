@@ -41,7 +41,7 @@ TOOL = "-"
 
 
 def to_journal(recording: Step) -> list[Record]:
-    """Return the records of a recording. Raises UserError, naming the entry, if the recording contradicts itself."""
+    """Return the journal records of a recording. Raises UserError, naming the request, if the recording contradicts itself."""
     replay = Replay(recording)
     try:
         for moment in replay.moments():
