@@ -120,9 +120,9 @@ def delete_topic(world: World, topic: str) -> None:
 
 
 def can_write(world: World, path: str, text: str = "") -> bool:
-    """Return True for an absolute path; ZooKeeper checks the rest of the request when it is performed.
+    """Return True, or raise ValueError: for a path without a leading slash, and for a text that UTF-8 cannot encode.
 
-    Raises ValueError for a path without a leading slash, and for a text that UTF-8 cannot encode.
+    ZooKeeper checks the rest of the request when it is performed.
     """
     text.encode()
     if not path.startswith("/"):

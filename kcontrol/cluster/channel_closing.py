@@ -1,4 +1,4 @@
-"""How a controller that closes channels waits for the responses to the requests in flight, from 0.10.2 to 2.1.0.
+"""Finds the brokers for whose responses a controller waits that closes channels, from 0.10.2 to 2.1.0.
 
 A controller that resigns, or that removes a dead broker, closes channels. If the rule `awaits_in_flight_requests` is set, the
 thread of a channel ends only after the response to its request, and the controller's thread waits for that end. Source:

@@ -1,4 +1,4 @@
-"""Consumers and their group coordinators, where the settings name consumers.
+"""Sends the requests of consumers to their group coordinators, and changes the consumers' states by the responses.
 
 A group's coordinator is the broker that leads the group's partition of `__consumer_offsets`, a topic like any other
 (`offsets_log.py`). A consumer looks for its coordinator in the brokers' metadata, and sends all requests there until the

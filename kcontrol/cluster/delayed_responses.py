@@ -23,9 +23,9 @@ LOCKED = ("LeaderAndIsr", "StopReplica")
 
 
 def record_fetches(world: World, driver: Driver, correlation_id: str, received: RecordId) -> None:
-    """Store the frozen leaders from which broker `driver` fetches when a LeaderAndIsr request arrives, by its correlation id.
+    """Store, under `correlation_id`, the frozen leaders from which broker `driver` fetches when a LeaderAndIsr request arrives.
 
-    `received` is the `receive` record of the request. Store nothing since 1.1, where responses are not delayed.
+    `received` is the journal record `receive` of the request. Store nothing since 1.1, where responses are not delayed.
     """
     frozen = {n for n, p in world.processes.items() if p.frozen}
     if frozen and driver.controller.rules.response_waits_for_fetch and (leaders := frozen & _followed_leaders(driver)):
@@ -67,7 +67,10 @@ def _is_frozen(world: World, n: int) -> bool:
 
 
 def deliverable(world: World) -> Iterator[tuple[int, str]]:
-    """Yield (broker, correlation id) of each delayed response whose broker and leaders are all not frozen any more."""
+    """Yield (broker, correlation id) of each delayed response that can be sent now.
+
+    Neither its broker nor any leader from which the broker fetched is frozen any more.
+    """
     for correlation_id, delayed in world.network.delayed_responses.items():
         if not any(_is_frozen(world, n) for n in (*delayed.leaders, delayed.broker)):
             yield delayed.broker, correlation_id

@@ -1,4 +1,4 @@
-"""Copies of a suspended handler: a generator cannot be copied, but it can be run again with the recorded results.
+"""Copies a suspended handler: a generator cannot be copied, but it can be run again with the recorded results.
 
 A new handler starts on a copy of the context as it was when the first handler began, and gets the results of the
 `ReplayLog`. No effect is performed; only the copied context changes. Handlers are deterministic, so the new handler is

@@ -92,7 +92,7 @@ def has_replica(world: World, n: int, partition: str) -> bool:
 
 
 def fail_log_dir(world: World, n: int, partition: str) -> None:
-    """Let a log directory fail that has this partition and no other; before 1.0 that ends the process (KIP-112)."""
+    """Let a log directory of broker `n` fail that has this partition and no other; before 1.0 that ends the process (KIP-112)."""
     cause = world.log("act", None, action=["fail_log_dir", n, partition])
     driver = world.processes[n].driver
     if driver.broker.rules.outlives_log_dir:

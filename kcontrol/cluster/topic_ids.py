@@ -1,4 +1,4 @@
-"""The ids of topics. Kafka draws them at random; a run derives them from the name, so that it can be repeated."""
+"""Computes the ids of topics. Kafka draws them at random; a run derives them from the name, so that it can be repeated."""
 
 from __future__ import annotations
 

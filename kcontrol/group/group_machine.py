@@ -52,7 +52,7 @@ STABLE, DEAD = GroupState.STABLE, GroupState.DEAD
 
 
 class IllegalStateError(Exception):
-    """A transition without a row, or a request that is illegal in this state.
+    """The error for a transition that is not in the table, and for a request in an illegal state.
 
     Source: IllegalStateException.
     """

@@ -121,9 +121,10 @@ def rule(ctx: GroupContext, name: str) -> Callable[..., Any]:
 
 
 def may_complete_join(ctx: GroupContext, group: Group) -> bool:
-    """Return whether the join phase of the group may end, by the rule `group.try_complete_join`.
+    """Return whether the join phase of the group may end.
 
-    Its input has the members and the pending member ids.
+    The function `group.try_complete_join`, of Kafka or of the learner, decides. It gets the members
+    and the pending member ids.
     """
     members = [
         JoiningMember(id, id == group.leader, JOIN_GROUP if member.awaiting_join else None)

@@ -123,7 +123,7 @@ def leave_group(ctx: GroupContext, event: e.LeaveGroup) -> Handler:
 
 
 def _leave_member(ctx: GroupContext, event: e.LeaveGroup, identity: e.MemberIdentity) -> Handler:
-    """Remove the member `identity`, or its pending id; return "NONE", or the error if refused."""
+    """Remove the member `identity`, or its pending id; return "NONE", or the error of a refusal."""
     group, now_ms = ctx.groups.get(event.group_id), event.timestamp_ms
     row = react(ctx, group, event, identity)
     if row.reaction == "forget the member id":

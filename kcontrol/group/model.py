@@ -294,7 +294,7 @@ class Offsets:
         return tp in self.pending or any(tp in entries for entries in self.by_producer.values())
 
     def committing(self, new: Entries) -> Offsets:
-        """Return the offsets with `new` in `committed`.
+        """Return the offsets with `new`, which has an offset for each partition, in `committed`.
 
         A committed offset whose batch is later in the log than that of the new offset stays.
 
@@ -324,7 +324,7 @@ class Offsets:
         )
 
     def for_producer(self, producer: int, entries: Entries) -> Offsets:
-        """Return the offsets with `entries` as the open transaction of the producer `producer`."""
+        """Return the offsets with `entries` as the open transaction of this producer (its id)."""
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:

@@ -53,8 +53,8 @@ def claims(partitions: Partitions, members: Members) -> Claims:
     """Read the members in order, and return the partitions that they own by their subscriptions.
 
     At the first member that has other topics than the first member, stop. `partitions` maps each
-    topic to its number of partitions; other topics are ignored. Source: allSubscriptionsEqual of
-    AbstractStickyAssignor.java (2.8).
+    topic to its number of partitions, `members` a member id to its subscription. Owned partitions
+    of other topics are ignored. Source: allSubscriptionsEqual of AbstractStickyAssignor.java (2.8).
     """
     owned, owner, newest = Assignment(), dict[TopicPartition, str](), UNKNOWN
     contested, current, topics = set[TopicPartition](), list[str](), set[str]()
@@ -218,9 +218,10 @@ class GeneralAssignment:
         return len(held) < len(self.wanted[id]) or any(len(self.takers[tp]) > 1 for tp in held)
 
     def is_balanced(self) -> bool:
-        """Return whether no member could take a partition from a member that has more.
+        """Return whether the members' numbers of partitions are balanced.
 
-        Source: isBalanced of AbstractStickyAssignor.java (2.8).
+        They are if they differ by at most one, or if no member could take a partition from a member
+        that has more. Source: isBalanced of AbstractStickyAssignor.java (2.8).
         """
         ranked = self.ranked()
         if len(self.held[ranked[0]]) >= len(self.held[ranked[-1]]) - 1:
@@ -301,7 +302,7 @@ class GeneralAssignment:
 
 
 def _by_generation(members: Members) -> dict[TopicPartition, list[str]]:
-    """Return, by partition, the members that name it as owned, the newest generation first.
+    """Return, by partition, the ids of the members that own it, the newest generation first.
 
     If two members of one known generation own a partition, the member visited first counts.
     Partitions are in the order of a hash map. Source: prepopulateCurrentAssignments (2.8).
@@ -330,7 +331,8 @@ def _score(held: Assignment) -> int:
 def assign_sticky(partitions: Partitions, members: Members) -> Assignment:
     """Return a balanced assignment that keeps as many owners as possible.
 
-    Source: StickyAssignor.java, AbstractStickyAssignor.assign (2.8).
+    `partitions` maps a topic to its number of partitions, `members` a member id to its
+    subscription. Source: StickyAssignor.java, AbstractStickyAssignor.assign (2.8).
     """
     found = claims(partitions, members)
     if found.are_equal:
@@ -343,7 +345,8 @@ def assign_sticky(partitions: Partitions, members: Members) -> Assignment:
 def assign_cooperative(partitions: Partitions, members: Members) -> Assignment:
     """Return the sticky assignment without the partitions that change their owner.
 
-    Source: CooperativeStickyAssignor.assign, adjustAssignment (2.8).
+    `partitions` maps a topic to its number of partitions, `members` a member id to its
+    subscription. Source: CooperativeStickyAssignor.assign, adjustAssignment (2.8).
     """
     found = claims(partitions, members)
     if found.are_equal:

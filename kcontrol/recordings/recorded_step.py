@@ -112,7 +112,7 @@ class RecordedStep:
         """Return the number of brokers' writes in this step between the action of the last call and the action `word`.
 
         `word` is a word of a scenario's step, such as "kill", and `argument` its value, such as a broker. The first call counts
-        from the begin of the step, the next call from behind this action.
+        from the beginning of the step, and each later call from the end of the action of the call before it.
         """
         begin, end = self._span(word, argument)
         between, self.at = self.writes[self.at : begin], end
@@ -217,9 +217,9 @@ def _writes_of_brokers(writes: Sequence[Mapping[str, Any]]) -> int:
 
 
 def counts(path: str) -> bool:
-    """Return whether a write to this path has a fixed place in the order of all writes of a step.
+    """Return whether a write to this path comes at one known point in the order of all writes of a step.
 
-    Return False for ISR change notifications and blocks of producer ids.
+    Return False for ISR change notifications and blocks of producer ids, which may come earlier or later.
     """
     return not path.startswith(UNTIMED)
 

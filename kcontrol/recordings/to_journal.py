@@ -43,7 +43,7 @@ ERRORS = {-110: "NodeExists", -103: "BadVersion", -101: "NoNode", -111: "NotEmpt
 
 
 def to_journal(recording: Recording) -> list[Record]:
-    """Return the records of a recording. Raises UserError, naming the step, if the recording contradicts itself."""
+    """Return the journal records of a recording. Raises UserError, naming the step, if the recording contradicts itself."""
     replay = Replay(recording)
     for number, step in enumerate(recording["steps"]):
         try:

@@ -54,7 +54,7 @@ def to_journal(recording: Step) -> list[Record]:
 
 
 class Moment(NamedTuple):
-    """A time at which a recording has an effect; `step` is the request (or stop or start of the broker) that has this effect.
+    """One moment of a recording: its time in ms, its kind, and the request (or stop or start of the broker) `step`.
 
     `kind` is "request" or "answer" for the sending of a request and its response, "event" for a stop or start of the broker,
     "timer" for the begin of a generation by a timer.
