@@ -348,7 +348,7 @@ class SyncResult(NamedTuple):
 
 
 class HeartbeatResult(NamedTuple):
-    """The response to a Heartbeat; `error` is "NONE" if the session has been extended."""
+    """The response to a Heartbeat; `error` is "NONE" after a success."""
 
     error: str
 
