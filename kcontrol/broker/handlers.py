@@ -288,10 +288,10 @@ RETRIED_ERRORS = {"NOT_CONTROLLER": "always", "UNKNOWN_SERVER_ERROR": "is retrie
 
 
 def _refused_replicas(ctx: BrokerContext, tp: TopicPartition) -> tuple[int, ...]:
-    """Return the followers that are ineligible after the controller has refused the pending ISR.
+    """Return the followers that the leader no longer proposes for the ISR, sorted by broker id.
 
-    These are the followers of `ineligible_replicas`, and the followers that the pending ISR would
-    add, sorted by broker id.
+    These are the followers in the field `ineligible_replicas` of the context, and the followers
+    that the pending ISR, which the controller has refused, would add.
     """
     held = ctx.hosted[tp]
     return tuple(

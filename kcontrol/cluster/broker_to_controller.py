@@ -66,9 +66,9 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
     """Return whether broker `n` can send its first pending request before `receiver` renews its session, which has expired.
 
-    Return False if `n` is `receiver`, and True if the request goes to a broker other than `receiver`. A request to `receiver` is
-    sent before only if no request has arrived there since the session expired: its handler fails with its first call to
-    ZooKeeper.
+    Return False if `n` is `receiver`, and True if the request goes to a broker other than `receiver`. The first
+    request that arrives at `receiver` after the expiry fails in its first call to ZooKeeper, so a second request to `receiver` is
+    sent only after the renewal.
     """
     target = receiver_of(world, n, world.network.pending(n)[0])
     return n != receiver and (target != receiver or not world.processes[receiver].was_sent_request)

@@ -136,6 +136,9 @@ def copy_driver(
 
 
 def can_be_copied(driver: Driver) -> bool:
-    """Return whether each suspended handler has a replay log, with which it can be run again, and has not yielded its lock."""
+    """Return whether a copy of the broker can continue each of its suspended handlers.
+
+    For that a handler needs a replay log, with which the copy runs it again, and must not have released its lock (`YieldLock`).
+    """
     suspended = [thread for thread in driver.threads.values() if thread.handler is not None]
     return all(thread.replay_log is not None and not thread.has_yielded_lock for thread in suspended)

@@ -78,9 +78,10 @@ class GroupContext(Context):
     `owned` are the partitions that this broker coordinates, `loading` those that it reads now.
     `groups` and `offsets` are the cache, by group id. `ended` counts, by group id, the groups of
     this name that have left the cache. `unloaded` has groups that have left the cache while a
-    record of one of their static members is being written, by group id and number
-    (`unloaded_name`). `changes` has the functions of a learner that replace functions of Kafka. If
-    `logs_operations`, the driver writes the steps of delayed operations to the journal.
+    record of one of their static members is being written; a key is the text that `unloaded_name`
+    makes of the group id and the count in `ended`. `changes` has the functions of a learner that
+    replace functions of Kafka. If `logs_operations`, the driver writes the steps of delayed
+    operations to the journal.
     """
 
     rules: GroupRules

@@ -183,7 +183,10 @@ class StepComparison:
         yield from self.lists("writes", {key: _session(*key) for key in _keys(left, right)}, left, right)
 
     def isr_changes(self) -> Iterator[Difference]:
-        """Yield differences in the number of each leader's ISR changes, or in the members of the last ISR."""
+        """Yield one difference for each partition whose leader changed the ISR differently in the two recordings.
+
+        It is the number of ISR changes in this step or, if the numbers are equal, the members of the ISR after the last change.
+        """
         for key in _keys(self.a.isr, self.b.isr):
             x, y = self.a.isr.get(key, []), self.b.isr.get(key, [])
             ends = [sorted(side[-1]["data"]["isr"]) if side else None for side in (x, y)]

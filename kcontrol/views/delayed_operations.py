@@ -92,9 +92,10 @@ class Purgatory:
     # ---------------------------------------------------------------- records
 
     def try_complete(self, r: Record) -> None:
-        """Add the operation of a `try_complete` record if it is the first try; complete the operation if the try succeeds.
+        """Read one of the two tries of Kafka's tryCompleteElseWatch; complete the operation if the try succeeds.
 
-        An operation has at most two tries: its `steps` get "try" for the first one and "try again" for the second one.
+        The first try adds the operation, and the word "try" to its `steps`; the second try adds "try again". Later tries of
+        checkAndComplete have journal records of another kind.
         """
         f = r.fields
         if f["attempt"] == 1:

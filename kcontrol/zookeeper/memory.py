@@ -308,7 +308,7 @@ class MemoryClient:
         return taken
 
     def has_expired(self) -> bool:
-        """Return whether the session has ended."""
+        """Return whether the session has ended, because it has expired or because the client has closed it."""
         return self.session_id not in self._zookeeper._events
 
     def _find(self, paths: Sequence[str]) -> list[Znode | None]:
