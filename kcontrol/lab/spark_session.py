@@ -6,11 +6,12 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from kcontrol.core.errors import UserError
-from kcontrol.lab.support.missing_parts import MissingPart
-from kcontrol.lab.support.output import say
+from kcontrol.lab.support.missing_parts import part_or_substitute
 from kcontrol.spark.gateway import spark_session, stop_spark
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from kcontrol.lab.lab import Lab
 
 
@@ -20,17 +21,16 @@ def session(lab: Lab, *, optional: bool) -> Any:
     If the run has no file, or Spark or Java is missing, raise UserError; with `optional`, print its sentence and return a
     MissingPart.
     """
-    try:
-        if lab._file.path is None:
-            raise UserError(
-                'Spark reads the journal from a file, and this run has no file: open the lab with runs=, such as runs="runs".'
-            )
-        spark = spark_session()
-    except UserError as problem:
-        if not optional:
-            raise
-        say(str(problem))
-        return MissingPart(str(problem))
+    return part_or_substitute(lambda: _session_with_views(lab), optional=optional)
+
+
+def _session_with_views(lab: Lab) -> SparkSession:
+    """Return a Spark session with the views of this lab's run, to be stopped once no lab uses Spark."""
+    if lab._file.path is None:
+        raise UserError(
+            'Spark reads the journal from a file, and this run has no file: open the lab with runs=, such as runs="runs".'
+        )
+    spark = spark_session()
     from kcontrol.spark import spark_views
 
     spark_views.register(spark, lab._file.path)

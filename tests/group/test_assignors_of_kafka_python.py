@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import islice
 from random import Random
 from typing import Any, NamedTuple
@@ -75,8 +74,8 @@ def of_kafka_python(assignor: Any, case: Case) -> Assignment:
         asked.append(Member(name, member.instance_id, metadata))
     found = assignor.assign(Cluster(counts), asked)
     return {
-        name: [TopicPartition(topic, number) for topic, numbers in told.assigned_partitions for number in numbers]
-        for name, told in found.items()
+        name: [TopicPartition(topic, number) for topic, numbers in member.assigned_partitions for number in numbers]
+        for name, member in found.items()
     }
 
 
@@ -134,10 +133,12 @@ def test_round_robin_is_that_of_kafka_python() -> None:
     """
     compared, differing = 0, []
     for case in cases(2):
-        with suppress(KeyError):
+        try:
             theirs = of_kafka_python(RoundRobinPartitionAssignor(), case)
-            compared += 1
-            differing += [case] if plain(ASSIGNORS["roundrobin"](*case)) != plain(theirs) else []
+        except KeyError:
+            continue
+        compared += 1
+        differing += [case] if plain(ASSIGNORS["roundrobin"](*case)) != plain(theirs) else []
         if compared == DRAWS:
             break
     assert differing == []
@@ -171,7 +172,7 @@ def test_cooperative_sticky_takes_no_partition_from_its_owner_and_is_balanced_af
         assert is_valid(case, second) and is_balanced(case, second), case
 
 
-def test_what_is_not_valid_or_balanced_is_told() -> None:
+def test_an_assignment_that_is_not_valid_or_balanced_is_reported() -> None:
     """A partition with two owners, none, or one that does not subscribe is not valid; three beside none are not balanced."""
     case: Case = ({"t": 3}, {"a": Subscription(("t",)), "b": Subscription(("t",)), "c": Subscription(())})
     t0, t1, t2 = (TopicPartition("t", number) for number in range(3))

@@ -80,12 +80,12 @@ def written(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[Path,
 
 def _brokers(logs: Path) -> None:
     """Write the logs of the brokers 1 and 2, in the zone +02:00, and a copy of the first."""
-    told = f"[{AT}] INFO New leader is 2 (kafka.server.ZookeeperLeaderElector$LeaderChangeListener)"
-    one = [f"[{AT}] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)", told, told]
+    elected = f"[{AT}] INFO New leader is 2 (kafka.server.ZookeeperLeaderElector$LeaderChangeListener)"
+    one = [f"[{AT}] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)", elected, elected]
     start = f"[{AT}] INFO Kafka startTimeMs: {1557119289123 - 125} (org.apache.kafka.common.utils.AppInfoParser)"
     (logs / "kafkaServer.out").write_text("\n".join(one) + "\n")
     (logs / "server.log").write_text("\n".join([*one, start]) + "\n")
-    (logs / "server-2.log").write_text(f"[{AT}] INFO [KafkaServer id=2] started (kafka.server.KafkaServer)\n{told}\n")
+    (logs / "server-2.log").write_text(f"[{AT}] INFO [KafkaServer id=2] started (kafka.server.KafkaServer)\n{elected}\n")
 
 
 @pytest.fixture(scope="module")

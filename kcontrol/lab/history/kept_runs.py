@@ -17,7 +17,7 @@ from kcontrol.install import run_cleanup
 from kcontrol.lab.history import example_runs, run_line
 from kcontrol.lab.run import Run, open_journal
 from kcontrol.lab.support import arguments
-from kcontrol.lab.support.missing_parts import MissingPart
+from kcontrol.lab.support.missing_parts import MissingPart, part_or_substitute
 from kcontrol.lab.support.output import Shown, say
 from kcontrol.spark import query_plan, spark_views
 from kcontrol.spark.gateway import spark_session, stop_spark
@@ -151,14 +151,9 @@ class Runs:
         substitute is returned, which shows this sentence wherever it is used.
         """
         journals = self._journals()
-        try:
-            spark = spark_session()
-        except UserError as problem:
-            if not optional:
-                raise
-            say(str(problem))
-            return MissingPart(str(problem))
-        spark_views.register_journals(spark, journals)
+        spark = part_or_substitute(spark_session, optional=optional)
+        if not isinstance(spark, MissingPart):
+            spark_views.register_journals(spark, journals)
         return spark
 
     def plan(self, query: Any) -> Shown | MissingPart:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kcontrol.core.errors import UserError
+from kcontrol.lab.support.output import say
+
+Part = TypeVar("Part")
 
 
 class MissingPart:
@@ -31,3 +37,17 @@ class MissingPart:
 
     def __repr__(self) -> str:
         return self._sentence
+
+
+def part_or_substitute(open_part: Callable[[], Part], *, optional: bool) -> Part | MissingPart:
+    """Return the result of `open_part`; if it raises UserError and `optional` is true, print its sentence, return a MissingPart.
+
+    Raises this UserError if `optional` is false.
+    """
+    try:
+        return open_part()
+    except UserError as problem:
+        if not optional:
+            raise
+        say(str(problem))
+        return MissingPart(str(problem))
