@@ -82,7 +82,7 @@ def open_run(
     beside: Annotated[Path | None, typer.Option("--beside", metavar="FILE", help="Another run, shown on the page too.")] = None,
     log: Annotated[bool, typer.Option("--log", help="Print the lines that Kafka writes to its log files.")] = False,
 ) -> None:
-    """Show the run in a file: the actions from outside, and the cluster at the end."""
+    """Print the actions from outside in a run and the cluster at its end, or write the run as a page (--html)."""
     from kcontrol.lab import text_report
     from kcontrol.lab.run import open_journal
 
@@ -175,7 +175,7 @@ def pipeline_logs(
     paths: Annotated[list[Path], typer.Argument(help="Broker logs, or folders of logs.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder, or the folder of an earlier call.", show_default=False)],
 ) -> None:
-    """Write broker logs of Kafka 0.8 to 2.8 as the Parquet tables records and rejected.
+    """Write broker logs of Kafka 0.8 to 2.8 as two Parquet tables: their records, and the lines that are in no record.
 
     The exit status is 1 if a file is refused.
     """

@@ -44,15 +44,19 @@ def table(*names: str) -> pd.DataFrame:
 
 
 def elections() -> pd.DataFrame:
-    """Return one row per kind of election: its occasion, the leader, the order of candidates, and the receivers of requests."""
+    """Return one row per kind of election, such as "offline".
+
+    Columns: held_when, leader (which replica is elected), order (of the candidates), and sent_to (the brokers that receive
+    LeaderAndIsr).
+    """
     return election_tables.elections()
 
 
 def source(name: str) -> Shown:
     """Return the source code of a function of the controller, such as "leader_election.offline"; it may be a private one.
 
-    Functions of the group coordinator have the prefix "group.", as in "group.rebalance.on_complete_join". Raises UserError,
-    which lists the modules or the functions, for an unknown name.
+    Functions of the group coordinator have the prefix "group.", as in "group.rebalance.on_complete_join". Raises UserError for
+    an unknown module, with a list of the modules, and for an unknown function, with a list of the module's functions.
     """
     return analysis.source(name)
 

@@ -1,7 +1,7 @@
-"""The properties of consumer groups behind the rows of INVARIANTS: each returns None, or a sentence about its violation.
+"""The functions of those rows of INVARIANTS that are about consumer groups: each returns None, or the sentence of a violation.
 
-A property reads the records of the last step, the caches of coordinators and the log of the offsets topic. A world without
-consumers has none of these records, so each property returns None there.
+A function reads the records of the last step, the caches of coordinators and the log of the offsets topic. A world without
+consumers has none of these records, so each function returns None there.
 
 Source: GroupCoordinator.scala, GroupMetadata.scala, GroupMetadataManager.scala (0.9, 2.8); the rows name the methods.
 """

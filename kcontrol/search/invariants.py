@@ -206,7 +206,10 @@ def state_epoch_is_known(world: World) -> str | None:
 
 
 def _by_controllers(world: World) -> Iterator[StateWrite]:
-    """Return the controllers' writes of state znodes in the last step: transitions and, since 2.7 (AlterIsr), ISR changes."""
+    """Yield the controllers' writes of state znodes in the last step.
+
+    These are transitions and, since 2.7, also ISR changes, which a leader requests from the controller (AlterIsr).
+    """
     return (w for w in _written(world) if w.decided or world.settings.rules().alter_isr)
 
 
@@ -228,9 +231,10 @@ def one_writer_per_epoch(world: World) -> str | None:
 
 
 def _partitions_sent(requests: Any) -> set[tuple[TopicPartition, Any]]:
-    """Return (partition, entry with its leader and ISR) from the LeaderAndIsr and UpdateMetadata requests of a batch.
+    """Return (partition, its state in a request) for each partition in the LeaderAndIsr and UpdateMetadata requests of a batch.
 
-    `requests` is the batch of a `send` record. Partitions of topics that are being deleted (leader -2) are left out.
+    The state has the attributes leader, isr, leader_epoch and controller_epoch. `requests` is the batch of a `send` record.
+    Partitions of topics that are being deleted (leader -2) are left out.
     """
     entries = {entry for partitions in requests.leader_and_isr.values() for entry in partitions.items()}
     return {(tp, entry) for tp, entry in entries | set(requests.update_metadata.items()) if entry.leader != LEADER_DURING_DELETE}
@@ -266,8 +270,8 @@ def _active_controllers(world: World) -> list[int]:
 def one_controller(world: World) -> str | None:
     """Check that the active controller is the broker that `/controller` names; return the sentence of a violation, or None.
 
-    If `/controller` names no running broker, or does not exist, no broker may be active. Whether `/controller` exists is not
-    checked: a broker that reads a new `/controller` late misses its deletion.
+    If `/controller` names no running broker, or does not exist, no broker may be active. Without `/controller` and without an
+    active broker there is no violation: brokers that read a new `/controller` late miss its deletion, and hold no election.
     """
     named, active = _read(world, CONTROLLER, decode_controller), _active_controllers(world)
     expected = [n for n, p in world.processes.items() if n == named and not p.frozen]

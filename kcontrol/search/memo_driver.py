@@ -51,7 +51,7 @@ class DriverState:
 class ZooKeeperState:
     """One immutable state of ZooKeeper, its fingerprint text, and the response to each call made in this state.
 
-    The keys of `answers` are pairs of the id() of a ZooKeeperCall and a session.
+    `answers` maps (id() of the ZooKeeperCall object, session that makes the call) to the response.
     """
 
     zk: MemoryZooKeeper
@@ -76,7 +76,8 @@ class Outcome(NamedTuple):
     """The outcome of a driver's call: the calls to its outbox (requests, responses ...), the journal records, and its next state.
 
     `next` is None if the call must be run each time, because the broker sends a request to itself and the handler goes on after
-    the response. `kept` is the value that the key of the call names by its id(); the reference keeps this id unique.
+    the response. `kept` is the event of a call that puts an event into a queue, else None. The key of such a call may have the
+    id() of a dict in the event; Python gives this id() to no other object as long as `kept` refers to the event.
     """
 
     outbox_calls: list[Call]
@@ -111,10 +112,10 @@ class Step(NamedTuple):
 
 
 class ScratchJournal(Journal):
-    """The journal of one call of a driver, in which records have sequence numbers only if correlation ids need them.
+    """The journal of one call of a driver, in which only records of requests have sequence numbers.
 
-    Records of requests, whose number is part of a correlation id, are numbered from `count` + 1 on; all other records have the
-    number 0.
+    A correlation id has the number of its request's record. The numbers begin at `count` + 1, where `count` is the highest number
+    in the earlier calls of this driver; all other records have the number 0.
     """
 
     def __init__(self, count: int) -> None:
@@ -216,7 +217,7 @@ def _item_key(item: Any) -> Any:
 
 
 def digest_text(text: fingerprint.Text) -> fingerprint.Text:
-    """Return a copy of a fingerprint Text (`cluster/fingerprint.py`) with a digest in place of its words."""
+    """Return a copy of a Text (a state's fingerprint text, `words`, and its zxids) with a digest in place of `words`."""
     return text._replace(words=hashlib.blake2b(text.words.encode(), digest_size=16).hexdigest())
 
 
@@ -235,7 +236,8 @@ class Memo:
     def local(self, driver: Driver, contexts: str | None = None) -> DriverState:
         """Return the DriverState that equals the state of this driver; if there is none yet, a new one, which keeps the driver.
 
-        `contexts` is the fingerprint text of the driver's contexts; without it the text is made here.
+        `contexts` is the fingerprint text of the driver's contexts (the memory of its controller, broker and group coordinator),
+        if it is known already; None makes the text anew.
         """
         contexts = contexts or fingerprint.contexts(driver)
         state = fingerprint.driver(driver, contexts, self._text)
@@ -288,9 +290,10 @@ class Memo:
         return known
 
     def fingerprint(self, parts: list[fingerprint.Text]) -> str:
-        """Return one text of the fingerprints of a state's parts: their words, which are digests, then the rank of each zxid.
+        """Return one text for a state of the cluster: the digest of each part, then the rank of each zxid.
 
-        The rank is that among all zxids of the parts, so that states whose zxids differ only by gaps have equal texts.
+        The parts are ZooKeeper, the processes and the network. The rank of a zxid is its position among all zxids of the parts,
+        so states whose zxids differ only by gaps have equal texts.
         """
         zxids = tuple([part.zxids for part in parts])
         ranks = self._ranks.get(zxids)
@@ -308,8 +311,8 @@ class Memo:
     def copy(self, local: DriverState, client: Any, journal: ScratchJournal, outbox: Any) -> Driver:
         """Return a driver in the state `local` that can run, with this client, journal and outbox.
 
-        A suspended handler (a generator) cannot be copied: the first driver gets the handlers of the state, and for each later
-        driver they are run again up to the same point.
+        A suspended handler (a generator) cannot be copied. The first copy of a state takes over the suspended handlers of the
+        state's driver; for each later copy the handlers are run again up to the point where they are suspended.
         """
         move, local.handlers_are_moved = not local.handlers_are_moved, True
         return process.copy_driver(local.driver, client, journal, lambda: self.now_ms, outbox, move=move)
@@ -330,7 +333,10 @@ def _event_ids(driver: Driver) -> list[tuple[Any, Any]]:
 
 
 def key_of(event: Any) -> Any:
-    """Return a hashable key of an event: the event, or, if it cannot be hashed, its type and values, a dict as its id()."""
+    """Return a hashable key of an event: the event itself if it can be hashed, else a tuple of its type and the field values.
+
+    The tuple has the id() of a value that is a dict.
+    """
     try:
         hash(event)
     except TypeError:
@@ -432,9 +438,10 @@ class MemoDriver:
     def _try(self, key: Call, op: Run, answers: list[Any], kept: Any) -> Outcome:
         """Run a call of the driver on a copy of the driver, and store its outcome under `key`; return the outcome.
 
-        `op` is the function that calls the driver. `answers` has ZooKeeper's response if it is known already, else it is empty.
-        If the call makes a round trip, the response replaces the content of `answers`, and the outcome is stored for this
-        response. `kept` is a value that `key` contains only as an id(); the outcome keeps it alive.
+        `key` is the name and the arguments of the call, and `op` the function that calls the driver. `answers` has ZooKeeper's
+        response to the call if it is known already, else it is empty. If the call makes a round trip to ZooKeeper, `answers` has
+        the response afterwards, and the outcome is stored for this response only. `kept` is the event of a call that puts it into
+        a queue, else None: the outcome refers to it, since `key` may have the id() of a dict in the event.
         """
         memory, journal = self.world.memory, ScratchJournal(_count(self.local.driver))
         client, outbox = RecordingClient(self.client, answers.copy()), RecordingOutbox(journal)
@@ -457,7 +464,7 @@ class MemoDriver:
         """Run a call of the driver whose broker sends itself a request and goes on after the response.
 
         Normally the requests and responses of a call are stored, and the world performs them after the call. Here the world
-        performs each of them at once, since the request to itself calls this driver again. Nothing is stored for later calls.
+        performs each of them at once, since the request to itself calls this driver again. The outcome is not stored.
         `op` is the function that calls the driver; `answers` has ZooKeeper's response, or is empty.
         """
         journal = ScratchJournal(_count(self.local.driver))

@@ -70,7 +70,8 @@ class MemoWorld(World):
     def fork(self, *, keep_replay_logs: bool = True) -> MemoWorld:
         """Return an independent copy of this world, which shares all immutable values with it.
 
-        `keep_replay_logs` has no effect: only the DriverStates, which all copies share, have handlers.
+        `keep_replay_logs`, an argument of `World.fork` about the copies of suspended handlers, has no effect: handlers belong to
+        the DriverStates, which all copies share.
         """
         forked = MemoWorld.__new__(MemoWorld)
         forked.__dict__.update(self.__dict__)
@@ -161,9 +162,11 @@ class MemoWorld(World):
         return MemoAdminClient(self)
 
     def call_zookeeper(self, call: ZooKeeperCall, session: int) -> ZooKeeperAnswer:
-        """Perform a driver's call on ZooKeeper in this session, or find its stored answer; return the answer.
+        """Return ZooKeeper's answer to a driver's call in this session.
 
-        Unless the step works on a copy of ZooKeeper already, also store ZooKeeper's next state and the watch events.
+        If the current step works on its own copy of ZooKeeper, perform the call there. Otherwise take the stored answer of an
+        equal call in an equal state, or perform and store the call; ZooKeeper's next state and the watch events then become those
+        of this world.
         """
         if self._own is not None:
             value = call_client(self._own.client(session), call.method, call.args)
@@ -211,7 +214,7 @@ class MemoAdminClient:
 
 
 def fork_for_search(world: World) -> World:
-    """Return a fork to search from: a plain fork if a MemoWorld does not support the world's settings, else a MemoWorld.
+    """Return a fork to search from: a MemoWorld, or a plain World if a MemoWorld does not support the world's settings.
 
     A MemoWorld supports no controller whose threads share a lock (before 0.11), no brokers that store records (`data`), and no
     consumers.

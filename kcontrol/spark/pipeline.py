@@ -51,9 +51,10 @@ class Written(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The rows to write: of the runs that began between `since` and `until`, and of the rows about partitions those of `topic`.
+    """Which runs are read, and which rows are written.
 
-    A run must begin at `since` or later, and before `until`. None stands for no limit, or for all topics.
+    A run is read if it began at `since` or later, and before `until`. A row about a partition or topic is written only if it is
+    about `topic`; other rows are always written. None stands for no limit, or for all topics.
     """
 
     since: datetime | None = None
@@ -70,9 +71,9 @@ def write_runs(
     """Write the tables of the runs in files and folders, and of the runs that `out` has already, as Parquet into `out`.
 
     `report` is called before each table is written, with its name, the number of finished tables and the number of all tables.
-    If every journal has fewer records than `out` has of its run, and `out` has the rows of the chosen topic, nothing is written.
-    Raises UserError for a path without a journal, if no file can be read, if no run began in the chosen time, and for a folder
-    `out` with other files than tables of this pipeline.
+    Nothing is written if every journal has fewer records than `out` has of its run, and the tables in `out` were written with the
+    chosen topic. Raises UserError for a path without a journal, if no file can be read, if no run began in the chosen time, and
+    for a folder `out` with other files than tables of this pipeline.
     """
     found, refused = journals_of(paths)
     if not found:
@@ -129,9 +130,10 @@ def _refusal(out: Path, reason: str) -> UserError:
 
 
 def claim(out: Path, tables: Sequence[str] = spark_views.TABLES, content: Mapping[str, Any] = FORMAT) -> None:
-    """Create the folder `out` for the tables; in an existing folder of tables, undo what a killed process left unfinished.
+    """Create the folder `out` for `tables`, with a file MARK that has `content` as JSON.
 
-    Raises UserError if `out` is a file, or a folder with files that are not tables of this pipeline.
+    In an existing folder of tables, undo what a killed process left unfinished, and leave the file MARK unchanged. Raises
+    UserError if `out` is a file, or a folder with files that are neither of `tables` nor left by an earlier call.
     """
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file: name a new or empty folder for the tables.")
@@ -176,7 +178,7 @@ def _repair(out: Path, first: str) -> None:
 def publish(out: Path, tables: Sequence[str] = spark_views.TABLES) -> None:
     """Move each of `tables` from the folder `out/_new` to `out`, and delete the former tables and `out/_new`.
 
-    The first of `tables` is moved first: it is the one from which all others can be made.
+    The first of `tables` is moved first: all other tables can be made again from it.
     """
     (out / OLD).mkdir()
     for name in tables:

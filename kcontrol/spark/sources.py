@@ -37,10 +37,10 @@ PATH = "regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^f
 
 
 def journal_lines(spark: SparkSession, journals: Sequence[JournalOfRun]) -> DataFrame:
-    """Return one row per record of these journals: run, its clock, the position `n` in its file from 1, and the columns of LINE.
+    """Return one row per record of these journals: run, clock, the position `n` in its file from 1, and the columns of LINE.
 
-    The columns of LINE are id, kind, cause, at_ms and fields (JSON), with the names of the present version of journals.
-    A line that is not a record, such as the last line of a run that was killed, is left out.
+    `clock` is "virtual", "wall" or "none". The columns of LINE are id, kind, cause, at_ms and fields (JSON), with the names of
+    the present version of journals. A line that is not a record, such as the last line of a run that was killed, is left out.
     """
     from pyspark.sql import functions as sql
 

@@ -66,7 +66,8 @@ def journal_table(spark: SparkSession, path: str | Path) -> DataFrame:
 def leadership_table(spark: SparkSession, path: str | Path) -> DataFrame:
     """Return one row for each write that changes the leader of a partition in ZooKeeper; -1 means no leader.
 
-    `path` is a journal, or a folder of journals. Raises UserError if there is no journal.
+    Columns: run, n (the record's position in the journal), record (its id), at, at_ms, time_ms, zxid, partition, leader,
+    leader_epoch and controller_epoch. `path` is a journal, or a folder of journals. Raises UserError if there is no journal.
     """
     register(spark, path, last="leaderships")
     return spark.table("leaderships")

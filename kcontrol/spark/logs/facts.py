@@ -30,8 +30,8 @@ IDS = r"(?:\d+(?:, ?\d+)*)?"
 def named_facts(message: Column) -> Column:
     """Return a map from the name of each fact of a message to its type and value, as one text, and from "kind" to its kind.
 
-    A fact is a value in the message of a log line, such as `leader_epoch`. The map is NULL for a message that matches no row of
-    `patterns.tsv`.
+    A fact is a value in the message of a log line, such as `leader_epoch`; the text is its type, U+0003 and its value, such as
+    "int", U+0003 and "5". The map is NULL for a message that matches no row of `patterns.tsv`.
     """
     rows = [form for form in forms() if form.kind != STATE]
     by_opening = sql.when(sql.lit(False), sql.lit(None).cast("string"))
@@ -52,9 +52,10 @@ def own_facts(named: Column) -> Column:
 
 
 def state_facts(named: Column) -> Column:
-    """Return the map of the facts in the fact `state` of a message, a text with the leader and ISR of a partition; else NULL.
+    """Return the map of the facts in the fact `state` of a message, such as "(Leader:1,ISR:1,2,LeaderEpoch:5,...)".
 
-    `named` is the map that `named_facts` returns. NULL is returned without such a text, and for a text in an unknown form.
+    `named` is the map that `named_facts` returns; the returned map has values of the same form. Return NULL for a message
+    without the fact `state`, and if no row `(state)` of `patterns.tsv` matches its text.
     """
     state = sql.when(named["state"].startswith(f"state{TYPE}"), sql.substring_index(named["state"], TYPE, -1))
     return sql.str_to_map(_encoded([form for form in forms() if form.kind == STATE], state), sql.lit(FACT), sql.lit(NAME))
@@ -70,14 +71,18 @@ def all_facts(own: Column, state: Column) -> Column:
 
 
 def json_facts(named: Column) -> Column:
-    """Return a map from the name of a fact to its value as JSON; `named` maps the name to the type and value, as one text."""
+    """Return a map from the name of a fact to its value as JSON, such as "[1,2]".
+
+    `named` maps the name to a text: the type, U+0003 and the value in the message, such as "ints", U+0003 and "1,2".
+    """
     return sql.transform_values(named, lambda _, value: _json(value))
 
 
 def _encoded(rows: Sequence[Form], message: Column) -> Column:
-    """Return the facts of a message as one text, made by the first of `rows` whose pattern matches; NULL if no pattern matches.
+    """Return a message's kind and facts as one text, the replacement of the first of `rows` that matches; NULL if none matches.
 
-    `rows` are rows of `patterns.tsv`, each with the pattern of a message.
+    `rows` are rows of `patterns.tsv`, each with the pattern of a message. U+0001 separates the facts in the text, U+0002 stands
+    after the name of a fact, and U+0003 after its type.
     """
     found: Column | None = None
     for form in rows:

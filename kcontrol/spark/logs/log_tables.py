@@ -1,8 +1,8 @@
 """The tables of broker logs as Parquet: `records` has one row per record, `rejected` one row per line that is in no record.
 
 Nothing is lost: each line of a file is the first line of a record, with facts or without (kind "other"), or continues a
-record, or is rejected. Each call compares the sum with the number of lines that the file has, before the tables replace
-former ones.
+record, or is rejected. Before new tables replace former ones, the lines of each file in the new tables are counted, and the
+sum is compared with the number of lines in the file.
 
 Files of one broker may have the same record, such as a log and a copy of the standard output. The facts are counted once: the
 record in a later file has the kind "other" and names the first record in `copy_of`. Records of one file are never copies.

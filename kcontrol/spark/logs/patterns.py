@@ -2,9 +2,10 @@
 
 A fact is a value in a message, such as `leader_epoch`; a form is one wording of the message, which some releases of Kafka print.
 Columns: the kind of the message, the releases that print the form, words that each such message has, its facts with their types,
-and a regular expression for the whole message. The rows `{NAME}` at the top are parts of expressions. A group has the name of a
-fact; a digit at the end of the name marks another place of the fact. The first row that matches a message gives its kind. The
-rows `(state)` are the forms of the leader and ISR of a partition: the facts of such a row replace the fact `state`.
+and a regular expression for the whole message. The rows such as `{BRK}` at the top are parts of expressions: an expression has
+the name `{BRK}` in place of the part. A group of an expression has the name of a fact; where a fact may stand at two places, the
+groups are `broker` and `broker2`. The first row that matches a message gives its kind. The rows of the kind `(state)` match the
+text of the fact `state`, which has the leader and ISR of a partition: the facts of the matching row replace the fact `state`.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ OPENINGS = {
 class Form(NamedTuple):
     """A row of `patterns.tsv`: one wording of a kind of log message, as a regular expression.
 
-    `pattern` is in the syntax of Java. `replacement` makes of a message one text with its kind and its facts (values with names);
-    a fact without a value in the message has an empty value there. `facts` maps the name of a fact to its type. `words` are in
-    each such message. `opening` is the part, such as "{BRK}", at the start of the pattern if OPENINGS has this part, else "".
+    `pattern` is in the syntax of Java. `replacement` is the text with "$1", "$2" ... that replaces the whole message by its kind
+    and its facts (name, type and value each; the value is empty if the message lacks it). `facts` maps the name of a fact to its
+    type. `words` is a text that each such message contains, or "". `opening` is the part, such as "{BRK}", at the start of the
+    pattern if OPENINGS has this part, else "".
     `releases` is a text: the first and the last release that print the message.
     """
 
@@ -70,8 +72,9 @@ def forms() -> tuple[Form, ...]:
 def _form(head: tuple[str, str, str, str], types: dict[str, str], pattern: str) -> Form:
     """Return a row of `patterns.tsv` as a Form.
 
-    `head` is (kind, releases, words, opening), and `types` maps the name of a fact to its type. The group of a list that may be
-    empty is extended to the character before the list, so that an empty list differs from a list that the message does not have.
+    `head` is (kind, releases, words, opening), and `types` maps the name of a fact to its type. The group of a list also takes
+    the character before the list, such as ":" in "ISR:": an empty list then has the value ":", and only a list that the message
+    lacks has the value "".
     """
     marked = POSSIBLY_EMPTY.sub(lambda m: f"(?P<{m[2]}>{m[1]}{m[3]})" if types.get(_fact(m[2])) in LISTS else m[0], pattern)
     whole = f"^(?s:{marked})$"

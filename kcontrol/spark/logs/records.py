@@ -54,8 +54,9 @@ def parsed(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 def _numbered(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
     """Return one row per line that Spark reads: file, n (its number, from 1), raw, length, wrap, layout, reason and first.
 
-    `reason` is NULL for a line of a record, else the reason why the line is rejected. `first` is the number of the first line of
-    its record, which is `n` for a rejected line.
+    `raw` is the line, `length` its bytes without the line break. `wrap` is the kind of text before its time and `layout` the
+    format of its record; both are NULL if there is none. `reason` is NULL for a line of a record, else the reason why the line is
+    rejected. `first` is the number of the first line of its record, which is `n` for a rejected line.
     """
     names = spark.createDataFrame([(str(f.read), str(f.path), [line.n for line in f.damaged]) for f in files], FILES)
     text = spark.read.option("lineSep", "\n").text([literal(f.read) for f in files])
@@ -86,7 +87,8 @@ def _numbered(spark: SparkSession, files: Sequence[LogFile]) -> DataFrame:
 def _grouped(lines: DataFrame) -> DataFrame:
     """Return one row per record and per rejected line; `lines` has one row per line, as `_numbered` returns them.
 
-    The lines of a record are in the array `all`, in order. Of a rejected line `raw` has the first KEPT_BYTES characters only.
+    Columns: file, n (the number of the first line), lines (their number), length, reason, all (the array of the lines, in order),
+    raw (the text; of a rejected line only the first KEPT_BYTES characters), layout and wrap.
     """
     at_start = sql.col("n") == sql.col("first")
     rows = lines.groupBy("file", "first").agg(
