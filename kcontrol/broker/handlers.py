@@ -53,8 +53,9 @@ from kcontrol.core.znodes import encode_state, state_path
 def _request_error(ctx: BrokerContext, event: Any) -> str:
     """Return the error with which the broker refuses the whole request `event`, else "NONE".
 
-    A request is refused if its broker epoch is older than this broker's (not with -1, no epoch), or
-    if its controller epoch is older than the latest that this broker has received.
+    A request is refused if its broker epoch is older than this broker's, or if its controller epoch
+    is older than the latest that this broker has received. A request with the broker epoch -1 has
+    no broker epoch, and is not refused for it.
     Source: KafkaApis.isBrokerEpochStale, ReplicaManager (2.8).
     """
     if 0 <= event.broker_epoch < ctx.broker_epoch:
@@ -87,10 +88,10 @@ def leader_and_isr(ctx: BrokerContext, event: events.LeaderAndIsrRequest) -> Han
     """Become leader or follower of each partition of the request, then respond.
 
     A partition is left out if its log directory is offline, if its leader epoch is not newer, or
-    (since 0.8.1) if this broker is not in its replicas; the response has its error (in 0.8.0 none
-    for an old leader epoch). A request with an old broker epoch or controller epoch changes
-    nothing, and gets one error. Since 0.8.1 a broker in a controlled shutdown does not fetch the
-    partitions of the request.
+    (since 0.8.1) if this broker is not in its replicas. The response has an error for each such
+    partition; only in 0.8.0 an old leader epoch is no error. A request with an old broker epoch or
+    controller epoch changes nothing, and gets one error. Since 0.8.1 a broker in a controlled
+    shutdown does not fetch the partitions of the request.
     Source: ReplicaManager.makeFollowers (2.8; since 0.8.1).
     """
     error = _request_error(ctx, event)
@@ -261,11 +262,15 @@ def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> H
 def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Handler:
     """Store the leadership that the response has for a partition; after an error keep the old ISR.
 
-    After NOT_CONTROLLER the leader sends the request again. After INELIGIBLE_REPLICA (3.3 on) it
-    drops the change of the ISR. After UNKNOWN_SERVER_ERROR the change stays pending up to 3.0; in
-    3.1.0 to 3.2.0 the leader drops the change, and the next fetch requests it anew; since 3.2.1 it
-    sends the request again. (Up to 3.2.0 Kafka sends it too, but AlterIsrManager.submit refuses it,
-    because the old request is removed only after its callback.)
+    After an error the leader does one of these, by the error and the release:
+
+    * NOT_CONTROLLER: it sends the request again.
+    * INELIGIBLE_REPLICA (3.3 on): it drops the change of the ISR.
+    * UNKNOWN_SERVER_ERROR: up to 3.0 the change stays pending; in 3.1.0 to 3.2.0 the leader drops
+      the change, and the next fetch requests it anew; since 3.2.1 it sends the request again.
+
+    In 3.1.0 to 3.2.0 Kafka tries to send the request again too, but AlterIsrManager.submit refuses
+    it, because the old request is removed only after its callback.
 
     Source: Partition.handleAlterIsrResponse and AlterIsrManager.submit (2.8, 3.1),
     Partition.handleAlterPartitionError (3.9).

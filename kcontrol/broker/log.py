@@ -226,8 +226,8 @@ def _assign(epochs: Epochs, leader_epoch: int, start_offset: int) -> Epochs:
 def _truncate(log: ReplicaLog, change: Truncate) -> ReplicaLog:
     """Return the log without the records from `change.offset` on.
 
-    Its high watermark becomes at most this offset. If `change.rule` is "common_epoch" and
-    `truncating` is set, it stays set, so the response to the next fetch may truncate further.
+    Its high watermark becomes at most this offset. The log is no longer `truncating`, unless
+    `change.rule` is "common_epoch": then the response to the next fetch may truncate it further.
     Source: Log.truncateTo (2.8).
     """
     records = log.records[: change.offset]
@@ -243,10 +243,11 @@ def _update_high_watermark(log: ReplicaLog, change: UpdateHighWatermark) -> Repl
 
 
 def _become_leader_or_follower(log: ReplicaLog, change: BecomeLeaderOrFollower) -> ReplicaLog:
-    """Return the log in its new role.
+    """Return the log as a leader's or as a follower's.
 
     A leader that was leader before keeps the offsets of its followers; a new leader knows none. A
-    follower drops `waiting`, and sets `truncating` if the partition has a leader. Source:
+    follower drops the requests in `waiting`. If the partition has a leader, the follower's log is
+    `truncating`: the follower does not know yet where its log diverges from the leader's. Source:
     Partition.makeLeader (2.8).
     """
     now = log._replace(leader=change.leader, leader_epoch=change.leader_epoch)
@@ -292,12 +293,13 @@ def _by_end_offset(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd 
 
 
 def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """Return where the follower's latest epoch ends in the leader's log, if its own log is longer.
+    """Return where the epoch `leader_epoch` ends in the leader's log, None if that is not needed.
 
-    Otherwise return None. `offset` and `leader_epoch` are the follower's log end offset and latest
-    epoch. After a new follower has sent its epoch once, `leader_epoch` is -1: then only a follower
-    that fetches from beyond the leader's log gets an offset, the end of that log. Source:
-    OffsetForLeaderEpoch version 0 (KIP-101).
+    `offset` and `leader_epoch` are the follower's log end offset and latest epoch. The end is
+    needed if it is below `offset`: the follower's log diverges. If `leader_epoch` is -1 (the
+    follower has sent its epoch in an earlier fetch), return the end of the leader's log if `offset`
+    is beyond it, else None. The returned epoch is -1. Source: OffsetForLeaderEpoch version 0
+    (KIP-101).
     """
     if leader_epoch == NO_EPOCH:
         return _by_end_offset(log, offset, leader_epoch)
@@ -306,11 +308,13 @@ def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | Non
 
 
 def _by_common_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | None:
-    """Return the leader's largest common epoch and its end if the follower's log diverges.
+    """Return the leader's largest epoch up to `leader_epoch`, and its end, if the logs diverge.
 
-    Otherwise, or for a `leader_epoch` -1, return None. `offset` and `leader_epoch` are the
-    follower's log end offset and latest epoch. A follower without the returned epoch truncates step
-    by step (KIP-279). Source: OffsetForLeaderEpoch (2.0 on), the diverging epoch of Fetch (2.7 on).
+    `offset` and `leader_epoch` are the follower's log end offset and latest epoch. The logs diverge
+    if the leader does not have that epoch, or if the epoch ends before `offset`. Return None if the
+    logs do not diverge, and for `leader_epoch` -1. If the follower does not have the returned
+    epoch, its next fetch can find another divergence (KIP-279). Source: OffsetForLeaderEpoch (2.0
+    on), the diverging epoch of Fetch (2.7 on).
     """
     end = log.end_offset_for(leader_epoch)
     diverges = end.leader_epoch < leader_epoch or end.end_offset < offset

@@ -54,7 +54,7 @@ def _register(ctx: BrokerContext, event: BrokerStartup) -> Handler:
 def _new_producer_id_block(broker_id: int) -> Handler:
     """Take the next thousand producer ids by a write to `/latest_producer_id_block`.
 
-    After a version conflict read the znode again and retry. Take no ids without this znode.
+    After a version conflict read the znode again and retry. If the znode is missing, take no ids.
     """
     while True:
         (znode,) = yield Read((PRODUCER_ID_BLOCK,))

@@ -131,7 +131,7 @@ def on_replicas_become_offline(
 
 
 def leaderless(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPartition, ...]:
-    """Return partitions without an online leader, of topics that are not deleted; ignore `dead`.
+    """Return partitions without an online leader, of topics that stay; `dead` has no effect here.
 
     Source: KafkaController.onReplicasBecomeOffline (1.1).
     """
@@ -139,7 +139,7 @@ def leaderless(ctx: ControllerContext, dead: Collection[int]) -> tuple[TopicPart
 
 
 def broker_modifications(ctx: ControllerContext, event: events.BrokerModifications) -> Handler:
-    """Read a registration again; send UpdateMetadata to all brokers if the endpoint has changed.
+    """Read a broker's registration; send UpdateMetadata to all brokers if its endpoint has changed.
 
     Source: KafkaController.processBrokerModification and onBrokerUpdate (2.8).
     """

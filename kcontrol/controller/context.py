@@ -36,7 +36,10 @@ Brokers = tuple[int, ...]
 
 
 class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
-    """The states of replicas, stored by broker, with one dictionary entry for each replica."""
+    """The states of replicas as a mapping from replica to state, sorted by broker id.
+
+    `by_broker` maps a broker id to a dict from partition to the state of that broker's replica.
+    """
 
     __slots__ = ("by_broker",)
 
@@ -64,9 +67,10 @@ class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
 class ControllerContext(Context):
     """The memory of one broker's controller.
 
-    A broker that is not controller has `broker_id`, `rules`, `design`, `config`, `changes` and the
-    id of the active controller, up to 0.8.1 also the controller epoch; the other fields are empty
-    until its election.
+    `rules` are the differences of its Kafka release, `design` the tables of the release's
+    controller, `config` the broker's settings, `changes` the functions that a user has replaced.
+    Before its election a broker has only these fields, its `broker_id`, the id of the active
+    controller and, up to 0.8.1, the controller epoch; the other fields are empty.
     """
 
     broker_id: int
@@ -199,7 +203,7 @@ class ControllerContext(Context):
         return self.rules.deletes_topics if configured is None else configured
 
     def is_deletion_in_progress(self, tp: TopicPartition, broker_id: int) -> bool:
-        """Return whether a StopReplica response for this replica counts for a topic deletion.
+        """Return whether a StopReplica response for this replica belongs to a topic deletion.
 
         `tp` and `broker_id` name the replica. Since 2.1 return whether the deletion of the topic
         has started. Before, return whether the topic is queued for deletion and the replica is
@@ -309,9 +313,10 @@ Counts = tuple[int, int]
 
 
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
-    """Return the partitions that may begin or cease to be Offline or imbalanced by this update.
+    """Return the partitions that `update` may make, or no longer leave, Offline or imbalanced.
 
-    A partition is imbalanced if a replica other than its preferred replica leads it.
+    They are the partitions in the updated field, or all partitions of the topics in it. A partition
+    is imbalanced if a replica other than its preferred replica leads it.
     """
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))

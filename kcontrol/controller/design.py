@@ -57,10 +57,10 @@ InGroups = Callable[[Mapping[int, Replicas], Iterable[int], int], Sequence[Repli
 
 
 class ThreadRow(NamedTuple):
-    """One thread of a broker: the context that its handlers use, and the lock that it shares.
+    """One thread of a broker: its name, the context that its handlers use, and its lock.
 
-    `context_name` is "controller" or "broker". Threads with one `lock` take turns; None means that
-    the thread has no lock.
+    `context_name` is "controller" or "broker". `lock` is the name of a lock: threads that name the
+    same lock take turns, and a thread with None needs no lock.
     """
 
     name: str
@@ -69,10 +69,10 @@ class ThreadRow(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The handler of one event, and the conditions of its call.
+    """The handler of one type of event, and whether a broker must be controller to call it.
 
-    `state` is the controller's state while the event is handled. With `only_if_active`, a broker
-    that is not controller does not call the handler.
+    With `only_if_active`, a broker that is not controller does not call the handler. `state` is the
+    name under which Kafka's metrics count the time of the handler.
     """
 
     state: ControllerState
@@ -190,9 +190,9 @@ def handlers_of(rows: Iterable[EventRow]) -> dict[type[Event], Row]:
 
 
 def events_by_state(groups: Mapping[ControllerState, list[EventGroup]]) -> tuple[EventRow, ...]:
-    """Return one row of (event, state, only if active, handler) for each row of `groups`.
+    """Return a row (event, state, only if active, handler) for each event in `groups`.
 
-    `groups` has the rows by state, without the state.
+    `groups` maps a state to its rows (event, only if active, handler).
     """
     rows = [(state, *row) for state, group in groups.items() for row in group]
     return tuple((event, state, if_active, handler) for state, event, if_active, handler in rows)
@@ -203,9 +203,9 @@ def column(
 ) -> tuple[Step, ...]:
     """Return the steps of a release, in the order in which the release runs them.
 
-    A row of `table` is a step and, for each of `releases` (the earliest first), the step's place in
-    the order, or 0 without the step. A release between two of them runs the steps of the earlier
-    one.
+    A row of `table` is a step, followed by one number for each of `releases` (the earliest first):
+    the step's place in the order of that release, or 0 if the release lacks the step. A release
+    between two of `releases` runs the steps of the earlier release.
     """
     place = value_in_force([(since, at) for at, since in enumerate(releases, 1)], release)
     rows = sorted((row for row in table if row[place]), key=lambda row: int(row[place]))

@@ -82,14 +82,14 @@ def send_update_metadata(ctx: ControllerContext) -> Handler:
 
 
 def delete_children(path: str) -> Handler:
-    """Delete the children of `path` unread, and set the watch of its children."""
+    """Delete all children of the znode `path` unread, and watch for new children."""
     (names,) = yield effects.Children((path,), watch=True)
     if names:
         yield from delete_all(tuple(f"{path}/{name}" for name in names))
 
 
 def delete_all(paths: tuple[str, ...]) -> Handler:
-    """Delete these znodes, each in a transaction of its own."""
+    """Delete the znodes `paths`, each in a fenced transaction of its own."""
     yield effects.fenced(*(effects.Op("delete", path) for path in paths))
 
 
@@ -241,9 +241,10 @@ def start_replica_machine(ctx: ControllerContext) -> Handler:
 
 
 def initialize_replica_states(ctx: ControllerContext, dead: ReplicaState) -> Handler:
-    """Set the state of each replica without a transition; return the online and offline replicas.
+    """Set the state of each replica without a transition.
 
-    An online replica becomes Online, a replica that is not online gets the state `dead`.
+    An online replica becomes Online, a replica that is not online gets the state `dead`. Return the
+    list of the online replicas and the list of the replicas that are not online.
 
     Source: ReplicaStateMachine.initializeReplicaState (2.8).
     """

@@ -1,6 +1,6 @@
 """Picks the controller of a release (a Design: its tables and functions), and runs its handlers.
 
-Rules of the file: this is the only module of the room that imports `earlier/`; `lint-imports`
+Rules of the file: this is the only module of `controller/` that imports `earlier/`; `lint-imports`
 checks this. `handle` is the only place that catches ControllerMoved for all handlers, and the only
 place that compares an event with the state of the controller, so a handler need not do either.
 

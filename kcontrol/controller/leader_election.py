@@ -86,8 +86,8 @@ def preferred(c: ElectionInput) -> Elected | None:
 def controlled_shutdown(c: ElectionInput) -> Elected | None:
     """Return the first live ISR member that does not shut down.
 
-    The new ISR lacks the brokers that shut down. With the order of the ISR the rule does not
-    check whether the member is live.
+    The new ISR lacks the brokers that shut down. If `c.order` is "isr", the rule does not check
+    whether the member is live. Return None if no member is left.
     Source: PartitionLeaderElectionAlgorithms.controlledShutdownPartitionLeaderElection (2.8).
     """
     staying = tuple(b for b in c.isr if b not in c.shutting_down_brokers)

@@ -69,7 +69,7 @@ class TransitionResult(NamedTuple):
 
 
 class TransitionInput(NamedTuple):
-    """The input of a transition's action, for one partition.
+    """The input of a transition's action for one partition; `strategy` names the election.
 
     `stored` has its state znode (None: missing); `unclean` allows a leader outside the ISR.
     """
@@ -97,13 +97,13 @@ class Call(NamedTuple):
 
 
 def memory_only(ctx: ControllerContext, tp: TopicPartition, question: TransitionInput) -> None:
-    """Return no leadership: the transition changes the controller's memory alone."""
+    """Return None (no leadership), whatever the input: only the controller's memory changes."""
 
 
 def first_leader(
     ctx: ControllerContext, tp: TopicPartition, question: TransitionInput
 ) -> LeaderAndIsr | str:
-    """Return the first online replica as leader, all online ones as ISR; a text if none is online.
+    """Return the first online replica as leader and all online replicas as ISR, else the reason.
 
     Source: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions (2.8).
     """
@@ -116,7 +116,7 @@ def first_leader(
 def elect_leader(
     ctx: ControllerContext, tp: TopicPartition, question: TransitionInput
 ) -> LeaderAndIsr | str:
-    """Return the next leadership of a partition, decided from the state znode and not from memory.
+    """Return the next leadership of a partition, decided from its state znode `question.stored`.
 
     Return a text with the reason if the znode is missing, the partition has no replicas, a later
     controller has written the znode, or the strategy finds no replica.
@@ -245,7 +245,7 @@ def _rows(ctx: ControllerContext, target: PartitionState) -> dict[PartitionState
 def _by_write(
     ctx: ControllerContext, call: Call, subjects: Partitions
 ) -> tuple[list[TopicPartition], dict[str | None, list[TopicPartition]]]:
-    """Return the partitions whose transition is illegal, the others by write: create, set, None."""
+    """Return the partitions without a row, and the other partitions by the `write` of their row."""
     refused: list[TopicPartition] = []
     by_write: dict[str | None, list[TopicPartition]] = {}
     for tp in subjects:
@@ -273,7 +273,7 @@ def _decide(
 def elects_in_any_case(
     ctx: ControllerContext, tp: TopicPartition, stored: LeaderAndIsr | None
 ) -> bool:
-    """Return False: since 1.1 Kafka elects the preferred replica even if it leads already."""
+    """Return False, no election is skipped: Kafka elects even a preferred replica that leads."""
     return False
 
 
@@ -299,7 +299,7 @@ def _create(ctx: ControllerContext, call: Call, new: list[TopicPartition]) -> Ha
 
 
 def _elect(ctx: ControllerContext, call: Call, todo: Partitions) -> Handler:
-    """Read the state znodes, decide, and write; repeat for partitions whose version has changed.
+    """Elect leaders: read the state znodes, decide, write; repeat after version conflicts.
 
     Source: ZkPartitionStateMachine.doElectLeaderForPartitions (2.8), which repeats without limit.
     """

@@ -86,10 +86,10 @@ def _maybe_trigger_partition_reassignments(
 def api_partition_reassignment(
     ctx: ControllerContext, event: events.ApiPartitionReassignment
 ) -> Handler:
-    """Start or cancel the reassignments that an admin client names.
+    """Start or cancel the reassignments that an admin client names, and respond.
 
-    A target of None cancels. The client's request replaces a reassignment of the partition that the
-    znode requests.
+    A target of None cancels. The client's request replaces a reassignment of the partition that
+    `/admin/reassign_partitions` requests. The response has "NONE" or an error for each partition.
 
     Source: KafkaController.processApiPartitionReassignment (2.8).
     """

@@ -134,7 +134,7 @@ def start_new_replica(
 def cached_leadership(
     ctx: ControllerContext, replicas: Sequence[PartitionReplica]
 ) -> Generator[effects.Effect, Any, Mapping[TopicPartition, LeaderAndIsr]]:
-    """Return the leadership by partition in the context, for all partitions; read nothing."""
+    """Return the leadership of all partitions from the context; ignore `replicas`, read nothing."""
     yield from ()
     return ctx.leadership
 
@@ -320,10 +320,11 @@ def handle_state_changes(
 ) -> Steps:
     """Move each replica to `target`, broker by broker, then send the requests in one batch.
 
-    `broker_order` is the order of brokers in the set that Kafka's caller passes, ascending where it
-    is empty. If Kafka's caller takes the replicas from a larger set, `set_size` is the number of
-    replicas in that set, else 0: up to 1.0 the order of iteration depends on this number. An
-    illegal transition is written to the journal, and the other replicas continue.
+    `broker_order` and `set_size` decide which broker comes first. `broker_order` is the order in
+    which Kafka's caller lists the brokers, or () if they ascend. `set_size` is the number of
+    replicas in the Scala Set from which Kafka's caller takes these replicas, or 0 if it takes all;
+    only releases up to 1.0 use it. An illegal transition is written to the journal, and the other
+    replicas continue.
 
     Source: ZkReplicaStateMachine.handleStateChanges (2.8).
     """

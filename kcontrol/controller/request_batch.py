@@ -2,9 +2,9 @@
 
 The machine sends this batch of LeaderAndIsr, UpdateMetadata and StopReplica at the end.
 
-Rules of the file: an entry is a value, and making requests of a batch changes nothing. An entry
-replaces an earlier entry of the same broker and partition; only "new" and "delete" stay true.
-LeaderAndIsr of a partition always adds the partition's UpdateMetadata for every live broker.
+Rules of the file: an entry is immutable, and it replaces an earlier entry of the same broker and
+partition; only its flags "new" and "delete" stay true once they are true. LeaderAndIsr of a
+partition always adds the partition's UpdateMetadata for every live broker.
 
 What a batch does not say: when a broker receives it. The journal has one `send` record for each
 batch; deliveries and responses point to this record.
@@ -85,7 +85,8 @@ def _fields(entry: Any) -> dict[str, Any]:
 class Requests:
     """The LeaderAndIsr, UpdateMetadata and StopReplica requests of one batch, by broker.
 
-    They are sent in this order. The requests of several brokers share the value of a partition.
+    They are sent in this order. All brokers in `update_metadata_to` receive one UpdateMetadata;
+    `leader_and_isr` and `stop_replica` map a broker id to the broker's partitions.
     """
 
     controller_id: int
@@ -102,7 +103,8 @@ class Requests:
 
         A kind of request that goes to no broker is left out.
 
-        LeaderAndIsr lists the values of each partition once; a broker has positions in this list.
+        In LeaderAndIsr `values` lists each partition's values once, and `to` has the positions in
+        this list for each broker.
         """
         places: dict[Any, int] = {}
         for partitions in self.leader_and_isr.values():
@@ -254,7 +256,7 @@ def named_partitions(
 
 
 def in_one_message(ctx: ControllerContext, requests: Requests) -> Iterable[Requests]:
-    """Return the requests of a batch undivided, as releases since 2.6 send them."""
+    """Return (`requests`,): releases since 2.6 send one request of each kind to a broker."""
     return (requests,)
 
 

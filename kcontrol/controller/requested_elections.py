@@ -194,10 +194,11 @@ def _rebalance(ctx: ControllerContext) -> Handler:
 
 
 def imbalanced_by_broker(ctx: ControllerContext) -> dict[int, list[TopicPartition]]:
-    """Return the partitions whose preferred replica does not lead, by the preferred broker.
+    """Return, by broker, the partitions that the broker should lead and does not lead.
 
-    A broker is left out if the share of these partitions is at most
-    `leader.imbalance.per.broker.percentage`.
+    It should lead a partition if it is the partition's preferred replica. A broker is left out if
+    at most `leader.imbalance.per.broker.percentage` of the partitions that it should lead have
+    another leader.
 
     Source: KafkaController.checkAndTriggerAutoLeaderRebalance (2.8).
     """

@@ -101,7 +101,10 @@ def partition_modifications(ctx: ControllerContext, event: PartitionModification
 def _restore_partition_replica_assignment(
     ctx: ControllerContext, topic: str, named: Iterable[TopicPartition]
 ) -> Handler:
-    """Write the topic znode with the named partitions that have a znode of their own.
+    """Write the topic znode with those partitions of `named` that have a znode of their own.
+
+    `named` are all partitions that the topic znode has now. The write removes the partitions that
+    were added while the topic is being deleted.
 
     Raises WriteFailed if ZooKeeper refuses the write.
 

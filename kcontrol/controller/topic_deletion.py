@@ -45,7 +45,9 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
 
 
 def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Queue topics; delete the requests of unknown topics, or all requests if deletion is disabled.
+    """Queue the topics `names` for deletion; delete the request znodes of unknown topics.
+
+    If `delete.topic.enable` is false, queue no topic and delete the other request znodes too.
 
     Topics in a reassignment are marked ineligible before they are queued. The mark has no effect,
     since it applies to queued topics alone; Kafka has the same order.
@@ -63,7 +65,7 @@ def queue_topic_deletions(ctx: ControllerContext, names: Iterable[str]) -> Handl
 
 
 def delete_unknown_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Delete the requests of unknown topics in `/admin/delete_topics`; return the known topics."""
+    """Delete the request znodes of topics in `names` that are unknown; return the known topics."""
     unknown = tuple(name for name in names if name not in ctx.all_topics)
     if unknown:
         yield from delete_all(tuple(map(delete_topic_path, unknown)))
@@ -143,7 +145,10 @@ def try_topic_deletion(ctx: ControllerContext) -> Handler:
 
 
 def mark_topics_ineligible_for_deletion(ctx: ControllerContext, topics: Collection[str]) -> Handler:
-    """Mark the queued topics among `topics` as ineligible, until `resume_deletion_for_topics`.
+    """Mark the queued topics among `topics` as ineligible: their deletion does not start.
+
+    The mark stays until `resume_deletion_for_topics` is called for the topic, for example when a
+    reassignment has ended.
 
     Source: TopicDeletionManager.markTopicIneligibleForDeletion (2.8).
     """
@@ -248,9 +253,10 @@ def resume_topics(ctx: ControllerContext, queued: dict[str, Replicas]) -> Handle
 
 
 def in_deletion_order(ctx: ControllerContext, topics: Collection[str]) -> list[str]:
-    """Return the topics sorted by name, or in the order in which a learner's function returns them.
+    """Return the topics in the order in which `ctx.changes.deletion_order` returns them.
 
-    In Kafka the order is that of a hash set.
+    That is by name, unless a learner has replaced this function. In Kafka the order is that of a
+    hash set.
 
     Source: TopicDeletionManager.resumeDeletions (1.0, 2.4), DeleteTopicsThread.doWork (0.8.1).
     """

@@ -23,8 +23,9 @@ def partitions_for_unclean_election(
     """Return the partitions that may elect a replica outside the ISR.
 
     `stored` has the leadership in the state znodes. No ISR member of a returned partition is
-    online, and the topic's setting or else the broker's default allows unclean elections. With
-    `is_requested` an admin client has requested the elections, and no setting is read.
+    online, and its topic's setting, or the broker's default if the topic has none, allows unclean
+    elections. If an admin client has requested the elections (`is_requested`), no setting is read,
+    and every partition without an online ISR member is returned.
 
     Source: ZkPartitionStateMachine.collectUncleanLeaderElectionState (2.8).
     """

@@ -211,9 +211,9 @@ class FailedStateChange(NamedTuple):
 class CommitResult(NamedTuple):
     """The result of a `Commit`: the transitions that succeeded, and what failed.
 
-    `finished` has the transitions that succeeded, `to_retry` has the partitions or replicas whose
-    write ended in BadVersion, `failed` pairs of a partition or replica and ZooKeeper's name of
-    another error.
+    `finished` has the transitions that succeeded, and `to_retry` the partitions or replicas whose
+    write ended in BadVersion. `failed` has a pair for each other failure: the partition or replica,
+    and ZooKeeper's name of the error.
     """
 
     finished: tuple[StateChange, ...]
@@ -421,10 +421,10 @@ class Park:
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """Start or restart a timer, whose event is queued after `delay_ms`.
+    """Start or restart a timer, whose event is queued after `delay_ms`; `periodic` timers repeat.
 
-    `periodic` timers repeat. If the timer is that of a delayed operation of Kafka, and the
-    operation `is_complete` already, an earlier timer is cancelled and no timer is started.
+    With `is_complete` start no timer, and cancel the timer of this name if it is set. That is for
+    the timer of a delayed operation of Kafka, if the operation is complete already.
     """
 
     timer: str
@@ -436,10 +436,10 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class CancelTimer:
-    """Cancel a timer. A timer that is not set is no error.
+    """Cancel a timer if it is set; do nothing if it is not set.
 
-    For the timer of a delayed operation of Kafka, `is_complete` says whether the operation is
-    complete; if it is false, the timer stays set.
+    With `is_complete` False the timer stays set. That is for the timer of a delayed operation of
+    Kafka which a checkAndComplete has found not complete.
     """
 
     timer: str
@@ -487,8 +487,8 @@ class AwaitInFlightRequests:
 class Enqueue:
     """Put an event into the queue of `thread`, or of the thread that handles events of this type.
 
-    `clear` first preempts the events that wait in that queue. `cause` is the id of the journal
-    record that caused the event; None means the record of the beginning of the handler.
+    With `clear` the events that wait in that queue are removed first. `cause` is the id of the
+    journal record that caused the event; None means the record of the beginning of the handler.
     """
 
     event: Any

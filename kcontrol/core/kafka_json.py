@@ -1,4 +1,7 @@
-"""JSON as Kafka reads and writes it in znodes: legal numbers, ignored bytes, order of keys.
+"""Encodes and decodes the JSON of znodes as Kafka does.
+
+`encode` writes compact JSON. `decode` ignores bytes after the first value, and checks the types of
+fields as Kafka's decoders do. `in_scala_hash_map_order` orders keys as Kafka writes them.
 
 Source: kafka.utils.Json and kafka.utils.json.DecodeJson (2.8), over Jackson;
 scala.collection.mutable.HashMap (2.13).
@@ -21,7 +24,7 @@ class MalformedZnode(ValueError):
 
 
 class NotJson(MalformedZnode):
-    """The data of a znode that is not JSON; for some of Kafka's decoders it is an empty value."""
+    """The data of a znode is not JSON. Some of Kafka's decoders return an empty value then."""
 
 
 def encode(value: Any) -> bytes:
@@ -30,19 +33,20 @@ def encode(value: Any) -> bytes:
 
 
 class Fields(NamedTuple):
-    """A decoded JSON value; `get` and `all` raise MalformedZnode for every defect of its fields.
+    """A decoded JSON value; `get` returns one field, and `all` the whole value, as a given type.
 
-    `description` names the znode in the errors.
+    Both raise MalformedZnode if the value has another type. `description` names the znode in this
+    error.
     """
 
     value: Any
     description: str
 
     def get(self, name: str, kind: Any, default: Any = ...) -> Any:
-        """Return a field as `kind`, a type that msgspec can check.
+        """Return the field `name` as `kind`, a type that msgspec can check.
 
-        Raises MalformedZnode if the field has not this type, and for a missing field without a
-        default.
+        Return `default` for a missing field, if `default` is given. Raises MalformedZnode if the
+        field does not have the type, and for a missing field without `default`.
         """
         if not isinstance(self.value, dict):
             raise MalformedZnode(f"{self.description} is no JSON object")
@@ -54,7 +58,7 @@ class Fields(NamedTuple):
     def all(self, kind: Any) -> Any:
         """Return the whole value as `kind`, a type that msgspec can check.
 
-        Raises MalformedZnode if the value has not this type.
+        Raises MalformedZnode if the value does not have the type.
         """
         try:
             return msgspec.convert(self.value, kind)
@@ -101,10 +105,10 @@ def java_int(text: str) -> int:
 
 
 def in_scala_hash_map_order(by_key: dict[str, Any]) -> dict[str, Any]:
-    """Return the map in the order in which Scala's mutable hash map lists these keys (ASCII).
+    """Return a copy of `by_key`, in the order in which Scala's mutable hash map lists its keys.
 
     The table has 16 buckets and doubles at three quarters of its size; the keys of a bucket are
-    sorted by hash.
+    sorted by hash. Raises UnicodeEncodeError for a key that is not ASCII.
     """
     size = 16
     while len(by_key) >= size * 3 // 4:

@@ -1,4 +1,4 @@
-"""The immutable values that every room shares: partitions, replicas, states, leadership."""
+"""The immutable values that all packages share: partitions, replicas, states, leadership."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class LeaderAndIsr(NamedTuple):
         return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON types, without `leader_recovery_state` if it is recovered."""
+        """Return the fields by name as JSON types; `leader_recovery_state` only if it is not 0."""
         fields = zip(self._fields, (self.leader, list(self.isr), *self[2:]), strict=True)
         skipped = ("leader_recovery_state", RECOVERED)
         return {name: value for name, value in fields if (name, value) != skipped}

@@ -10,9 +10,9 @@ from typing import Any
 
 @cache
 def sort_key(release: str) -> tuple[int, ...]:
-    """Return a release as a tuple of numbers, ordered as releases are.
+    """Return a release as a tuple of its numbers: (0, 8, 2) for "0.8.2", which is below (2, 8).
 
-    Raises ValueError for text that is no release.
+    Raises ValueError for text that is not two to four numbers with dots.
     """
     if not re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", release):
         raise ValueError(f"{release!r} is no release: it should look like 2.8 or 0.8.2")

@@ -16,7 +16,7 @@ Rules of this file:
 * PERFORM is the table of instant effects: one row for each type of effect, whose function changes a context, writes one
   record, or passes a value to the outbox. An effect that has no row and is no round trip (`round_trips.py`) does not
   exist.
-* A context changes in this room alone, by `apply_update`, `apply_state_change` and `apply_transition`. The function
+* A context changes in `driver/` alone, by `apply_update`, `apply_state_change` and `apply_transition`. The function
   that changes a context also writes the record, so the fold of the journal equals the context after every record.
 * Each record names its cause: the record that began the handler, or the last transition of the same partition within
   the handler (`last_change_seq`). Chains of causes therefore lead from any write to the event behind it.
@@ -57,7 +57,7 @@ from kcontrol.zookeeper.port import Client, ConnectionLoss
 
 
 class Driver:
-    """One broker process: contexts, threads, session, timers, and requests whose response waits."""
+    """One broker process: it queues events, runs handlers on its threads and performs their effects."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Driver:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
 
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
-        """Write journal record i from item i of each of `columns`; `factory` makes it when the journal is read."""
+        """Write one journal record per row of `columns`; `factory(*row)` makes the record when the journal is read."""
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 
     @property

@@ -1,4 +1,6 @@
-"""The event queue of one thread: first in, first out, with preemption and a log of waiting times.
+"""The event queue of one thread: first in, first out, with the waiting times of its events.
+
+After the end of a session all waiting events are removed at once; Kafka calls this preemption.
 
 Source: ControllerEventManager.scala (2.8).
 """
@@ -22,7 +24,7 @@ class Queued(NamedTuple):
 
 
 class EventQueue(Generic[E]):
-    """The events that wait for a thread. An event that the thread has taken cannot be preempted."""
+    """The events that wait for a thread, without the event that the thread handles now."""
 
     __slots__ = ("queue_times_ms", "waiting")
 
@@ -37,7 +39,7 @@ class EventQueue(Generic[E]):
         self.waiting.append(Queued(event, now_ms, record))
 
     def clear(self) -> list[Queued]:
-        """Remove and return all events, in order; the caller preempts them."""
+        """Remove all events from the queue, and return them, the oldest event first."""
         preempted = list(self.waiting)
         self.waiting.clear()
         return preempted

@@ -85,8 +85,8 @@ class Thread:
 class Timer:
     """A timer that is set: when it fires, the event that it queues, and the thread of that event.
 
-    `record` is the id of the `set_timer` journal record. `World.run`, which runs the
-    simulated cluster, fires a timer with `is_routine` once nothing else is left to do. A periodic
+    `record` is the id of the `set_timer` journal record. `World.run`, which runs the simulated
+    cluster, fires a timer only if `is_routine` is true and nothing else is left to do. A periodic
     timer is not routine, nor is a timer of a group coordinator, which would remove members.
     """
 

@@ -106,9 +106,10 @@ def sticky_user_data(previous: list[dict[str, object]], generation: int | None) 
 
 
 def read_sticky_user_data(data: bytes) -> dict[str, object]:
-    """Return the fields of a sticky member's user data: those of version 1, if it can be read so.
+    """Return the fields of a sticky member's user data, read as version 1 or else as version 0.
 
-    Otherwise return the fields of version 0. Raises ValueError if the data can be read as neither.
+    Version 0 has `previous_assignment`, version 1 also `generation`. Raises ValueError if the data
+    can be read as neither.
     """
     try:
         return read(STICKY_USER_DATA[1], data)[0]

@@ -49,14 +49,13 @@ OPERATIONS: dict[type, tuple[str, str, str]] = {
 def steps(
     ctx: GroupContext | None, effect: SetTimer | CancelTimer, armed: Any
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the kind and the fields of a journal record for each step of Kafka's delayed operation.
+    """Yield (kind, fields) of a journal record for each step that Kafka's purgatory takes.
 
-    The operation is the one behind the timer of `effect`. `armed` is the timer that the effect
-    replaces or cancels, None without a timer: the operation of its `event` is checked first
-    (checkAndComplete). Then a `SetTimer` takes the three steps of tryCompleteElseWatch. Nothing is
-    yielded for timers that are no delayed operations of Kafka, for a broker without coordinator
-    (`ctx` None), and if `ctx.logs_operations` is False. Source: tryCompleteElseWatch,
-    checkAndComplete (0.9, 2.8).
+    `effect` sets or cancels the timer of a delayed operation. `armed` is the timer of this name
+    that was set before, or None. If there is one, the first step is the checkAndComplete of its
+    operation. For a `SetTimer` the steps of tryCompleteElseWatch follow. Yield nothing for a timer
+    that belongs to no delayed operation, for a broker without coordinator (`ctx` None), and if
+    `ctx.logs_operations` is False. Source: tryCompleteElseWatch, checkAndComplete (0.9, 2.8).
     """
     if ctx is None or not ctx.logs_operations:
         return
@@ -73,8 +72,9 @@ def steps(
 def _named(ctx: GroupContext, timer: str, event: Any) -> dict[str, Any]:
     """Return the fields of a journal record that name Kafka's delayed operation behind a timer.
 
-    They are `operation`, `purgatory`, `key` and `timer`. `event` is the event of the timer; return
-    {} if the table OPERATIONS has no operation for it.
+    The fields are `operation`, `purgatory`, `key` (such as "MemberKey(my-group,member-1)") and
+    `timer`. `event` is the event of the timer; return {} if the table OPERATIONS has no operation
+    for it.
 
     Before 2.8 the class of a group's key is GroupKey. Source: DelayedOperationKey.scala (0.9,
     2.8.2).

@@ -356,7 +356,8 @@ class HeartbeatResult(NamedTuple):
 class LeaveResult(NamedTuple):
     """The response to a LeaveGroup: the error of the request, and an error for each named member.
 
-    `members` has these errors in the order of `identities`; both are empty before 2.4.
+    `identities` are the members that the request names, and `members` has their errors in this
+    order; both are empty before 2.4, and if the whole request is refused.
     """
 
     error: str

@@ -102,9 +102,10 @@ def _is_newer_epoch(ctx: GroupContext, partition: int, epoch: int | None) -> Han
 
 
 def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
-    """Read the log from offset 0 to its end, one round trip for each part, into `loaded`.
+    """Read the log of a partition of the offsets topic, from offset 0 to its end, into `loaded`.
 
-    Raises ValueError for a record that cannot be read.
+    Each round trip reads the batches from the next offset on. Raises ValueError for a record that
+    cannot be read.
     """
     position, retention_ms = 0, ctx.config.retention_ms if ctx.rules.expiry == "commit" else None
     while batches := (yield ReadLog(TopicPartition(OFFSETS_TOPIC, partition), position)):
@@ -225,9 +226,10 @@ def partition_resigned(ctx: GroupContext, event: e.PartitionResigned) -> Handler
 def _unload(ctx: GroupContext, group: Group, now_ms: int) -> Handler:
     """Answer the parked requests of one group, cancel its timers, and move it to Dead.
 
-    The rule `group.unloaded` decides the error of each parked request: NOT_COORDINATOR, or none.
-    If a static member's new id is being written, the group stays in `ctx.unloaded` until the end of
-    the write. `now_ms` is the time of the transition.
+    The function `group.unloaded` returns the error of each parked request, NOT_COORDINATOR, or None
+    for a JoinGroup that waits for the write of a static member's new id: such a JoinGroup gets its
+    response after the write, and until then the group stays in `ctx.unloaded`. `now_ms` is the time
+    of the transition.
 
     Source: onGroupUnloaded of GroupCoordinator.scala (0.9, 2.8).
     """

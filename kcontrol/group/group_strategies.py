@@ -61,11 +61,12 @@ class ExpiringOffset(NamedTuple):
 
 
 class ExpiringGroup(NamedTuple):
-    """The group of an offset; `expiry` is the value of the release's rule `expiry`.
+    """The group of an offset, and the settings that decide when the offset expires.
 
-    This is "commit", "empty" or "unsubscribed": from when the retention counts. `state_timestamp`
-    is the time at which the group entered its state, -1 if unknown. A group without members that
-    was used for offsets alone has `protocol_type` None.
+    `expiry` is "commit" in releases in which only the offset's own time counts (up to 2.0); it is
+    "empty" or (2.4 on) "unsubscribed" in releases with the group's retention. `state_timestamp` is
+    the time at which the group entered its state, -1 if unknown. A group without members that was
+    used for offsets alone has `protocol_type` None.
     """
 
     expiry: str

@@ -246,7 +246,7 @@ def static_member_stored(ctx: GroupContext, event: e.StaticMemberStored) -> Hand
 def _after_id_stored(
     ctx: GroupContext, event: e.StaticMemberStored, group: Group | None, member: Member | None
 ) -> Handler:
-    """Answer the parked JoinGroup of `member`, whose new id is in the log; return the group then.
+    """Answer the parked JoinGroup of `member`, whose new id is in the log; return the new group.
 
     Return None if the member or the group has left. The response names the leader at the time of
     the write, so that a leader that has rejoined does not assign. It has the member id of this

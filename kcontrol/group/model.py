@@ -220,9 +220,10 @@ class Group:
 
     @property
     def votes(self) -> dict[str, int]:
-        """Return each candidate's number of votes; each member votes for its first candidate.
+        """Return the number of votes for each protocol that all members offer.
 
-        Candidates without a vote are missing; the order is that of the first vote for each.
+        Each member votes for the first of these in its own order. Protocols without a vote are
+        missing; the protocols are in the order in which each got its first vote.
         """
         candidates, votes = self.candidates, dict[str, int]()
         for member in self.members.values():

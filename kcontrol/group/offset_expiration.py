@@ -50,7 +50,8 @@ def expire_offsets(ctx: GroupContext, event: e.ExpireOffsets) -> Handler:
 def expired(ctx: GroupContext, group_id: str, now_ms: int) -> tuple[TopicPartition, ...]:
     """Return the partitions whose committed offset has expired and has no write pending.
 
-    The rule `group.expired` decides. Source: removeExpiredOffsets of GroupMetadata.scala (2.8).
+    The function `group.expired`, of Kafka or of the learner, decides for each offset. Source:
+    removeExpiredOffsets of GroupMetadata.scala (2.8).
     """
     held, group = ctx.offsets_of(group_id), ctx.groups.get(group_id)
     about = group or new_group(ctx, group_id, None, -1)  # 0.9 has offsets of no group

@@ -66,9 +66,11 @@ DEFAULTS: dict[str, Any] = {
 
 
 def write(layout: Layout, fields: Mapping[str, Any]) -> bytes:
-    """Return `fields` as bytes, in the order of the layout, which has (name, type) of each field.
+    """Return `fields` as bytes, in the order of `layout`.
 
-    Raises KeyError for a field that is missing and has no default.
+    `layout` has a pair for each field: its name, and its type, which is "int32" or another integer,
+    "string", "bytes", a layout, or [type] for a list. Raises KeyError for a field that is missing
+    and has no default.
     """
     fields = DEFAULTS | dict(fields)
     return b"".join(_write(kind, fields[name]) for name, kind in layout)
@@ -89,7 +91,7 @@ def _write(kind: Any, value: Any) -> bytes:
 
 
 def read(layout: Layout, data: bytes, start: int = 0) -> tuple[dict[str, Any], int]:
-    """Return the layout's fields, read from `data` at `start`, by name, and the index after them.
+    """Return (the fields of `layout` by name, the index after them), read from `data` at `start`.
 
     Raises ValueError if the data end too early or a length is wrong.
     """

@@ -13,9 +13,10 @@ Callback = Callable[[], None]
 
 
 class Operation:
-    """A delayed operation: `complete` runs once, when `is_ready` holds or at the deadline.
+    """A delayed operation: its purgatory calls `complete` once, and `is_completed` is True then.
 
-    After completion at the deadline `expire` runs too.
+    That is when a check finds `is_ready()` true, or at the deadline; after the deadline the
+    purgatory also calls `expire`.
     """
 
     def __init__(

@@ -156,9 +156,9 @@ def constrained(
 class GeneralAssignment:
     """One run of the general algorithm, for members that subscribe to different topics.
 
-    `held` is the assignment so far. By partition, `takers` has the members that may take it,
-    `before` its owner in an earlier generation, and `moved`, if it was moved, (first owner, present
-    owner).
+    `held` is the assignment so far. Three fields have an entry by partition: `takers` the members
+    that subscribe to its topic, `before` its owner in an earlier generation, and `moved`, for a
+    partition that was moved, (first owner, present owner).
     Source: generalAssign, PartitionMovements of AbstractStickyAssignor.java (2.8).
     """
 
@@ -183,9 +183,10 @@ class GeneralAssignment:
                 self.before[tp] = ids[1]
 
     def run(self) -> Assignment:
-        """Assign the free partitions, then move partitions until the assignment is balanced.
+        """Assign the partitions without an owner, then move partitions to balance the assignment.
 
-        Restore the assignment before the moves if the balance is no better. Source: balance (2.8).
+        Return the balanced assignment. If its balance is no better than before the moves, and
+        members owned partitions at the start, return the assignment before the moves. Source: balance (2.8).
         """
         is_first = not any(self.held.values())
         kept = {tp for held in self.held.values() for tp in held}

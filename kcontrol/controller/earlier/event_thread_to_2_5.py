@@ -45,8 +45,8 @@ TWELVE_STEPS = ReassignmentProtocol(
 def changed(design: Design, rules: Rules) -> Design:
     """Return a copy of `design`, the controller since 2.6, as it is in the release of `rules`.
 
-    This release is 1.1 or later. For each rule that has another value in it than since 2.6, the
-    copy has another function.
+    This release is 1.1 or later. The copy has the functions of this release in place of those that
+    Kafka changed up to 2.6.
     """
     changes: dict[str, Any] = {}
     if not rules.elects_with_epoch:
@@ -76,10 +76,10 @@ def changed(design: Design, rules: Rules) -> Design:
 
 
 def _each_alone(in_groups: InGroups) -> InGroups:
-    """Return a function that divides the groups of `in_groups` into groups of one replica each.
+    """Return a function that calls `in_groups` and returns each replica as a group of its own.
 
-    `in_groups` puts replicas into the groups, one per broker, that the replica machine handles one
-    after the other.
+    `in_groups` returns the groups of replicas, one per broker, that the replica machine handles one
+    after the other. The returned function keeps the order of the replicas.
     """
 
     def alone(

@@ -2,7 +2,8 @@
 
 The faults: the winner of an election may fail in its failover and leave listeners and channels
 open; in some releases a controller does not resign when its `/controller` is deleted; nothing
-fences the writes of a controller that has lost its term. Rules say which release has which fault.
+fences the writes of a controller that has lost its term. `core/controller_rules.py` says which
+release has which fault.
 
 Source: ZookeeperLeaderElector.scala, KafkaController.scala (SessionExpirationListener, startup),
 KafkaServer.scala (0.8.1 to 0.10.2).

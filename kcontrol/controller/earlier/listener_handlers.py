@@ -291,8 +291,8 @@ def stop_replica(ctx: ControllerContext, tp: TopicPartition, broker_id: int) -> 
 def require_channels(ctx: ControllerContext) -> Handler:
     """Raise NullPointerException if the broker has resigned, and so has no channel manager.
 
-    Only listeners run on such a broker. Since 0.9 the broker first deletes `/controller`, whichever
-    broker the znode names. On an active broker do nothing.
+    On an active broker do nothing. Since 0.9 a broker that has resigned deletes `/controller`
+    before the error, even if the znode names another broker.
 
     Source: KafkaController.sendUpdateMetadataRequest (0.9.0).
     """

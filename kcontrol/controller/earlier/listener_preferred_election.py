@@ -23,10 +23,11 @@ from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_li
 
 
 def initialize_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Store the requested partitions that their preferred replica does not lead in the context.
+    """Put partitions of `/admin/preferred_replica_election` into `preferred_elections`.
 
-    `/admin/preferred_replica_election` requests them, and `preferred_elections` stores them. A
-    failover calls this before the partition and replica state machines start.
+    `preferred_elections` is a field of the context. It gets the partitions of the znode that have
+    another leader than their preferred replica. A failover calls this before the partition and
+    replica state machines start.
 
     Raises KeyError for a partition that has never had a leader: the failover fails, at every broker
     that tries it.

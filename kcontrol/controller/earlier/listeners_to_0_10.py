@@ -5,8 +5,8 @@ and writes, and waits for ZooKeeper while it holds the lock. Four more threads t
 `main` for the election at start-up, which comes before the broker registers (except in 0.8.0), the
 thread of a request for a controlled shutdown, the scheduler of the rebalance, and the thread that
 deletes topics. `YieldLock` in a handler releases the lock and takes it again; in between, another
-thread may change the data with which the handler works. A choice in `actions()` says which thread
-is next.
+thread may change the data with which the handler works. Which thread runs next is chosen from
+`World.actions()`, the possible actions of the simulated cluster.
 
 Rules of this page:
 

@@ -1,7 +1,7 @@
 """The functions of the partition and replica state machines that decide otherwise before 1.1.
 
-There is one for each field of `MachineDecisions`: which reads, records, receivers and elections
-these releases have.
+There is one for each field of `MachineDecisions`. They decide which znodes are read, which
+transitions are refused, which brokers receive LeaderAndIsr, and which elections are held.
 
 Source: PartitionStateMachine.scala, ReplicaStateMachine.scala and KafkaController.scala (0.8.0 to
 1.0); each function names its method.
@@ -33,7 +33,7 @@ Znodes = Sequence[Znode | None]
 def reread(
     ctx: ControllerContext, partitions: Sequence[TopicPartition]
 ) -> Generator[Effect, Any, None]:
-    """Read the assignments of new partitions into the context a second time, before 0.9.
+    """Before 0.9 read the assignments of new partitions into the context a second time.
 
     Since 0.9 do nothing.
 

@@ -21,9 +21,10 @@ from kcontrol.core.znodes import PREFERRED_REPLICA_ELECTION, decode_partition_li
 
 
 def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection) -> Handler:
-    """Elect the preferred leaders of the partitions that the listener has read from the request.
+    """Elect the preferred leaders of the requested partitions; then delete the request znode.
 
-    Partitions of topics that are being deleted are left out.
+    The listener has read the partitions from `/admin/preferred_replica_election` before the event
+    was queued. Partitions of topics that are being deleted are left out.
 
     Source: KafkaController.PreferredReplicaLeaderElection (0.11, 1.0).
     """

@@ -17,10 +17,10 @@ from kcontrol.core.model import TopicPartition
 def metadata_partitions(
     ctx: ControllerContext, partitions: Iterable[TopicPartition]
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions of an UpdateMetadata whose sender passes `partitions`.
+    """Return the partitions that UpdateMetadata contains, if its sender passes `partitions`.
 
-    If `partitions` is empty, these are, before 2.2, all partitions with leadership. Before 2.0
-    every UpdateMetadata also contains the topics that are being deleted.
+    They are `partitions` or, if that is empty and before 2.2, all partitions with leadership.
+    Before 2.0 the partitions of all topics that are being deleted are added.
 
     Raises KeyError, before 1.1, for a partition with leadership that has no assignment.
 
@@ -85,11 +85,11 @@ def _stop_replica_alone(requests: Requests, stop_replica: StopReplicas) -> Reque
 def split_stop_replica_by_replica(
     requests: Requests, *, common_first: bool, grouped: bool
 ) -> Iterator[Requests]:
-    """Yield the requests without StopReplica, then one StopReplica for each replica.
+    """Yield `requests` without StopReplica, then one StopReplica for each replica.
 
-    If `grouped`, replicas that keep their log get no StopReplica of their own. With `common_first`
-    each broker first gets one more StopReplica: with these replicas if `grouped`, else without
-    replicas.
+    With `common_first` each broker gets one more StopReplica before its other StopReplica requests.
+    With `grouped` this first request names all replicas that keep their log, and they get no
+    request of their own; without `grouped` the first request names no replica.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
     """

@@ -32,9 +32,10 @@ def order_of_the_caller(
 ) -> list[Replicas]:
     """Return each replica as its own group, in the order of a Scala Set (releases up to 1.0).
 
-    The replica machine handles group by group. A Scala Set of up to four replicas keeps the order
-    of insertion: broker by broker, brokers in `broker_order`. A larger Set iterates by hash, and so
-    do replicas that Kafka has taken from a larger Set; `set_size` is the size of that Set.
+    The replica machine handles group by group. `by_broker` has the replicas of each broker. A Set
+    of up to four replicas keeps the order of insertion: broker by broker, brokers in
+    `broker_order`. A larger Set iterates by hash, and so do replicas that Kafka has taken from a
+    larger Set; `set_size` is the size of that Set.
     """
     brokers = _order_of_brokers(by_broker, broker_order)
     replicas = [replica for broker_id in brokers for replica in by_broker[broker_id]]

@@ -26,7 +26,7 @@ from kcontrol.core.znodes import DELETE_TOPICS, delete_topic_path
 
 
 class ThreadState(StrEnum):
-    """The states of the delete-topics thread."""
+    """The states of the delete-topics thread: it does not run, waits, or has been signalled."""
 
     STOPPED = ""
     WAITING = "waiting"
@@ -112,7 +112,7 @@ def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
 
 
 def clear_requests(ctx: ControllerContext, names: Iterable[str]) -> Handler:
-    """Delete the requests for deletions of these topics, because `delete.topic.enable` is false.
+    """Delete the request znodes of the topics `names`, because `delete.topic.enable` is false.
 
     Source: PartitionStateMachine.DeleteTopicsListener (0.10.2).
     """
