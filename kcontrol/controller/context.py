@@ -156,7 +156,7 @@ class ControllerContext(Context):
         return found.replicas if found else ()
 
     def target_replicas(self, tp: TopicPartition) -> tuple[int, ...]:
-        """Return the target replicas of a reassignment; without one, the assigned replicas."""
+        """Return the target replicas if the partition is being reassigned, else its replicas."""
         return self.partitions_being_reassigned.get(tp) or self.assignments[tp].target
 
     def online_replicas(

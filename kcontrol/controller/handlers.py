@@ -77,8 +77,9 @@ def every_event(watched: Collection[tuple[str, bool]], design: Design) -> list[e
 def not_controller_response(event: e.Event) -> dict[str, Any]:
     """Return the response to the request `event` by a broker that is not controller.
 
-    It has `error` and `partitions`; for a request for elections the error of each partition is
-    NOT_CONTROLLER, for another request `error` is.
+    The response has `error` and `partitions` (errors by partition). For a request for elections
+    `error` is NONE and each partition has the error NOT_CONTROLLER; for any other request `error`
+    is NOT_CONTROLLER and `partitions` is empty.
     """
     match event:
         case e.ControlledShutdown():

@@ -26,7 +26,7 @@ Responses = dict[TopicPartition, str]
 def initialize_partition_reassignments(ctx: ControllerContext) -> Handler:
     """Start, at failover, the reassignments in `/admin/reassign_partitions`, then the others.
 
-    The others are in the topic znodes. A partition that has started is not started again.
+    The others are in topic znodes. A reassignment that is in both is started once.
 
     Source: KafkaController.initializePartitionReassignments (2.8).
     """

@@ -131,7 +131,7 @@ class Requests:
         return plain
 
     def in_send_order(self) -> list[tuple[str, int]]:
-        """Return each request as (api, broker), in the order of sending."""
+        """Return a pair for each request, such as ("StopReplica", 2), in the order of sending."""
         return [
             *(("LeaderAndIsr", b) for b in self.leader_and_isr),
             *(("UpdateMetadata", b) for b in self.update_metadata_to),

@@ -236,8 +236,9 @@ class Commit:
 class LogBatch(NamedTuple):
     """One batch of a partition's log.
 
-    `marker` is "commit" or "abort" for a control batch, or else "". A record is a key and a value;
-    a tombstone has no value, and the record of a foreign producer may have no key.
+    `marker` is "commit" or "abort" for a control batch, or else "". A record is (key, value): the
+    value of a tombstone is None, and a record that no coordinator has written may have the key
+    None.
     """
 
     base_offset: int

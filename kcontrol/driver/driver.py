@@ -106,7 +106,7 @@ class Driver:
     ) -> RecordId:
         """Queue an event at `thread`, None: at the thread that handles such events; return its journal record's id.
 
-        `cause` is the journal record that caused it. With `is_watch_event` it is the client's first undelivered watch event.
+        `cause` is the journal record that caused the event. `is_watch_event`: the event is made of a watch event of ZooKeeper.
         """
         thread = thread or self.route(event)
         if hasattr(event, "timestamp_ms"):

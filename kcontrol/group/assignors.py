@@ -56,7 +56,7 @@ def in_order(members: Members) -> list[str]:
 
 
 def code_units(name: str | None) -> bytes:
-    """Return a key that orders names by UTF-16 code units. Source: java.lang.String.compareTo."""
+    """Return a sort key that orders names as Java does, by UTF-16 code units; b"" for None."""
     return (name or "").encode("utf-16-be", "surrogatepass")
 
 

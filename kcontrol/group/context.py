@@ -150,9 +150,9 @@ def cache_group(group: Group) -> UpdateContext:
 
 
 def unloaded_name(group_id: str, incarnation: int) -> str:
-    """Return the key of a group in `unloaded`: its id and its number.
+    """Return the key of a group in `unloaded`, such as "my-group 0": its id and `incarnation`.
 
-    The number is how many groups with this id have left the cache before (`incarnation_of`).
+    `incarnation` is how many groups with this id have left the cache before (`incarnation_of`).
     """
     return f"{group_id} {incarnation}"
 

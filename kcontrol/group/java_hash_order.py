@@ -1,6 +1,7 @@
 """The order in which Java's hash maps and hash sets return partitions.
 
-Sticky assignors iterate over such maps, so this order decides where the assignor has no rule.
+Sticky assignors iterate over such maps, so this order decides which of several equal partitions
+they assign or move first.
 
 Source: hashCode of TopicPartition.java (2.8), java.util.HashMap.
 """

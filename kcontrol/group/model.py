@@ -325,7 +325,7 @@ class Offsets:
         )
 
     def for_producer(self, producer: int, entries: Entries) -> Offsets:
-        """Return the offsets with `entries` as the open transaction of this producer (its id)."""
+        """Return the offsets with `entries` as the open transaction of producer id `producer`."""
         return replace(self, by_producer={**self.by_producer, producer: entries})
 
     def without_empty(self) -> Offsets:
@@ -337,7 +337,7 @@ class Offsets:
         return replace(self, by_producer=left)
 
     def without_producer(self, producer: int) -> Offsets:
-        """Return the offsets without the open transaction of this producer."""
+        """Return the offsets without the open transaction of producer id `producer`."""
         return replace(self, by_producer=_without(self.by_producer, (producer,)))
 
 

@@ -85,10 +85,10 @@ def remove_offsets(
 ) -> Handler:
     """Replace the group's offsets by `after`, and write a tombstone for each partition in `gone`.
 
-    An Empty group without offsets is removed too. Offsets of an open transaction keep the group,
-    also if the transaction has no offset left. A group of generation 0 has no record in the log,
-    hence no tombstone. Source: cleanupGroupMetadata of GroupMetadataManager.scala, hasOffsets of
-    GroupMetadata.scala (2.8).
+    An Empty group without offsets is removed too, and its record gets a tombstone. A group with an
+    open transaction stays, even if the transaction has no offset left. A group of generation 0 has
+    no record in the log, hence no tombstone. Source: cleanupGroupMetadata of
+    GroupMetadataManager.scala, hasOffsets of GroupMetadata.scala (2.8).
     """
     held, group = ctx.offsets_of(group_id), ctx.groups.get(group_id)
     tombstones = [offset_key(group_id, tp) for tp in gone if tp in held.committed]
@@ -125,9 +125,9 @@ def delete_groups(ctx: GroupContext, event: e.DeleteGroups) -> Handler:
 def offset_delete(ctx: GroupContext, event: e.OffsetDelete) -> Handler:
     """Delete the offsets of single partitions, and answer with an error for each partition.
 
-    An offset of a topic to which a member subscribes stays. Where no partition is left to delete,
-    an Empty group without offsets stays. Source:
-    handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.
+    An offset of a topic to which a member subscribes stays, with GROUP_SUBSCRIBED_TO_TOPIC. If that
+    leaves no partition, nothing changes; else an Empty group without offsets is removed too.
+    Source: handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets (2.8), KIP-496.
     """
     group = ctx.groups.get(event.group_id)
     error = ctx.validate_group_status(event.group_id) or react(ctx, group, event).reaction

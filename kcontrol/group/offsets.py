@@ -146,9 +146,10 @@ def _placed(event: e.OffsetsStored) -> dict[TopicPartition, CommitRecordMetadata
 
 
 def _after_append(held: Offsets, event: e.OffsetsStored) -> Offsets:
-    """Return the offsets after the append of a commit: committed if it succeeded, else dropped.
+    """Return a group's offsets after the append of a commit; `held` are the offsets before.
 
-    An offset of the commit that is no longer pending is ignored: it was deleted meanwhile, or the
+    The offsets of the commit are committed if the append succeeded, else they are dropped. An
+    offset of the commit that is no longer pending is ignored: it was deleted meanwhile, or the
     commit belongs to an earlier group of this name. Source: onOffsetCommitAppend,
     failPendingOffsetWrite of GroupMetadata.scala (2.8).
     """
@@ -161,9 +162,10 @@ def _after_append(held: Offsets, event: e.OffsetsStored) -> Offsets:
 
 
 def _after_transactional_append(held: Offsets, event: e.OffsetsStored, producer: int) -> Offsets:
-    """Return the offsets after a write in a transaction; after an error its offsets are dropped.
+    """Return a group's offsets after the append of a TxnOffsetCommit; `held` are those before.
 
-    A write that fails also drops the offset of a later write to the same partition. Source:
+    `producer` is the producer id of the transaction, which stays open. If the append failed, its
+    offsets are dropped, and so is the offset of a later write to the same partition. Source:
     onTxnOffsetCommitAppend, failPendingTxnOffsetCommit of GroupMetadata.scala (2.8).
     """
     if producer not in held.by_producer:
@@ -191,9 +193,10 @@ def transaction_completed(ctx: GroupContext, event: e.TransactionCompleted) -> H
 
 
 def after_transaction(held: Offsets, producer: int, *, is_commit: bool) -> Offsets:
-    """Return the offsets of a group after the end of one producer's transaction.
+    """Return a group's offsets after the end of a transaction; `held` are the offsets before.
 
-    If `is_commit`, the offsets of the transaction are committed, else they are dropped.
+    `producer` is the producer id of the transaction. If `is_commit`, its offsets are committed,
+    else they are dropped.
     """
     entries = held.by_producer.get(producer, {})
     return (held.committing(entries) if is_commit else held).without_producer(producer)
@@ -224,7 +227,7 @@ def offset_fetch(ctx: GroupContext, event: e.OffsetFetch) -> Handler:
 
 
 def _fetched(held: Offsets, tp: TopicPartition, *, stable: bool) -> e.FetchedOffset:
-    """Return the committed offset of `tp` for the response, offset -1 if none is committed.
+    """Return the committed offset of `tp` in the group's offsets `held`, -1 if there is none.
 
     If `stable` and an offset of `tp` is pending or in an open transaction, return offset -1 with
     the error UNSTABLE_OFFSET_COMMIT.

@@ -57,8 +57,9 @@ def restart_session_timer(group_id: str, member: Member, delay_ms: int | None = 
 
     The session lasts `delay_ms`, by default the member's session timeout. While a request of the
     member is parked, the effect starts no timer and cancels the present timer; but a new member has
-    a timer although its JoinGroup is parked (since 2.1). Source: completeAndScheduleNextHeartbeatExpiration
-    of GroupCoordinator.scala (0.9, 2.8), hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
+    a timer although its JoinGroup is parked (since 2.1). Source:
+    completeAndScheduleNextHeartbeatExpiration of GroupCoordinator.scala (0.9, 2.8),
+    hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
     """
     timer = session_timer(group_id, member.member_id)
     event = e.SessionTimedOut(group_id, member.member_id)
@@ -71,7 +72,8 @@ def session_timed_out(ctx: GroupContext, event: e.SessionTimedOut) -> Handler:
 
     The function `group.keep_alive`, of Kafka or of the learner, decides. It gets as time of the
     latest heartbeat the present time minus the session timeout, since each heartbeat restarts the
-    timer. A new member is removed although its JoinGroup is parked (since 2.1). Source: onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8).
+    timer. A new member is removed although its JoinGroup is parked (since 2.1). Source:
+    onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     member = group.members.get(event.member_id) if group and group.state is not DEAD else None

@@ -40,7 +40,8 @@ class Claims(NamedTuple):
 
     `owned` has a list for each member id; only members of the newest generation own partitions.
     `contested` are partitions that several of these members own. `asked` are the ids of the members
-    whose subscriptions have been read, and `are_equal` says whether all members have equal topics.
+    that `claims` has read before it stopped, and `are_equal` says whether all members subscribe to
+    equal topics.
     """
 
     owned: Assignment
@@ -186,7 +187,8 @@ class GeneralAssignment:
         """Assign the partitions without an owner, then move partitions to balance the assignment.
 
         Return the balanced assignment. If its balance is no better than before the moves, and
-        members owned partitions at the start, return the assignment before the moves. Source: balance (2.8).
+        members owned partitions at the start, return the assignment before the moves. Source:
+        balance (2.8).
         """
         is_first = not any(self.held.values())
         kept = {tp for held in self.held.values() for tp in held}

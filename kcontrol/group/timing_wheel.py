@@ -1,4 +1,7 @@
-"""Kafka's timer: wheels of buckets; a tick of each wheel is as long as the whole wheel below.
+"""Kafka's timer: a hierarchy of wheels, each a ring of buckets of tasks.
+
+A bucket has the tasks of one tick. A tick of the lowest wheel is the shortest; a tick of each other
+wheel is as long as all ticks of the wheel below it.
 
 Source: TimingWheel.scala, TimerTaskList.scala, Timer.scala (0.9, 2.8).
 """

@@ -40,7 +40,7 @@ def children_of(path: str) -> Handler:
 
 
 def data_of(path: str) -> Handler:
-    """Set the watch of `path` again and return its znode, or None where the znode is gone."""
+    """Set the watch of `path` again and return its znode, None if the znode does not exist."""
     yield effects.Exists((path,), watch=True)
     (znode,) = yield effects.Read((path,), watch=True)
     return znode
