@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 class Kind(NamedTuple):
     """One kind of action, such as "kill": the function that checks whether it is possible, and the function that performs it.
 
-    `form` has the names of the action's arguments; those in brackets are optional. `why_not` returns the reason why an action is
-    not possible, or "" for the general reason; it is called only for an error, because a search calls `possible` very often.
+    `form` has the names of the action's arguments, the optional ones in brackets: "topic, assignment[, config]". `why_not`
+    returns the reason why an action is not possible, or "" if the error shall list the possible actions instead; it is called
+    only for an error, because a search calls `possible` very often.
     All three functions are called with the world and the action's arguments.
     """
 

@@ -49,7 +49,8 @@ def _numbered(assignment: Any) -> dict[int, ReplicaAssignment]:
 def topic_settings(release: str, config: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings of a topic as the topic tool stores them: Kafka's name to the value as text, such as "true".
 
-    Raises ValueError, which lists the legal names or values, for an illegal setting.
+    `config` has the settings with values of Python's types, such as True. Raises ValueError, which lists the legal names or
+    values, for a setting that `release` does not have, and for an illegal value.
     """
     return {name: str(config_values.read("topic", name, value, release)).lower() for name, value in config.items()}
 
@@ -152,12 +153,18 @@ def create(world: World, path: str, text: str) -> None:
 
 
 def is_step(world: World, number: Any, do: Any) -> bool:
-    """Return whether `number` is an int and `do` a mapping, as in an action ("scenario", number, do)."""
+    """Return whether `number` and `do` can be the arguments of the action "scenario": an int and a mapping.
+
+    A scenario is a list of numbered steps, such as {"kill": 1}; the action adds the begin of a step to the journal.
+    """
     return isinstance(number, int) and isinstance(do, Mapping)
 
 
 def note_step(world: World, number: int, do: Any) -> None:
-    """Log that step `number` of a scenario, with the description `do`, begins; this changes nothing in the cluster."""
+    """Add a `scenario` record to the journal: step `number` of a scenario begins; nothing changes in the cluster.
+
+    `do` describes the step, such as {"kill": 1}.
+    """
     world.log("scenario", None, step=number, do=do)
 
 

@@ -32,7 +32,10 @@ def record_known_controller(world: World, driver: Driver) -> None:
 
 
 def refresh_controller(world: World, n: int, refused_by: int) -> None:
-    """Set the controller of a broker's channel from its metadata, or none if the metadata name the broker that refused."""
+    """Set the controller of the channel of broker `n` to the controller in the broker's metadata.
+
+    If that is still the broker `refused_by`, which has refused a request, the channel then has no controller.
+    """
     named = world.processes[n].driver.broker.controller_id
     if named == refused_by:
         world.network.known_controllers.pop(n, None)
@@ -66,9 +69,9 @@ def refusal_key(world: World, n: int, target: int) -> tuple[Any, ...]:
 def reaches_before_renewal(world: World, n: int, receiver: int) -> bool:
     """Return whether broker `n` can send its first pending request before `receiver` renews its session, which has expired.
 
-    Return False if `n` is `receiver`, and True if the request goes to a broker other than `receiver`. The first
-    request that arrives at `receiver` after the expiry fails in its first call to ZooKeeper, so a second request to `receiver` is
-    sent only after the renewal.
+    Return False if `n` is `receiver`, and True if the request goes to a broker other than `receiver`. A request to `receiver` can
+    be sent only if it is the first request of any broker to `receiver` since the expiry: the first one fails in its first call to
+    ZooKeeper, and a second one is sent only after the renewal.
     """
     target = receiver_of(world, n, world.network.pending(n)[0])
     return n != receiver and (target != receiver or not world.processes[receiver].was_sent_request)
@@ -179,7 +182,11 @@ def _response_event(api: str, body: Any) -> Event:
 
 
 def frozen_controller(world: World, n: int) -> int | None:
-    """Return the frozen controller that a broker's AlterIsr waits for although the broker knows a later controller, or None."""
+    """Return the frozen broker that handles the first AlterIsr of broker `n`, if the metadata of `n` name another controller.
+
+    For an AlterIsr that has not been sent, take the broker to which it will be sent. Return None if no AlterIsr waits for its
+    response, if its receiver is not frozen, or if the metadata name its receiver.
+    """
     for request in world.network.to_controller.get(n, ()):
         if request.api == "AlterIsr":
             target = receiver_of(world, n, request) if request.receiver == -1 else request.receiver

@@ -78,9 +78,10 @@ def consumers(settings: Settings) -> dict[str, Consumer]:
 
 
 def coordinator(world: World, group: str) -> int | None:
-    """Return the group's coordinator: the first reachable broker that the metadata of a broker name as its coordinator.
+    """Return the group's coordinator, as the brokers' metadata name it: the leader of the group's partition.
 
-    The metadata are read in the order of the broker ids. Return None if no metadata name a reachable broker.
+    The metadata of the brokers are read in the order of the broker ids, and the first leader that is reachable is returned.
+    Return None if no metadata name a reachable leader.
     """
     known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
     return next((leader for leader in known if is_reachable(world, leader)), None)

@@ -101,10 +101,11 @@ class ConsumerConfig:
 
 
 def checked(release: str, name: str, given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the given settings of the consumer `name`, each converted to the form that CONSUMER_SETTINGS has for it.
+    """Check the settings `given` for the consumer `name`, and return them; settings with the value None are left out.
 
-    `release` is that of the brokers. Settings with the value None are left out. Raises UserError, with the legal names or values,
-    for an unknown setting, for an illegal value, and if the heartbeat interval is not below the session timeout.
+    A value is converted to the type that a ConsumerConfig has: a list of names becomes a tuple, text for bytes becomes bytes.
+    `release` is that of the brokers. Raises UserError, with the legal names or values, for an unknown setting, for an illegal
+    value, and if the heartbeat interval is not below the session timeout.
     """
     client = given.get(CLIENT, release)
     if not isinstance(client, str) or not _is_client_release(client):

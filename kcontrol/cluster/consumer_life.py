@@ -67,11 +67,11 @@ def wait(world: World, ms: int) -> None:
 
 
 def next_action(world: World, end_ms: int | None = None) -> Action | None:
-    """Return the action of a consumer or the firing of a coordinator's timer that is due first.
+    """Return the action of a consumer, or the firing of a coordinator's timer, that is due first.
 
-    If an action of a consumer is due later than now, return the `wait` until then. With `end_ms`, if nothing is due before this
-    time, return the `wait` until then, and None at this time. Without `end_ms`, return None if consumers have only heartbeats to
-    send.
+    If the first one is an action of a consumer that is due later than now, return ("wait", ms), which lets the time until then
+    pass. With `end_ms`, if nothing is due before this time, return the wait until `end_ms`, or None if `end_ms` is reached.
+    Without `end_ms`, return None if nothing is due, or only heartbeats and timers that do not change a group (`Due.keeps`).
     """
     due = sorted((*_requests(world), *_deadlines(world)), key=lambda one: one.at_ms)
     if end_ms is None and all(one.keeps for one in due):

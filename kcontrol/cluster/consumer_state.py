@@ -66,7 +66,7 @@ class Consumer(NamedTuple):
     def after_loss(self, error: str) -> Consumer:
         """Return the consumer without its member id and its partitions, and with `error` as its last error.
 
-        The condition of its process, its coordinator and its last assignment stay.
+        Its coordinator and its last assignment stay, and a process that is frozen or does not poll stays so.
         """
         return self._replace(
             member_id="", generation=-1, leader="", members=(), assignment=b"", state=UNJOINED, rejoin_needed=False, error=error

@@ -172,8 +172,9 @@ def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: 
 def can_ask(world: World, client: str, api: str, version: int, request: Mapping[str, Any]) -> bool:
     """Return whether the request can be sent now: the group of the request has a reachable coordinator.
 
-    `client` is the name of a consumer, or any name for a request of an administrator. `request` has the fields that REQUESTS has
-    for this API. Raises ValueError for an unknown API, client or field.
+    `client` is the name of a consumer, or any name for a request of an administrator. `api` is the name of the request, such as
+    "JoinGroup", `version` its version, and `request` has the fields that REQUESTS has for this API. Raises ValueError for an
+    unknown API or client, a version that is no whole number, and a wrong field.
     """
     if api not in REQUESTS or int(version) != version or not (is_admin(api) or client in world.consumers):
         raise ValueError
@@ -184,7 +185,8 @@ def can_ask(world: World, client: str, api: str, version: int, request: Mapping[
 def ask(world: World, client: str, api: str, version: int, request: Mapping[str, Any]) -> None:
     """Send a request of the consumer or administrator `client` to the coordinator of the group that the request names.
 
-    Requests of one client do not wait for each other.
+    `api` is the name of the request, such as "JoinGroup", and `version` its version. Requests of one client do not wait for each
+    other.
     """
     broker = consumer_clients.coordinator(world, _group(request))
     assert broker is not None

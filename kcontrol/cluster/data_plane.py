@@ -41,7 +41,8 @@ class Acknowledged(NamedTuple):
 def can_produce(world: World, leader: int, partition: str, value: str, acks: str) -> bool:
     """Return whether a producer's record can be sent to this broker: it runs, is not frozen, and brokers keep logs.
 
-    The broker need not lead the partition; then its response is an error. Raises ValueError for an illegal argument.
+    The broker need not lead the partition; then its response is an error. Raises ValueError if `partition` is not written as
+    "t-0", if `value` is not text, and if `acks` is neither "1" nor "all".
     """
     if acks not in ACKS or not isinstance(value, str):
         raise ValueError
@@ -89,7 +90,7 @@ def record_response(world: World, driver: Driver, correlation_id: str, body: dic
 
 
 class Fetch(NamedTuple):
-    """The next fetch of a follower and the response that its leader would send."""
+    """The next fetch of a follower: the leader, the request `asked` (partition and fetch offset), and the leader's response."""
 
     leader: int
     asked: FollowerFetch

@@ -100,8 +100,8 @@ def time_out(world: World, broker: int) -> None:
     """Let the fetch of `broker` from a frozen leader fail, and send the response that the broker has delayed for this fetch.
 
     In 0.8 the broker sends the fetch twice, and each waits `replica.socket.timeout.ms` (SimpleConsumer.sendRequest). In 0.9 the
-    fetch waits this time once, and from 0.10.0 on `request.timeout.ms` (ReplicaFetcherThread.sendRequest). All are 30 s. The
-    broker must have such a response (`can_time_out`).
+    fetch waits this time once, and from 0.10.0 on `request.timeout.ms` (ReplicaFetcherThread.sendRequest). All are 30 s. To be
+    called only if the broker has such a delayed response and is not frozen.
     """
     _deliver(world, next(key for b, key in blocked(world) if b == broker), timed_out=True)
 

@@ -27,7 +27,7 @@ def replay_handler(
 
     `context_name` is the context that the thread's handlers change: "controller", "broker" or "group". `pipelined` says whether
     the release sends the requests of a round trip together. If `handler` is given, use this generator instead of a replay. Raises
-    ValueError if the thread has kept no replay log, or has yielded its lock.
+    ValueError if the thread has kept no replay log, or has released its lock within the handler (`YieldLock`).
     """
     if thread.replay_log is None or thread.waits_for is None or thread.has_yielded_lock:
         raise ValueError(f"the handler of thread {thread.name} cannot be copied: it has no replay log, or yielded its lock")
@@ -43,7 +43,11 @@ def replay_handler(
 
 
 def _replay_results(thread: Thread, copy: Thread, context_name: str) -> fx.Handler:
-    """Return a new handler, run on the context of `copy`, that has received all results in the thread's replay log."""
+    """Return a new handler, run on the context of `copy`, that has received all results in the thread's replay log.
+
+    `context_name` is "controller", "broker" or "group", the context that the handler changes. After the call the context has the
+    values that it had before.
+    """
     assert thread.replay_log is not None
     context, now = copy.context, copy.context.copy()
     _overwrite(context, thread.replay_log.context)

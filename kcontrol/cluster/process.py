@@ -36,7 +36,7 @@ HANDLE: dict[str, Handle] = {"controller": handle_controller_event, "broker": ha
 def threads(
     rules: Rules, controller: ControllerContext, broker: BrokerContext, group: GroupContext | None = None
 ) -> list[Thread]:
-    """Return the threads that a broker of this release has, in the order of its design's table (`controller/design.py`).
+    """Return the threads that a broker of this release has, in the order in which `controller/design.py` lists them.
 
     Each thread gets the context, `controller` or `broker`, that its handlers change. Unless `group` is None, the two threads of a
     group coordinator follow.
@@ -69,10 +69,11 @@ class OrphanedSession(NamedTuple):
 
 @dataclass(slots=True)
 class Process:
-    """One broker process. `notifications` has the watch events that the broker has not handled, the oldest first.
+    """One broker process: its driver, which runs its handlers, its address, and the state of its ZooKeeper session.
 
-    `session_loss_record` is the journal record of the end of the latest session. `was_sent_request` says that a request of
-    another broker has arrived since the session ended.
+    `frozen` says that the process has got SIGSTOP. `notifications` has the watch events that the broker has not handled, the
+    oldest first. `session_loss_record` is the journal record of the end of the latest session. `was_sent_request` says that a
+    request of another broker has arrived since the session ended.
     """
 
     driver: Driver

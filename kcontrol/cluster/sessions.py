@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class SessionState(StrEnum):
-    """The states of the session of a broker that lives."""
+    """The states of a living broker's session: open, expired (unknown to the broker), and expiring (Expire is in its queue)."""
 
     OPEN = "open"
     EXPIRED = "expired"

@@ -1,4 +1,7 @@
-"""`snapshot` returns a world's state as pictures show it; `journal.fold` returns an equal state from the journal."""
+"""`snapshot` returns the state of a world's znodes, brokers, requests and logs as a dict in JSON's types.
+
+`journal.fold` returns an equal dict from the journal; the docstring of `Fold` lists its parts.
+"""
 
 from __future__ import annotations
 

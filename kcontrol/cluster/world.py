@@ -294,7 +294,8 @@ class World:
     def respond(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         """Deliver `body`, a response of the broker `driver`, to the consumer, producer, controller or broker that waits for it.
 
-        `record` is the journal record `respond`. A response that `delayed_responses.py` delays is stored instead.
+        `record` is the journal record `respond`. A response to LeaderAndIsr that the broker may not send yet
+        (`delayed_responses.py`) is stored instead.
         """
         broker_to_controller.record_known_controller(self, driver)
         if consumer_clients.record_response(self, correlation_id, body, record) or data_plane.record_response(
@@ -307,7 +308,8 @@ class World:
     def answer(self, driver: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
         """Deliver `body`, a response of the broker `driver`, to the controller or broker that sent the request; log the arrival.
 
-        A controller whose process has ended, or which has closed the connection, gets no event.
+        The response must not be one for a consumer or producer. A controller whose process has ended, or which has closed the
+        connection, gets no event.
         """
         if (answered := self.network.answered(correlation_id)) is not None:
             (sender, receiver), queued = answered
@@ -322,9 +324,9 @@ class World:
             broker_to_controller.deliver_response(self, driver, correlation_id, body, record)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state that pictures show, in JSON's types; after every step it is equal to `fold(journal.records)`.
+        """Return the state of znodes, brokers, requests and logs in JSON's types.
 
-        `fold` computes the state from the journal.
+        After every step it is equal to `fold(journal.records)`, which computes the state from the journal.
         """
         return snapshot(self)
 

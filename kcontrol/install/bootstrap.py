@@ -1,8 +1,9 @@
 """Makes the project's environment and starts a command in it; `./run` calls this module with the Python on PATH.
 
 It uses the standard library alone and imports nothing of the package, because nothing is installed yet. The environment is
-`.venv` in the project's folder. A stamp in it names its lock, folder and level. The stamp is written last, so an installation
-that was interrupted, copied or moved is recognized and made again.
+`.venv` in the project's folder. A stamp file in it has the project's folder, a digest of the lock files, and the level: "light",
+"lab" or "full", the groups of packages that are installed. The stamp file is written last, so an installation that was
+interrupted, copied or moved is recognized and made again.
 """
 
 import ast

@@ -155,7 +155,7 @@ def clear_old_runs(runs: Path, console: Console) -> None:
 
 
 def serve(folder: Path, port: int | None = None, *, browser: bool = True) -> None:
-    """Fill the learner's folder, run JupyterLab on it until it ends, then end all kernels and their child processes.
+    """Copy or update the notebooks in the learner's folder, run JupyterLab there until it ends, and end its child processes.
 
     Without `port` JupyterLab takes a free port; `browser` is whether it opens a browser. The address with its token is printed
     to stdout once the server accepts requests.

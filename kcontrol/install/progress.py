@@ -1,4 +1,7 @@
-"""Reads and stores the learner's tries, solutions and predictions, in one small file of the learner's folder."""
+"""Reads and stores the learner's progress, in one small file of the learner's folder.
+
+The file has the numbers of tries and hints for each exercise, whether it is solved, and the learner's answers to questions.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ def read(place: Path | None) -> dict[str, dict[str, Any]]:
     """Return for each exercise id `tries` and `hints` as counts and `solved` as a bool.
 
     The key PREDICTIONS is no exercise: its value maps ids of questions to the texts of the options that the learner has chosen.
-    `place` is the learner's folder; without it the values are those of this process. An unreadable file counts as empty.
+    `place` is the learner's folder; if it is None, return the values that this process has stored in memory. An unreadable file
+    counts as empty.
     """
     if place is None:
         return _without_a_folder
@@ -37,9 +41,9 @@ def read(place: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def of(place: Path | None, id: str) -> dict[str, Any]:
-    """Return the `tries`, the number of `hints` and `solved` of one exercise from the learner's folder `place`.
+    """Return `tries` and `hints` (numbers) and `solved` (a bool) of one exercise from the learner's folder `place`.
 
-    Without a folder they are those of this process.
+    If `place` is None, return the values that this process has stored in memory.
     """
     about = read(place).get(id, {})
     counts = {name: about[name] if isinstance(about.get(name), int) else 0 for name in ("tries", "hints")}

@@ -107,7 +107,7 @@ def unwritable(folder: Path, problem: OSError) -> WorkspaceProblem:
 
 
 def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
-    """Copy or update the files that are shipped in `source` in the learner's folder, and return the changed and kept paths.
+    """Copy the files that are shipped in `source` into the learner's folder; return the paths of new, updated and kept files.
 
     A file that the learner has changed is kept.
 
@@ -133,9 +133,10 @@ def prepare(folder: Path, source: Path = PROJECT / "notebooks") -> Changes:
 
 
 def _rename_chapters(folder: Path, state: dict[str, str]) -> None:
-    """Rename a chapter that has its former file name in the learner's folder, with all changes of the learner.
+    """Rename each chapter in the learner's folder whose file name was changed in a later version of the project.
 
-    `state`, the hash of each file at its last copy, gets the present name too. A chapter whose present file exists stays.
+    The content stays. `state`, the hash of each file at its last copy, gets the present name too. A file is not renamed if a file
+    of the present name exists.
     """
     for former, present in ((f"{old}.ipynb", f"{new}.ipynb") for old, new in RENAMED):
         if (folder / former).exists() and not (folder / present).exists():

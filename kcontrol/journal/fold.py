@@ -55,8 +55,9 @@ class Fold(Changes):
     `state` has these parts:
 
     * `znodes`: path to [text, zk version, owner's broker id or None].
-    * `nodes`: broker id to contexts, queues, suspended handlers, timers, parked requests, undelivered watch events, and
-      whether the broker is frozen.
+    * `nodes`: broker id to an object with the memory of the broker's `controller`, `broker` and `group` coordinator, the
+      `queues` of its threads, the event that each thread is `handling`, `timers`, `parked` requests, `notifications` (watch
+      events that the broker has not handled), and `frozen`.
     * `channels`: "sender>receiver" to the requests in the channel from a controller to a broker.
     * `to_controller`: broker id to this broker's requests to the controller that have no response.
     * If brokers store records, `logs`: broker id to partition to log, including dead brokers; and `acknowledged`: partition

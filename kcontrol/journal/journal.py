@@ -29,8 +29,8 @@ Source: Request.OrdinaryConsumerId (0.8.0 to 2.8), Kafka's id of a client that i
 class RecordId(NamedTuple):
     """The id of a record: node, incarnation and sequence number.
 
-    The node is a broker's id, or OUTSIDE (-1) if a client, ZooKeeper or the world made the record. A broker's incarnation
-    grows with every start of its process.
+    The node is a broker's id, or OUTSIDE (-1) for a record about an action of a client, of ZooKeeper or of the simulation
+    itself. A broker's incarnation grows with every start of its process.
     """
 
     node: int
@@ -240,7 +240,8 @@ def _structure_to_json(value: Any) -> Any:
 def _is_journaled(f: Field[Any], event: Any) -> bool:
     """Return whether the journal contains the field `f` of this event.
 
-    The field's metadata can leave it out always ("journal": False), or while it has its default ("if not default").
+    The field is always left out if its metadata have the entry "journal": False, and left out while it has its default value
+    if they have the entry "journal": "if not default". Any other field is contained.
     """
     how = f.metadata.get("journal", True)
     return bool(how) and (how != "if not default" or getattr(event, f.name) != f.default)

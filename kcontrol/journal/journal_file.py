@@ -122,7 +122,10 @@ class _End(msgspec.Struct):
 
 
 class _Reader:
-    """Reads and checks the lines of a file."""
+    """Reads a journal file: `take` checks the next line and adds its record, `done` returns all records.
+
+    Both raise UserError for a file that is no journal; `take` also for a damaged line.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self._path, self._number, self._version = path, 0, 0

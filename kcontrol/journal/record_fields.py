@@ -48,7 +48,10 @@ class Value(msgspec.Struct):
 
 
 class Entry(msgspec.Struct):
-    """The entry of a partition in LeaderAndIsr or UpdateMetadata; it needs no zk version, which recordings of Kafka lack."""
+    """The state of a partition in LeaderAndIsr or UpdateMetadata: its leader, ISR, epochs and replicas.
+
+    The zk version is optional, since recordings of Kafka do not have it.
+    """
 
     leader: LeaderId
     isr: BrokerIds
@@ -78,7 +81,7 @@ class UpdateMetadata(msgspec.Struct):
 
 
 class StopReplica(msgspec.Struct):
-    """The StopReplica requests of a batch: `to` maps a broker id to its partitions, each with the fields of its entry."""
+    """The StopReplica requests of a batch: `to` maps a broker id to its partitions, each with `leader_epoch` and `delete`."""
 
     to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], dict[Partition, dict[str, Any]]]
 
@@ -109,7 +112,10 @@ class LogRecord(msgspec.Struct):
 
 
 class LogChange(msgspec.Struct):
-    """The new values of the attributes of a log that have changed, besides its records."""
+    """The new values of a log's attributes, such as `high_watermark`; an attribute that has not changed is absent.
+
+    The records of the log are no attribute.
+    """
 
     epochs: list[dict[str, Int64]] | UnsetType = msgspec.UNSET
     checkpoint: Count | UnsetType = msgspec.UNSET
@@ -137,7 +143,10 @@ class Assignment(msgspec.Struct):
 
 
 class Body(msgspec.Struct):
-    """The body of a response: its error ("NONE" for success), the errors of partitions, and the results of partitions."""
+    """The body of a response: its `error` ("NONE" for success), and what the response has for each partition or group.
+
+    `errors` maps a partition or group to its error, `partitions` a partition to its result, such as an error or a leadership.
+    """
 
     error: str | UnsetType = msgspec.UNSET
     errors: dict[str, Any] | UnsetType = msgspec.UNSET

@@ -31,7 +31,10 @@ def _copy(value: Any, deep: int) -> Any:
 
 
 def _entries(value: Any, deep: int) -> int:
-    """Return the number of entries of a dict or list, with the entries of the dicts in it down to `deep` levels; else 0."""
+    """Return the number of entries of a dict or list, with those of dicts and lists in a dict, down to `deep` levels.
+
+    Return 0 for a value of another type, and if `deep` is 0.
+    """
     if deep == 0 or not isinstance(value, dict | list):
         return 0
     return len(value) + sum(_entries(item, deep - 1) for item in (value.values() if isinstance(value, dict) else ()))

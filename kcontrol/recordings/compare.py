@@ -113,7 +113,10 @@ class SplitStep(NamedTuple):
 
 
 class RecordingSide:
-    """One recording, with the ISR changes of leaders apart from all other writes."""
+    """One recording for the comparison: `steps` has each step with the leaders' ISR changes apart from all other writes.
+
+    `old_lists` is True for a release before 2.4: then the order of five or more replicas in a request has no meaning.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self.old_lists = since(recording["release"]) < since(REPLICA_LISTS_ARE_LISTS_SINCE)

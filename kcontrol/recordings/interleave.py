@@ -171,10 +171,10 @@ class Gates:
         return max(gates)
 
     def _of_replica(self, move: dict[str, Any]) -> list[int]:
-        """Return numbers of transactions, all of which must come before the transition `move` of a replica.
+        """Return a list of numbers: each says how many transactions must come before the transition `move` of a replica.
 
-        New comes after the replica's assignment. Online comes after the registration of its broker and, from New, after the write
-        of the ISR with the replica.
+        The highest number counts. New comes after the replica's assignment. Online comes after the registration of its broker
+        and, from New, after the first write of an ISR with the replica. For any other target return [].
         """
         tp, _, broker = move["subject"].rpartition("@")
         if move["to"] == "New":

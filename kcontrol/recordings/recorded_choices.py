@@ -1,7 +1,8 @@
 """Choices of a recording that depend on the state of the world: repeated failovers, and fetches that time out.
 
-Failed failovers follow each other until something else ends them. Their number, the winner of each, and the requests that a
-controller has sent when it resigns depend on timing. The player performs as many as the recording has.
+A controller whose failover fails resigns, and the next election begins, until a failover succeeds. The number of these failovers,
+the winner of each election, and the requests that a controller has sent when it resigns depend on timing. The player performs
+as many as the recording has.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PATIENCE = 20
 
 
 class RecordedChoices:
-    """The choices of one recorded step that Kafka leaves open, and that the player has not repeated yet.
+    """The events of one recorded step that depend on timing, such as the winner of an election, and are not repeated yet.
 
     If the step has more than one election of a controller, `claims` has the (broker, path) of its writes that create
     `/controller` or a broker's registration, in order.
@@ -53,10 +54,11 @@ class RecordedChoices:
         return self.claims[0][0] if self.claims and not self._resigns_again else self._acting
 
     def watch(self, records: Sequence[Record]) -> None:
-        """Count the failed handlers in these journal records, and remove each claim whose znode a broker has created.
+        """Count the handlers that have ended with an error in these journal records, and remove the claims that are repeated.
 
-        A claim is a creation of `/controller` or of a broker's registration in the recorded step. Raises UserError if more
-        handlers fail than the step has claims, plus the constant PATIENCE.
+        A claim is the creation of `/controller` or of a broker's registration in the recorded step; it is repeated when the
+        broker has created this znode. Raises UserError if since the begin of the step more handlers have ended with an error than
+        the step had claims, plus the constant PATIENCE.
         """
         for record in records:
             self._failed += record.kind == "handler_error"
@@ -69,7 +71,7 @@ class RecordedChoices:
             )
 
     def next(self, routine: Sequence[Action]) -> Action | None:
-        """Return the next action, if the recorded step has several controller elections; else None: it decides nothing.
+        """Return the next action if the recorded step has several controller elections; else None, and any action may be next.
 
         `routine` has the actions that the cluster can perform by itself.
 

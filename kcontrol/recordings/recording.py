@@ -294,7 +294,11 @@ class _Reader:
         }
 
     def _transitions(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-        """Yield every transition that a controller performed or refused, with its controller epoch."""
+        """Yield the transitions that controllers performed or refused.
+
+        Each is a dict with `by`, `epoch` (of the controller), `machine` ("partition" or "replica"), `subject` (such as "t-0"),
+        `from` and `to`. A refused transition also has `failed`; it is left out if the release does not log it.
+        """
         for record in records:
             f, node = record.fields, record.id.node
             if record.kind == "update" and (f["context"], f["field"]) == ("controller", "controller_epoch"):
@@ -308,7 +312,10 @@ class _Reader:
                 yield (move if since(self.release) >= SOURCES_LOGGED_SINCE else as_logged_by_0_8_0(move, failed)) | failed
 
     def _requests(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-        """Yield every request in the order in which its receiver completed the response."""
+        """Yield the requests of controllers, in the order in which their receivers completed the responses.
+
+        Each is a dict with the sender `by`, the receiver `to`, and the fields that `request` returns.
+        """
         records = list(records)
         late = {record.cause: record.id for record in records if record.kind == "response_delayed"}
         for record in records:
@@ -362,7 +369,11 @@ READ = frozenset(
 
 
 def writes(record: Record) -> Iterator[dict[str, Any]]:
-    """Yield the writes that one journal record performed, and the opening or end of a session, as a recording has them."""
+    """Yield the writes of one journal record, or the opening or end of a session, as a recording has them.
+
+    A write is a dict such as {"by": 1, "op": "set", "path": "/controller_epoch", "data": 2, "version": 1}; `op` is "create",
+    "set", "delete", "open", "close" or "rejected". A record of any other kind yields nothing.
+    """
     f, by = record.fields, TOOL if record.id.broker is None else record.id.broker
     if record.kind == "open":
         yield {"by": by, "op": "open"}

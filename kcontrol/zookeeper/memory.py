@@ -170,14 +170,17 @@ class MemoryZooKeeper:
             raise SessionExpired(f"Session {session_id:#x} has ended.")
 
     def _begin(self, session_id: int) -> None:
-        """Begin a round trip. Raises SessionExpired, or ConnectionLoss if `lose_next` has asked to lose the request."""
+        """Begin a round trip.
+
+        Raises SessionExpired if the session has ended, and ConnectionLoss after `lose_next(before=True)`: the request is lost.
+        """
         if session_id not in self._events:
             self._require_open(session_id)
         if self._lost.get(session_id, False):
             self._answer(session_id)
 
     def _answer(self, session_id: int) -> None:
-        """End a round trip. Raises ConnectionLoss if `lose_next` has asked to lose the response."""
+        """End a round trip. Raises ConnectionLoss after `lose_next(before=False)`: the response is lost."""
         if self._lost and self._lost.pop(session_id, None) is not None:
             raise ConnectionLoss
 

@@ -19,13 +19,13 @@ OF_THE_SERVER = "/zookeeper"  # ZooKeeper's own part of a tree without a chroot;
 
 
 class WriteResult(NamedTuple):
-    """The outcome of one transaction: all of it happened at `zxid`, or nothing happened and `error` says why.
+    """The result of one transaction: all operations were performed at `zxid`, or none was performed because of `error`.
 
-    `error` is ZooKeeper's name of the first failing operation's code (`NodeExists`, `NoNode`, `BadVersion`, `NotEmpty`,
-    `NoChildrenForEphemerals`, `NoAuth`, `InvalidAcl`, `BadArguments`), and `failed_index` the index of that operation, -1
-    without an error. `versions` has one entry per operation: 0 after a create, the new data version after a set, None
-    otherwise. `paths` has the stored path of each operation, with the number that ZooKeeper appended to a sequential name. A
-    failed transaction has `versions == ()` and `paths == ()`.
+    `error` is None after a success, else ZooKeeper's name of the first failing operation's code (`NodeExists`, `NoNode`,
+    `BadVersion`, `NotEmpty`, `NoChildrenForEphemerals`, `NoAuth`, `InvalidAcl`, `BadArguments`), and `failed_index` the index
+    of that operation, -1 without an error. `versions` has one entry per operation: 0 after a create, the new data version
+    after a set, None otherwise. `paths` has the stored path of each operation, with the number that ZooKeeper appended to a
+    sequential name. A failed transaction has `versions == ()` and `paths == ()`.
     """
 
     zxid: int
@@ -82,7 +82,10 @@ class Client(Protocol):
         """Take the watch events that have reached this session since the last call, in ZooKeeper's order."""
 
     def has_expired(self) -> bool:
-        """Return whether the session has ended, once the connection is restored. Raises ConnectionLoss if it stays lost."""
+        """Return whether the session has ended; wait first until a lost connection is restored.
+
+        Raises ConnectionLoss if the connection stays lost.
+        """
 
 
 class ZooKeeper(Protocol):

@@ -38,9 +38,11 @@ def is_of_group(records: Sequence[Record]) -> bool:
 
 
 def of_journal(records: Sequence[Record]) -> Step:
-    """Return a journal in the format of a group's recording: `exchange` (requests with answers), `log`, and the settings.
+    """Return a journal in the format of a group's recording.
 
-    Raises UserError if the journal was not made from a recording of a group or by a run that has played such a recording.
+    It is a dict with `release`, `name`, `group`, `broker` (settings), `exchange` (requests with their answers, and stops and
+    starts of the broker) and `log` (records of the offsets topic). Raises UserError if the journal was neither made from a
+    recording of a group nor by a run that has sent the requests of such a recording to kcontrol's coordinator.
     """
     if not is_of_group(records):
         raise UserError("This run plays no recording of a group: make a run with Lab.play(recording).")
@@ -132,7 +134,9 @@ ANSWERS: dict[str, Callable[[Body], Body]] = {
 
 
 def _log(records: list[Record]) -> Iterator[Step]:
-    """Yield the records that were appended to the offsets topic according to a journal, field by field, each with its number `n`.
+    """Yield the records that were appended to the offsets topic according to a journal, as `log_entry` returns them.
+
+    Each has also its number in the log, `n`, from 1.
 
     The journal is that of a recording, or that of a run, in which the leader of the partition appends the records.
     """

@@ -1,7 +1,7 @@
 """The memory of a recorded group coordinator, inferred step by step, with a journal record for each change.
 
-`Memory` holds one group, its committed offsets, its sessions and the place in the log. The journal records are those that our
-coordinator makes (`kcontrol/group`), so tables and pictures read both. `requests.py` has
+`Memory` holds one group, its committed offsets, its sessions, and how many records of the recorded log the journal has so far.
+The journal records are those that our coordinator makes (`kcontrol/group`), so tables and pictures read both. `requests.py` has
 the changes by each request, `to_journal.py` the rules of the inference.
 """
 

@@ -113,9 +113,10 @@ class GroupPlayer:
 
 
 def scenario_settings(recording: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the brokers, settings and consumers of a run that plays a recording, as arguments of a lab.
+    """Return the settings of a run to which the requests of a recording can be sent, as keyword arguments of `Lab`.
 
-    Raises UserError for a recording without a request of a consumer.
+    They are `brokers` (ids), `config` (the brokers' settings) and `consumers` (settings by name). Raises UserError for a
+    recording without a request of a consumer.
     """
     asked = [step for step in recording["exchange"] if "api" in step and not is_admin(step["api"])]
     names = dict.fromkeys(consumer_name(step["client"]) for step in asked)

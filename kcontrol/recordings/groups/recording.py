@@ -2,8 +2,8 @@
 
 A recording is a dict: `release`, `name`, `title`, `group`, `broker` (settings), `exchange` (requests with their answers, and
 stops and starts of the broker) and `log` (the records of the group in `__consumer_offsets`). `notebooks/recordings/groups.md`
-describes each field. ANSWERS has a row for each API: the fields of an answer, and the functions that make our coordinator's
-response of them and back.
+describes each field. ANSWERS has a class for each API: its attributes are the fields of an answer, and its method `body` returns
+the response of kcontrol's coordinator that has these values.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ PERFORM = {"request": Replay._request, "answer": Replay._answer, "timer": Replay
 
 
 def step_of(step: Step) -> Step:
-    """Return a request, or a stop or start of the broker, for a `scenario` record: without number, answer and time of answer."""
+    """Return what a `scenario` record has of a request, stop or start: `step` without number, answer and time of the answer."""
     return {name: value for name, value in step.items() if name not in ("n", "answer", "answered_at")}
 
 

@@ -90,6 +90,8 @@ def _size(path: Path) -> int | None:
 def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refused: list[NoLog]) -> Written:
     """Return the numbers of lines in the new tables `records` and `rejected` of `folder`, as `write_logs` returns them.
 
+    `refused` are the files that were not read; they become a part of the result.
+
     Raises LinesLost if the tables do not have every line of each of the `files`.
     """
     records = spark.read.parquet(literal(folder / "records"))

@@ -177,7 +177,7 @@ class KazooZooKeeper:
     def _hold_root(self) -> bool:
         """Create the ephemeral znode that keeps other labs from this chroot, and return True.
 
-        Return False if the znode exists or may not be created.
+        Return False if the znode exists, or if ZooKeeper refuses the create for another reason.
         """
         return self._own_session.write([(Op("create", IN_USE, ephemeral=True),)])[0].error is None
 

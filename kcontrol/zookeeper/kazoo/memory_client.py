@@ -22,7 +22,10 @@ Watch = Callable[[WatchedEvent], object]
 
 
 class MemoryKazooClient:
-    """One client. It calls watches only in `deliver_notifications`; kazoo's client calls them on a thread of its own."""
+    """A client with one session of a MemoryZooKeeper, and the methods of kazoo's client.
+
+    It calls watches only in `deliver_notifications`; kazoo's client calls watches on a thread of its own.
+    """
 
     def __init__(self, zookeeper: MemoryZooKeeper) -> None:
         self._zookeeper = zookeeper

@@ -53,7 +53,10 @@ class Observer:
         raise UserError("An observed ZooKeeper is read-only: open a lab of your own, with Lab(), to write.")
 
     def tree(self) -> dict[str, Znode]:
-        """Return the existing ROOTS with all znodes below, by path in sorted order. Each level takes two pipelined rounds."""
+        """Return the existing znodes of ROOTS, such as `/brokers`, and all znodes below them, by path in sorted order.
+
+        Each level of the tree takes two pipelined rounds.
+        """
         level = _found(ROOTS, self.read(ROOTS))
         found = dict(level)
         while parents := [path for path, node in level.items() if node.stat.num_children]:

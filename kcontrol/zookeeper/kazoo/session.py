@@ -129,7 +129,10 @@ class KazooSession:
         return [self._events.popleft() for _ in range(len(self._events))]
 
     def has_expired(self) -> bool:
-        """Return whether the session has ended, once the connection is restored. Raises ConnectionLoss if it stays lost."""
+        """Return whether the session has ended; wait first until a lost connection is restored.
+
+        Raises ConnectionLoss if the connection stays lost.
+        """
         if not self.has_ended and not self._connected.wait(self._patience_s):
             raise ConnectionLoss
         return self.has_ended

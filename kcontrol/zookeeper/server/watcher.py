@@ -108,10 +108,11 @@ def end_group(child: "subprocess.Popen[bytes]", grace_s: float) -> None:
 
 
 def await_end(child: "subprocess.Popen[bytes]", wake: int, parent: int) -> None:
-    """Wait until the child or the parent has ended; `wake` is the pipe that becomes readable when the child ends.
+    """Wait until the child or the parent has ended.
 
-    The end of the parent's pipe shows that the parent has ended. But a fork of the parent may keep the pipe open, so the parent's
-    id is checked too; the parent itself passes its id, since it may end before this process can read it.
+    `wake` is the descriptor of a pipe that becomes readable when the child ends, and `parent` the process id of the parent. The
+    pipe from the parent, which is the standard input, is at its end when the parent has ended. But a fork of the parent may keep
+    that pipe open, so the id of this process's present parent is also compared with `parent`.
     """
     while child.poll() is None and os.getppid() == parent:
         readable, _, _ = select.select([0, wake], [], [], PARENT_POLL_S)
