@@ -63,7 +63,10 @@ def shipped(entry: dict[str, Any], which: str) -> Any:
 
 
 def stub_slot(entry: dict[str, Any]) -> Slot:
-    """Return the name, and for a function the `def` line, that the stub of the exercise `entry` defines."""
+    """Return the name, and for a function the `def` line, that the stub of an exercise defines.
+
+    `entry` is the exercise's table in exercises.toml, which names the stub.
+    """
     return slot(_text(entry, "stub"))
 
 
@@ -72,9 +75,10 @@ def _text(entry: dict[str, Any], which: str) -> str:
 
 
 def wrong(entry: dict[str, Any], listed: dict[str, Any]) -> Any:
-    """Return the function or value of the known wrong answer `listed`, an element of the list `wrong` in the exercise's entry.
+    """Return the function or value of `listed`, a known wrong answer: an element of the list `wrong` of an exercise.
 
-    Its `code` replaces the body of the stub's function, or the stub's value.
+    `entry` is the exercise's table in exercises.toml, which names the stub. The element's `code` replaces the body of the stub's
+    function, or the stub's value.
     """
     name, heading = stub_slot(entry)
     code = listed["code"]

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 def rule(entry: Entry) -> Checker:
     """Prepare a check that compares the learner's election rule with Kafka's at each election of the exercise's scenarios.
 
-    `entry` is the exercise's entry: its list `scenario` (clusters and actions), and in `replaces` the kind of election, such as
-    "offline". The partition state machine uses the leader that Kafka's rule elects, so that every answer gets equal inputs.
+    `entry` is the exercise's table in exercises.toml. It has the list `scenario` (clusters and actions), and in `replaces` the
+    kind of election, such as "offline". The partition state machine uses the leader that Kafka's rule elects, so that every
+    answer gets equal inputs.
     """
     from kcontrol.controller.leader_election import STRATEGIES, Elected, ElectionInput
 
@@ -77,10 +78,10 @@ def _leader(broker: int | None) -> str:
 def row(entry: Entry) -> Checker:
     """Prepare a check of a learner's function that replaces the action of one transition of a state machine.
 
-    `entry`, the exercise's entry, has the transition in `replaces`, such as "partition.(OfflinePartition, OnlinePartition)", and
-    in `scenario` the clusters and actions to play. The function is called at each use of the transition with the arguments of
-    its action: the controller context, the partition or replica, and the input. Its result is compared with the result of
-    Kafka's action, which the state machine uses.
+    `entry`, the exercise's table in exercises.toml, has the transition in `replaces`, such as "partition.(OfflinePartition,
+    OnlinePartition)", and in `scenario` the clusters and actions to play. The function is called at each use of the transition
+    with the arguments of its action: the controller context, the partition or replica, and the input. Its result is compared with
+    the result of Kafka's action, which the state machine uses.
     """
     ours = replacements.own_function(entry["replaces"])
 
@@ -100,7 +101,8 @@ def row(entry: Entry) -> Checker:
 def _decision(value: Any) -> Any:
     """Return, in JSON's types, the value with which a function has decided a transition of a state machine.
 
-    A str is the reason for which the function refuses the transition. It becomes "refused": reasons are not compared.
+    A str is the reason for which the function refuses the transition. It becomes "refused": reasons are not compared. For any
+    other value return the equal value in JSON's types, for example a list for a tuple.
     """
     return "refused" if isinstance(value, str) else comparable(value)
 
@@ -138,7 +140,7 @@ def _compare_in_machine(
 
 
 def _recording_errors(function: Callable[..., Any], problems: list[UnusableAnswer]) -> Callable[..., Any]:
-    """Return `function` with one addition: each UnusableAnswer that it raises is appended to `problems`, and raised again.
+    """Return a function that calls `function`, and appends each UnusableAnswer to `problems` before raising it again.
 
     The list is needed because a lab turns the error of a handler into a `handler_error` record, and continues.
     """
@@ -157,9 +159,10 @@ def _recording_errors(function: Callable[..., Any], problems: list[UnusableAnswe
 
 
 def function(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function with the `args` of each `case` in `entry`, the exercise's entry.
+    """Prepare a check that calls the learner's function with the `args` of each `case` in `entry`.
 
-    Each result is compared with that of the exercise's solution for equal arguments.
+    `entry` is the exercise's table in exercises.toml. Each result is compared with that of the exercise's solution for equal
+    arguments.
     """
     solution = answers.shipped(entry, "solution")
 
@@ -179,9 +182,10 @@ def _called(entry: Entry, mine: Any, solution: Any, case: Mapping[str, Any]) -> 
 
 
 def query(entry: Entry) -> Checker:
-    """Prepare a check that calls the learner's function with the Run of each `scenario` in `entry`, the exercise's entry.
+    """Prepare a check that calls the learner's function with the Run of each `scenario` in `entry`.
 
-    Each result is compared with that of the exercise's solution for an equal run.
+    `entry` is the exercise's table in exercises.toml. A scenario has the arguments of a lab and its actions. Each result is
+    compared with that of the exercise's solution for an equal run.
     """
     solution, runs = answers.shipped(entry, "solution"), [(s["title"], play(s)) for s in entry["scenario"]]
 
@@ -211,8 +215,8 @@ def _drawn(run: Run | Lab, title: str) -> dict[str, Any]:
 def invariant(entry: Entry) -> Checker:
     """Prepare a check of an invariant: the learner's function is called after each ms of each `scenario` in `entry`.
 
-    The argument is the Run so far. In a scenario with `holds` true the function has to return True each time; with `holds`
-    false it has to return False at least once.
+    `entry` is the exercise's table in exercises.toml. The argument is the Run so far. In a scenario with `holds` true the
+    function has to return True each time; with `holds` false it has to return False at least once.
     """
     runs = [(s["title"], s["holds"], list(_steps(s))) for s in entry["scenario"]]
 
@@ -223,7 +227,10 @@ def invariant(entry: Entry) -> Checker:
 
 
 def _steps(scenario: Mapping[str, Any]) -> Iterator[list[Record]]:
-    """Yield the records of a scenario's run in lists, one list per ms of virtual time that has records."""
+    """Play a scenario, and yield its journal records in lists, one list per ms of virtual time that has records.
+
+    `scenario` has the arguments of the lab, and the actions in `acts`.
+    """
     for _, step in groupby(play(scenario).records, key=lambda record: record.at_ms):
         yield list(step)
 
@@ -252,8 +259,8 @@ def _held(mine: Any, title: str, holds: bool, steps: list[list[Record]]) -> Case
 def value(entry: Entry) -> Checker:
     """Prepare a check that compares the answer with the value of the expression `right` in the run of the exercise's scenario.
 
-    `right`, `scenario` and `any_of` are in `entry`, the exercise's entry. If `any_of` is true, the answer has to be one element
-    of the value; if not, it has to equal the value.
+    `right`, `scenario` and `any_of` are in `entry`, the exercise's table in exercises.toml. If `any_of` is true, the answer has
+    to be one element of the value; if not, it has to equal the value.
     """
     lab = play(entry["scenario"][0])
     right = comparable(evaluate(entry["right"], lab=lab))
@@ -292,9 +299,9 @@ def _difference(yours: Any, right: Any, like: Any) -> str:
 def reach(entry: Entry) -> Checker:
     """Prepare a check that performs the learner's list of actions, such as ("kill", 1), and compares the cluster with goals.
 
-    After the last action the expression `of` of each `goal` in the exercise's entry has to equal its `is`. Only the kinds of
-    actions in `allowed` may be used, at most `at_most` actions, without counting "run". After each action the cluster performs
-    all its own steps, unless the entry has `rest` false.
+    `entry` is the exercise's table in exercises.toml. After the last action the expression `of` of each `goal` in it has to equal
+    the goal's `is`. Only the kinds of actions in `allowed` may be used, at most `at_most` actions, without counting "run". After
+    each action the cluster performs all its own steps, unless the table has `rest` false.
     """
 
     def mark(answer: Any) -> CheckedAnswer:
@@ -313,10 +320,10 @@ def reach(entry: Entry) -> Checker:
 
 
 def _after(acts: Iterable[Any], entry: Entry) -> Lab:
-    """Play the first scenario of the exercise `entry` in a new lab, perform the learner's actions `acts`, and return the lab.
+    """Play the first scenario of an exercise in a new lab, perform the learner's actions `acts`, and return the lab.
 
-    An action is a tuple or list, such as ("kill", 1).
-    After each action the cluster performs all its own steps, unless the entry has `rest` false.
+    `entry` is the exercise's table in exercises.toml. An action is a tuple or list, such as ("kill", 1). After each action the
+    cluster performs all its own steps, unless the table has `rest` false.
     """
     lab = play(entry["scenario"][0])
     for number, act in enumerate(acts, 1):
@@ -330,7 +337,8 @@ def _after(acts: Iterable[Any], entry: Entry) -> Lab:
 def _permitted(acts: list[tuple[Any, ...]], entry: Entry) -> int:
     """Return the number of the learner's actions `acts` other than ("run",).
 
-    Raises UnusableAnswer for an empty action, and for an action such as ("kill", 1) whose kind is not in `allowed` of `entry`.
+    `entry` is the exercise's table in exercises.toml. Raises UnusableAnswer for an empty action, and for an action such as
+    ("kill", 1) whose kind is not in `allowed` of this table.
     """
     for act in acts:
         if not act or act[0] not in ("run", *entry["allowed"]):
@@ -384,7 +392,7 @@ CHECKS = {
 
 
 def kind_of(entry: Entry) -> CheckKind:
-    """Return the kind of check of the exercise `entry`, which names it in `check`.
+    """Return the kind of check of an exercise, which `entry`, its table in exercises.toml, names in `check`.
 
     If `check` ends with ".py", as in "checks/fewest_moves.py", the kind is the variable `KIND` of this file in the exercises'
     folder; otherwise it is the value of CHECKS under this name.

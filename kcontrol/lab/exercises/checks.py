@@ -36,8 +36,8 @@ class UnusableAnswer(Exception):
 class Case:
     """One comparison of a check: the learner's value `answer` and the right value `expected`, both in JSON's types.
 
-    `text` is the sentence that the learner reads if they differ. `printed` is the answer's output since the case before; `drawn`
-    has the arguments of pictures, see `verdicts.pictures`.
+    `text` is the sentence that the learner reads if they differ. `printed` is the answer's output since the case before. `drawn`
+    has one mapping per picture: the arguments of `verdicts.Election` or `verdicts.Cluster`.
     """
 
     text: str
@@ -65,8 +65,8 @@ Checker = Callable[[Any], CheckedAnswer]
 class CheckKind(NamedTuple):
     """A kind of check for exercises, such as the comparison of a function or of a value.
 
-    `prepare` takes the entry of an exercise and returns the function that checks one answer. `wanted` names the type of a legal
-    answer in words, and `accepts` returns whether an answer has this type.
+    `prepare` takes an exercise's table in exercises.toml and returns the function that checks one answer. `wanted` names the type
+    of a legal answer in words, and `accepts` returns whether an answer has this type.
     """
 
     prepare: Callable[[Entry], Checker]
@@ -86,10 +86,11 @@ def play(
 ) -> Lab:
     """Return a lab in which the actions `acts` of a scenario were performed.
 
-    Other keys than `title` and `holds` are arguments of Lab. With the key `play` the actions follow the chapter's run of this
-    name, and the other keys are arguments of Lab.play. An action is one of World.actions, or ["run"], ["run", until],
-    ["alive"], ["run_event", broker], ["reassign", {"t-0": [2, 3]}]. If `place` is given, its entry `when` is set to the last
-    action in words. `rows` and `strategies` are arguments of Lab.
+    The other keys of `scenario` but `title` and `holds` are arguments of Lab. With the key `play` the actions follow the
+    chapter's run of this name, and the other keys are arguments of Lab.play. An action is one of World.actions, such as ["kill",
+    1], or a call of the lab: ["run"], ["run", until], ["run_event", broker], ["reassign", {"t-0": [2, 3]}], and ["alive"] for
+    run(alive=True). If `place` is given, its value for "when" is set to the last action of World.actions as a clause, such as
+    "broker 1 is killed". `rows` and `strategies` are arguments of Lab.
     """
     from kcontrol.lab.lab import Lab
 
@@ -137,8 +138,8 @@ def in_words(act: Iterable[Any]) -> str:
 def ask(function: Callable[..., Any], *arguments: Any, about: str = "") -> Any:
     """Call a learner's function and return its result.
 
-    Raises UnusableAnswer, with a sentence for the learner, if the function raises. `about` is a text about the call for
-    the end of this sentence.
+    Raises UnusableAnswer, with a sentence for the learner, if the function raises. `about` is the end of this sentence, such as
+    ", when called with this run: two brokers die".
     """
     try:
         with printed_output.capturing():
@@ -169,7 +170,7 @@ TYPES = ((bool, "True or False"), (int | float, "a number"), (str, "a string"), 
 
 
 def kind_of_value(value: Any) -> str:
-    """Return the type of a value in JSON's types, in words; "" for None."""
+    """Return the type of a value in JSON's types in words, such as "a number"; "" for None."""
     return next((words for known, words in TYPES if isinstance(value, known)), "")
 
 
@@ -222,7 +223,7 @@ def _of_a_library(value: Any) -> Any:
 
 
 def short(value: Any) -> str:
-    """Return a value as text of at most 120 characters."""
+    """Return the `repr` of a value; a text with more than 120 characters is cut, and ends with "..."."""
     try:
         words = repr(value)
     except Exception:

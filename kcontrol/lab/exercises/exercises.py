@@ -44,8 +44,8 @@ def exercise(id: object) -> dict[str, Any]:
 def hint(id: str, folder: Any = HERE) -> Shown:
     """Return the next hint to an exercise, and store in the learner's `folder` that it was shown.
 
-    HERE stands for the learner's folder around the working directory; without such a folder, and for None, the number of hints
-    is kept in this process only. After the last hint, return a sentence that there is no other hint; then the first hint
+    HERE stands for the learner's folder that contains the working directory. Without such a folder, and for None, the number of
+    hints is kept in this process only. After the last hint, return a sentence that there is no other hint; then the first hint
     follows. Raises UserError for an unknown id.
     """
     hints, place = exercise(id)["hints"], progress.folder() if folder is HERE else folder
@@ -70,8 +70,8 @@ def incident(id: str) -> Run:
 def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
     """Check an answer to an exercise in a separate process, write the result into the learner's `folder`, and return the verdict.
 
-    HERE stands for the learner's folder around the working directory; without such a folder, and for None, the result is kept
-    in this process only. An answer that raises, never ends or kills its process gets a verdict too. Raises UserError, which
+    HERE stands for the learner's folder that contains the working directory. Without such a folder, and for None, the result is
+    kept in this process only. An answer that raises, never ends or kills its process gets a verdict too. Raises UserError, which
     lists the ids, for an unknown exercise.
     """
     said = judged(exercise(id), answer)
@@ -83,9 +83,9 @@ def check(id: str, answer: object, folder: Any = HERE) -> Verdict:
 
 
 def judged(entry: dict[str, Any], answer: object) -> Verdict:
-    """Check an answer to the exercise `entry` in a separate process, and return the verdict.
+    """Check an answer to an exercise in a separate process, and return the verdict.
 
-    Nothing in the learner's folder changes.
+    `entry` is the exercise's table in exercises.toml. Nothing in the learner's folder changes.
     """
     on_the_shell = isinstance(answer, sandbox.AnswerText)
     hint = f"`kcontrol exercises hint {entry['id']}`" if on_the_shell else f'exercises.hint("{entry["id"]}")'
@@ -93,10 +93,12 @@ def judged(entry: dict[str, Any], answer: object) -> Verdict:
 
 
 def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Verdict:
-    """Return the verdict for `found`, the report on an answer to the exercise `entry` (see `sandbox_main.examine`).
+    """Return the verdict on an answer from `found`, the report of the process that has checked the answer.
 
-    For a wrong answer the text has the first comparison that failed. If the answer is a known wrong answer of the exercise, its
-    message follows, else `hint`, the call that shows the next hint.
+    `found` has a sentence `problem` if the answer could not be checked, or `open` if it was empty, or else the comparisons
+    `cases` and whether all have `passed`. `entry` is the exercise's table in exercises.toml. For a wrong answer the text has the
+    first comparison that failed. If the answer is a known wrong answer of the exercise, its message follows, else `hint`, the
+    call that shows the next hint.
     """
     if problem := found.get("problem"):
         return Verdict(False, problem, signed=True, printed=found.get("printed", ""))
@@ -117,9 +119,9 @@ def verdict(entry: dict[str, Any], found: dict[str, Any], hint: str = "") -> Ver
 
 
 def kafka_code(entry: dict[str, Any]) -> str:
-    """Return the source code of the function that an answer to the exercise `entry` replaces.
+    """Return the source code of kcontrol's function that an answer to an exercise replaces.
 
-    If it replaces none, return the text of the solution.
+    `entry` is the exercise's table in exercises.toml. If it names no such function, return the text of the solution.
     """
     if replaced := entry.get("replaces"):
         return inspect.getsource(replacements.own_function(replaced)).rstrip()

@@ -40,9 +40,10 @@ MOVES = {"join": 0.05, "sync": 0.5}
 def group_rule(entry: Entry) -> Checker:
     """Prepare a check that compares the learner's rule of the group coordinator with Kafka's rule while consumers act at random.
 
-    `entry` is the exercise's entry. Each table in its `schedules` has a `release`, the `count` of its random runs and the number
-    of `actions` in each run. If `moves` is true in the table, the broker sometimes loses and regains the leadership of the
-    offsets topic's partition that has the group. Both rules are also called once with the `args` of each `case` in `entry`.
+    `entry` is the exercise's table in exercises.toml. Each table in its `schedules` has a `release`, the `count` of its random
+    runs and the number of `actions` in each run. If `moves` is true in the table, the broker sometimes loses and regains the
+    leadership of the offsets topic's partition that has the group. Both rules are also called once with the `args` of each `case`
+    in `entry`.
     """
 
     def mark(function: Any) -> CheckedAnswer:
@@ -58,9 +59,9 @@ def group_rule(entry: Entry) -> Checker:
 def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: Any, cases: dict[str, Case]) -> None:
     """Play the random run of `schedule` whose seed is `number`, and add a case to `cases` for each call with new arguments.
 
-    The calls are those of the rule that the exercise `replaces`; `cases` is keyed by the arguments. `function` is the learner's
-    rule; the coordinator uses the result of Kafka's rule. Raises UnusableAnswer for the first call of the learner's function
-    that raised.
+    The calls are those of the rule that `entry`, the exercise's table in exercises.toml, names in `replaces`; `cases` is keyed by
+    the arguments. `function` is the learner's rule; the coordinator uses the result of Kafka's rule. Raises UnusableAnswer for
+    the first call of the learner's function that raised.
     """
     ours, problems, place = replacements.own_function(entry["replaces"]), list[UnusableAnswer](), {"when": "the group is new"}
 
@@ -84,14 +85,14 @@ def _compare(entry: Entry, schedule: Mapping[str, Any], number: int, function: A
 
 
 def _shown(question: tuple[Any, ...]) -> str:
-    """Return the arguments of a call as text; of a member id the first four characters of its UUID."""
+    """Return `question`, the arguments of a call, as text; of a member id's UUID it has the first four characters."""
     return re.sub(r"(?<=-[0-9a-f]{4})[0-9a-f]{28}\b", "", ", ".join(map(repr, question)))
 
 
 def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
     """Return the comparison of the learner's function with Kafka's rule for the arguments in `case["args"]`.
 
-    The rule is the one that the exercise `entry` names in `replaces`.
+    The rule is the one that `entry`, the exercise's table in exercises.toml, names in `replaces`.
     """
     ours, given = replacements.own_function(entry["replaces"]), case["args"]
     where = case.get("title") or _shown(tuple(given))
@@ -104,7 +105,7 @@ def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
 def _opened(release: str, strategies: Mapping[str, Any]) -> World:
     """Return a world of one running broker, the coordinator of the group, with the topics in TOPICS.
 
-    `strategies` has functions by the names of the coordinator's rules that they replace.
+    `strategies` maps names of the coordinator's rules, such as "group.try_complete_join", to the functions that replace them.
     """
     settings = requested_settings.settings(
         1, release, 7, {}, requested_settings.Changed(strategies=strategies), consumers=dict.fromkeys(CONSUMERS, GROUP)
@@ -122,7 +123,7 @@ def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place
     """Perform random actions, drawn by `chance`: consumers send requests, and timers of the group fire.
 
     `schedule` has the number of `actions`; if its `moves` is true, the broker sometimes loses and regains the leadership of the
-    group's partition. `place["when"]` is set to the last action in words.
+    group's partition. `place["when"]` is set to a clause about the last action.
     """
     for _ in range(schedule["actions"]):
         timers = sorted(name for name in world.processes[1].driver.timers if f" {GROUP}" in name)
@@ -146,7 +147,7 @@ def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place
 def _move(world: World, place: dict[str, str]) -> None:
     """Let the coordinator lose and regain the leadership of the group's partition: it unloads the partition and loads it again.
 
-    A clause about this is added to `place["when"]`, the last action in words.
+    A clause about this is added to `place["when"]`, which is a clause about the last action.
     """
     place["when"] += "; then the leader of the partition moves"
     for event in (PartitionResigned(0), PartitionElected(0)):

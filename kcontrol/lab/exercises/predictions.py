@@ -49,8 +49,8 @@ def shuffled(id: str, options: Sequence[Mapping[str, str]]) -> list[Mapping[str,
 def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
     """Return whether the expression `fits` of a question is true in this lab, so that the question can be asked there.
 
-    `entry` is the question's entry; without `fits` the value is True. It is False if the lab lacks a topic, broker or leader
-    that the expression names.
+    `entry` is the question's table in predictions.toml; without `fits` the value is True. It is False if the lab lacks a topic,
+    broker or leader that the expression names.
     """
     from kcontrol.lab.exercises.checks import evaluate
 
@@ -63,8 +63,8 @@ def belongs(entry: Mapping[str, Any], lab: Lab) -> bool:
 def ask(id: str, lab: Lab, answered: Callable[[], None]) -> PredictionQuestion:
     """Return the question about this lab, with an earlier answer from the learner's folder; each new answer calls `answered`.
 
-    If the question does not fit the lab (see `belongs`), it takes no answer. Raises UserError, which lists the ids, for an
-    unknown question.
+    A question does not fit a lab in which its expression `fits` is false; it then takes no answer. Raises UserError, which lists
+    the ids, for an unknown question.
     """
     _asked[id] = PredictionQuestion(id, entry_of(id), answered, is_foreign=not belongs(entry_of(id), lab))
     return _asked[id]
@@ -127,12 +127,12 @@ class PredictionQuestion:
 
     @property
     def is_right(self) -> bool:
-        """Whether the answer is right; False while the question is open."""
+        """Whether the answer is right; False before an answer."""
         return self.chosen == self.right
 
     @property
     def misconception(self) -> str | None:
-        """The id of the misconception behind a wrong answer; None for the right answer and while the question is open."""
+        """The id of the misconception behind a wrong answer; None for the right answer and before an answer."""
         return self._options[self.chosen - 1].get("misconception") if self.chosen else None
 
     @property
@@ -141,7 +141,7 @@ class PredictionQuestion:
         return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
 
     def show_outcome(self) -> None:
-        """Show the outcome at the end of the running cell's output; for an open question it appears there after the answer."""
+        """Show the outcome at the end of the running cell's output; before an answer a sentence stands there."""
         from IPython.core.getipython import get_ipython
 
         shell = get_ipython()
@@ -169,11 +169,11 @@ class PredictionQuestion:
 
     @property
     def _yours(self) -> str:
-        """The text of the learner's answer; empty while the question is open."""
+        """The text of the learner's answer; "" before an answer."""
         return self.options[self.chosen - 1] if self.chosen else ""
 
     def _said(self) -> str:
-        """Return the line below the options: whether there is an answer, and after the outcome whether the answer is right."""
+        """Return the sentence below the options: "Not answered yet.", the answer, or after the outcome whether it is right."""
         if not self.chosen:
             return "Not answered yet."
         if not self.outcome_is_shown:
@@ -183,7 +183,7 @@ class PredictionQuestion:
     def outcome(self) -> list[str]:
         """Return the outcome as lines: the answer, the right option after a wrong answer, facts, the rule, its place in Kafka.
 
-        While the question is open, and for a foreign question, there is one line with the reason.
+        Before an answer, and for a question that does not fit its lab, there is one line with the reason.
         """
         if self.is_foreign:
             return [self._foreign()]
@@ -219,7 +219,10 @@ class PredictionQuestion:
         return f"<p>{escape(self._entry['question'])}</p><ol>{options}</ol><p>{escape(self._said())}</p>"
 
     def outcome_html(self) -> str:
-        """Return the outcome as HTML. While the question is open, the facts are in a part that a click opens."""
+        """Return the outcome as HTML. Before an answer the facts are in a part that a click opens.
+
+        For a question that does not fit its lab, return a sentence about this.
+        """
         facts = "".join(f"<p>{escape(line)}</p>" for line in self._facts())
         if self.is_foreign:
             return f"<p>{escape(self._foreign())}</p>"
@@ -240,7 +243,7 @@ class PredictionQuestion:
 
     @property
     def form(self) -> Any:
-        """The question as a form with one button for each option."""
+        """The question as a widget (QuestionForm) with one button for each option."""
         if self._form is None:
             from kcontrol.views.question_widget import QuestionForm
 
@@ -249,7 +252,7 @@ class PredictionQuestion:
         return self._form
 
     def _show(self) -> None:
-        """Update the question's form and its outcome in the notebook, as far as each of them is displayed."""
+        """Update the question's widget and its outcome in the notebook, if they are displayed."""
         if self._handle is not None:
             self._handle.update(Outcome(self))
         if self._form is not None:

@@ -70,10 +70,11 @@ class ProcessEnd(NamedTuple):
 
 
 def judge(answer: object, entry: dict[str, Any]) -> dict[str, Any]:
-    """Check an answer in a separate process, and return the last report of this process, such as `cases` and `passed`.
+    """Check an answer in a separate process, and return the last report of this process as a mapping.
 
-    `entry` is the entry of the exercise. The keys of a report are those of `sandbox_main.examine`. Without a valid report return
-    a sentence `problem` and, if the process has ended, the answer's output `printed`.
+    `entry` is the exercise's table in exercises.toml. The report has a sentence `problem` if the answer cannot be checked, `open`
+    if it is empty, else the comparisons `cases`, whether all have `passed`, and the sentence `remark`. Without a valid report
+    return a sentence `problem` and, if the process has ended, the answer's output `printed`.
     """
     text = answer if isinstance(answer, AnswerText) else None
     try:
@@ -126,7 +127,8 @@ def _run(letter: IO[bytes]) -> ProcessEnd | None:
 def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
     """Send SIGTERM to the supervisor, which ends its descendants.
 
-    Then kill each process with this check's mark in its environment. The supervisor is killed if it does not end in time.
+    Then kill each process whose environment variable KCONTROL_CHECK has the random text `mark` of this check. The supervisor is
+    killed if it does not end in time.
 
     If the answer has killed the supervisor, its processes are still running. A process can escape from a search: it starts
     another process and ends before the search reads it. So the search is repeated until no process has ended during it.
@@ -153,7 +155,7 @@ def _end_all(supervisor: subprocess.Popen[bytes], mark: str) -> None:
 def validated_report(report: str, entry: dict[str, Any]) -> dict[str, Any]:
     """Return the report, JSON text from the process of an answer, as a mapping if it is complete and consistent.
 
-    `entry` is the exercise's entry. For any other text return a mapping with a `problem` sentence.
+    `entry` is the exercise's table in exercises.toml. For any other text return a mapping with a `problem` sentence.
     """
     try:
         found = json.loads(report)
@@ -176,7 +178,7 @@ def validated_report(report: str, entry: dict[str, Any]) -> dict[str, Any]:
 def _end(ended: ProcessEnd, entry: dict[str, Any]) -> str:
     """Return the sentence about the reason for which a process has ended without a report, such as its limit of CPU time.
 
-    `entry`, the exercise's entry, has the limit of CPU seconds.
+    `entry`, the exercise's table in exercises.toml, has the limit of CPU seconds.
     """
     status, seconds = ended.status, entry.get("seconds", SECONDS)
     if status in (None, -signal.SIGXCPU) or (status == -signal.SIGKILL and ended.cpu_s > seconds):

@@ -33,7 +33,7 @@ FILE_MB = 16
 
 
 def limit(seconds: int) -> None:
-    """Limit the memory, file size and CPU time (`seconds`) of this process; not every system has every limit."""
+    """Limit the memory, file size and CPU time (`seconds`) of this process; skip a limit that the system does not have."""
     memory = psutil.Process().memory_info().vms + MEMORY_MB * MEGABYTE
     until = math.ceil(time.process_time()) + seconds
     for what, bounds in (
@@ -47,9 +47,12 @@ def limit(seconds: int) -> None:
 
 
 def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[str, Any]:
-    """Return the report on an answer: `problem` if it cannot be checked, `open` if it is empty, else `cases`, `passed`, `remark`.
+    """Check an answer, and return the report on it as a mapping.
 
-    `entry` is the exercise's entry, and `mark` the function that checks an answer; if it is None, it is made from `entry`.
+    The report has a sentence `problem` and the output `printed` if the answer cannot be checked, `open` if it is empty, else its
+    comparisons with the right values (`cases`), whether all have `passed`, and the sentence `remark` for a right answer. `entry`
+    is the exercise's table in exercises.toml, and `mark` the function that checks an answer; if it is None, it is made from
+    `entry`.
     """
     if answer is None or answer is ... or (isinstance(answer, list | tuple | dict | str) and not answer):
         return {"open": True}
@@ -72,10 +75,11 @@ def examine(entry: Entry, answer: object, mark: Checker | None = None) -> dict[s
 
 
 def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) -> int | None:
-    """Return the position in the exercise's list `wrong` of the first entry that equals this answer; None if no entry does.
+    """Return the position in the exercise's list `wrong` of the first known wrong answer that equals this answer, else None.
 
-    An entry equals the answer if its expression `when` is true or, without `when`, if its `code`, checked by `mark`, gives the
-    values in `found`, the report on the answer.
+    A known wrong answer equals this answer if its expression `when` is true or, without `when`, if its `code`, checked by `mark`,
+    has in each case the value of this answer. `found` is the report on this answer with its cases, and `entry` the exercise's
+    table in exercises.toml, which has the list.
     """
     yours = [case["answer"] for case in found["cases"]]
     for number, listed in enumerate(entry["wrong"]):
@@ -92,9 +96,9 @@ def known(entry: Entry, answer: object, found: dict[str, Any], mark: Checker) ->
 def reports(entry: Entry, text: Sequence[str] | None, packed: bytes) -> Iterator[dict[str, Any]]:
     """Yield the report on an answer, as `examine` returns it; for a wrong answer, yield it again with the key `known`.
 
-    `known` is the position of the equal answer in the list `wrong` of `entry`, the exercise's entry, None without one. `text` has
-    the text and the path of a learner's file; if it is None, `packed` is the answer, pickled by cloudpickle. For an answer that
-    cannot be read the report has a sentence `problem` and the output `printed`.
+    `entry` is the exercise's table in exercises.toml; `known` is the position of an equal answer in its list `wrong`, or None.
+    `text` has the text and the path of a learner's file; if it is None, `packed` is the answer, pickled by cloudpickle. For an
+    answer that cannot be read the report has a sentence `problem` and the output `printed`.
     """
     mark: Checker = kind_of(entry).prepare(entry)
     limit(entry.get("seconds", SECONDS))

@@ -1,10 +1,10 @@
 """The supervisor of a check: it starts `sandbox_main`, limits its time, kills all its processes, and prints a report.
 
-The supervisor is a process between the notebook's kernel and the answer. On Linux a process that loses its parent becomes a
-child of the supervisor (PR_SET_CHILD_SUBREAPER), so a new session or a double fork does not hide a process. macOS has no such
-call: there `sandbox.py` finds the remaining processes by the mark in their environment. If an answer kills the supervisor, its
-processes are found by the mark too; only processes that were started without the mark remain.
-SIGTERM ends the supervisor with all its descendants.
+The supervisor is a process between the notebook's kernel and the answer. On Linux a process that loses its parent becomes a child
+of the supervisor (PR_SET_CHILD_SUBREAPER), so a new session or a double fork does not hide a process. macOS has no such call:
+there `sandbox.py` finds the remaining processes by a mark, a random text in their environment. If an answer kills the supervisor,
+its processes are found by the mark too; only processes that were started without the mark remain. SIGTERM ends the supervisor
+with all its descendants.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Election(NamedTuple):
 
     @property
     def candidates(self) -> tuple[replica_strip.Candidate, ...]:
-        """One candidate per assigned replica; a leader that is not assigned comes last."""
+        """One candidate per assigned replica, with the reason why it may lead or not; an unassigned leader comes last."""
         unassigned = [self.leader] if self.leader is not None and self.leader not in self.assignment else []
         return tuple(self._candidate(broker) for broker in [*self.assignment, *unassigned])
 
@@ -100,7 +100,10 @@ class Verdict(NamedTuple):
         return "\n".join([" ".join([*sign, self.text]), *map(repr, self.pictures), *self._parts()])
 
     def _parts(self) -> list[str]:
-        """Return the output of the answer, and the source of kcontrol's function, each below its heading; no entry if empty."""
+        """Return two texts: the answer's output, and the source of kcontrol's function, each below its heading.
+
+        A text without content is left out.
+        """
         found = ((PRINTED, self.printed), (CODE, self.code))
         return ["\n".join([f"{heading}:", *(f"    {line}" for line in _lines(words))]) for heading, words in found if words]
 
