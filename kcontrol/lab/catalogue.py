@@ -66,7 +66,7 @@ def _exercises() -> Iterator[dict[str, Any]]:
 
 
 def shipped() -> list[tuple[str, str]]:
-    """Return the release and the scenario of every recording that comes with the project, by release and name."""
+    """Return (release, name of the scenario), such as ("2.8.2", "isr-order"), of every recording of the project, sorted."""
     found = (path.relative_to(SHIPPED).with_suffix("").as_posix().split("/", 1) for path in SHIPPED.glob(f"*/**/*{SUFFIX}"))
     pairs = ((release, scenario) for release, scenario in found)
     return sorted(pairs, key=lambda names: ([int(part) for part in names[0].split(".")], names[1]))

@@ -1,6 +1,6 @@
 """Compares two runs: the first decision about a partition and the first journal record that differ, and the clusters at the end.
 
-Runs of two releases differ in their first reads already, so the decision is shown first, and the record only after a click.
+Runs of two releases differ in their first reads already, so a notebook shows the decision first, and the record after a click.
 """
 
 from __future__ import annotations
@@ -108,9 +108,10 @@ class Divergence(NamedTuple):
 
     @property
     def decided(self) -> pd.DataFrame:
-        """One row per run: its first decision that differs, its rule, and the last action from outside (a kill ...) before it.
+        """One row per run: its first decision that differs, the rule behind it, and the last action from outside before it.
 
-        If all decisions about partitions are equal, the table has no rows.
+        The rule is a sentence, and `source` the function of Kafka that has the rule; an action from outside is a kill, for
+        example. If all decisions about partitions are equal, the table has no rows.
         """
         found = self.decision
         if found is None:
@@ -161,7 +162,7 @@ class Divergence(NamedTuple):
 
     @property
     def states(self) -> tuple[State, State]:
-        """The states of both clusters after the last record of each run."""
+        """The states of both clusters after the last record of each run, as `journal.fold` computes them."""
         one, other = map(fold, self.runs)
         return one, other
 
@@ -169,8 +170,9 @@ class Divergence(NamedTuple):
     def differences(self) -> dict[str, Any]:
         """The differences between the clusters at the end of both runs, under the keys `brokers`, `partitions` and `znodes`.
 
-        `brokers` maps the id of each broker that differs to its two states, `partitions` maps the name of each partition that
-        differs to its differing fields, and `znodes` is the list of the paths whose znodes differ. Times in znodes do not count.
+        `brokers` maps the id of each broker that differs to its two states, such as "alive" and "dead", `partitions` maps the
+        name of each partition that differs to its differing fields, and `znodes` is the list of the paths whose znodes differ.
+        Times in znodes do not count.
         """
         return state_diff.differences(*self.states)
 
@@ -183,8 +185,8 @@ def _html(table: pd.DataFrame) -> str:
 def labels(names: tuple[str, str], runs: tuple[Run, Run]) -> tuple[str, str]:
     """Return a label for each of two runs: its name in `names`.
 
-    If both names are only those of their worlds ("simulated"), a label has the settings in which this run differs from the
-    other run, in words. Without such a difference the labels are "the first run" and "the second run".
+    If both names are only those of their worlds ("simulated"), a label has the settings in which this run differs from the other
+    run, in words, such as "seed 7". Without such a difference the labels are "the first run" and "the second run".
     """
     if not all(_is_unnamed(name, run) for name, run in zip(names, runs, strict=True)):
         return names
@@ -205,7 +207,8 @@ def _is_unnamed(name: str, run: Run) -> bool:
 def _settings(run: Run) -> dict[str, str]:
     """Return the settings of a run in words, such as "seed 7", by the name of the setting.
 
-    They are the settings in the run's first record, and those of a lab that differ from the defaults of its release.
+    They are the settings in the journal's first record and, if the run is that of a Lab, the settings, rules and functions that
+    differ from those of the release.
     """
     fields = run.records[0].fields if run.records else {}
     said = {"release": str(fields.get("release")), "world": str(fields.get("world"))}

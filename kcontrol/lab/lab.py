@@ -458,7 +458,7 @@ class Lab(Operations):
 
     @property
     def viewer(self) -> Viewer:
-        """A viewer that shows each new record, to be put beside the notebook; viewers in older cells do not change."""
+        """A viewer that shows each new journal record, to be put beside the notebook; viewers in older cells do not change."""
         if self._beside is None:
             self._beside = self._new_viewer()
         return self._beside
@@ -521,7 +521,7 @@ class Lab(Operations):
         return Runs(folder, cls)
 
     def spark(self, *, optional: bool = False) -> SparkSession | Any:
-        """Return a Spark session with this run in the views `journal` and `leaderships`.
+        """Return a Spark session with a view of this run for each table of `lab.tables.run_table`, such as `journal`.
 
         Raises UserError if Spark or Java is missing. With `optional` the sentence of the error is printed instead, and a
         substitute is returned, which shows this sentence wherever it is used.

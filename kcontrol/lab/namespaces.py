@@ -141,7 +141,7 @@ class Timers(Namespace[LabT]):
     """
 
     def fire(self, broker: int, timer: str) -> LabT:
-        """Let a timer of `broker` end now, before its time; `timer` is the timer's name in lab.tables.timers()."""
+        """Let a timer of `broker` end now; `timer` is its name in lab.tables.timers(), such as "join billing"."""
         return self._lab._act("fire", broker, timer)
 
 
@@ -224,7 +224,8 @@ class Group(Namespace[LabT]):
     def restart(self, consumer: str) -> LabT:
         """End the process of a consumer, as SIGKILL does, and start it again: it has no member id then.
 
-        The coordinator keeps the old member until its session ends. A static member gets its place back when it joins.
+        The coordinator keeps the old member until its session ends. A static member that joins again gets a new member id in
+        place of the old id.
         """
         return self._lab._act("consumer", consumer, RESTART)
 
@@ -261,8 +262,8 @@ class Group(Namespace[LabT]):
     def delete(self, *groups: str, broker: int | None = None) -> LabT:
         """Send DeleteGroups to the coordinator of each group, or to `broker`: a group is deleted with its offsets (since 1.1).
 
-        The errors are NON_EMPTY_GROUP for a group with members, and GROUP_ID_NOT_FOUND. Source: handleDeleteGroups of
-        GroupCoordinator.scala (2.8), KIP-229.
+        The errors in the response are NON_EMPTY_GROUP for a group with members, and GROUP_ID_NOT_FOUND. Source:
+        handleDeleteGroups of GroupCoordinator.scala (2.8), KIP-229.
         """
         if not groups:
             raise UserError('Name the groups to delete, as in lab.group.delete("billing").')
@@ -271,11 +272,11 @@ class Group(Namespace[LabT]):
         return self._lab
 
     def delete_offsets(self, group: str, *partitions: str, broker: int | None = None) -> LabT:
-        """Send OffsetDelete to the coordinator of a group, or to `broker`: the group's offsets of these partitions (since 2.4).
+        """Send OffsetDelete to a group's coordinator, or to `broker`: it deletes the offsets of these partitions (since 2.4).
 
-        The errors are GROUP_SUBSCRIBED_TO_TOPIC for each partition of a topic that a member subscribes to, GROUP_ID_NOT_FOUND,
-        UNKNOWN_TOPIC_OR_PARTITION, and NON_EMPTY_GROUP for a group with members that is no consumer group. Source:
-        handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets of GroupCoordinator.scala (2.8), KIP-496.
+        The errors in the response are GROUP_SUBSCRIBED_TO_TOPIC for each partition of a topic that a member subscribes to,
+        GROUP_ID_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, and NON_EMPTY_GROUP for a group with members that is no consumer group.
+        Source: handleOffsetDeleteRequest of KafkaApis.scala, handleDeleteOffsets of GroupCoordinator.scala (2.8), KIP-496.
         """
         if not partitions:
             raise UserError('Name the partitions to delete the offsets of, as in lab.group.delete_offsets("billing", "t-0").')

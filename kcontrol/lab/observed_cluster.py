@@ -164,7 +164,7 @@ class Observed(Run):
         If the znode is new, the record has a create and, for a version above 0, a set; otherwise it has a set.
 
         `owners` has, by session id, the id of each registered broker: the record of a znode that such a session owns is this
-        broker's, any other record is that of a client from outside.
+        broker's, any other record is that of a client that is no broker.
         """
         owner, data = owners.get(node.stat.ephemeral_owner, OUTSIDE), node.data.decode("utf-8", "backslashreplace")
         new = path not in self._seen

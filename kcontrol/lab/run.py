@@ -93,9 +93,10 @@ class Run(metaclass=Named):
         return journal_tables.partitions(self.state)
 
     def brokers(self) -> pd.DataFrame:
-        """Return one row per broker, by id: its process, registration and epochs, and the events that it handles.
+        """Return one row per broker, by id: its process, registration and epochs, and its events.
 
-        See `journal_tables.brokers` for the columns.
+        `controller` says that `/controller` names the broker, `believes_so` that the broker itself believes to be the controller.
+        `handling` has the events of suspended handlers, and `queue` the events that wait.
         """
         return journal_tables.brokers(self.records, self.state)
 
@@ -143,7 +144,7 @@ class Run(metaclass=Named):
 
     @property
     def _changed_settings(self) -> dict[str, str]:
-        """The settings that differ from the release's defaults, in words, by name; a journal alone does not have them."""
+        """The settings that differ from the release's defaults, in words, by name; {} because a journal does not have them."""
         return {}
 
     def _named(self, run: object) -> tuple[str, Run]:
@@ -156,8 +157,9 @@ class Run(metaclass=Named):
         raise UserError(f"{run!r} is not a run: compare with a lab, with Lab.open(file) or with Lab.play(recording).")
 
     def save(self, path: str | Path) -> None:
-        """Write the whole journal to the file `path`; the automatic deletion of the oldest runs leaves this file.
+        """Write the whole journal to the file `path`.
 
+        If `path` is in the folder of kept runs, where the oldest runs are deleted from time to time, this file is not deleted.
         Raises UserError if the file cannot be written.
         """
         place = arguments.path(path, "run.jsonl")
@@ -229,7 +231,7 @@ class Run(metaclass=Named):
         return group
 
     def beside(self, other: Run) -> Viewer:
-        """Return a viewer of this run and another run, such as recordings of two releases; both have strips of their groups.
+        """Return a viewer of this run and another run, such as recordings of two releases, with pictures of both runs' groups.
 
         Raises UserError for a value that is not a run.
         """
@@ -321,9 +323,9 @@ def open_journal(path: str | Path) -> Run:
 
 
 def _checked(records: list[Record], path: str | Path) -> list[Record]:
-    """Return `records`, which were made from the recording in the file `path`, after a check.
+    """Return `records`, the journal made from the recording in the file `path`, after a check.
 
-    Raises UserError, which names `path`, if the records contradict each other.
+    Raises UserError, which names `path`, if the records contradict each other: a change of what does not exist, for example.
     """
     try:
         return list(journal_file.check(records))

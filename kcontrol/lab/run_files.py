@@ -34,7 +34,10 @@ class RunFile:
 
     @staticmethod
     def _place(folder: Path, label: str) -> Path:
-        """Return a new file's path, made of the time and the label; return `folder` itself if it is a file."""
+        """Return the path of a new file, whose name has the time and the label: "20240131-101500-simulated.jsonl".
+
+        If this file exists, the name has a number at its end. If `folder` is a file and no folder, return its path.
+        """
         if folder.exists() and not folder.is_dir():
             return folder.absolute()
         stem = f"{time.strftime('%Y%m%d-%H%M%S')}-{re.sub(r'[^A-Za-z0-9]+', '-', label).strip('-')[:LONGEST_LABEL]}"

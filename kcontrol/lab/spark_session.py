@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def session(lab: Lab, *, optional: bool) -> Any:
-    """Return a Spark session with this lab's run in the views `journal` and `leaderships`.
+    """Return a Spark session with a view of this lab's run for each table of `lab.tables.run_table`, such as `journal`.
 
     If the run has no file, or Spark or Java is missing, raise UserError; with `optional`, print its sentence and return a
     MissingPart.
@@ -25,7 +25,10 @@ def session(lab: Lab, *, optional: bool) -> Any:
 
 
 def _session_with_views(lab: Lab) -> SparkSession:
-    """Return a Spark session with the views of this lab's run, to be stopped once no lab uses Spark."""
+    """Return a Spark session with the views of this lab's run; Spark is stopped when the last lab that uses it is closed.
+
+    Raises UserError if the run has no file, or if Spark or Java is missing.
+    """
     if lab._file.path is None:
         raise UserError(
             'Spark reads the journal from a file, and this run has no file: open the lab with runs=, such as runs="runs".'

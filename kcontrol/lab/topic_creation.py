@@ -95,7 +95,10 @@ def altered_settings(state: folded_state.State, release: str, topic: str, config
 
 @contextmanager
 def refusals(what: str) -> Iterator[None]:
-    """Raise UserError in place of a TopicRefused error in the `with` block; its text begins with `what`."""
+    """Raise UserError in place of a TopicRefused error in the `with` block; its text is `what` and the reason.
+
+    `what` is such as "The topic cannot be created".
+    """
     try:
         yield
     except topic_tool.TopicRefused as problem:

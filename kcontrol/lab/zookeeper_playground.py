@@ -22,7 +22,8 @@ LONGEST = 24
 class Playground:
     """An empty tree of znodes, in the world "simulated" or "zookeeper"; if this cannot be opened, in the world `otherwise`.
 
-    Raises UserError for an unknown world, and if no world can be opened.
+    `kazoo` opens clients; `cut`, `mend` and `time_out` break and restore their connections and end their sessions; `tree`,
+    `owner` and `diagram` show the znodes. Raises UserError for an unknown world, and if no world can be opened.
     """
 
     def __init__(self, world: str = "simulated", otherwise: str | None = None, seed: int = 1) -> None:

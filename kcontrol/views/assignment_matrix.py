@@ -43,7 +43,7 @@ class Matrix(NamedTuple):
         return f"{number} partition{'s have' if number != 1 else ' has'} moved"
 
     def lines(self) -> list[str]:
-        """Return the matrix in words: the title with the moves, and the partitions of each client."""
+        """Return the matrix as lines: the title with the moves, and then one line per client with its partitions."""
         return [f"{self.title}: {self.moves}.", *(f"  {client}: {self._held(client)}" for client in self.clients)]
 
     def _held(self, client: str) -> str:

@@ -18,9 +18,9 @@ CLOCKS: dict[str, Clock] = {"simulated": "virtual", "recorded group": "virtual",
 
 
 def of_world(world: str) -> Clock:
-    """Return the clock of a run by the field `world` of its first record: "simulated" and "recorded group" have a virtual clock.
+    """Return the clock of a run by the `world` in its first journal record: "virtual" for "simulated" and "recorded group".
 
-    "recorded" (a recording of brokers) has the clock "none", any other world a wall clock.
+    For "recorded" (a recording of brokers) the clock is "none", for any other world "wall".
     """
     return CLOCKS.get(world, "wall")
 

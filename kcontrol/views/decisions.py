@@ -39,7 +39,7 @@ class Decision(NamedTuple):
 
 
 def about_partitions(record: Record) -> list[Decision]:
-    """Return the decisions in a record, at most one per partition; most records have none.
+    """Return the decisions in a journal record, at most one per partition; [] for most records.
 
     A decision is a new content of the partition's state znode, an election that finds no leader, or the partition's deletion.
     """
@@ -62,7 +62,7 @@ def _led(partition: str, value: dict[str, Any]) -> Decision:
 
 
 def decision(record: Record) -> str:
-    """Return the decisions in a record as text: the election of a controller, and new leaders and ISRs of partitions.
+    """Return the decisions in a journal record as text: the election of a controller, new leaders and ISRs of partitions.
 
     The text is such as `t-1: broker 2 leads, leader epoch 2, ISR [2, 3]`, and "" for a record without a decision.
     """
@@ -85,7 +85,7 @@ def _elected(record: Record) -> Iterator[str]:
 
 
 def written(record: Record) -> dict[str, dict[str, Any]]:
-    """Return the contents that a record writes to state znodes, as dicts with `leader`, `isr` and epochs, by partition.
+    """Return the contents that a journal record writes to state znodes, as dicts with `leader`, `isr` and epochs, by partition.
 
     Contents without a leader or an ISR are left out. Return an empty dict for a record that writes no state znode.
     """
@@ -100,12 +100,12 @@ def written(record: Record) -> dict[str, dict[str, Any]]:
 
 
 def _is_whole(stored: dict[str, Any]) -> bool:
-    """Return whether a state znode's JSON has a leader and an ISR, because a client may write any data into a znode."""
+    """Return whether a state znode's JSON has a leader and an ISR; it may lack them, as a client can write any data."""
     return isinstance(stored.get("leader"), int) and isinstance(stored.get("isr"), list | tuple)
 
 
 def leadership(r: Record, partition: str) -> dict[str, Any] | None:
-    """Return the content that a record writes to a partition's state znode, None if the record does not write it.
+    """Return the content that the journal record `r` writes to a partition's state znode; None if it does not write it.
 
     `r` has fields in JSON's types. The content is an empty dict if a client has written data that is no JSON object.
     """

@@ -41,10 +41,10 @@ class Place(NamedTuple):
 class Operation:
     """One delayed operation of a coordinator, such as a DelayedJoin.
 
-    `key` is the key of its watch list, `timer` the name of its timer, and `begun` the id of the record of its first try. `steps`
-    has the steps of its begin, in order: "try", "watch", "try again", "timer". `places` are the slots of timing wheels that have
-    had its timer task; `left_wheel_ms` is the time at which the task has expired, None if it has not expired. `completed_by` is
-    "first try", "second try", "a check", "its timer", or "" while the operation waits.
+    `key` is the key of its watch list, `timer` the name of its timer, and `begun` the id of the journal record of its first try.
+    `steps` has the steps of its begin, in order: "try", "watch", "try again", "timer". `places` are the slots of timing wheels
+    that have had its timer task; `left_wheel_ms` is the time at which the task has expired, None if it has not expired.
+    `completed_by` is "first try", "second try", "a check", "its timer", or "" while the operation waits.
     """
 
     operation: str
@@ -62,7 +62,11 @@ class Operation:
 
 
 class Purgatory:
-    """The operations of one purgatory of one broker process, by the keys of their watch lists, and its timer."""
+    """One purgatory of one broker process: its delayed operations, its watch lists, and its timer with the timing wheels.
+
+    A method is called for each journal record of a kind: `try_complete`, `watch`, `check`, `start_timer` and `fire`. `advance`
+    moves the timing wheels to a time.
+    """
 
     def __init__(self, name: str, start_ms: int) -> None:
         self.name, self.wheel_timer = name, Timer(start_ms=start_ms)
@@ -92,7 +96,7 @@ class Purgatory:
     # ---------------------------------------------------------------- records
 
     def try_complete(self, r: Record) -> None:
-        """Read one of the two tries of Kafka's tryCompleteElseWatch; complete the operation if the try succeeds.
+        """Read a `try_complete` record, one of the two tries of tryCompleteElseWatch; complete the operation if it succeeds.
 
         The first try adds the operation, and the word "try" to its `steps`; the second try adds "try again". Later tries of
         checkAndComplete have journal records of another kind.
@@ -114,7 +118,10 @@ class Purgatory:
         self._estimated_total += 1
 
     def check(self, r: Record) -> None:
-        """Complete the operation of a `check_and_complete` record if it can complete; drop complete ones from its watch list."""
+        """Complete the operation of a `check_and_complete` record if the record says so.
+
+        Then drop all complete operations from the operation's watch list.
+        """
         if r.fields["is_complete"]:
             self._complete(r.fields["timer"], "a check", r.at_ms)
         self._keep_waiting(r.fields["key"])
@@ -129,14 +136,14 @@ class Purgatory:
         self._place(found, self.wheel_timer.add(task, found.deadline_ms), r.at_ms)
 
     def fire(self, r: Record) -> None:
-        """Complete the operation whose timer has fired, by a `timer_fired` record. The entry of its watch list stays."""
+        """Complete the operation whose timer has fired by the `timer_fired` record; it stays on its watch list."""
         self._complete(r.fields["timer"], "its timer", r.at_ms)
 
     def advance(self, now_ms: int) -> None:
         """Advance the timing wheels to `now_ms`: tasks of due buckets move to a wheel with a smaller tick, or leave the wheels.
 
-        If the time has changed and more than PURGE_INTERVAL entries may be complete, the complete ones are removed from the
-        watch lists.
+        If the time has changed and more than PURGE_INTERVAL operations on watch lists may be complete, the complete operations
+        are removed from the watch lists.
         """
         timer = self.wheel_timer
         while timer.next_ms is not None and timer.next_ms <= now_ms:

@@ -1,4 +1,4 @@
-"""Functions that draw a `graphviz.Digraph`: the transition table of a state machine, or the chain of causes of a record."""
+"""Functions that draw a `graphviz.Digraph`: the transition table of a state machine, or the causes of a journal record."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ MEANINGS: dict[str, Any] = _meanings()
 
 
 def rule(record: Record) -> str:
-    """Return, in a few words, why the event of a `begin` record or the transition of a `change` record happens.
+    """Return in words why the event of a `begin` record of the journal, or the transition of a `change` record, happens.
 
     Return "" for a record of any other kind, and for an event without an entry in `meanings.json`.
     """
@@ -66,9 +66,9 @@ def note(machine: str, source: str, target: str) -> str:
 
 
 def row_of(record: Record) -> str:
-    """Return the transition of a `change` record as "A -> B: sentence", with the sentence that the transition table has about it.
+    """Return the transition of a `change` record of the journal as "A -> B: sentence".
 
-    Return "" for a record of any other kind.
+    The sentence is that of the transition table. Return "" for a record of any other kind.
     """
     fields = record.fields
     if record.kind != "change":
@@ -78,7 +78,7 @@ def row_of(record: Record) -> str:
 
 
 def decided(record: Record, release: str = "") -> list[str]:
-    """Return the lines that explain a record: its transition, the reason, and its method and file in Kafka.
+    """Return the lines that explain a journal record: its transition, the reason, and its method and file in Kafka.
 
     A line that the record does not have is left out; the list is empty for a record without an explanation. `release` is the
     run's release, by which the place in Kafka is chosen; with "" the place is that of the release named in `meanings.json`.
@@ -90,7 +90,7 @@ def decided(record: Record, release: str = "") -> list[str]:
 
 
 def kafka_source(record: Record, release: str = "") -> str:
-    """Return the method and file of Kafka behind a record, with the release; "" for a record without a counterpart in Kafka.
+    """Return the method and file of Kafka behind a journal record, with the release; "" if Kafka has no counterpart.
 
     The place is that of `release`, the run's release, if `meanings.json` has it, else that of the release named there.
     """
@@ -103,10 +103,10 @@ def kafka_source(record: Record, release: str = "") -> str:
 
 
 def _entry(record: Record) -> tuple[str, str]:
-    """Return the section and the key under which `meanings.json` has the method and file of Kafka behind a record.
+    """Return the section and the key under which `meanings.json` has the method and file of Kafka behind a journal record.
 
-    The section is "events" for a `begin` record, "rules" or "machines" for a `change` record, else "kinds". The key may be
-    missing there.
+    The section is "events" for a `begin` record, "rules" or "machines" for a `change` record, else "kinds". If Kafka has no
+    counterpart of the record, the section does not have the key.
     """
     fields = record.fields
     if record.kind == "begin":

@@ -1,6 +1,6 @@
 """Queries of a folded state, which `journal.fold` computes from records, for tables and pictures.
 
-They return the controller, the partitions, and the subject of an action.
+They return the controller, the partitions and their conditions, and the event, path or API that an action is about.
 """
 
 from __future__ import annotations

@@ -174,8 +174,8 @@ def _deadlines(timers: Mapping[str, Any], group_id: str) -> Iterator[Deadline]:
 class Bar(NamedTuple):
     """One bar of a member in the group strip, from the moment with the index `first` to that with the index `last`.
 
-    A moment is a record that changes the group. `kind` is "member" (in the generation), "join" or "sync" (the coordinator has
-    parked its JoinGroup or SyncGroup), or "unknown" (no coordinator has loaded the group).
+    A moment is a journal record that changes the group. `kind` is "member" (in the generation), "join" or "sync" (the coordinator
+    has parked its JoinGroup or SyncGroup), or "unknown" (no coordinator has loaded the group).
     """
 
     first: int

@@ -42,7 +42,7 @@ def consumer(f: Fields) -> str:
     """Return the state of a consumer as a sentence: the broker that its pending request is for, else its generation.
 
     After the generation stands the condition of its process if it does not poll, or else its last response. `f` has the fields of
-    a `consumer` record.
+    a `consumer` record of the journal.
     """
     me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
     if me["asked"]:
@@ -57,7 +57,7 @@ def appended(f: Fields) -> str:
     """Return in words what a coordinator appends to the offsets topic, such as "the offsets t-0 5 of group g" or "2 tombstones".
 
     It is the committed offsets, the assignment of a generation, or the new id of a static member; for any other append it is the
-    number of records. `f` has the fields of an `append` record.
+    number of records. `f` has the fields of an `append` record of the journal.
     """
     completion, values = f["completion_event"], [value for _, value in f["records"]]
     if completion is None:

@@ -30,7 +30,7 @@ class Member(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return the member in words: its id, whether it leads, what it waits for, its partitions."""
+        """Return the member in words, such as "anna-1, leader, waits for the answer to JoinGroup: t-0, t-1"."""
         leads = ", leader" if self.leads else ""
         waits = f", waits for the answer to {WAITS[self.waits_for]}" if self.waits_for else ""
         return f"{self.member_id}{leads}{waits}: {', '.join(self.partitions) or 'no partition'}"
@@ -51,7 +51,7 @@ class Group(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return the group in words: its state, its generation and its coordinator."""
+        """Return the group in words, such as "group billing: Stable, generation 2, coordinator 1"."""
         return f"group {self.group}: {self.state}, generation {self.generation}, coordinator {self.coordinator}"
 
 
@@ -79,7 +79,10 @@ def state_names(table: TransitionTable, release: str) -> dict[str, str]:
 
 
 def cached(state: State, field: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Yield (broker, group id, value) for each entry of `field`, "groups" or "offsets", in the coordinators' memory, sorted."""
+    """Yield (broker, group id, value) for each group in a coordinator's memory, by broker and group id.
+
+    `field` says which value: "groups" for the group with its members, "offsets" for its offsets.
+    """
     for broker, node in sorted(state["nodes"].items(), key=lambda item: int(item[0])):
         for group, held in sorted(node.get("group", {}).get(field, {}).items()):
             yield int(broker), group, held

@@ -68,7 +68,10 @@ class GroupStrip:
         return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the strip for the viewer as a dict: `group` (its id), `svg`, `text` and `marks` (the end of each column)."""
+        """Return the strip for the viewer as a dict: `group` (its id), `svg`, `text` and `marks`.
+
+        `marks` has, for each column, the index of its journal record, and where the column ends.
+        """
         return {"group": self.group_id, "svg": self.svg(), "text": self.lines(), "marks": self.marks()}
 
     def marks(self) -> list[tuple[int, float]]:
@@ -197,9 +200,9 @@ class GroupStrip:
         return parts
 
     def _owners(self) -> dict[str, list[tuple[Lane, bool] | None]]:
-        """Return, by partition, one entry per moment: the owner's lane and whether the owner may consume.
+        """Return, by partition, one value per column: the owner's lane (its row in the picture), and whether it may consume.
 
-        The entry is None if the partition has no owner.
+        The value is None if the partition has no owner.
         """
         found, by_id = dict[str, list[tuple[Lane, bool] | None]](), {lane.member_id: lane for lane in self.lanes}
         for place, moment in enumerate(self.moments):
@@ -285,15 +288,17 @@ def _by_number(partition: str) -> tuple[str, int]:
 def strips(records: Sequence[Record], state: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return for each consumer group of a journal, by group id, a dict for the viewer: `group`, `svg`, `text` and `marks`.
 
-    `state` is the state that `journal.fold` returns for all records; `marks` has the end of each column (`GroupStrip.marks`).
+    `state` is the state that `journal.fold` returns for all records. `marks` has, for each column of the picture, the index of
+    its journal record, and where the column ends.
     """
     return [GroupStrip(records, group_id).to_json() for group_id in group_moments.groups(state)]
 
 
 def strips_of(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return for each consumer group of a journal a dict for the viewer: `group`, `svg`, `text` and `marks` (see `strips`).
+    """Return for each consumer group of a journal a dict for the viewer: `group` (its id), `svg`, `text` and `marks`.
 
-    Records that contradict earlier records are skipped.
+    `marks` has, for each column of the picture, the index of its journal record, and where the column ends. Records that
+    contradict earlier records are skipped.
     """
     followed = Fold()
     for record in records:

@@ -84,7 +84,7 @@ def picked(kind: str, release: str) -> tuple[str, ...] | None:
 
 
 class KafkaWords:
-    """The log lines of one journal: `lines(record)`, called for each record in order, returns the lines that Kafka logs there."""
+    """The log lines of one journal: `lines(record)`, called for each journal record in order, returns Kafka's lines at the record."""
 
     def __init__(self, release: str, world: str = "simulated") -> None:
         self.release, self.clock, self.recorded = release, clock.of_world(world), world == "recorded"
@@ -220,7 +220,7 @@ class KafkaWords:
     def _deleted(self, r: Record, path: str) -> Iterator[LogLine]:
         """Yield the line for a completed deletion of a topic, when the request's znode is deleted after the topic's znode.
 
-        `path` is a path that the record `r` deletes.
+        `path` is a path that the journal record `r` deletes.
         """
         topic = path.rpartition("/")[2]
         if path == topic_path(topic):

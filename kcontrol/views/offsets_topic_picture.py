@@ -21,7 +21,8 @@ SIGNS = {"tombstone": "\u2715"}
 class Square(NamedTuple):
     """A record of the log: the name of its key, its value in words, its offset, and whether a later record has its key.
 
-    The name of a key is its group and, for a committed offset, the partition. `is_faded` is True if a later record has the key.
+    The name of a key is its group and, for a committed offset, the partition. The value is such as "offset 5" or "tombstone".
+    `is_faded` is True if a later record has the key.
     """
 
     key: str
@@ -33,7 +34,8 @@ class Square(NamedTuple):
 class OffsetsTopicPicture:
     """A partition of the offsets topic as SVG and as text: its log, the coordinator's cache, and the result of a load of the log.
 
-    `cache` and `load` map the name of a key to its value in words. `broker` is the coordinator, None without a coordinator.
+    `cache` and `load` map the name of a key to its value in words, as "billing t-0" to "offset 5". `broker` is the coordinator,
+    None without a coordinator.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class OffsetsTopicPicture:
         return "" if self.broker is None else f" of broker {self.broker}"
 
     def lines(self) -> list[str]:
-        """Return the rows in words: one line per record of the log, then the keys and values of the cache and of the load."""
+        """Return the rows as lines: the title, one line per record of the log, then the cache and the load, one line each."""
         faded = {square.offset: ", which compaction drops" for square in self.squares if square.is_faded}
         log = (f"  {s.offset} {text.clean(s.key)}: {s.value}{faded.get(s.offset, '')}" for s in self.squares)
         rows = {f"cache{self._at}": self.cache, "a load now finds": self.load}
@@ -115,7 +117,7 @@ def _names(top: float, name: str, amount: str) -> list[str]:
 def _sign(value: str) -> str:
     """Return the short form, at most six characters, of a value in words, for the square of the value in the picture.
 
-    That is the number for a committed offset, "gen 3" for a group of generation 3, and "\u2715" for a tombstone.
+    The value is "offset 5", with the short form "5"; "generation 3, 2 members", with "gen 3"; or "tombstone", with "\u2715".
     """
     words = value.split()
     return SIGNS.get(value) or text.clean(f"gen {words[1].rstrip(',')}" if words[0] == "generation" else words[1], 6)

@@ -9,7 +9,7 @@ to it: long texts in `texts`, with places such as `"$texts.0"`, and some others 
 patch with such places is called a form. So similar records have equal forms, and a run has few forms: the first row with a form
 has it in `patch`, later rows have its number, counted from 0. The long texts in `texts` are numbered in the same way.
 
-The browser keeps only the parts of the state that a panel draws, see `is_shown`.
+The browser keeps only the parts of the state that a panel draws (`is_shown`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The state that pictures show in addition to that of `journal.fold`.
 
-It has partitions, sessions, zxids, requests in handlers, transitions and lost records. Its changes are noted like those of the
-fold, and are sent to the browser with them.
+It has partitions, sessions, zxids, requests in handlers, transitions, and lost records of logs. Its changes are listed like those
+of the state of `journal.fold`, and are sent to the browser with them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Seen(Changes):
     """The state that pictures show in addition to that of `journal.fold`; like `Fold`, it is computed record by record.
 
     The state has `partitions` (name to the fields of `folded_state.Partition`), `sessions` (id to [broker, whether its process
-    runs]), `czxid` and `mzxid` (by path), `moves` (machine to the id of the last transition), `taken` ("sender>receiver" of
-    received requests without a response), `cuts` (broker to partition to [id, offset, records] of the last truncation) and
-    `lost` (partition to the fields of its `record_lost` records).
+    runs]), `czxid` and `mzxid` (by path), `moves` (state machine to the id of the journal record of its last transition), `taken`
+    ("sender>receiver" of received requests without a response), `cuts` (broker to partition to [id, offset, records] of the last
+    truncation) and `lost` (partition to the fields of its `record_lost` records).
     """
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ stroke-width:1.6;stroke-dasharray:2 3}.left{fill:none;stroke:#d55e00;stroke-widt
 
 
 class PurgatoryPicture:
-    """One purgatory after the last record of a run; a notebook shows the SVG, other frontends the text."""
+    """One purgatory after the last journal record of a run; a notebook shows the SVG, other frontends the text."""
 
     def __init__(self, broker: int, purgatory: Purgatory, now_ms: int) -> None:
         self.broker, self.purgatory, self.now_ms = broker, purgatory, now_ms
@@ -56,12 +56,15 @@ class PurgatoryPicture:
 
     @property
     def title(self) -> str:
-        """The purgatory, its broker and its two counters."""
+        """The purgatory, its broker, the time, and two counters: operations on watch lists, and tasks in the timer."""
         counters = f"{self.purgatory.watched} watched, {self.purgatory.delayed} delayed"
         return f"Purgatory {self.purgatory.name} of broker {self.broker} at {self.now_ms:,} ms: {counters}."
 
     def lines(self) -> list[str]:
-        """Return the title, the rings with their clocks, and one line for each operation that has a letter."""
+        """Return the title, the rings with their clocks, and one line for each operation that is drawn.
+
+        Drawn are the operations that wait or are still on a watch list, and the last operation.
+        """
         rings = ", ".join(f"{clock.duration(ring.tick_ms)} (clock {ring.now_ms:,} ms)" for ring in self.purgatory.rings())
         return [self.title, f"  rings: {rings}", *(f"  {self._condition(o, letter)}" for o, letter in self.letters.items())]
 

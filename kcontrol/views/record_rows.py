@@ -1,6 +1,7 @@
 """Functions that make the viewer's rows: one dict per journal record, which is sent to the viewer's JavaScript.
 
-A row has the record's values, its sentence, its importance, and its changes of the viewer's state.
+A row has the record's values, its sentence, its importance (2 for an action from outside, 0 for a step inside a broker), and its
+changes of the viewer's state.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Row = dict[str, Any]
 
 
 class Rows:
-    """The rows of one run for the viewer, one dict per record: `add` is called for each record in order, `made` has the rows."""
+    """The rows of one run for the viewer: `add` is called for each journal record in order, `made` has one dict per record."""
 
     def __init__(self) -> None:
         self.made: list[Row] = []
@@ -66,7 +67,7 @@ class Rows:
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
-    """Return one row per record of a run: the viewer's dict of the record, with its values, sentence and importance.
+    """Return one row per journal record of a run: the viewer's dict with the record's values, sentence and importance.
 
     `patch` in a row is the change of the viewer's state by the record, if there is any. A record that contradicts an earlier
     record changes nothing; its row has the reason in `broken`.

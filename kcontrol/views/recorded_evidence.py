@@ -1,10 +1,10 @@
 """The evidence in the group strip of a recording: its requests and responses, and the columns that are inferred.
 
-A recording of a coordinator has requests and responses, but no states of the group: each record of a state has the field
+A recording of a coordinator has requests and responses, but no states of the group: each journal record of a state has the field
 `inferred`. So the strip of a recording has three rows more. The rows "requests" and "responses" have the number of recorded
-requests and responses while the group was in the state of the column, or before the first column. The row "inferred" has a
-hollow diamond in each column whose record was inferred, and a filled diamond in each column whose record the recording has. No
-mark depends on a colour.
+requests and responses while the group was in the state of the column, or before the first column. The row "inferred" has a hollow
+diamond in each column whose record was inferred, and a filled diamond in each column whose record the recording has. No mark
+depends on a colour.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Evidence:
         return self._is_inferred
 
     def line(self) -> str:
-        """Return the evidence in words: the number of requests, responses and inferred states."""
+        """Return the evidence as text: "recorded: 9 requests and 9 responses; inferred: 7 of 8 states of the group"."""
         requests, responses = (counts.total() for counts in self.counts.values())
         inferred = sum(is_inferred for _, is_inferred in self.columns)
         said = f"recorded: {requests} requests and {responses} responses"

@@ -15,7 +15,7 @@ MARGIN, TOP, SQUARE, STEP = 16, 44, 44, 118
 class Candidate(NamedTuple):
     """A replica: whether its broker is registered, whether it is in the ISR, and whether it leads.
 
-    `verdict` is the reason, in words, why it may lead or not.
+    `verdict` is the reason, such as "not in sync", why it may lead or not.
     """
 
     broker: int

@@ -36,7 +36,7 @@ class RunLine(NamedTuple):
 
     @property
     def size(self) -> str:
-        """The length of the run in words, such as "2.5 s", or "1,200 rec." for a number of records."""
+        """The length of the run in words, such as "2.5 s", or "1,200 rec." for a number of journal records."""
         return clock.duration(self.length) if self.has_times else f"{self.length:,} rec."
 
     @property

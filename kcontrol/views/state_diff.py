@@ -51,7 +51,7 @@ def _znode(state: State, path: str) -> tuple[Any, ...] | None:
 def differences(one: State, other: State) -> dict[str, Any]:
     """Return the differences as a dict with the keys `brokers`, `partitions` and `znodes`.
 
-    `brokers` maps a broker to its status in both states (see `broker_status`), `partitions` a partition to the names of the
+    `brokers` maps a broker to its status in both states, such as "alive" and "dead", `partitions` a partition to the names of the
     fields that differ; `znodes` lists the paths. Timestamps in znodes do not count.
     """
     pair = (one, other)
@@ -72,7 +72,10 @@ def _cell(words: str, differs: bool) -> str:
 
 
 def _said(p: Partition | None, differing: Sequence[str]) -> str:
-    """Return the cell of a partition, with the fields `differing` marked; for None the cell says that it does not exist."""
+    """Return the values of a partition as HTML, such as "replicas [1, 2], leader 1, ...", with the fields `differing` marked.
+
+    If `p` is None, return "does not exist".
+    """
     if p is None:
         return _cell("does not exist", True)
     words = {
@@ -110,8 +113,8 @@ def _rows(pair: Sequence[State]) -> Iterator[tuple[str, bool]]:
 def html(names: Sequence[str], states: Sequence[State]) -> str:
     """Return a table with a column for each of two states: the brokers and partitions that differ, with the sign ≠.
 
-    `names` are the heads of the columns. Differing values are marked. Two folded parts follow: brokers and partitions that are
-    equal, and the znodes that differ.
+    `names` are the heads of the columns. Differing values are marked. Two parts that a click opens follow: brokers and partitions
+    that are equal, and the znodes that differ.
     """
     rows, paths = list(_rows(states)), differences(states[0], states[1])["znodes"]
     differing, equal = ([row for row, differs in rows if differs == wanted] for wanted in (True, False))

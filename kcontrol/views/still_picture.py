@@ -65,9 +65,10 @@ def _partition(partition: folded_state.Partition, y: float, state: dict[str, Any
 
 
 def group_lines(state: dict[str, Any], release: str) -> list[str]:
-    """Return the consumer groups in words: a line for each group and one for each of its members.
+    """Return the consumer groups as lines: one for each group, such as "group g: Stable, generation 2, coordinator 1".
 
-    Groups and members are those in coordinators' memory; states have the names of the `release`.
+    A line for each of its members follows. Groups and members are those in coordinators' memory; states have the names of the
+    `release`.
     """
     found = group_state.groups(state, release)
     return [line for group in found for line in (group.words, *(member.words for member in group.members))]

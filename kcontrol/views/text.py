@@ -38,9 +38,9 @@ def short(state: Any) -> str:
 
 
 def importance(record: Record) -> int:
-    """Return a record's importance: 2 for an action from outside or a loss of records, 1 for a change or a message, else 0.
+    """Return the importance of a journal record: 2 for an action from outside, 1 for a change or a message, else 0.
 
-    The importance 0 is that of a step inside a broker.
+    A lost record of a log has the importance 2 too. The importance 0 is that of a step inside a broker.
     """
     kind, fields = record.kind, record.fields
     if kind in ACTS | LOSSES:
@@ -58,7 +58,7 @@ def importance(record: Record) -> int:
 
 
 def sentence(record: Record) -> str:
-    """Return a record as one sentence; for an unknown kind the sentence has the kind."""
+    """Return a journal record as one sentence; for an unknown kind the sentence has the kind."""
     r = record.to_json()
     sentence = SENTENCES.get(r.kind)
     who = A_CLIENT if r.id.broker is None else f"Broker {r.id.broker}"
@@ -67,7 +67,7 @@ def sentence(record: Record) -> str:
 
 
 def lines(records: Iterable[Record]) -> list[str]:
-    """Return each record as one line: id, kind and sentence, in columns."""
+    """Return each journal record as one line: id, kind and sentence, in columns."""
     return [f"{record.id!s:<9} {record.kind:<19} {sentence(record)}" for record in records]
 
 
@@ -188,7 +188,7 @@ def _requests_by_broker(requests: Fields) -> str:
 def partitions_of(requests: Fields) -> list[str]:
     """Return the names, such as "t-0", of all partitions in a controller's batch of requests, each once.
 
-    `requests` is the field `requests` of a `send` record.
+    `requests` is the field `requests` of a `send` record of the journal.
     """
     names = [v["partition"] for v in requests.get("leader_and_isr", {}).get("values", ())]
     names += requests.get("update_metadata", {}).get("partitions", ())
@@ -207,7 +207,7 @@ def _response(who: str, f: Fields) -> str:
 
 
 def _respond(who: str, f: Fields) -> str:
-    """Return the sentence about a response of `who`, such as "Broker 1", from the fields `f` of a `respond` record.
+    """Return the sentence about a response of `who`, such as "Broker 1", from the fields `f` of its `respond` record.
 
     It has the error code, the partitions that failed and, in a list of reassignments, the replicas of each partition.
     """

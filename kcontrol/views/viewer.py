@@ -52,7 +52,7 @@ class Stepper(Protocol):
     @property
     def records(self) -> Sequence[Record]: ...
     def actions(self) -> Sequence[Any]:
-        """Return the possible actions, as tuples with a flag `routine`: True if the cluster performs the action by itself."""
+        """Return the possible actions, tuples with an attribute `routine`: True if the cluster performs the action by itself."""
         ...
 
     def step(self, action: Any = None) -> object:
@@ -135,7 +135,7 @@ class Viewer(anywidget.AnyWidget):
         return self._stepper.records if self._stepper else self._held
 
     def refresh(self) -> None:
-        """Add the new records, and show the last record; to be called after the cluster was stepped without the viewer."""
+        """Add the new journal records, and show the last; to be called after the cluster was stepped without the viewer."""
         source = self._source
         known = len(self.records)
         if known > len(source) or (known and list(source[known - 1].id) != self.records[-1]["id"]):
@@ -162,14 +162,17 @@ class Viewer(anywidget.AnyWidget):
         return stepper.branches if isinstance(stepper, Branching) else {}
 
     def show_new_records(self, stepper: object) -> None:
-        """Add the new records of a stepper if the viewer shows its run, or shows its run beside another run; else do nothing."""
+        """Add the new journal records of the cluster `stepper`, if the viewer shows its run alone or beside another run.
+
+        Do nothing otherwise.
+        """
         if stepper is self._stepper:
             self.refresh()
         elif self.other_name and self._family.get(self.other_name) is stepper:
             self.refresh_branches()
 
     def refresh_branches(self) -> None:
-        """Send the present names of the branches, and the records of the run that is shown beside this run, to the browser."""
+        """Send the names of the branches, and the journal records of the run shown beside this run, to the browser."""
         family = self._family
         own = next((name for name, stepper in family.items() if stepper is self._stepper), "")
         with self.hold_sync():
@@ -195,7 +198,9 @@ class Viewer(anywidget.AnyWidget):
         self.show(chosen)
 
     def click_branch(self, name: str = "", at: int | None = None) -> None:
-        """Branch off after the record that is shown, or after record number `at`, and show the branch; "" makes a name for it.
+        """Branch off after the journal record that is shown, or after record number `at`, and show the branch.
+
+        If `name` is "", the branch gets a new name.
 
         Raises UserError for a name that a branch has already.
         """
@@ -283,36 +288,36 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- navigation in the journal
 
     def to(self, record: int | str | Sequence[int]) -> None:
-        """Show a record, by its index (negative from the end) or by its id (`"3.1.41"` or three numbers)."""
+        """Show a journal record, by its index (negative from the end) or by its id (`"3.1.41"` or three numbers)."""
         self.at = self._index(record)
 
     def back(self) -> None:
-        """Show the previous record of importance 1 or 2, which is no step inside a broker.
+        """Show the previous journal record of importance 1 or 2, which is no step inside a broker.
 
         If `details` is True, show the previous record of any importance. Show the first record if there is no such record.
         """
         self.at = self._step_by_importance(self._listed(), -1)
 
     def forward(self) -> None:
-        """Show the next record of importance 1 or 2, which is no step inside a broker.
+        """Show the next journal record of importance 1 or 2, which is no step inside a broker.
 
         If `details` is True, show the next record of any importance. Show the last record if there is no such record.
         """
         self.at = self._step_by_importance(self._listed(), 1)
 
     def previous_fault(self) -> None:
-        """Show the previous action from outside, or the first record if there is none."""
+        """Show the previous action from outside or loss of a log record; without one the first journal record."""
         self.at = self._step_by_importance(self._important(2), -1)
 
     def next_fault(self) -> None:
-        """Show the next action from outside, or the last record if there is none."""
+        """Show the next action from outside or loss of a log record; without one the last journal record."""
         self.at = self._step_by_importance(self._important(2), 1)
 
     def why(self, record: int | str | Sequence[int] | None = None) -> list[str]:
-        """Show the chain of causes of a record; return it as lines, the record first, then its cause, and so on.
+        """Show the chain of causes of a journal record; return it as lines, the record first, then its cause, and so on.
 
-        A line has the record's sentence, then the reason of its event or transition and its method in Kafka, if it has them. None
-        closes the chain and returns [].
+        A line has the record's sentence, then the reason of its event or transition and its method in Kafka, if it has them. If
+        `record` is None, the chain is closed and the result is [].
         """
         if record is None:
             self.asked = []
@@ -350,11 +355,14 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- actions
 
     def click_step(self, action: Sequence[Any] | None = None) -> None:
-        """Perform one action, by default the next that the cluster performs by itself; then show the last record."""
+        """Perform one action, by default the next that the cluster performs by itself; then show the journal's last record."""
         self._do(lambda stepper: stepper.step(_as_tuples(action)))
 
     def click_run(self) -> None:
-        """Perform all actions that the cluster does by itself, such as deliveries, until none is left; show the last record."""
+        """Perform all actions that the cluster does by itself, such as deliveries, until none is left.
+
+        Then show the journal's last record.
+        """
         self._do(lambda stepper: stepper.run())
 
     def _do(self, act: Callable[[Stepper], object]) -> None:
@@ -416,15 +424,16 @@ class Viewer(anywidget.AnyWidget):
         return self._history.at(self.at)
 
     def line(self) -> str:
-        """Return the state in one line, and the number of the record that is shown."""
+        """Return the state and the number of the journal record that is shown: "3 of 3 brokers, ...; record 7 of 120"."""
         count = len(self.records)
         return f"{text.summary(self.state(), self.brokers)}; record {min(self.at + 1, count)} of {count}"
 
     def headline(self) -> str:
-        """Return the sentence of the record that is shown, as viewer.js does; "" without records.
+        """Return the sentence of the journal record that is shown, as viewer.js does; "" without records.
 
-        If the last record is shown, has an importance below 2 (no action from outside), and the cluster has nothing left to do by
-        itself, return instead the text of the run's last decision about a leader, an ISR or the controller, if there is one.
+        If the last record is shown, has an importance below 2 (no action from outside, no loss of a log record), and the cluster
+        has nothing left to do by itself, return instead the text of the run's last decision about a leader, an ISR or the
+        controller, if there is one.
         """
         if not self.records:
             return ""

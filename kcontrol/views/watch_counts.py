@@ -42,7 +42,7 @@ class WatchNotification(NamedTuple):
 
 
 def open_watches(records: Iterable[Record]) -> list[Watch]:
-    """Return the watches that are set at ZooKeeper after the last record, sorted; an ended broker or session has none.
+    """Return the watches that are set at ZooKeeper after the last journal record, sorted; an ended broker or session has none.
 
     A read with a watch sets it, and its notification removes it. `exists` and `read` set watches of one kind ("data"); on a
     missing znode only `exists` sets a watch.
@@ -112,7 +112,8 @@ Rows = Sequence[tuple[str, str, str]]
 class Count(NamedTuple):
     """The costs for ZooKeeper, in one run, of a design: a table of which brokers watch which paths.
 
-    `watches` is the number of watches at the end of the run, `notifications` their number from one record on.
+    `watches` is the number of watches at the end of the run, `notifications` the number of notifications that ZooKeeper sends
+    from a chosen journal record on.
     """
 
     watches: int
@@ -122,9 +123,9 @@ class Count(NamedTuple):
 def count(records: Sequence[Record], rows: Rows, since: int = 0) -> Count:
     """Return the watches and notifications that a run's writes would cause if brokers watched the paths of `rows`.
 
-    `rows` are (path pattern, kind "data" or "children", which brokers watch it). Notifications are counted for the records from
-    number `since` on, as if each broker set its watch again before the next write. For two writes in a row a real ZooKeeper may
-    send one notification only, and never sends more than are counted.
+    `rows` are (path pattern, kind "data" or "children", which brokers watch it). Notifications are counted for the journal
+    records from number `since` on, as if each broker set its watch again before the next write. For two writes in a row a real
+    ZooKeeper may send one notification only, and never sends more than are counted.
     """
     fold, sent = Fold(), 0
     for number, record in enumerate(records):
@@ -179,7 +180,7 @@ def _watchers(who: str, path: str, state: State) -> list[int]:
 
 
 def _notifications(record: Record, state: State) -> list[WatchNotification]:
-    """Return the notifications that a record causes; a path that a transaction changes twice causes one notification.
+    """Return the notifications that a journal record causes; a path that a transaction changes twice causes one notification.
 
     `state` is the state before the record.
     """

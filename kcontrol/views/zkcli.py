@@ -37,7 +37,7 @@ def hexadecimal(number: int) -> str:
 
 
 def date(time_ms: int) -> str:
-    """Return a time in the local time zone as Java's Date.toString does."""
+    """Return a time in the local time zone as Java's Date.toString does, such as "Tue Nov 24 10:00:00 UTC 2015"."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).astimezone().strftime("%a %b %d %H:%M:%S %Z %Y")
 
 

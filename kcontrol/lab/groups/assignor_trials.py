@@ -4,7 +4,7 @@ The model is small. A group reads six partitions of one topic. Each second every
 every member reads the same number of records from its partitions, the greatest lag first. Every ten seconds the group rebalances:
 a member has joined or failed, or the members are as before and the lag may have changed. A rebalance costs one second of reading:
 under the protocol EAGER for all partitions, under COOPERATIVE for those that change their owner. A cooperative assignor runs
-until it withholds no partition.
+until every partition is assigned.
 
 Source of the assignors: `group/assignors.py`, `group/sticky.py`. Source of the costs: KIP-429.
 """

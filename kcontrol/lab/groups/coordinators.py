@@ -91,7 +91,10 @@ def responses(release: str, *, loading: bool, owned: bool) -> dict[str, str]:
 class _Run:
     """One load or unload of a partition of the offsets topic, as the journal records of its handler show it.
 
-    A load follows the election of this broker as the partition's leader, an unload the end of its leadership.
+    A load follows the election of this broker as the partition's leader, an unload the end of its leadership. `begun` is the
+    `begin` record of the handler, and `event` the event that it handles. `reads` has the number of batches of each read of the
+    log, `groups` the groups loaded or removed, `refused` the number of responses sent, `problem` the text of an error, and
+    `ended` the time of the end. `loads` and `removes` are whether the sets `loading` and `owned` have changed.
     """
 
     begun: Record
@@ -121,8 +124,8 @@ class _Run:
 def loads(records: Sequence[Record]) -> pd.DataFrame:
     """Return one row per load and unload of a partition of the offsets topic, in the order in which they began.
 
-    `batches` is the number of batches read from the log, `groups` are the groups that were loaded or removed, and `outcome` is a
-    sentence.
+    `batches` is the number of batches read from the log, `groups` are the groups that were loaded or removed. `outcome` is the
+    result in words, such as "owned", "the partition is given up", or "ignored: the coordinator epoch is older".
     """
     rows = [
         {

@@ -56,10 +56,10 @@ def _walk(layout: Layout, raw: bytes, start: int) -> Iterator[tuple[str, str, An
 
 
 def _field(name: str, kind: Any, raw: bytes, start: int) -> tuple[list[tuple[str, str, Any]], int]:
-    """Return the rows (name, bytes as hexadecimal text, value) of the field `name`, and the position in `raw` after it.
+    """Return the rows (name, bytes as hexadecimal text, value) of the field `name`, and the position in `raw` where it ends.
 
-    `kind` is the name of a type, or a list with the type of the elements: a list field has a row for its length and rows for
-    each element. `start` is the position of the field in `raw`.
+    `kind` is the name of a type, or a list with the type of the elements: a list field has a row for its length and rows for each
+    element. `start` is the position of the field in `raw`.
     """
     if not isinstance(kind, list):
         fields, end = read(((name, kind),), raw, start)

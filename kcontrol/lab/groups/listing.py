@@ -41,10 +41,10 @@ def assignment(state: State, release: str) -> pd.DataFrame:
 def described(state: State, release: str, group: str | None = None) -> pd.DataFrame:
     """Return the rows that `kafka-consumer-groups --describe` prints, with the state of the group under the release's name.
 
-    Without `group` there are rows of every group. The tool shows assignments only of a Stable group; other committed offsets
-    have no member. The end of the log is the high watermark of the leader, and is missing if brokers keep no logs. Source:
-    collectGroupsOffsets of ConsumerGroupCommand.scala (2.8). Raises UserError, listing the groups, for a group that no
-    coordinator has.
+    Without `group` there are rows of every group. The tool shows assignments only of a Stable group; a partition with a committed
+    offset that no member owns has a row without a member. The end of the log is the high watermark of the leader, and is missing
+    if brokers keep no logs. Source: collectGroupsOffsets of ConsumerGroupCommand.scala (2.8). Raises UserError, listing the
+    groups, for a group that no coordinator has.
     """
     offsets = {name: held["committed"] for _, name, held in group_state.cached(state, "offsets")}
     groups = {found.group: found for found in group_state.groups(state, release)}

@@ -21,7 +21,7 @@ COUNTED = {"OffsetsStored": "offset-commit-count", "AssignmentStored": "group-co
 
 
 def statistics(records: Sequence[Record], state: Mapping[str, Any]) -> list[Statistic]:
-    """Return the metrics of the group coordinator at every running broker, by broker; none in a run without consumers."""
+    """Return the metrics of the group coordinator at every running broker, by broker; [] in a run without consumers."""
     release, counts = str(records[0].fields["release"]), _counts(records)
     return [
         statistic

@@ -88,7 +88,10 @@ def _record(held: Mapping[str, Any]) -> OffsetsTopicRecord:
 
 
 def _of_batches(batches: Iterable[Mapping[str, Any]]) -> Iterable[OffsetsTopicRecord]:
-    """Yield the records of the batches of a recording, whose bytes are text with an escape for each byte that is no UTF-8."""
+    """Yield the records of the offsets topic's log from the `batches` of a recording.
+
+    Keys and values in a recording are text with an escape, such as "\\x80", for each byte that is no UTF-8.
+    """
     for batch in batches:
         base = batch["base_offset"]
         for offset, (key, data) in enumerate(batch["records"], base):
@@ -206,9 +209,10 @@ def _name(key: bytes) -> str:
 
 
 def _cached(state: State) -> dict[str, str]:
-    """Return the groups and the committed offsets in the memory of a state's coordinators, in words, by group or partition.
+    """Return the groups and the committed offsets in the memory of a state's coordinators, in words.
 
-    The keys are a group ("billing") for a group, and a group and a partition ("billing t-0") for an offset.
+    A value is such as "generation 2, 1 member" or "offset 5". The keys are a group ("billing") for a group, and a group and a
+    partition ("billing t-0") for an offset.
     """
     groups = {group: _group(held["generation"], len(held["members"])) for _, group, held in group_state.cached(state, "groups")}
     offsets = {
@@ -222,8 +226,8 @@ def _cached(state: State) -> dict[str, str]:
 def _load(found: PartitionLog, release: str) -> dict[str, str]:
     """Return the groups and offsets that a load of the log would put into a coordinator's cache, in words.
 
-    The keys are a group ("billing") for a group, and a group and a partition ("billing t-0") for an offset. `release` decides
-    up to which offset the log is read.
+    A value is such as "generation 2, 1 member" or "offset 5". The keys are a group ("billing") for a group, and a group and a
+    partition ("billing t-0") for an offset. `release` decides whether the log is read to its end or to the high watermark.
     """
     loaded, rules = Loaded(), group_rules(release)
     end = found.high_watermark if rules.loads_up_to == "high watermark" else len(found.records)

@@ -1,8 +1,9 @@
 """Performs the prepared runs (plays) of the chapters about groups, by name: `Lab.play("billing", until="dora joins")`.
 
-A play has the arguments of its lab and a table of steps with a name each; a step has acts. An act is a word of WORDS with its
-arguments. The words are those of a consumer's client library: a consumer that gets MEMBER_ID_REQUIRED joins again (KIP-394), and
-`settle` lets consumers send the requests by which a rebalance ends. So one play runs under every release.
+A play has the arguments of its lab and a table of named steps. A step is a list of actions, and an action is a word of WORDS with
+its arguments, such as ("join", "anna"). The words are those of a consumer's client library: a consumer that gets
+MEMBER_ID_REQUIRED joins again (KIP-394), and `settle` lets consumers send the requests by which a rebalance ends. So one play
+runs under every release.
 
 What consumers do by themselves in a lab is in `cluster/consumer_clients.py`: a consumer sends a request only as an action.
 """

@@ -117,7 +117,7 @@ def _rows(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def _defaults(field: str) -> list[tuple[str, int | None]]:
-    """Return the defaults of the setting with the name `field` in GroupConfig, each with its first release.
+    """Return pairs (release, default from this release on) of the setting with the name `field` in GroupConfig.
 
     The default is None in releases without the setting.
     """

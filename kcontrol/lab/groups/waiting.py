@@ -45,7 +45,10 @@ def timers(records: Sequence[Record], state: State) -> pd.DataFrame:
 
 
 def _client(state: State, group: str | None, member: str | None) -> str | None:
-    """Return the client id of a group's member; for a pending member id, the text before the UUID; None without a member id."""
+    """Return the client id of a group's member; for a pending member id, the text before the UUID.
+
+    Return None if `member` is None.
+    """
     for _, name, held in group_state.cached(state, "groups"):
         if name == group and member in held["members"]:
             return str(held["members"][member]["client_id"])
@@ -128,7 +131,7 @@ def _operation(broker: int, operation: delayed_operations.Operation) -> dict[str
 
 
 def purgatory(records: Sequence[Record], name: str, broker: int | None) -> PurgatoryPicture:
-    """Return a picture of the purgatory `name`, "Heartbeat" or "Rebalance", of a broker after the last record.
+    """Return a picture of the purgatory `name`, "Heartbeat" or "Rebalance", of a broker at the end of the journal.
 
     A purgatory holds the delayed operations of one kind. Without `broker` it is the broker whose operation began last. Raises
     UserError, which lists the purgatories, for an unknown name or broker.

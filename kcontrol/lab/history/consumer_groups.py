@@ -18,7 +18,7 @@ Key = tuple[int, str]
 def _histories(run: Entries) -> dict[Key, list[Entry]]:
     """Return, by coordinator and group id, the journal records that change the group, in the order of the journal.
 
-    Each later `stop` record of the coordinator, about the end of its process, is among them.
+    Each later `stop` record, which says that the coordinator's process has ended, is among them.
     """
     found: dict[Key, list[Entry]] = defaultdict(list)
     for entry in run.of("group", "stop"):
@@ -62,7 +62,7 @@ def _rebalance(begin: Entry, later: list[Entry]) -> Row:
 
 
 def member_lives(run: Entries) -> Iterator[Row]:
-    """Yield one row per member of a group: the time from its entry into a coordinator's memory to its removal."""
+    """Yield one row per member of a group: the time during which a coordinator has the member in its memory."""
     for (coordinator, group), history in _histories(run).items():
         lives: dict[str, Row] = {}
         for entry in history:

@@ -145,7 +145,7 @@ class Runs:
     # ---------------------------------------------------------------- Spark
 
     def spark(self, *, optional: bool = False) -> SparkSession | Any:
-        """Return a Spark session with a view for each table of these runs, under the names of `lab.tables.run_table`.
+        """Return a Spark session with a view for each table of `lab.tables.run_table`, such as `journal`, of all runs.
 
         Raises UserError if Spark or Java is missing. With `optional` the sentence of the error is printed instead, and a
         substitute is returned, which shows this sentence wherever it is used.
@@ -175,8 +175,8 @@ def _files(folder: Path) -> list[Path]:
 def _title(run: str) -> str:
     """Return the label of the run with the name `run` in the picture.
 
-    A name that begins with a time, as a lab's own file, gives this time as a date, and the number at its end if there is one;
-    any other name is the label.
+    For a name that begins with a time, as in "20240131-101500-simulated-2", the label has the date, the time, and the number at
+    the end if there is one: "2024-01-31 10:15:00 (2)". Any other name is the label.
     """
     dated = DATED.match(run)
     if not dated:

@@ -199,7 +199,7 @@ class _OfflineWindows:
     def _taken_over(self, entry: Entry) -> Iterator[str]:
         """Yield the partitions whose leader is the broker of `entry`, by the LeaderAndIsr request that this broker has applied.
 
-        `entry` is the `apply_request` record; if it lists partitions, only these were applied.
+        `entry` has the journal's `apply_request` record; if this record lists partitions, only these were applied.
         """
         sent, broker = self._sent[tuple(entry.r.fields["request"])]["leader_and_isr"], entry.r.id.node
         chosen = entry.r.fields["partitions"]

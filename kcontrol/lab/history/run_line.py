@@ -16,7 +16,7 @@ KILLED = "killed"
 def run_line(records: Sequence[Record], name: str) -> RunLine:
     """Return the line of the run `name`: the terms of its controllers, the kills of brokers, and the times without a leader.
 
-    A unit is one ms of the run's clock, or one record in a recording without times.
+    Positions on the line are in ms of the run's clock; in a recording without times they count journal records.
     """
     run = entries_of(records)
     has_times = run.clock != "none"
@@ -33,7 +33,7 @@ def run_line(records: Sequence[Record], name: str) -> RunLine:
 
 
 def _united(run: Entries, times: Any) -> Iterator[tuple[int, int]]:
-    """Yield pairs (begin, end) of the times in which at least one partition has no running leader, as units of the run's line.
+    """Yield pairs (begin, end) of the times in which at least one partition has no running leader, as positions on the line.
 
     `times` is the function that returns the pair for a row of `partitions.offline_windows`. Rows that overlap give one pair.
     """

@@ -39,7 +39,7 @@ def watch_events(records: Sequence[Record], state: State) -> Diagram:
 
 
 def _fitted(diagram: Diagram) -> Diagram:
-    """Return the diagram with a size, in inches, that fits a page."""
+    """Return the diagram after setting its greatest size to 9 x 20 inches."""
     diagram.graph_attr["size"] = "9,20"
     return diagram
 
@@ -73,7 +73,7 @@ def threads(records: Sequence[Record], state: State) -> Diagram:
     """Draw the causes of events, the threads that handle them, and the lock that the threads share in releases with a lock.
 
     Highlighted are the threads of the active controller that have a suspended handler or waiting events in `state`, the state
-    after the last record.
+    after the journal's last record.
     """
     chosen = rules(records[0].fields["release"])
     node = state["nodes"].get(str((folded_state.controller(state) or (None,))[0]), {})

@@ -69,7 +69,8 @@ class FailureWatch:
 def next_action(routine: Iterator[Action], repeating: int | None) -> Action | None:
     """Return the first of `routine`, the actions that the cluster can perform by itself now; None if there is none.
 
-    If the handlers of broker `repeating` fail again and again, prefer the first step, delivery or request of any other broker.
+    `repeating` is a broker whose handlers fail again and again, or None: prefer the first step, delivery or request of any other
+    broker.
     """
     first = next(routine, None)
     if first is None or repeating is None:
@@ -79,7 +80,7 @@ def next_action(routine: Iterator[Action], repeating: int | None) -> Action | No
 
 @contextmanager
 def zookeeper_answers() -> Iterator[None]:
-    """Raise UserError in place of an error within the `with` block about the lost connection or session with ZooKeeper."""
+    """Raise UserError if the `with` block raises ConnectionLoss or SessionExpired: ZooKeeper does not respond any more."""
     try:
         yield
     except (ConnectionLoss, SessionExpired):

@@ -127,7 +127,10 @@ def _strategy(name: str, function: Any) -> Callable[..., Any]:
 
 
 def _key_text(key: Any) -> str:
-    """Return a key that a learner has given for a row as short text; for a pair of states, their names."""
+    """Return a key that a learner has given for a transition as text: "(A, B)" for a pair of states, else its `repr`.
+
+    The `repr` is cut after 80 characters.
+    """
     return f"({', '.join(map(str, key))})" if isinstance(key, tuple) else f"{key!r:.80}"
 
 
@@ -185,9 +188,10 @@ def place(error: BaseException) -> str:
 
 
 def _as_rule(function: Callable[..., Any]) -> Callable[[ElectionInput], Elected | None]:
-    """Return a function of an ElectionInput that calls the learner's function with `(assignment, isr, live)`.
+    """Return an election's function, of an ElectionInput, that calls the learner's function with `(assignment, isr, live)`.
 
-    A learner's function with one parameter is returned unchanged: its argument is the ElectionInput.
+    It returns the new leader and ISR (Elected), or None if the learner's function elects no leader. A learner's function with one
+    parameter is returned unchanged: its argument is the ElectionInput.
     """
     if arity(function) == 1:
         return function

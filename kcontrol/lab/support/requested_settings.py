@@ -25,8 +25,8 @@ EXAMPLE = '{"unclean.leader.election.enable": True}'
 class Changed(NamedTuple):
     """The arguments of `Lab` by which a learner changes Kafka's behaviour; None means no change.
 
-    `rows` maps transitions of the state machines to the learner's functions, and `strategies` maps leader elections and rules
-    of the group coordinator to them. `rules` maps differences between releases, by the name of the rule, to values.
+    `rows` maps transitions of the state machines to the learner's functions, and `strategies` maps leader elections and rules of
+    the group coordinator to them. `rules` maps rules, which are differences between releases such as "fenced_writes", to values.
     """
 
     rows: Any = None
@@ -150,7 +150,10 @@ def played(scenario: Mapping[str, Any], release: str | None, seed: int, changed:
 
 
 def changed(settings: Settings) -> dict[str, str]:
-    """Return the settings, rules and functions of a run that differ from those of its release, in words, by name."""
+    """Return the settings, rules and functions of a run that differ from those of its release, by name, in words.
+
+    The words are such as "min.insync.replicas=2", "fenced_writes=false" or "own election offline".
+    """
     usual = BrokerConfig.of(settings.release)
     found = {
         f.name: f"{f.name.replace('_', '.')}={_property_text(getattr(settings.config, f.name))}"

@@ -86,7 +86,10 @@ def _verdict(p: folded_state.Partition, broker: int, live: Collection[int], chos
 
 
 def _topic_setting(state: folded_state.State, topic: str, default: bool) -> bool:
-    """Return whether unclean elections are allowed for a topic: the topic's setting if it can be read, else `default`."""
+    """Return whether unclean elections are allowed for a topic: the setting in the topic's config znode, else `default`.
+
+    `default` also counts if the znode's data cannot be decoded.
+    """
     stored = state["znodes"].get(topic_config_path(topic))
     try:
         value = json.loads(stored[0])["config"].get(UNCLEAN) if stored else None

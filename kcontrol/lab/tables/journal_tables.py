@@ -183,8 +183,8 @@ def controllers(records: Iterable[Record]) -> pd.DataFrame:
 def requests(records: Sequence[Record], state: State) -> pd.DataFrame:
     """Return one row per request that a controller has queued, in the order of sending.
 
-    `outcome` is the error code of the response (NONE is no error), `waiting` while the request waits in its channel, or
-    `dropped` if there was no response. In a recording, which has no responses, `outcome` is `handled`.
+    `outcome` is the error code of the response (NONE is no error), `waiting` while the request waits in its channel, or `dropped`
+    if it is in no channel and has no response. In a recording, which has no responses, `outcome` is `handled`.
     """
     otherwise = "handled" if records[0].fields.get("world") == "recorded" else "dropped"
     answers = {r.fields["correlation_id"]: r.fields["body"] for r in map(Record.to_json, records) if r.kind == "respond"}

@@ -115,7 +115,7 @@ def reassignments(state: folded_state.State) -> pd.DataFrame:
     """Return one row per partition that is being reassigned, or that `/admin/reassign_partitions` names.
 
     `missing` has the brokers of the target that are not in the ISR. Before 2.4 the topic znode does not record added replicas:
-    replicas in it count as assigned.
+    every replica that it has counts as a replica from before the reassignment.
     """
     return journal_tables.table(_rows(state), REASSIGNMENTS, "partition")
 

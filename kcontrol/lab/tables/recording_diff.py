@@ -123,7 +123,7 @@ class RecordingDiff:
         return f"The first difference is in {where}, in {d.kind}, {d.about}. {sides}."
 
     def _around(self, d: Difference) -> pd.DataFrame:
-        """Return the rows of the table with the step and the kind of entries (such as "requests") of the difference `d`."""
+        """Return the rows of the table about the scenario's step and the kind (such as "requests") of the difference `d`."""
         return self.table[(self.table["step"] == d.step) & (self.table["kind"] == d.kind)]
 
     def __repr__(self) -> str:
@@ -153,7 +153,10 @@ def _json(value: Any) -> str:
 
 
 class Line(NamedTuple):
-    """A write, transition, request or znode of a recording as two texts: its subject (`about`), and its other values."""
+    """A write, transition, request or znode of a recording as two texts: its subject and its other values.
+
+    `about` is the subject, such as "1: t-0" for a transition that broker 1 made; `rest` is then the two states and the epoch.
+    """
 
     about: str
     rest: str

@@ -104,10 +104,7 @@ class Tables:
     # ---------------------------------------------------------------- state now
 
     def replicas(self) -> pd.DataFrame:
-        """Return one row per replica: its state in the controller's memory, and its role (leader or follower) at its broker.
-
-        See `replicas.replicas`.
-        """
+        """Return one row per replica: its state in the controller's memory, and its role (leader or follower) at its broker."""
         return replicas.replicas(self._run.state)
 
     def reassignments(self) -> pd.DataFrame:
@@ -134,9 +131,10 @@ class Tables:
         return controller_memory.memory(self._run.state, broker)
 
     def leadership_views(self, partition: str) -> pd.DataFrame:
-        """Return one row per copy of a partition's leadership, from ZooKeeper to each broker's caches.
+        """Return one row per copy of a partition's leadership, in ZooKeeper and in the memory of the brokers.
 
-        See `replicas.leadership_views`. Raises UserError for an unknown partition.
+        A leadership is a leader, an ISR and their epochs. The controller has a copy, and each running broker has one from
+        LeaderAndIsr and one from UpdateMetadata. Raises UserError for an unknown partition.
         """
         return replicas.leadership_views(self._run.state, partition)
 
@@ -181,13 +179,14 @@ class Tables:
     def coordinators(self) -> pd.DataFrame:
         """Return one row per broker and partition of `__consumer_offsets`: whether the broker leads, loads or owns the partition.
 
-        A broker loads a partition while it reads the partition's log, and then owns it: it coordinates the groups of the
-        partition. The last columns are the errors that follow from this alone, or "the group decides".
+        A broker loads a partition while it reads the partition's log. After that it owns the partition: it coordinates its
+        groups. The last columns have, by request (JoinGroup, SyncGroup, Heartbeat), the error by which the broker refuses it
+        because it loads or does not own the partition, or "the group decides".
         """
         return coordinators.coordinators(self._run.state, self._run._played)
 
     def loads(self) -> pd.DataFrame:
-        """Return one row per load and unload of a partition of `__consumer_offsets`: its batches, its groups and its outcome."""
+        """Return one row per load and unload of a partition of `__consumer_offsets`: batches, groups, and the result in words."""
         return coordinators.loads(self._run.records)
 
     def consumer_groups(self, group: str | None = None) -> pd.DataFrame:
@@ -203,7 +202,7 @@ class Tables:
         return waiting.timers(self._run.records, self._run.state)
 
     def parked(self) -> pd.DataFrame:
-        """Return one row per request that a coordinator has parked, without a response yet: its time, and the awaited event."""
+        """Return one row per request that a coordinator has parked, without a response yet: its time, and what it waits for."""
         return waiting.parked(self._run.records, self._run.state)
 
     def delayed_operations(self) -> pd.DataFrame:
@@ -251,7 +250,7 @@ class Tables:
         return journal_tables.requests(self._run.records, self._run.state)
 
     def watch_events(self, broker: int | None = None) -> pd.DataFrame:
-        """Return one row per event in a controller's queue: its source, the time it waited, and its outcome.
+        """Return one row per event in a controller's queue: its cause, the time it waited, and a result such as "handled".
 
         With `broker` only the events of this broker are shown. Raises UserError for a recording of real brokers, which has no
         events.
@@ -276,7 +275,7 @@ class Tables:
         return partition_history.stored(self._run.records, TopicPartition.parse(name))
 
     def outages(self) -> pd.DataFrame:
-        """Return one row per outage of a partition, a time without a running leader; see `outages.outages`."""
+        """Return one row per outage of a partition, a time without a running leader: its begin and end, the leader before and after."""
         return outages.outages(self._run.records)
 
     def run_table(self, name: str) -> pd.DataFrame:

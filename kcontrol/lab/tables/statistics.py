@@ -76,7 +76,7 @@ def _without_a_live_leader(m: Memory) -> int:
 def _imbalanced(m: Memory) -> int:
     """Count the partitions in a controller's memory whose leader is not their first replica; topics in deletion do not count.
 
-    A first replica that a reassignment is adding counts as soon as it is in the ISR. See `ControllerContext.is_imbalanced`.
+    A first replica that a reassignment is adding counts as soon as it is in the ISR.
     """
     assignments, going = m.get("assignments", {}), _being_deleted(m)
     return sum(
@@ -154,7 +154,7 @@ class Statistic(NamedTuple):
 
 
 def statistics(records: Sequence[Record]) -> list[Statistic]:
-    """Return every metric that the release has, of every broker that runs after these records, by broker.
+    """Return every metric that the release has, of every broker that runs at the end of this journal, by broker.
 
     Raises UserError for a recording of real brokers, which has no metrics.
     """

@@ -136,11 +136,11 @@ ORIGIN_TEXTS: Mapping[str, Callable[[Record], str]] = {
 
 
 def handled_events(records: Sequence[Record], broker: int | None = None) -> pd.DataFrame:
-    """Return one row per event in a controller's queue, by the id of the record that queued the event, in order.
+    """Return one row per event in a controller's queue, by the id of its `enqueue` record, in the order of the journal.
 
     `received` is the notification, request or timer that caused the event. `result` is handled, under way, waits, preempted, or
-    ended with its broker. `broker` None means every broker.
-    Raises UserError for a recording of real brokers, which has no events.
+    ended with its broker. `broker` None means every broker. Raises UserError for a recording of real brokers, which has no
+    events.
     """
     if records[0].fields.get("world") == "recorded":
         raise UserError("A recording of real brokers has no events: play it with Lab.play(recording), and ask that lab.")
