@@ -84,7 +84,7 @@ def picked(kind: str, release: str) -> tuple[str, ...] | None:
 
 
 class KafkaWords:
-    """The log lines of one journal: `lines(record)`, called for each journal record in order, returns Kafka's lines at the record."""
+    """The log lines of one journal: `lines`, called for each journal record in order, returns Kafka's lines at the record."""
 
     def __init__(self, release: str, world: str = "simulated") -> None:
         self.release, self.clock, self.recorded = release, clock.of_world(world), world == "recorded"

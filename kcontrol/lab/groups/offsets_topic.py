@@ -90,7 +90,7 @@ def _record(held: Mapping[str, Any]) -> OffsetsTopicRecord:
 def _of_batches(batches: Iterable[Mapping[str, Any]]) -> Iterable[OffsetsTopicRecord]:
     """Yield the records of the offsets topic's log from the `batches` of a recording.
 
-    Keys and values in a recording are text with an escape, such as "\\x80", for each byte that is no UTF-8.
+    Keys and values in a recording are text with an escape for each byte that is no UTF-8.
     """
     for batch in batches:
         base = batch["base_offset"]

@@ -25,7 +25,10 @@ RESPONSES = {"broker": "int64", "request": "string", "about": "string", "error":
 
 
 def responses(records: Sequence[Record]) -> pd.DataFrame:
-    """Return one row per group or partition in each response to an administrator, indexed by the id of the response's journal record."""
+    """Return one row per group or partition in each response to an administrator.
+
+    The index is the id of the response's journal record.
+    """
     rows = (row for record in records for row in _rows(record))
     return Wide(journal_tables.table(rows, RESPONSES, "id"))
 

@@ -41,7 +41,10 @@ def trials(rules: Mapping[str, Rule], runs: int, seed: int) -> pd.DataFrame:
 
 
 def _failures(chance: random.Random) -> Iterator[Action]:
-    """Yield FAULTS actions, ("kill", broker) or ("start", broker), drawn by `chance`; the broker that is the controller is never drawn."""
+    """Yield FAULTS actions, ("kill", broker) or ("start", broker), drawn by `chance`.
+
+    The broker that is the controller is never drawn.
+    """
     up = set(BROKERS)
     for _ in range(FAULTS):
         broker = chance.choice(BROKERS)

@@ -275,7 +275,7 @@ class Tables:
         return partition_history.stored(self._run.records, TopicPartition.parse(name))
 
     def outages(self) -> pd.DataFrame:
-        """Return one row per outage of a partition, a time without a running leader: its begin and end, the leader before and after."""
+        """Return one row per outage of a partition, a time without a running leader: begin, end, leader before and after."""
         return outages.outages(self._run.records)
 
     def run_table(self, name: str) -> pd.DataFrame:
