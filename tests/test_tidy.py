@@ -44,7 +44,7 @@ ROOM_LINES = {
     "search": 980,
     "spark": 569,
     "spark/logs": 625,
-    "views": 3_254,
+    "views": 3_315,
     "zookeeper": 410,
     "zookeeper/kazoo": 998,
     "zookeeper/server": 305,

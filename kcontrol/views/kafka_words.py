@@ -29,6 +29,7 @@ from kcontrol.core.znodes import (
 )
 from kcontrol.journal.journal import Record
 from kcontrol.views import clock
+from kcontrol.views.kafka_broker_words import BrokerWords
 from kcontrol.views.kafka_group_words import GroupWords
 from kcontrol.views.text import clean
 
@@ -91,13 +92,14 @@ class KafkaWords:
         self.epochs: dict[int, int] = {}
         self.controllers: set[int] = set()
         self.assigned: dict[str, ReplicaAssignment] = {}
-        self.groups = GroupWords()
+        self.groups, self.brokers = GroupWords(), BrokerWords()
         self.gone: set[str] = set()  # the topics whose znodes brokers have deleted
 
     def lines(self, record: Record) -> list[LogLine]:
         r = record.to_json()
         write = WRITERS.get(r.kind)
         found = list(write(self, r)) if write else []
+        found += [line for kind, facts in self.brokers.lines(r) for line in self._line(r, kind, **facts)]
         return found + [line for kind, facts in self.groups.lines(r) for line in self._group_line(r, kind, facts)]
 
     def _group_line(self, r: Record, kind: str, facts: dict[str, Any]) -> Iterator[LogLine]:
@@ -117,7 +119,7 @@ class KafkaWords:
         row = picked(kind, self.release)
         if row is None:
             return
-        n, old = r.id.node, numbers(self.release) < (1, 0)
+        n, old = facts.get("id", r.id.node), numbers(self.release) < (1, 0)
         epoch = self.epochs.get(n, 0)
         facts |= {
             "id": n, "epoch": epoch,
@@ -153,6 +155,7 @@ class KafkaWords:
         elif f["machine"] == "replica":
             if value and f["write"]:
                 yield from self._line(r, "replica.out_of_isr", cached=self._value("cached", value), **facts)
+                yield from self._line(r, "replica.isr_shrunk", plain=self._value("plain", value), **facts)
             yield from self._line(r, "replica", **facts)
         elif f["target"] == "OnlinePartition":
             if value:

@@ -43,9 +43,11 @@ CALLED = {
     "group.pending_left": "pending_member_left", "group.deleted": "groups_deleted",
     "group.left": "member_left", "group.loading": "group_loading", "group.unloading": "group_unloading",
     "deleted": "deletion_completed", "epoch": "controller_epoch", "resigning": "controller_resigning",
+    "replica.isr_shrunk": "leader_isr_new", "started": "broker_started", "stopped": "broker_stopped",
+    "brokers": "brokers_changed", "active": "live_brokers", "deletion": "deletion_requested",
 }  # fmt: skip
-PARTS = ("value", "cached", "reason.new", "reason.updated", "reason.leader", "reason.left", "reason.expired", "reason.static",
-         "reason.static_protocol")  # fmt: skip
+PARTS = ("value", "cached", "plain", "reason.new", "reason.updated", "reason.leader", "reason.left", "reason.expired",
+         "reason.static", "reason.static_protocol")  # fmt: skip
 """The kinds of rows that are a part of a line."""
 RELEASES = (
     "0.8.0",
@@ -163,10 +165,36 @@ def test_a_reassignment_says_what_is_assigned(release: str, lines: list[str]) ->
     assert [message for message in messages if "assignment of" in message or "being reassigned" in message] == lines
 
 
+@pytest.mark.parametrize(
+    ("release", "who", "bounced"),
+    [("0.8.1", "[BrokerChangeListener on Controller 1]: ", ""), ("2.8", "[Controller id=1] ", "bounced brokers: {}, ")],
+)
+def test_registrations_and_processes_have_their_lines(release: str, who: str, bounced: str) -> None:
+    """A controller logs the brokers that come, end and, since 2.2, restart unseen; a broker logs its start and its shutdown.
+
+    Source: KafkaServer; BrokerChangeListener (0.8.1), processBrokerChange (2.8).
+    """
+    world = World(Settings(release))
+    for action in [("start", 1), ("start", 2), ("kill", 2), ("expire", 2), ("start", 2), ("term", 2)]:
+        world.step(action)
+        if action[0] in ("start", "term"):
+            world.run()
+    messages = [line.message for _, line in said(world.journal.records)]
+    changed = [message for message in messages if "Newly added" in message and "all live brokers: 1" in message]
+    second = ("", "", "2", "1,2") if bounced else ("", "", "", "1,2")
+    lists = [("2", "", "", "1,2"), second, ("", "2", "", "1")]
+    line = "Newly added brokers: {}, deleted brokers: {}, {}all live brokers: {}"
+    assert changed[-3:] == [who + line.format(a, d, bounced.format(b), live) for a, d, b, live in lists]
+    server = "[KafkaServer id=2] " if bounced else "[Kafka Server 2], "
+    assert [message for message in messages if message.startswith(server)] == [
+        f"{server}{said}" for said in ("started", "started", "shut down completed")
+    ]
+
+
 def test_kinds_that_kafka_does_not_log_have_no_line() -> None:
     """Reads, deliveries, threads and everything else of a run that Kafka's logs do not speak of stay empty."""
     spoken = {record.kind for record, _ in said(list(story()))}
-    assert spoken <= {"change", "failed_change", "send", "write", "update"}
+    assert spoken <= {"change", "failed_change", "send", "write", "update", "stop", "read"}
     assert {"change", "send", "write"} <= spoken
 
 
@@ -194,7 +222,12 @@ SPELT = {
     "Set({brokers})": "{brokers}",
     "ReplicaAssignment(replicas={replicas}, addingReplicas={adding}, removingReplicas={removing})": "{assignment}",
     "(Leader:{leader},ISR:{isr},LeaderEpoch:{leader_epoch},ControllerEpoch:{decided})": "{state}",
+    "Set({live})": "{live}",
+    "[BrokerChangeListener on Controller {id}]: ": "",
+    "[DeleteTopicsListener on {id}]: ": "",
 }
+NO_TEMPLATE = ("started", "stopped")
+"""The kinds of lines that the list of templates does not have; real lines of them are in the logs."""
 
 
 @pytest.mark.shared
@@ -210,9 +243,10 @@ def test_every_message_is_a_template_of_its_release(shared: Path, release: str) 
     checked = 0
     for kind in KINDS:
         row = picked(kind, release)
-        if row is None or not row[1]:
+        if row is None or not row[1] or kind in NO_TEMPLATE:
             continue
         level, logger, message = row
+        logger = logger.partition("$")[0]  # a listener's class stands in the file of the outer class
         prefix = "Controller {id} epoch {epoch} " if at < (1, 0) else ""  # from 1.0 on it is the logger's own
         message = message.replace("{who}", "").replace("{manager}", "").replace("{controller} ", prefix)
         for mine, theirs in SPELT.items():
@@ -267,6 +301,12 @@ def rewritten(kind: str, facts: dict[str, str], message: str, words: KafkaWords)
         made = Record(
             record, "send", None, 0, {"requests": {"leader_and_isr": {"values": values, "to": {to: list(range(all_of))}}}}
         )
+    elif kind in ("broker_started", "broker_stopped"):
+        n = int(facts["broker"])
+        ops = [["create", f"/brokers/ids/{n}", "", 0, True]]
+        made = Record(record._replace(node=n), "write", None, 0, {"ops": ops, "error": None, "zxid": 7})
+        if kind == "broker_stopped":
+            made = Record(RecordId(-1, 0, 1), "stop", None, 0, {"broker": n, "exit_code": 0})
     elif kind == "controller_resigning":
         words.controllers.add(n)
         made = Record(record, "update", None, 0, {"context": "controller", "field": "active_controller_id", "put": -1})
@@ -311,6 +351,8 @@ def test_what_real_lines_say_we_say_in_the_same_words(shared: Path) -> None:
         "controller_epoch",
         "controller_resigning",
         "deletion_completed",
+        "broker_started",
+        "broker_stopped",
     }
     assert sum(same.values()) > 40
 

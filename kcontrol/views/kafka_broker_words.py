@@ -1,0 +1,83 @@
+"""Computes the values of the lines that brokers log about processes and registrations: started, shut down, brokers changed.
+
+The lines themselves are rows of `kafka_words.tsv`.
+
+Source: KafkaServer.startup and shutdown, ReplicaStateMachine.BrokerChangeListener (0.8.0 to 0.10.2), KafkaController.BrokerChange
+and initializeControllerContext, TopicDeletion (0.11 to 3.9), PartitionStateMachine.DeleteTopicsListener (0.8.1 to 0.10.2).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kcontrol.core.znodes import BROKER_IDS
+from kcontrol.journal.journal import Record
+
+Line = tuple[str, dict[str, Any]]
+"""The kind of a line in `kafka_words.tsv`, and its values by name."""
+
+
+class BrokerWords:
+    """Follows the registrations of brokers in one journal: `lines`, called for each record in order, yields kinds and values."""
+
+    def __init__(self) -> None:
+        self._registered: dict[int, int] = {}  # broker -> zxid of its registration
+        self._known: dict[int, dict[int, int]] = defaultdict(dict)  # controller -> broker -> broker epoch
+        self._events: dict[tuple[int, ...], str] = {}  # the begin of a handler -> its event
+
+    def lines(self, r: Record) -> Iterator[Line]:
+        """Yield the kind and the values of each line that is logged at this record; its fields have JSON's types."""
+        f = r.fields
+        if r.kind == "begin":
+            self._events[r.id] = f["event"]
+        elif r.kind == "write" and f["error"] is None:
+            yield from self._write(r)
+        elif r.kind == "close":
+            for broker in _brokers(f["deleted"]):
+                self._registered.pop(broker, None)
+        elif r.kind == "stop" and f["exit_code"] == 0:
+            yield "stopped", {"id": f["broker"]}
+        elif r.kind == "read" and self._is_in(r, "BrokerChange") and (f["how"], f["paths"]) == ("children", [BROKER_IDS]):
+            yield "brokers", self._changed(r.id.node)
+        elif r.kind == "update" and f["context"] == "controller":
+            yield from self._update(r)
+
+    def _is_in(self, r: Record, event: str) -> bool:
+        return r.cause is not None and self._events.get(r.cause) == event
+
+    def _write(self, r: Record) -> Iterator[Line]:
+        for kind, path, *_ in r.fields["ops"]:
+            for broker in _brokers([path]):
+                if kind == "delete":
+                    self._registered.pop(broker, None)
+                elif kind == "create":
+                    self._registered[broker] = r.fields["zxid"]
+                    yield from [("started", {"id": broker})] if broker == r.id.broker else ()
+
+    def _changed(self, controller: int) -> dict[str, Any]:
+        """Return the values of the line about changed brokers: the registrations, compared with what a controller knows."""
+        now, known = self._registered, self._known[controller]
+        bounced = [b for b in now if b in known and 0 <= known[b] < now[b]]
+        found = {"added": now.keys() - known, "deleted": known.keys() - now, "bounced": bounced, "live": now}
+        return {name: ",".join(map(str, sorted(brokers))) for name, brokers in found.items()}
+
+    def _update(self, r: Record) -> Iterator[Line]:
+        f = r.fields
+        if f["field"] == "live_broker_epochs":
+            known = self._known[r.id.node]
+            kept = {} if f["clear"] else {broker: epoch for broker, epoch in known.items() if broker not in f["remove"]}
+            self._known[r.id.node] = kept | {int(broker): epoch for broker, epoch in (f["put"] or {}).items()}
+            if f["clear"] and not self._is_in(r, "BrokerChange"):
+                yield "active", {"live": ", ".join(map(str, sorted(self._known[r.id.node])))}
+        elif f["field"] == "topics_to_be_deleted" and f["put"] and self._is_in(r, "TopicDeletion"):
+            yield "deletion", {"topics": ",".join(f["put"])}
+
+
+def _brokers(paths: Iterable[str]) -> Iterator[int]:
+    """Yield the broker of each path that is the path of a registration."""
+    for path in paths:
+        parent, _, name = path.rpartition("/")
+        if parent == BROKER_IDS:
+            yield int(name)
