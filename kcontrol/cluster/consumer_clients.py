@@ -62,7 +62,7 @@ def context(settings: Settings) -> GroupContext | None:
 
 
 def consumer_config(settings: Settings, name: str) -> ConsumerConfig:
-    """Return the settings of the consumer `name`: the defaults of its release with its part of `settings.consumer_configs`."""
+    """Return the settings of the consumer `name`: the values that `settings.consumer_configs` has for it, else the defaults."""
     return ConsumerConfig(settings.release, settings.consumer_configs.get(name, {}))
 
 
@@ -349,7 +349,7 @@ def _resigns(group: GroupContext, broker: BrokerContext, tp: TopicPartition) -> 
 
 
 def snapshot(world: World) -> dict[str, Any]:
-    """Return the part `consumers` of a world's snapshot, in JSON's types; an empty dict in a world without consumers."""
+    """Return {"consumers": {name: state of the consumer}} in JSON's types; {} in a world without consumers."""
     if not world.settings.consumers:
         return {}
     return {"consumers": {name: to_json(me) for name, me in world.consumers.items()}}

@@ -1,7 +1,7 @@
 """Faults of a consumer's process: the process is frozen, resumes with its member id, or does not poll any more.
 
 A frozen process sends nothing. A response that arrives meanwhile is in the consumer's state at once, and the process acts on it
-after `resume`. Virtual time passes by `consumer_life.py`, which also ends a freeze of a given length.
+after `resume`. `consumer_life.py` lets virtual time pass, and ends a freeze that has a given length.
 """
 
 from __future__ import annotations

@@ -142,11 +142,12 @@ class Network:
         return [by for by, queued in unread if queued.is_orphaned or living.get(by) != queued.record.incarnation]
 
     def remove_process(self, broker: int, unread: Sequence[int], orphaned: Sequence[int]) -> None:
-        """Remove the queued requests of a broker whose process has ended, except those in the sockets of frozen brokers.
+        """Change the queues of requests after the end of a broker's process.
 
-        `unread` names the receiver of each of these exceptions. `orphaned` names the sender of each request in the socket of the
-        ended process for whose response no process waits: these requests are dropped too. All other requests to the ended process
-        stay queued at their senders. A request to the controller that the ended process handled becomes pending again.
+        * Its own requests are dropped, except requests in the sockets of frozen brokers: `unread` names the receiver of each.
+        * Requests to it stay queued at their senders, except requests for whose response no process waits: `orphaned` names the
+          sender of each.
+        * A broker's request to the controller that the ended process handled becomes pending again.
         """
         for pair, waiting in [(pair, waiting) for pair, waiting in self.channels.items() if broker in pair]:
             begin, end = (0, unread.count(pair[1])) if pair[0] == broker else (orphaned.count(pair[0]), None)

@@ -117,7 +117,8 @@ class World:
     def actions(self) -> list[actions.PossibleAction]:
         """Return the possible actions: first the routine actions, then faults and the timers that `run` does not fire.
 
-        Routine actions are those that the cluster performs by itself, such as a delivery; they have the order of `run`.
+        `run` performs only routine actions, such as a delivery, in their order. It fires neither periodic timers, such as the
+        check of preferred leaders, nor timers of group coordinators.
         """
         return [
             *map(actions.RoutineAction, actions.routine_actions(self)),

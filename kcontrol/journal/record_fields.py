@@ -61,20 +61,20 @@ class Entry(msgspec.Struct):
 
 
 class NamedEntry(Entry):
-    """The entry of a partition in LeaderAndIsr, with the partition's name such as `t-0`."""
+    """The state of a partition in LeaderAndIsr, with the partition's name such as `t-0`."""
 
     partition: Partition
 
 
 class LeaderAndIsr(msgspec.Struct):
-    """The LeaderAndIsr requests of a batch: `values` has all entries, `to` maps a broker id to the positions of its entries."""
+    """The LeaderAndIsr requests of a batch: `to` maps a broker id to the positions in `values` of the partitions it receives."""
 
     values: list[NamedEntry]
     to: dict[Annotated[str, Meta(pattern=r"^\d{1,10}$")], list[Count]]
 
 
 class UpdateMetadata(msgspec.Struct):
-    """The UpdateMetadata requests of a batch: the entry of each partition, and in `to` the brokers that receive all of them."""
+    """The UpdateMetadata requests of a batch: `partitions` goes to each broker in `to`."""
 
     partitions: dict[Partition, Entry]
     to: BrokerIds
@@ -87,7 +87,10 @@ class StopReplica(msgspec.Struct):
 
 
 class Requests(msgspec.Struct):
-    """The requests of one `send` record: one batch of a controller, with at most one batch of each kind."""
+    """The requests of one `send` record, a batch: the LeaderAndIsr, UpdateMetadata and StopReplica that a controller sends.
+
+    An API is absent if the batch has no request of it.
+    """
 
     controller_id: BrokerId
     controller_epoch: Int32

@@ -115,7 +115,7 @@ class SplitStep(NamedTuple):
 class RecordingSide:
     """One recording for the comparison: `steps` has each step with the leaders' ISR changes apart from all other writes.
 
-    `old_lists` is True for a release before 2.4: then the order of five or more replicas in a request has no meaning.
+    `old_lists` is True for a release before 2.4: then the order of a list of five or more replicas has no meaning.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -264,8 +264,8 @@ class StepComparison:
 def resigned(step: Step, before: Any) -> frozenset[Any]:
     """Return, in one set, the brokers that a step thaws and the brokers that can stop being controller in it.
 
-    If `/controller` is deleted or set in the step, the latter are its owner before the step (`before`) and the brokers that
-    create it; otherwise no broker stops being controller.
+    If `/controller` is deleted or set in the step, its owner before the step (`before`) and the brokers that create it in the
+    step can stop being controller; otherwise no broker can.
     """
     winners = [w["by"] for w in step["writes"] if w["op"] == "create" and w["path"] == CONTROLLER]
     ends = any(

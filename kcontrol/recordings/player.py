@@ -259,9 +259,9 @@ class Player:
     def _routine(self) -> list[Any]:
         """Return the actions that the cluster can perform by itself.
 
-        In a recorded step a request to a frozen broker times out only while writes of the step are missing. If each of these
-        actions must wait for other events of the recording, return the timeout of a fetch from a frozen leader instead, if there
-        is one.
+        In a recorded step, the timeout of a request to a frozen broker is left out when the brokers have made all writes of the
+        step. If each of the other actions must wait for events that come earlier in the recording (`_must_wait`), return the
+        timeout of a fetch from a frozen leader instead, if such a timeout is possible and recorded.
         """
         is_long = not self.recorded.is_recorded or self.written < self.recorded.writes_of_brokers
         routine = [action for action in actions.routine_actions(self.world) if action[0] != "time_out" or is_long]

@@ -68,7 +68,8 @@ class RecordedStep:
     def _winners(self) -> list[int]:
         """Return the winners of controller elections in this step, in order.
 
-        If several brokers create `/controller`, return these; else return its owner at the end of the step, or no broker.
+        If several brokers create `/controller`, return these brokers; else return a list with the owner of `/controller` at the
+        end of the step, or [] if the znode does not exist then.
         """
         created = [w["by"] for w in self.writes if (w["op"], w.get("path")) == ("create", CONTROLLER)]
         won = [broker for broker in created if isinstance(broker, int)]
@@ -80,7 +81,10 @@ class RecordedStep:
         return _writes_of_brokers(self.writes)
 
     def deleted(self, topics: Iterable[str]) -> list[str]:
-        """Return topics in the order in which this step deletes them: those of `deletion_order`, then the others by name."""
+        """Return `topics` in the order in which this step deletes them.
+
+        Topics in the step's list `deletion_order` come first, in its order; all other topics follow by name.
+        """
         named: Sequence[str] = self.step.get("deletion_order", ())
         return sorted(topics, key=lambda topic: (named.index(topic) if topic in named else len(named), topic))
 

@@ -302,7 +302,10 @@ SESSIONS = {"open": Replay._open, "close": Replay._close, "rejected": Replay._re
 
 
 class Causes:
-    """The journal records of one step that later records may have as their cause."""
+    """The journal records of one step that later records may have as their cause.
+
+    `of_move` and `of_write` return the cause of a transition or a write; the other methods store a record as a possible cause.
+    """
 
     def __init__(self, act: RecordId) -> None:
         self.act = self.latest = act
@@ -348,10 +351,14 @@ class Causes:
     def of_write(self, n: By, path: str) -> RecordId:
         """Return the record that caused a write to `path` by `n`, a broker or a client.
 
-        For a client that is the record of the step's actions. For a broker it is the first of these that the step has: for a
-        write to `/controller`, the deletion of this znode; for a write to `/controller_epoch`, the creation of `/controller` by
-        `n`; the start or the new session of `n`, unless `n` was elected controller since then; the last transition of `n` as
-        controller; the latest record about the path's topic; the record that was last set by `triggered_by`.
+        For a client it is the record of the step's actions. For a broker it is the first of these records that the step has:
+
+        * for a write to `/controller`, the deletion of this znode;
+        * for a write to `/controller_epoch`, the creation of `/controller` by `n`;
+        * the latest start, stop or session of `n`, unless `n` was elected controller in the step;
+        * the last transition of `n` as controller;
+        * the latest record about the path's topic;
+        * the record that was last set by `triggered_by`.
         """
         if n == WORLD:
             return self.act

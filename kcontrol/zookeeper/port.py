@@ -89,7 +89,7 @@ class Client(Protocol):
 
 
 class ZooKeeper(Protocol):
-    """An ensemble on which sessions are opened."""
+    """An ensemble: opens and ends sessions, waits until watch events have arrived, and returns all znodes."""
 
     def connect(self, session_timeout_ms: int = 18_000) -> Client:
         """Open a session."""

@@ -97,7 +97,10 @@ def _logs(theirs: list[Step], ours: list[Step]) -> Iterator[Difference]:
 
 
 def _record(entry: Step) -> Step:
-    """Return `entry`, a record of the offsets topic, without its times, and with its members by member id."""
+    """Return `entry`, a record of the offsets topic ({"key": {...}, "value": {...}}), in a form in which equal records are equal.
+
+    The times are left out, and the list `members` of a group's record becomes a dict by member id.
+    """
     value = entry["value"]
     if value is None:
         return {"key": entry["key"], "value": None}

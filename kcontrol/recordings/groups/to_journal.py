@@ -190,7 +190,7 @@ PERFORM = {"request": Replay._request, "answer": Replay._answer, "timer": Replay
 
 
 def step_of(step: Step) -> Step:
-    """Return what a `scenario` record has of a request, stop or start: `step` without number, answer and time of the answer."""
+    """Return a recorded request, stop or start without `n`, `answer` and `answered_at`, as its `scenario` record has it."""
     return {name: value for name, value in step.items() if name not in ("n", "answer", "answered_at")}
 
 
@@ -226,8 +226,9 @@ def _beginnings(exchange: list[Step]) -> Iterator[tuple[int, Beginning]]:
 def _answered_together(exchange: list[Step]) -> list[list[Step]]:
     """Return a list for each generation that begins: its JoinGroups without errors, in the order of `exchange`.
 
-    `exchange` has all requests of the recording with their answers. A JoinGroup that names this generation but was sent after the
-    first of these responses is in a list of its own.
+    `exchange` has all requests of the recording with their answers. The responses to the JoinGroups of a list name one
+    generation. A JoinGroup with this generation in its response that was sent after the first of these responses begins a new
+    list.
     """
     found: list[list[Step]] = []
     for step in exchange:
