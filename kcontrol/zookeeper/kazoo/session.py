@@ -241,9 +241,9 @@ class KazooSession:
     def _record(self, op: Op) -> Any:
         """Return kazoo's request for one operation, with the chroot before the path.
 
-        Without a chroot a server refuses to delete `/` and to create `//` or `//name`. With a chroot the server has to refuse these
-        operations too, as with Java's client: so a deletion of `/` is sent without the chroot, and a create of `//` or `//name`
-        with an illegal path.
+        Without a chroot a server refuses to delete `/` and to create `//` or `//name`. With a chroot the server has to refuse
+        these operations too, as with Java's client: so a deletion of `/` is sent without the chroot, and a create of `//` or
+        `//name` with an illegal path.
         Source: ZooKeeper.create and delete (Java, 3.9).
         """
         require_op(op)
