@@ -29,7 +29,7 @@ from kcontrol.core.model import PartitionState, ReplicaState, TopicPartition
 from kcontrol.core.rule_fields import declared
 from kcontrol.core.transitions import Changes, Transition, TransitionTable
 from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH
-from kcontrol.driver.driver import PERFORM
+from kcontrol.driver.instant_effects import PERFORM
 from kcontrol.driver.round_trips import ROUND_TRIPS
 from kcontrol.group.group_rules import GroupRules
 from kcontrol.journal.fold import CHANGES

@@ -17,7 +17,8 @@ from kcontrol.broker import replication
 from kcontrol.broker.log import ReplicaLog, StoredRecord
 from kcontrol.core.effects import Append, LogBatch
 from kcontrol.core.model import TopicPartition
-from kcontrol.driver.driver import PERFORM, Driver
+from kcontrol.driver.driver import Driver
+from kcontrol.driver.instant_effects import PERFORM
 from kcontrol.driver.threads import Thread
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord
 from kcontrol.journal.journal import RecordId

@@ -13,9 +13,7 @@ Rules of this file:
 * A thread has one queue and at most one suspended handler. Threads that name the same lock take turns: a thread holds
   the lock from `begin` to the end of its handler, or until the handler yields `YieldLock`. Which waiting thread gets a
   free lock is a choice of the world, not of the driver.
-* PERFORM is the table of instant effects: one row for each type of effect, whose function changes a context, writes one
-  record, or passes a value to the outbox. An effect that has no row and is no round trip (`round_trips.py`) does not
-  exist.
+* Each type of effect is a row of PERFORM (`instant_effects.py`) or a round trip (`round_trips.py`).
 * A context changes in `driver/` alone, by `apply_update`, `apply_state_change` and `apply_transition`. The function
   that changes a context also writes the record, so the fold of the journal equals the context after every record.
 * Each record names its cause: the record that began the handler, or the last transition of the same partition within
@@ -29,29 +27,28 @@ What the table does not say: which effects are round trips and how these are spl
 batch of transitions is written (`state_change_commits.py`), what the fence checks (`fenced_writes.py`), and what
 becomes of a request, a response or an append after the outbox has taken it (`cluster/`).
 
-Read next: `threads.py` (the fields of a thread and of a timer), `round_trips.py`, `state_change_commits.py`,
-`fenced_writes.py`, then `cluster/handler_replay.py` (how a suspended handler is copied) and `cluster/world.py` (which step
-comes next).
+Read next: `threads.py` (the fields of a thread and of a timer), `instant_effects.py`, `round_trips.py`,
+`state_change_commits.py`, `fenced_writes.py`, then `cluster/handler_replay.py` (how a suspended handler is copied) and
+`cluster/world.py` (which step comes next).
 
 Source: ControllerEventManager.scala (1.1 to 3.9) for the loop over events; KafkaZkClient.scala for retries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kcontrol.broker.context import BrokerContext, HostedPartition, adopted
-from kcontrol.controller.context import ControllerContext, apply_update
+from kcontrol.broker.context import BrokerContext, HostedPartition
+from kcontrol.controller.context import ControllerContext
 from kcontrol.controller.handlers import preempted_response
 from kcontrol.core import effects as fx
 from kcontrol.core.events import Event
-from kcontrol.driver import log_changes, state_change_commits
+from kcontrol.driver.instant_effects import PERFORM, log_error, set_timer
 from kcontrol.driver.round_trips import RoundTrip, is_instant
 from kcontrol.driver.threads import Outbox, ReplayLog, Thread, Timer
-from kcontrol.group import delayed_operations
-from kcontrol.group.context import GroupContext, apply_transition
+from kcontrol.group.context import GroupContext
 from kcontrol.journal.journal import Journal, RecordFactory, RecordId
 from kcontrol.zookeeper.port import Client, ConnectionLoss
 
@@ -123,7 +120,7 @@ class Driver:
         for item in self.threads[thread].queue.clear():
             record = self.log("preempt", cause, thread=thread, event=item.event)
             if correlation_id := getattr(item.event, "correlation_id", None):
-                self._respond(correlation_id, preempted_response(self.controller.rules, item.event), record)
+                self.respond(correlation_id, preempted_response(self.controller.rules, item.event), record)
 
     # ---------------------------------------------------------------- steps
 
@@ -135,11 +132,8 @@ class Driver:
 
         Return False while the thread sleeps, waits for a new session, or waits for the lock.
         """
-        if (
-            thread.handler is None
-            or thread.sleep_timer in self.timers
-            or (self.has_lost_session and self.controller.rules.handlers_outlive_session)
-        ):
+        waits_for_session = self.has_lost_session and self.controller.rules.handlers_outlive_session
+        if thread.handler is None or thread.sleep_timer in self.timers or waits_for_session:
             return False
         return thread.lock is None or self.locks.get(thread.lock, thread.name) == thread.name
 
@@ -204,14 +198,14 @@ class Driver:
         try:
             effect = go(value)
             while is_instant(effect):
-                effect = handler.send(self._perform(thread, effect))
+                effect = handler.send(PERFORM[type(effect)](self, thread, effect))
             thread.waits_for = RoundTrip(effect, pipelined=self.controller.rules.pipelined)
             if isinstance(effect, fx.YieldLock) and thread.lock:
                 self.locks.pop(thread.lock, None)
                 thread.has_yielded_lock = True
                 self.log("yield_lock", thread.begin_record, thread=thread.name)
             elif isinstance(effect, fx.Sleep):
-                self._set_timer(thread, fx.SetTimer(thread.sleep_timer, effect.delay_ms, None))
+                set_timer(self, thread, fx.SetTimer(thread.sleep_timer, effect.delay_ms, None))
         except StopIteration:
             self._end(thread, None)
         except Exception as error:  # Kafka's thread logs an exception of a handler and takes the next event
@@ -221,123 +215,17 @@ class Driver:
         if error is not None:
             if thread.name == "main":
                 self.exit_code, self.exit_cause = 1, thread.begin_record
-            self._log_error(thread, fx.LogError(error))
+            log_error(self, thread, fx.LogError(error))
         self.log("end", thread.begin_record, thread=thread.name)
         thread.handler = thread.event = thread.waits_for = thread.replay_log = None
         thread.last_change_seq, thread.has_yielded_lock = {}, False
         if thread.lock:
             self.locks.pop(thread.lock, None)
 
-    # ---------------------------------------------------------------- instant effects
-
-    def _perform(self, thread: Thread, effect: fx.Effect) -> Any:
-        return PERFORM[type(effect)](self, thread, effect)
-
-    def _commit(self, thread: Thread, effect: fx.Commit) -> fx.CommitResult:
-        return state_change_commits.commit(self, thread, effect.changes)
-
-    def _update_context(self, thread: Thread, effect: fx.UpdateContext) -> None:
-        context: Any = getattr(self, effect.context)
-        before = self.controller.live_broker_epochs.copy() if effect.field == "live_broker_epochs" else {}  # type: ignore[attr-defined]
-        apply_update(context, effect)
-        held = getattr(context, effect.field)
-        kind = "set" if isinstance(held, set) else "value" if not hasattr(held, "__len__") or isinstance(held, str) else "map"
-        change = {"clear": effect.clear, "remove": effect.remove, "put": effect.put}
-        self.log("update", thread.begin_record, context=effect.context, field=effect.field, container=kind, **change)
-        if effect.field == "hosted":
-            self._track_under_replicated({**dict.fromkeys(effect.remove), **(effect.put or {})})
-        gone = tuple(b for b, epoch in before.items() if self.controller.live_broker_epochs.get(b) != epoch)
-        if effect.field == "has_channels" and not effect.put:
-            gone = self.controller.live_or_shutting_down_broker_ids
-        if gone:
-            self.outbox.close_channels(self, gone)
-
-    def _transition_group(self, thread: Thread, effect: fx.TransitionGroup) -> None:
-        assert self.group is not None
-        apply_transition(self.group, effect)
-        states = {"from": self.group.name_of(effect.source), "to": self.group.name_of(effect.target)}
-        fields = {"group_id": effect.group_id, **states, "rule": effect.rule, "group_metadata": effect.group}
-        self.log("group", thread.begin_record, **fields)
-
-    def _append(self, thread: Thread, effect: fx.Append) -> None:
-        records = [list(record) for record in effect.records]
-        fields = {"partition": effect.partition, "records": records, "completion_event": effect.completion_event}
-        record = self.log("append", thread.begin_record, **fields)
-        self.outbox.append(self, effect, record)
-
-    def _apply_request(self, thread: Thread, effect: fx.ApplyRequest) -> None:
-        update = adopted(effect, thread.event)
-        apply_update(self.broker, update)
-        if effect.field == "hosted":
-            self._track_under_replicated(update.put)
-        fields = {"field": effect.field, "request": thread.event.request, "partitions": effect.partitions}
-        self.log("apply_request", thread.begin_record, **fields)
-
-    def _track_under_replicated(self, changed: Mapping[Any, HostedPartition | None]) -> None:
-        for tp, held in changed.items():
-            leads = held is not None and held.leadership.leader == self.node and not held.pending_isr
-            unassigned = self.broker.rules.accepts_unassigned_partitions
-            if held and leads and (len(held.leadership.isr) < len(held.replicas) or unassigned):
-                self.under_replicated[tp] = held
-            else:
-                self.under_replicated.pop(tp, None)
-
-    def _watch(self, thread: Thread, effect: fx.RegisterZNodeHandler | fx.UnregisterZNodeHandler) -> None:
-        change = self.watched.add if isinstance(effect, fx.RegisterZNodeHandler) else self.watched.discard
-        change((effect.path, effect.children))
-
-    def _send(self, thread: Thread, effect: fx.Send) -> None:
-        record = self.log("send", state_change_commits.latest_record(thread), requests=effect.requests)
-        self.outbox.send(self, effect.requests, record)
-
-    def _send_to_controller(self, thread: Thread, effect: fx.SendToController) -> None:
-        record = self.log("to_controller", thread.begin_record, api=effect.api, body=effect.body)
-        self.outbox.send_to_controller(self, effect, record)
-
-    def _answer(self, thread: Thread, effect: fx.Respond) -> None:
-        self._respond(effect.correlation_id, effect.body, thread.begin_record)
-
-    def _respond(self, correlation_id: str, body: Any, cause: RecordId | None) -> None:
+    def respond(self, correlation_id: str, body: Any, cause: RecordId | None) -> None:
+        """Write `respond`, and pass the response to the request with this correlation id to the outbox."""
         self.parked.pop(correlation_id, None)
-        record = self.log("respond", cause, correlation_id=correlation_id, body=body)
-        self.outbox.respond(self, correlation_id, body, record)
-
-    def _park(self, thread: Thread, effect: fx.Park) -> None:
-        self.parked[effect.correlation_id] = effect.key
-        self.log("park", thread.begin_record, correlation_id=effect.correlation_id, key=effect.key)
-
-    def _set_timer(self, thread: Thread, effect: fx.SetTimer) -> None:
-        if effect.is_complete:
-            self._cancel_timer(thread, fx.CancelTimer(effect.timer))
-        self._log_steps(thread, effect)
-        if effect.is_complete:
-            return
-        at_ms, event = self.clock() + effect.delay_ms, effect.event
-        name = self.route(event) if event else thread.name
-        record = self.log("set_timer", thread.begin_record, timer=effect.timer, thread=name, fires_at_ms=at_ms, event=event)
-        self.timers[effect.timer] = Timer(at_ms, name, effect.event, record, periodic=effect.periodic)
-
-    def _cancel_timer(self, thread: Thread, effect: fx.CancelTimer) -> None:
-        self._log_steps(thread, effect)
-        if effect.is_complete and self.timers.pop(effect.timer, None) is not None:
-            self.log("cancel_timer", thread.begin_record, timer=effect.timer)
-
-    def _log_steps(self, thread: Thread, effect: fx.SetTimer | fx.CancelTimer) -> None:
-        for kind, fields in delayed_operations.steps(self.group, effect, self.timers.get(effect.timer)):
-            self.log(kind, thread.begin_record, **fields)
-
-    def _log_error(self, thread: Thread, effect: fx.LogError) -> None:
-        fields = {"event": thread.event.name, "error": type(effect.error).__name__, "message": str(effect.error)}
-        self.log("handler_error", thread.begin_record, thread=thread.name, **fields)
-
-    def _exit(self, thread: Thread, effect: fx.Exit) -> None:
-        self.exit_code, self.exit_cause = effect.exit_code, thread.begin_record
-
-    def _enqueue(self, thread: Thread, effect: fx.Enqueue) -> None:
-        name = effect.thread or self.route(effect.event)
-        if effect.clear:
-            self.clear(name, thread.begin_record)
-        self.enqueue(effect.event, effect.cause or thread.begin_record, name)
+        self.outbox.respond(self, correlation_id, body, self.log("respond", cause, correlation_id=correlation_id, body=body))
 
     def fire(self, timer: str) -> None:
         """Fire a timer: queue its event, or end the sleep of its thread.
@@ -348,24 +236,3 @@ class Driver:
         record = self.log("timer_fired", due.record, timer=timer)
         if due.event:
             self.enqueue(due.event, record, due.thread)
-
-
-PERFORM: dict[type, Callable[[Driver, Thread, Any], Any]] = {
-    fx.Commit: Driver._commit,
-    fx.UpdateContext: Driver._update_context,
-    fx.TransitionGroup: Driver._transition_group,
-    fx.Append: Driver._append,
-    fx.ApplyRequest: Driver._apply_request,
-    fx.UpdateLog: log_changes.update_log,
-    fx.RegisterZNodeHandler: Driver._watch,
-    fx.UnregisterZNodeHandler: Driver._watch,
-    fx.Send: Driver._send,
-    fx.SendToController: Driver._send_to_controller,
-    fx.Respond: Driver._answer,
-    fx.Park: Driver._park,
-    fx.SetTimer: Driver._set_timer,
-    fx.CancelTimer: Driver._cancel_timer,
-    fx.Enqueue: Driver._enqueue,
-    fx.LogError: Driver._log_error,
-    fx.Exit: Driver._exit,
-}

@@ -1,0 +1,173 @@
+"""The effects that a driver performs at once, without a round trip: the table PERFORM and its functions.
+
+PERFORM has one row for each type of effect. A row's function changes a context, writes one journal record, or passes a value to
+the outbox, and returns the value of the handler's `yield`. The cause of its journal records is the record `begin` of the
+thread's present handler, except for `send`: the cause of a request is the last transition of the handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.broker.context import HostedPartition, adopted
+from kcontrol.controller.context import apply_update
+from kcontrol.core import effects as fx
+from kcontrol.driver.log_changes import update_log
+from kcontrol.driver.state_change_commits import commit, latest_record
+from kcontrol.driver.threads import Thread, Timer
+from kcontrol.group import delayed_operations
+from kcontrol.group.context import apply_transition
+
+if TYPE_CHECKING:
+    from kcontrol.driver.driver import Driver
+
+
+def update_context(driver: Driver, thread: Thread, effect: fx.UpdateContext) -> None:
+    """Change a field of a context and write `update`; close the channels to brokers that have left.
+
+    A broker has left if its epoch is gone or has changed, or if the whole controller resigns.
+    """
+    context: Any = getattr(driver, effect.context)
+    before = driver.controller.live_broker_epochs.copy() if effect.field == "live_broker_epochs" else {}  # type: ignore[attr-defined]
+    apply_update(context, effect)
+    held = getattr(context, effect.field)
+    kind = "set" if isinstance(held, set) else "value" if not hasattr(held, "__len__") or isinstance(held, str) else "map"
+    change = {"clear": effect.clear, "remove": effect.remove, "put": effect.put}
+    driver.log("update", thread.begin_record, context=effect.context, field=effect.field, container=kind, **change)
+    if effect.field == "hosted":
+        _track_under_replicated(driver, {**dict.fromkeys(effect.remove), **(effect.put or {})})
+    gone = tuple(b for b, epoch in before.items() if driver.controller.live_broker_epochs.get(b) != epoch)
+    if effect.field == "has_channels" and not effect.put:
+        gone = driver.controller.live_or_shutting_down_broker_ids
+    if gone:
+        driver.outbox.close_channels(driver, gone)
+
+
+def transition_group(driver: Driver, thread: Thread, effect: fx.TransitionGroup) -> None:
+    """Move a group to its next state in memory, and write `group` with both states and the group's metadata."""
+    assert driver.group is not None
+    apply_transition(driver.group, effect)
+    source, target = driver.group.name_of(effect.source), driver.group.name_of(effect.target)
+    fields = {"group_id": effect.group_id, "from": source, "to": target, "rule": effect.rule, "group_metadata": effect.group}
+    driver.log("group", thread.begin_record, **fields)
+
+
+def append(driver: Driver, thread: Thread, effect: fx.Append) -> None:
+    """Write `append`, and pass the records of an offsets topic's partition to the outbox, which appends them."""
+    records = [list(record) for record in effect.records]
+    fields = {"partition": effect.partition, "records": records, "completion_event": effect.completion_event}
+    record = driver.log("append", thread.begin_record, **fields)
+    driver.outbox.append(driver, effect, record)
+
+
+def apply_request(driver: Driver, thread: Thread, effect: fx.ApplyRequest) -> None:
+    """Change a field of the broker's context to values of the thread's request, and write `apply_request`.
+
+    The journal record points to the record of the request; it does not repeat the values.
+    """
+    update = adopted(effect, thread.event)
+    apply_update(driver.broker, update)
+    if effect.field == "hosted":
+        _track_under_replicated(driver, update.put)
+    request = thread.event.request
+    driver.log("apply_request", thread.begin_record, field=effect.field, request=request, partitions=effect.partitions)
+
+
+def _track_under_replicated(driver: Driver, changed: Mapping[Any, HostedPartition | None]) -> None:
+    for tp, held in changed.items():
+        leads = held is not None and held.leadership.leader == driver.node and not held.pending_isr
+        unassigned = driver.broker.rules.accepts_unassigned_partitions
+        if held and leads and (len(held.leadership.isr) < len(held.replicas) or unassigned):
+            driver.under_replicated[tp] = held
+        else:
+            driver.under_replicated.pop(tp, None)
+
+
+def watch(driver: Driver, thread: Thread, effect: fx.RegisterZNodeHandler | fx.UnregisterZNodeHandler) -> None:
+    """Register or unregister the handler of a path, so that its watch events are queued or ignored."""
+    change = driver.watched.add if isinstance(effect, fx.RegisterZNodeHandler) else driver.watched.discard
+    change((effect.path, effect.children))
+
+
+def send(driver: Driver, thread: Thread, effect: fx.Send) -> None:
+    """Write `send`, and pass the requests to brokers to the outbox, which puts them into channels."""
+    record = driver.log("send", latest_record(thread), requests=effect.requests)
+    driver.outbox.send(driver, effect.requests, record)
+
+
+def send_to_controller(driver: Driver, thread: Thread, effect: fx.SendToController) -> None:
+    """Write `to_controller`, and pass a request of this broker to the controller to the outbox."""
+    record = driver.log("to_controller", thread.begin_record, api=effect.api, body=effect.body)
+    driver.outbox.send_to_controller(driver, effect, record)
+
+
+def park(driver: Driver, thread: Thread, effect: fx.Park) -> None:
+    """Keep a request without a response under the effect's key, and write `park`."""
+    driver.parked[effect.correlation_id] = effect.key
+    driver.log("park", thread.begin_record, correlation_id=effect.correlation_id, key=effect.key)
+
+
+def set_timer(driver: Driver, thread: Thread, effect: fx.SetTimer) -> None:
+    """Set a timer and write `set_timer`; with `is_complete` cancel the timer of this name instead."""
+    if effect.is_complete:
+        cancel_timer(driver, thread, fx.CancelTimer(effect.timer))
+    _log_steps(driver, thread, effect)
+    if effect.is_complete:
+        return
+    at_ms, event = driver.clock() + effect.delay_ms, effect.event
+    name = driver.route(event) if event else thread.name
+    record = driver.log("set_timer", thread.begin_record, timer=effect.timer, thread=name, fires_at_ms=at_ms, event=event)
+    driver.timers[effect.timer] = Timer(at_ms, name, effect.event, record, periodic=effect.periodic)
+
+
+def cancel_timer(driver: Driver, thread: Thread, effect: fx.CancelTimer) -> None:
+    """Cancel a timer that is set and write `cancel_timer`, if the effect's operation is complete."""
+    _log_steps(driver, thread, effect)
+    if effect.is_complete and driver.timers.pop(effect.timer, None) is not None:
+        driver.log("cancel_timer", thread.begin_record, timer=effect.timer)
+
+
+def _log_steps(driver: Driver, thread: Thread, effect: fx.SetTimer | fx.CancelTimer) -> None:
+    for kind, fields in delayed_operations.steps(driver.group, effect, driver.timers.get(effect.timer)):
+        driver.log(kind, thread.begin_record, **fields)
+
+
+def log_error(driver: Driver, thread: Thread, effect: fx.LogError) -> None:
+    """Write `handler_error` with the event, and with the type and the message of the error."""
+    fields = {"event": thread.event.name, "error": type(effect.error).__name__, "message": str(effect.error)}
+    driver.log("handler_error", thread.begin_record, thread=thread.name, **fields)
+
+
+def exit_process(driver: Driver, thread: Thread, effect: fx.Exit) -> None:
+    """Note that the process ends with this exit code; the world then stops it."""
+    driver.exit_code, driver.exit_cause = effect.exit_code, thread.begin_record
+
+
+def enqueue(driver: Driver, thread: Thread, effect: fx.Enqueue) -> None:
+    """Queue the effect's event at its thread; with `clear` remove the thread's other events before."""
+    name = effect.thread or driver.route(effect.event)
+    if effect.clear:
+        driver.clear(name, thread.begin_record)
+    driver.enqueue(effect.event, effect.cause or thread.begin_record, name)
+
+
+PERFORM: dict[type, Callable[[Driver, Thread, Any], Any]] = {
+    fx.Commit: lambda driver, thread, effect: commit(driver, thread, effect.changes),
+    fx.UpdateContext: update_context,
+    fx.TransitionGroup: transition_group,
+    fx.Append: append,
+    fx.ApplyRequest: apply_request,
+    fx.UpdateLog: update_log,
+    fx.RegisterZNodeHandler: watch,
+    fx.UnregisterZNodeHandler: watch,
+    fx.Send: send,
+    fx.SendToController: send_to_controller,
+    fx.Respond: lambda driver, thread, effect: driver.respond(effect.correlation_id, effect.body, thread.begin_record),
+    fx.Park: park,
+    fx.SetTimer: set_timer,
+    fx.CancelTimer: cancel_timer,
+    fx.Enqueue: enqueue,
+    fx.LogError: log_error,
+    fx.Exit: exit_process,
+}
