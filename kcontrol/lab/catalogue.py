@@ -40,7 +40,7 @@ def questions() -> pd.DataFrame:
 
 
 def exercise_table() -> pd.DataFrame:
-    """Return one row per exercise, with the learner's result and the number of hints shown.
+    """Return one row per exercise, with the learner's result, such as "solved", and the number of hints shown.
 
     The index is the id for `exercises.check`.
     """

@@ -87,7 +87,7 @@ class Divergence(NamedTuple):
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per run with its record at the first position at which the journals differ.
+        """One row per run with its journal record at the first position at which the journals differ.
 
         If the journals are equal, the table has no rows.
         """

@@ -21,8 +21,9 @@ from kcontrol.views.decisions import NO_LEADER, about_partitions
 class Decision(NamedTuple):
     """A decision about a partition's leader or ISR: its outcome as values and in words, and the journal record that has it.
 
-    `acts` is the number of actions from outside before it, such as a kill of a broker, and `act` the journal record of the last
-    of these actions, None if there is none.
+    `outcome` is (leader, each member of the ISR, leader epoch), ("no leader elected",) or ("deleted",). `acts` is the number of
+    actions from outside before it, such as a kill of a broker, and `act` the journal record of the last of these actions, None if
+    there is none.
     """
 
     outcome: tuple[Any, ...]

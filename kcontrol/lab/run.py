@@ -101,7 +101,7 @@ class Run(metaclass=Named):
         return journal_tables.brokers(self.records, self.state)
 
     def journal(self, kind: str | None = None, words: str | None = None) -> pd.DataFrame:
-        """Return one row per record, by id; with a kind such as "change" only its records, with one column per field.
+        """Return one row per journal record, by id; with a kind such as "change" only its records, with one column per field.
 
         With `words="kafka"` the table has a column `log`: the lines that Kafka's release writes to its log files at this record,
         "" if it writes none. Raises UserError, which lists the legal values, for an unknown kind or other words.

@@ -24,7 +24,7 @@ def _partition(name: Any, row: Any) -> str:
 
 
 def in_kafkas_words(run: Run) -> str:
-    """Return the lines that the run's Kafka release writes to its log files, as far as the journal has their values."""
+    """Return as one text the lines that the run's Kafka release writes to its log files, if the journal has their values."""
     return "\n".join(str(line) for lines in kafka_words.in_kafkas_words(run.records) for line in lines)
 
 

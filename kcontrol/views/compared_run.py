@@ -1,6 +1,7 @@
 """Functions for the second run that the viewer and the HTML page show beside the first run.
 
-They return the traits that send the second run to the browser, and one picture of the consumer groups of both runs.
+They return the values of the viewer's traits for the second run, which are sent to the browser, and one picture of the consumer
+groups of both runs.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
     said: tuple[str, ...] = ()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **_: Any) -> dict[str, Any]:
-        """Return the picture, and the outline for frontends that show no pictures; IPython's arguments are ignored."""
+        """Return the picture, and the nodes and edges as text for frontends without pictures; ignore IPython's arguments."""
         return {"image/svg+xml": self.svg(), "text/plain": self.outline()}
 
     def svg(self) -> str:

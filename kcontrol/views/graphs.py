@@ -25,7 +25,7 @@ class Arrow(NamedTuple):
 
 
 def graph(name: str, boxes: Iterable[Box], arrows: Iterable[Arrow], rankdir: str = "LR") -> Diagram:
-    """Return a diagram of boxes and arrows, added in this order; the outline names an arrow's ends by the boxes' first lines.
+    """Return a diagram of boxes and arrows, added in this order; the outline, its text, names boxes by their first lines.
 
     `rankdir` is Graphviz's direction: "LR" from left to right, "TB" from top to bottom. Raises KeyError for an arrow with an
     unknown key.

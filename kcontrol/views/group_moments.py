@@ -80,7 +80,7 @@ def groups(state: Mapping[str, Any]) -> list[str]:
 
 
 def moments(records: Iterable[Record], group_id: str, *, places: bool = False) -> list[Moment]:
-    """Return a Moment for each record that changes the group's coordinator, state, generation, members or assignments.
+    """Return a Moment for each journal record that changes a group's coordinator, state, generation, members or assignments.
 
     A record that fires a timer of the group is a moment too. If `places` is True, so is a record that changes the leader, or the
     brokers that load and own the partition of the offsets topic that stores the group. Records that contradict earlier records

@@ -26,7 +26,9 @@ CONSUMER_ACTS = {
 
 
 def consumer_act(kind: str, subject: Sequence[Any]) -> str:
-    """Return an action on a consumer or on the virtual clock as a sentence; for actions of any other kind an empty text.
+    """Return an action on a consumer or on the virtual clock as a sentence; "" for actions of any other kind.
+
+    A sentence is such as "Consumer anna sends JoinGroup.".
 
     `kind` and `subject` are the action's first element and its arguments.
     """

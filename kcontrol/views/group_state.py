@@ -70,7 +70,7 @@ def state_name(state: str, release: str) -> str:
 
 
 def state_names(table: TransitionTable, release: str) -> dict[str, str]:
-    """Return the release's name of each group state that has a transition in `table`, by kcontrol's name.
+    """Return the release's name, such as "AwaitingSync", of each group state with a transition in `table`, by kcontrol's name.
 
     `table` is the transition table of groups in this release.
     """

@@ -130,7 +130,7 @@ class GroupStrip:
         return max(WIDTH, self.x(len(self.moments)) + len({d.at_ms for d in self._pending}) * FLAG + MARGIN)
 
     def x(self, place: int) -> float:
-        """Return where the column of the moment with the index `place` begins, in pixels."""
+        """Return the left edge of the column with the index `place`, from 0, in pixels."""
         room = WIDTH - LEFT - MARGIN - FLAG * min(3, len({d.at_ms for d in self._pending}))
         return round(LEFT + place * max(NARROWEST, min(COLUMN, room / max(1, len(self.moments)))), 1)
 
@@ -154,7 +154,7 @@ class GroupStrip:
         )
 
     def _drawn(self) -> tuple[list[str], float]:
-        """Return the elements of this strip alone, and its height in pixels."""
+        """Return the SVG elements of this strip, without the strips of `beside`, and its height in pixels."""
         parts, top = [label(MARGIN, 22, self.title, "ink", 14), *self._states(), *self._flags()], TOP + STATE + GAP
         if self.left_out:
             parts.append(label(self.width - MARGIN, 22, f"{self.left_out} earlier moments are not drawn", "dim", 11, "end"))

@@ -34,7 +34,7 @@ NO_REASON = "not provided"
 
 
 class GroupWords:
-    """The converter of journal records into lines of a group coordinator's log; `lines` is called for each record, in order.
+    """The converter of journal records into lines of a group coordinator's log; `lines` is called for each record in order.
 
     It stores what later lines need: the events that handlers handle, the groups, and the number of partitions of the offsets
     topic.
@@ -48,7 +48,7 @@ class GroupWords:
         self.removed = Counter[RecordId | None]()  # the record that begins a handler -> its tombstones of offsets
 
     def lines(self, r: Record) -> Iterator[Line]:
-        """Yield the lines that Kafka's coordinator logs at a record, each as (kind, values), such as ("group.preparing", {...}).
+        """Yield the lines that Kafka's coordinator logs at a journal record, as (kind, values): ("group.preparing", {...}).
 
         The kind is a row of `kafka_words.tsv`, the values fill its message. `r` has fields in JSON's types.
         """
@@ -65,7 +65,7 @@ class GroupWords:
             yield from self._deleted(r)
 
     def _follow(self, r: Record) -> None:
-        """Store from a record the event that it queues or handles, and the number of partitions of the offsets topic.
+        """Store from a journal record the event that it queues or handles, and the number of the offsets topic's partitions.
 
         A `stop` record removes the groups of its broker.
         """

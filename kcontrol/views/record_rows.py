@@ -31,7 +31,7 @@ class Rows:
         self._explanations: dict[tuple[str, ...], int] = {}
 
     def add(self, record: Record, changes: Iterable[Change]) -> None:
-        """Add the row of the next record to `made`; the record's fields are in JSON's types.
+        """Add the row of the next journal record to `made`; the record's fields are in JSON's types.
 
         `changes` are the changes by the record of the state that `journal.fold` computes. Entries of the row: if the record
         changes a part of the state that a panel draws, `patch`, `texts` and `with` have this change; if it decides about a

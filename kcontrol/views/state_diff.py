@@ -31,7 +31,7 @@ def _brokers(pair: Sequence[State]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _partitions(pair: Sequence[State]) -> Iterator[tuple[str, list[Partition | None], list[str]]]:
-    """Yield each partition of either state: its name, its values in both states, and the fields that differ."""
+    """Yield each partition of the two states `pair`: its name, its values in both states, and the fields that differ."""
     found = [{(p.topic, p.number): p for p in folded_state.partitions(state)} for state in pair]
     for key in sorted({*found[0], *found[1]}):
         one, other = (partitions.get(key) for partitions in found)

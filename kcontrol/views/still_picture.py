@@ -75,7 +75,7 @@ def group_lines(state: dict[str, Any], release: str) -> list[str]:
 
 
 def svg(state: dict[str, Any], brokers: Iterable[int] = (), title: str = "", headline: str = "", release: str = "") -> str:
-    """Return the picture of the brokers, controller first, of the partitions, and of the consumer groups.
+    """Return as SVG text the picture of the brokers, controller first, of the partitions, and of the consumer groups.
 
     `brokers` are all brokers of the run; brokers of the state are drawn too. A partition's leader is filled, its ISR is tinted,
     and dead replicas are struck through. A group has one line, with one line for each member; its state has the name of the

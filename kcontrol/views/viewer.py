@@ -67,7 +67,10 @@ class Stepper(Protocol):
 
 @runtime_checkable
 class Branching(Protocol):
-    """A cluster with branches: each branch is a Stepper, by name; the first is the run from which the branches were made."""
+    """A cluster with branches: `branches` maps the name of each branch to its cluster, a Stepper.
+
+    The first branch is the run from which the other branches were made.
+    """
 
     @property
     def branches(self) -> Mapping[str, Any]: ...
@@ -213,7 +216,7 @@ class Viewer(anywidget.AnyWidget):
         self.click_switch(chosen)
 
     def click_without(self, record: int | str | Sequence[int] | None = None) -> None:
-        """Play the run again without the action from outside that caused a record, and show the result beside this run.
+        """Play the run again without the action from outside that caused a journal record; show the result beside this run.
 
         If `record` is None, it is the record that is shown. Raises UserError for a viewer without branches, which shows a journal
         only, and if no action from outside caused the record.
@@ -306,11 +309,17 @@ class Viewer(anywidget.AnyWidget):
         self.at = self._step_by_importance(self._listed(), 1)
 
     def previous_fault(self) -> None:
-        """Show the previous action from outside or loss of a log record; without one the first journal record."""
+        """Show the previous journal record of importance 2: an action from outside, or a lost record of a log.
+
+        If there is no such record, show the first record.
+        """
         self.at = self._step_by_importance(self._important(2), -1)
 
     def next_fault(self) -> None:
-        """Show the next action from outside or loss of a log record; without one the last journal record."""
+        """Show the next journal record of importance 2: an action from outside, or a lost record of a log.
+
+        If there is no such record, show the last record.
+        """
         self.at = self._step_by_importance(self._important(2), 1)
 
     def why(self, record: int | str | Sequence[int] | None = None) -> list[str]:
@@ -418,7 +427,7 @@ class Viewer(anywidget.AnyWidget):
     # ---------------------------------------------------------------- frontends that show no widgets
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the cluster, as `journal.fold` computes it, after the record that is shown."""
+        """Return the state of the cluster, as `journal.fold` computes it, after the journal record that is shown."""
         if self.at >= len(self.records) - 1:
             return self._history.state
         return self._history.at(self.at)

@@ -72,7 +72,7 @@ def _fired(f: Mapping[str, Any]) -> list[Watch]:
 
 
 def sent_notifications(records: Iterable[Record]) -> list[tuple[int, WatchNotification]]:
-    """Return each notification of ZooKeeper with its receiver, in order."""
+    """Return (broker that receives it, notification) for each notification of ZooKeeper, in the order of the journal."""
     return [(r.fields["to"], WatchNotification(r.fields["type"], r.fields["path"])) for r in records if r.kind == "notify"]
 
 

@@ -184,7 +184,9 @@ def another_type(yours: Any, right: Any) -> str:
 
 
 def comparable(value: Any) -> Any:
-    """Return a value in JSON's types: a table as one mapping per row, a set as a sorted list, a NumPy number as a number.
+    """Return a value in JSON's types: a table as one mapping per row by its index, a set as a sorted list.
+
+    A number of NumPy becomes a number of Python.
 
     Raises UnusableAnswer for a value that cannot be converted.
     """

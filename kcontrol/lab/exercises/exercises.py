@@ -26,9 +26,9 @@ NOT_COUNTED = "This is not counted: progress is kept in a learner's folder, such
 
 @cache
 def registry(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
-    """Return the entry of every exercise in `exercises.toml`, by id, in the order of the file.
+    """Return the table of every exercise in `exercises.toml` as a dict, by id, in the order of the file.
 
-    `folder` has this file, and the stubs and solutions that the entries name.
+    `folder` has this file, and the stubs and solutions that the tables name.
     """
     entries = tomllib.loads((folder / "exercises.toml").read_text(encoding="utf-8"))["exercise"]
     return {entry["id"]: {"wrong": [], "folder": str(folder)} | entry for entry in entries}

@@ -104,7 +104,8 @@ class PredictionQuestion:
     def answer(self, chosen: int) -> PredictionQuestion:
         """Set the learner's answer to the option number `chosen`; a second answer replaces the first until the outcome is shown.
 
-        Raises UserError for a number without an option, for a changed answer after the outcome, and for a foreign question.
+        Raises UserError for a number without an option, for a changed answer after the outcome, and for a question that does not
+        fit its lab.
         """
         if self.is_foreign:
             raise UserError(self._foreign())
@@ -137,7 +138,10 @@ class PredictionQuestion:
 
     @property
     def waiting(self) -> str | None:
-        """The sentence for a learner who steps the lab before answering; None after an answer, and for a foreign question."""
+        """The sentence for a learner who steps the lab before answering; None after an answer.
+
+        It is None too for a question that does not fit its lab.
+        """
         return None if self.chosen or self.is_foreign else f"Answer first: {self._entry['question']}"
 
     def show_outcome(self) -> None:

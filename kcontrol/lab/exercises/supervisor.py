@@ -65,7 +65,7 @@ def end_with_descendants(*_: object) -> None:
 
 
 def reap() -> dict[int, int] | None:
-    """Return the status of every child that has ended since the last call, by process id; None if there is no child at all."""
+    """Return the exit status of every child that has ended since the last call, by process id; None if there is no child."""
     ended = {}
     try:
         while (child := os.waitpid(-1, os.WNOHANG))[0]:
@@ -147,7 +147,8 @@ def supervise(command: list[str], seconds: float) -> dict[str, Any]:
 def _until_it_ends(child: subprocess.Popen[bytes], outlets: OutputPipes, until: float) -> tuple[int | None, bool]:
     """Return the exit status of the child, None if a limit was exceeded, and whether the limit was the number of processes.
 
-    The other limits are the time `until` on the monotonic clock and the length of the report. Meanwhile `outlets` is read.
+    The other limits are the time `until` on the monotonic clock and the length of the report. Meanwhile the pipes in `outlets`
+    are read.
     """
     with selectors.DefaultSelector() as selector:
         for reader in outlets.readers:

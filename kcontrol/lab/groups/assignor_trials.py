@@ -178,7 +178,8 @@ def _partition(name: str, value: Any) -> TopicPartition:
 def _read(lags: dict[TopicPartition, int], rates: Sequence[int], owned: Assigned, paused: Collection[TopicPartition]) -> int:
     """Let one second pass: records arrive at `rates`, and each member reads from its partitions outside `paused`.
 
-    `owned` has the partitions of each member. `lags` is changed, by partition. Return the greatest lag after that.
+    `owned` has the partitions of each member. `lags`, the number of unread records by partition, is changed. Return the greatest
+    lag after that.
     """
     for tp, rate in zip(PARTITIONS, rates, strict=True):
         lags[tp] += rate

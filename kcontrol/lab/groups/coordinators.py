@@ -159,7 +159,7 @@ def _runs(records: Sequence[Record]) -> Iterator[_Run]:
 
 
 def _follow(run: _Run, record: Record) -> None:
-    """Add to `run`, a load or unload of a partition, the facts in `record`, a journal record that its handler made."""
+    """Add to `run`, a load or unload of a partition, what a journal record of its handler says, such as batches read."""
     fields = record.fields
     match record.kind:
         case "read_log":

@@ -163,10 +163,11 @@ def _assigned(lab: Lab) -> set[str]:
 
 
 def next_request(me: Mapping[str, Any]) -> str:
-    """Return the request that a consumer's client sends next: JoinGroup until it has a generation, SyncGroup, then heartbeats.
+    """Return the request that a consumer's client sends next: "join", "sync" or "heartbeat".
 
-    The value is "join", "sync" or "heartbeat". `me` has the fields of the consumer. Source: joinGroupIfNeeded and the response
-    handlers of AbstractCoordinator.java (2.8).
+    It is "join" if the consumer has not joined or has to join again, then "sync" until it has its assignment, and "heartbeat"
+    after that. `me` has the fields of the consumer. Source: joinGroupIfNeeded and the response handlers of
+    AbstractCoordinator.java (2.8).
     """
     if me["state"] == consumer_state.UNJOINED or me["rejoin_needed"]:
         return "join"

@@ -1,4 +1,4 @@
-"""Shows the coordinator's response to each request in each group state as a grid, with a mark at the cell that was used last."""
+"""Shows the coordinator's response to each request in each group state as a grid, with a mark at the cell of the last request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARK = "\u25b6 "
 
 
 class Grid(Wide):
-    """A table whose HTML highlights each cell that begins with MARK, the sign of the cell that was used last."""
+    """A table whose HTML highlights each cell that begins with the sign MARK: the cell of the last request."""
 
     def _repr_html_(self) -> str:
         html = super()._repr_html_()

@@ -35,7 +35,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 def write(folder: Path) -> Path:
-    """Write the journals of the twelve runs that are not in `folder` yet, and return the folder.
+    """Write the journal of each of the twelve example runs that `folder` does not have yet, and return the folder.
 
     Raises UserError if the folder or a file cannot be written.
     """

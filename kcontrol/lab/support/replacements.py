@@ -188,10 +188,10 @@ def place(error: BaseException) -> str:
 
 
 def _as_rule(function: Callable[..., Any]) -> Callable[[ElectionInput], Elected | None]:
-    """Return an election's function, of an ElectionInput, that calls the learner's function with `(assignment, isr, live)`.
+    """Return a function that takes an ElectionInput, and calls the learner's function with `(assignment, isr, live)`.
 
-    It returns the new leader and ISR (Elected), or None if the learner's function elects no leader. A learner's function with one
-    parameter is returned unchanged: its argument is the ElectionInput.
+    The function returns the new leader and ISR (Elected), or None if the learner's function elects no leader. A learner's
+    function with one parameter is returned unchanged: its argument is the ElectionInput.
     """
     if arity(function) == 1:
         return function

@@ -45,7 +45,7 @@ def _rows(state: folded_state.State) -> Iterator[dict[str, Any]]:
 
 
 def _topics(state: folded_state.State, name: str) -> Collection[str]:
-    """Return the topics in a set of the active controller; `name` is "queued", "started" or "ineligible", as in `deletions`.
+    """Return the topics in a set of the active controller's deletion manager; `name` is "queued", "started" or "ineligible".
 
     Return no topic if the active controller does not run.
     """

@@ -49,7 +49,7 @@ GAUGES = (
 
 
 class AddingReplicas:
-    """For each broker and partition, the number of replicas that a reassignment adds, by the last LeaderAndIsr that it applied.
+    """For each broker and partition, the number of replicas that a reassignment adds, as the broker's last LeaderAndIsr says.
 
     `record` is called with each record of the journal; `adding` returns the number.
     """

@@ -112,7 +112,7 @@ class Tables:
         return reassignments.reassignments(self._run.state)
 
     def deletions(self) -> pd.DataFrame:
-        """Return one row per replica of each topic to be deleted: the deletion manager's sets and the replica's state."""
+        """Return one row per replica of each topic to be deleted: its state, and the deletion manager's sets with the topic."""
         return deletions.deletions(self._run.state)
 
     def znodes(self) -> pd.DataFrame:
@@ -206,7 +206,7 @@ class Tables:
         return waiting.parked(self._run.records, self._run.state)
 
     def delayed_operations(self) -> pd.DataFrame:
-        """Return one row per delayed operation of a coordinator: its steps, the timing wheels of its timer, its completion.
+        """Return one row per delayed operation of a coordinator: its tries, the timing wheels of its timer, how it was completed.
 
         Raises UserError for a run without `purgatory=True`.
         """

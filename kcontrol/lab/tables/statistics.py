@@ -28,7 +28,7 @@ Memory = Mapping[str, Any]  # a broker's controller context, as the fold has it
 
 
 class State(NamedTuple):
-    """The number that the gauge ControllerState shows for a state, and the name of its timer, None for a state without one."""
+    """A state of the controller: its number in the gauge ControllerState, and the name of its timer, None without a timer."""
 
     value: int
     timer: str | None

@@ -96,9 +96,10 @@ class _Count(NamedTuple):
 def election_costs(contenders: int = 5, zookeeper: str | None = None) -> pd.DataFrame:
     """Return the costs of a leader's death in two recipes of leader election, one row each, measured with real watches.
 
-    "one znode": every contender watches the leader's znode, as Kafka's brokers watch `/controller`. "a queue": each contender
-    watches the znode before its own, as in kazoo's Election. `zookeeper` is the address of a real ZooKeeper; without it the
-    election takes place in memory. Raises UserError for fewer than two contenders, or more than a hundred.
+    The costs are the number of watches, of clients that are notified of the death, and of tries to lead after it. "one znode":
+    every contender watches the leader's znode, as Kafka's brokers watch `/controller`. "a queue": each contender watches the
+    znode before its own, as in kazoo's Election. `zookeeper` is the address of a real ZooKeeper; without it the election takes
+    place in memory. Raises UserError for fewer than two contenders, or more than a hundred.
     """
     if not 2 <= contenders <= 100:
         raise UserError(f"An election cannot have {contenders} contenders: the number is from 2 to 100.")
