@@ -159,7 +159,8 @@ def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
 def append_timer(tp: TopicPartition, offset: int) -> str:
     """Return the name of the timer that ends the wait of an append for its replicas.
 
-    `offset` is the offset of the last record of the append.
+    `offset` is the offset of the last record of the append. An example is
+    "append __consumer_offsets-0 5".
     """
     return f"append {tp} {offset}"
 

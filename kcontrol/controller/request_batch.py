@@ -31,7 +31,10 @@ from kcontrol.core.model import (
 
 
 class LeaderAndIsrPartition(NamedTuple):
-    """One partition in LeaderAndIsr, with the protocol's field names."""
+    """One partition in LeaderAndIsr: leadership, replicas, changes of replicas, and `is_new`.
+
+    The fields have the protocol's names. `is_new` says that the broker gets a new replica.
+    """
 
     leader: int
     leader_epoch: int
@@ -45,7 +48,10 @@ class LeaderAndIsrPartition(NamedTuple):
 
 
 class UpdateMetadataPartition(NamedTuple):
-    """One partition in UpdateMetadata, with the protocol's field names."""
+    """One partition in UpdateMetadata: its leadership, its replicas, and the offline replicas.
+
+    The fields have the protocol's names.
+    """
 
     leader: int
     leader_epoch: int
@@ -57,7 +63,7 @@ class UpdateMetadataPartition(NamedTuple):
 
 
 class StopReplicaPartition(NamedTuple):
-    """One partition in StopReplica, with the protocol's field names."""
+    """One partition in StopReplica: the leader epoch, and whether the replica's log is deleted."""
 
     leader_epoch: int
     delete: bool

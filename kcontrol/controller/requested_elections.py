@@ -96,11 +96,12 @@ def _election_error(ctx: ControllerContext, tp: TopicPartition, election_type: s
 def on_replica_election(
     ctx: ControllerContext, partitions: Collection[TopicPartition], election_type: str, trigger: str
 ) -> Handler:
-    """Elect leaders of the partitions, then delete a request that came through the znode.
+    """Elect leaders of the partitions; return the new leadership of the elected partitions.
 
-    `election_type` is PREFERRED or UNCLEAN. With the `trigger` ZkTriggered the request came through
-    the znode, with AdminClientTriggered from an admin client. Raises KeyError for a partition
-    without leadership, unless the request came from an admin client; the znode then stays.
+    `election_type` is PREFERRED or UNCLEAN. `trigger` is ZkTriggered (the request znode, which is
+    deleted at the end), AdminClientTriggered (an admin client) or AutoTriggered (the automatic
+    rebalance). Raises KeyError for a partition without leadership, unless the request came from an
+    admin client; the znode then stays.
 
     Source: KafkaController.onReplicaElection (2.8).
     """

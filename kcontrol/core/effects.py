@@ -114,7 +114,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """Read child names; the result is a tuple of sorted tuples, None where the parent is missing.
+    """Read child names; the result has a sorted tuple of names per path, None for a missing znode.
 
     `watch` sets a watch for the next creation or deletion of a child.
     """
@@ -284,10 +284,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class UpdateContext:
-    """Change a field of a context outside the state machines: first clear, then remove, then put.
+    """Change the field `field` of a context, for which no state machine is needed.
 
-    For a mapping `put` is a dict and `remove` its keys; for a set both are members; for a plain
-    field `put` is the new value. `context` is `controller`, `broker` or `group`.
+    If `clear`, empty the field first; then remove `remove`, then put `put`. For a mapping `put` is
+    a dict and `remove` its keys; for a set both are members; for a plain field `put` is the new
+    value. `context` is `controller`, `broker` or `group`.
     """
 
     field: str
@@ -449,7 +450,7 @@ class CancelTimer:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """End the process, which closes its session."""
+    """End the process with this exit code; its session is closed."""
 
     exit_code: int
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def listed(names: Iterable[Any], most: int = 4) -> str:
-    """Return names as `a, b, c and d`.
+    """Return names as `a, b, c and d`; "" without names.
 
     Of more than `most` names return the first `most` - 1 and the number of the other names: `a, b,
     c and 2 more`.

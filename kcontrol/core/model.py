@@ -123,7 +123,7 @@ class LeaderAndIsr(NamedTuple):
 
 
 class LogRecord(NamedTuple):
-    """One record of a partition's log, with the epoch of the leader that appended it (KIP-101)."""
+    """One record of a partition's log: offset, epoch of the leader that appended it, and value."""
 
     offset: int
     leader_epoch: int

@@ -91,7 +91,7 @@ class Driver:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
 
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
-        """Write one journal record per row of `columns`; `factory(*row)` makes the record when the journal is read."""
+        """Write a journal record per row of `columns` (of equal length); `factory(*row)` makes the record when the journal is read."""
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 
     @property

@@ -78,7 +78,7 @@ class Thread:
 
     @property
     def sleep_timer(self) -> str:
-        """Return the name of the timer that ends this thread's sleep."""
+        """Return the name of the timer that ends this thread's sleep, such as "sleep-controller"."""
         return f"sleep-{self.name}"
 
 

@@ -32,7 +32,7 @@ class TimedEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class GroupRequest(TimedEvent):
-    """The base of requests about one group."""
+    """The base of requests about one group: the request's correlation id, and the group's id."""
 
     correlation_id: str
     group_id: str
@@ -323,10 +323,10 @@ class TransactionCompleted(Event):
 
 
 class JoinResult(NamedTuple):
-    """The response to a JoinGroup.
+    """The response to a JoinGroup: the member's id, the generation, its protocol and its leader.
 
     `members` has (member id, metadata for the chosen protocol) of each member, in the leader's
-    response alone.
+    response alone. `error` is "NONE" after a success.
     """
 
     error: str
@@ -339,7 +339,7 @@ class JoinResult(NamedTuple):
 
 
 class SyncResult(NamedTuple):
-    """The response to a SyncGroup; `assignment` is empty after an error."""
+    """The response to a SyncGroup: the member's assignment, b"" after an error."""
 
     error: str
     assignment: bytes = b""

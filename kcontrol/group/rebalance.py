@@ -38,17 +38,17 @@ from kcontrol.group.offsets_topic_records import group_key, group_value
 
 
 def session_timer(group_id: str, member_id: str) -> str:
-    """Return the name of the timer of a member's session, or of a pending member id."""
+    """Return the name of the timer of a member or a pending member id: "session <group> <id>"."""
     return f"session {group_id} {member_id}"
 
 
 def join_timer(group_id: str) -> str:
-    """Return the name of the timer of a group's join phase."""
+    """Return the name of the timer of a group's join phase, such as "join my-group"."""
     return f"join {group_id}"
 
 
 def sync_timer(group_id: str) -> str:
-    """Return the name of the timer of a group's sync phase."""
+    """Return the name of the timer of a group's sync phase, such as "sync my-group"."""
     return f"sync {group_id}"
 
 

@@ -274,13 +274,13 @@ class Reaction(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return the words of the condition, from its docstring; "" for the condition `always`."""
+        """Return the condition in words, such as "the member leads the group"; "" for `always`."""
         said = " ".join((self.condition.__doc__ or "").split())
         return said.removeprefix("Check ").removeprefix("that ").rstrip(".").removesuffix("nothing")
 
     @property
     def origin(self) -> str:
-        """Return the row's source in Kafka: methods of GroupCoordinator.scala, the KIP or JIRA."""
+        """Return the row's source in Kafka, such as "doSyncGroup, KIP-345": method and issue."""
         methods = dict.fromkeys(request.methods for request in self.requests)
         return ", ".join(filter(None, [*methods, self.source]))
 

@@ -101,10 +101,11 @@ def path(partitions: Partitions, members: Members) -> str:
 def constrained(
     partitions: Partitions, found: Claims
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
-    """Return the assignment for members with equal topics, by filling each up to an equal number.
+    """Return (assignment, new owners) for members with equal topics.
 
-    Also return the new owner of each partition that changes its owner. `found` has the present
-    owners, `partitions` the number of partitions of each topic.
+    Each member is filled up to an equal number of partitions. The new owners are a dict from each
+    partition that changes its owner to the new owner's id. `found` has the present owners,
+    `partitions` the number of partitions of each topic.
 
     Source: constrainedAssign of AbstractStickyAssignor.java (2.8).
     """
