@@ -116,7 +116,7 @@ class GroupContext(Context):
         return self.ended.get(group_id, 0)
 
     def name_of(self, state: object) -> str:
-        """Return Kafka's name of a group state in the release; "AwaitingSync" was used up to 1.0."""
+        """Return Kafka's name of a group state in the release, such as "AwaitingSync" in 0.9."""
         completing = self.rules.completing_rebalance_name
         return completing if state is GroupState.COMPLETING else str(state)
 
