@@ -8,19 +8,19 @@ value of the type Design, or with a function that returns the Design of a releas
 
 Rules of the file:
 
-* A context carries its Design, and a handler asks the context. So a module of 2.8 names a field of
-  Design and never an earlier release.
+* A context has a field with its Design, and a handler reads it there. So a module of 2.8 names a
+  field of Design and never an earlier release.
 * A field is a table, or a function that at least two designs implement in different ways. Such a
   function keeps the difference out of the handlers: no handler compares the name of a design.
 * Only `handlers.py` may import `earlier/`; `lint-imports` checks this.
 
-What a Design does not say: the value of a rule. Rules that differ within one design, or that more
-than one design asks, are fields of `core/controller_rules.py`. A rule that differs only between
-releases before 1.1 is asked in `earlier/`, with these exceptions:
+What a Design does not say: the value of a rule (a difference between releases). Rules that differ
+within one design, or that more than one design uses, are fields of `core/controller_rules.py`. A
+rule that differs only between releases before 1.1 is used in `earlier/`, with these exceptions:
 
 * `design` (`handlers.py`) picks the page.
-* `pipelined` (`partition_machine.py`): one round trip for all subjects, or one for each, is the
-  shape of its loop.
+* `pipelined` (`partition_machine.py`) decides whether its loop takes all partitions in one round
+  trip, or each partition in a round trip of its own.
 * `offline_order`, `shutdown_order` (`partition_machine.py`): a learner's strategy reads them too,
   as `ElectionInput.order`.
 * `unclean_default`, `deletes_topics`: the default of a setting in the release.

@@ -63,7 +63,7 @@ Partitions = tuple[TopicPartition, ...]
 
 
 class TransitionResult(NamedTuple):
-    """The result of one call: the new leadership of each elected partition."""
+    """The result of `handle_state_changes`: the new leadership of each elected partition."""
 
     elected: dict[TopicPartition, LeaderAndIsr]
 

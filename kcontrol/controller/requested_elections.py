@@ -135,7 +135,10 @@ def _remove_partitions_from_election(
 
 
 def pending_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Elect, at failover, the partitions in the znode that their preferred replica does not lead.
+    """At failover, elect the preferred leader of each requested partition with another leader.
+
+    The request is `/admin/preferred_replica_election`, which is deleted at the end. Partitions of
+    topics that are being deleted are left out.
 
     Raises KeyError for a partition that has never had a leader: the failover fails, at every broker
     that tries it, until a replica of the partition lives.
