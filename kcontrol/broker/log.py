@@ -332,8 +332,14 @@ DIVERGENCE_CHECKS: dict[Truncation, Callable[[ReplicaLog, int, int], EpochEnd | 
 def truncation_offset(log: ReplicaLog, diverging: EpochEnd) -> int:
     """Return the offset from which on the follower with this log removes its records.
 
-    `diverging` is the leader's response: the last common epoch, and its end in the leader's log. If
-    the end is -1 (unknown), return the follower's high watermark.
+    `diverging` is the leader's response: an epoch, and its end in the leader's log.
+
+    * The end is unknown (-1): return the follower's high watermark.
+    * No epoch (-1), or an epoch later than all epochs of this log: return the end in the response.
+    * An epoch that this log has: return the lower of its ends in both logs.
+    * Another epoch: return the end of this log's largest epoch below it.
+
+    The returned offset is at most the end of this log.
     Source: AbstractFetcherThread.getOffsetTruncationState (2.8).
     """
     if diverging.end_offset == UNKNOWN:

@@ -21,7 +21,7 @@ from kcontrol.core.znodes import (
 
 
 class WriteFailed(Exception):
-    """ZooKeeper has refused a write of a starting broker, which ends the broker."""
+    """ZooKeeper has refused a write. During the start of a broker this error ends the process."""
 
 
 def make_sure_path_exists(path: str, data: bytes = b"") -> Handler:

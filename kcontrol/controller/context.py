@@ -162,7 +162,10 @@ class ControllerContext(Context):
     def online_replicas(
         self, tp: TopicPartition, *, include_shutting_down: bool = False
     ) -> tuple[int, ...]:
-        """Return the assigned replicas that are online, in the order of the assignment."""
+        """Return the assigned replicas that are online, in the order of the assignment.
+
+        With `include_shutting_down` brokers in a controlled shutdown count as online.
+        """
         return tuple(
             b
             for b in self.replicas(tp)
@@ -207,7 +210,7 @@ class ControllerContext(Context):
 
         `tp` and `broker_id` name the replica. Since 2.1 return whether the deletion of the topic
         has started. Before, return whether the topic is queued for deletion and the replica is
-        still assigned, which a replica that a reassignment has removed is not.
+        still assigned: a replica that a reassignment has removed is not assigned any more.
 
         Source: ControllerBrokerRequestBatch.sendStopReplicaRequests, responseCallback (2.8).
         """
@@ -313,10 +316,10 @@ Counts = tuple[int, int]
 
 
 def _counted(ctx: ControllerContext, update: UpdateContext) -> Collection[TopicPartition]:
-    """Return the partitions that `update` may make, or no longer leave, Offline or imbalanced.
+    """Return the partitions that may become, or cease to be, Offline or imbalanced by `update`.
 
-    They are the partitions in the updated field, or all partitions of the topics in it. A partition
-    is imbalanced if a replica other than its preferred replica leads it.
+    They are the partitions that `update` names, or all partitions of the topics that it names. A
+    partition is imbalanced if a replica other than its preferred replica leads it.
     """
     held = getattr(ctx, update.field)
     named = dict.fromkeys((*(held if update.clear else ()), *update.remove, *(update.put or ())))

@@ -91,7 +91,7 @@ class Driver:
         return self.journal.add(self.node, self.incarnation, kind, cause, self.clock(), fields)
 
     def log_batch(self, factory: RecordFactory, *columns: Sequence[Any]) -> None:
-        """Write a journal record per row of `columns` (of equal length); `factory(*row)` makes the record when the journal is read."""
+        """Write one journal record per row of `columns`: `factory(*row)` makes it when the journal is read."""
         self.journal.add_batch(self.node, self.incarnation, self.clock(), factory, columns)
 
     @property
@@ -115,7 +115,7 @@ class Driver:
     def clear(self, thread: str, cause: RecordId | None) -> None:
         """Remove all events from a thread's queue; respond to the requests among them (2.2 on).
 
-        `cause` is the cause of their `preempt` journal records. Source: ControllerEvent.preempt (2.2, 2.8).
+        `cause` is the journal record that caused the removal. Source: ControllerEvent.preempt (2.2, 2.8).
         """
         for item in self.threads[thread].queue.clear():
             record = self.log("preempt", cause, thread=thread, event=item.event)

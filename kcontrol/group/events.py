@@ -92,7 +92,7 @@ class MemberIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroup(GroupRequest):
-    """Members leave the group; before 2.4 a request names exactly one (KIP-345)."""
+    """Members leave the group; before 2.4 a request names exactly one member (KIP-345)."""
 
     members: tuple[MemberIdentity, ...]
 

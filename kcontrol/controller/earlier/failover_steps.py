@@ -1,7 +1,8 @@
 """The steps of failover and resignation that only earlier releases have.
 
-Their order is FAILOVER and RESIGNATION of `listeners_to_0_10.py` and `event_queue_0_11.py`; of
-`await_all_requests` from 1.1 to 2.1.0, `event_thread_to_2_5.py`.
+The tables FAILOVER and RESIGNATION of `listeners_to_0_10.py` and `event_queue_0_11.py` have the
+order of these steps. From 1.1 to 2.1.0 a resignation has one of them, `await_all_requests`; its
+place is in `event_thread_to_2_5.py`.
 
 Source: KafkaController.onControllerFailover and onControllerResignation (0.8.0 to 1.0).
 """
@@ -107,7 +108,10 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 
 
 def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
-    """Call `initialize_context`, then open the channels to the brokers: this broker is active now.
+    """Read the cluster's state into the context, then open the channels to the brokers.
+
+    From then on this broker is active: in these releases a broker is controller while it has
+    channels.
 
     Source: KafkaController.initializeControllerContext, startChannelManager (0.8.1).
     """

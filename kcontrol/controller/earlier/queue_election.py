@@ -30,9 +30,9 @@ def startup(ctx: ControllerContext, event: Startup) -> Handler:
 
 
 def controller_change(ctx: ControllerContext, event: ControllerChange) -> Handler:
-    """Store the controller id that the listener has read; resign if this broker was controller.
+    """Store the controller id that the listener has read.
 
-    If the id is still this broker's, the broker does not resign.
+    Resign if this broker was controller and the id is another broker's.
 
     Source: KafkaController.ControllerChange (0.11, 1.0).
     """

@@ -35,10 +35,10 @@ def replica_leader_election(ctx: ControllerContext, event: ReplicaLeaderElection
 
 
 def trigger_preferred_elections(ctx: ControllerContext) -> Handler:
-    """Elect, at failover, the requested partitions that their preferred replica does not lead.
+    """At failover, elect the preferred leader of each requested partition with another leader.
 
-    `/admin/preferred_replica_election` requests them, and is deleted then. Raises KeyError for a
-    partition that has never had a leader: the failover fails, at every broker that tries it.
+    The request is `/admin/preferred_replica_election`, which is deleted at the end. Raises KeyError
+    for a partition that has never had a leader: the failover fails, at every broker that tries it.
 
     Source: KafkaController.fetchPendingPreferredReplicaElections (0.11, 1.0).
     """

@@ -1,7 +1,8 @@
 """Handles reassignments from 1.1 to 2.3: starts, continues and ends them, in twelve steps.
 
-The reassignments in progress are in the controller's memory alone, and the request znode
-`/admin/reassign_partitions` is written from there.
+Only the controller's memory has the reassignments in progress. When a reassignment has ended, the
+controller writes the other reassignments in its memory to the request znode
+`/admin/reassign_partitions`.
 
 Source: KafkaController.scala (1.1): maybeTriggerPartitionReassignment,
 removePartitionFromReassignedPartitions, initializePartitionReassignment, PartitionReassignment,
@@ -84,7 +85,7 @@ def _maybe_trigger_reassignments(
 def partition_reassignment_isr_change(
     ctx: ControllerContext, event: PartitionReassignmentIsrChange
 ) -> Handler:
-    """Continue a reassignment, if every target replica is in the ISR now.
+    """End a reassignment (steps 5 to 12) if every target replica is in the ISR, else do nothing.
 
     Source: KafkaController.PartitionReassignmentIsrChange (1.1).
     """

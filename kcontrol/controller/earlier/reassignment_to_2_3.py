@@ -1,9 +1,9 @@
 """Reassignments up to 2.3: six steps in 0.8.0, then twelve.
 
-The topic znode has the old replicas until the last step but one. RAR are the target replicas, AR
-the assigned replicas. A reassignment cannot be cancelled, and it waits for the ISR alone. A broker
-that has resigned keeps its context and its listeners, so it still handles requests; its requests to
-brokers then fail (`require_channels`).
+The topic znode has the old replicas until step 5 of six or step 10 of twelve; from 0.8.1 on it has
+the target replicas too, from step 1 on. A reassignment cannot be cancelled, and it waits for the
+ISR alone. A broker that has resigned keeps its context and its listeners, so it still handles
+requests; its requests to brokers then fail (`require_channels`).
 
 Source: KafkaController.onPartitionReassignment and initiateReassignReplicasForTopicPartition,
 PartitionsReassignedListener, ReassignedPartitionsIsrChangeListener (0.8.1.1).
@@ -186,7 +186,7 @@ def _check_reassignment(ctx: ControllerContext, tp: TopicPartition, target: Brok
 def partition_reassignment_isr_change(
     ctx: ControllerContext, event: PartitionReassignmentIsrChange
 ) -> Handler:
-    """Continue a reassignment, if every target replica is in the ISR now.
+    """Run the last steps of a reassignment if every target replica is in the ISR, else do nothing.
 
     Source: ReassignedPartitionsIsrChangeListener.handleDataChange (0.8.1).
     """

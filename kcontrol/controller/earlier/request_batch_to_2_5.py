@@ -1,4 +1,6 @@
-"""The partitions of UpdateMetadata, and the division of a batch into requests, up to 2.5.
+"""Decides, up to 2.5, which partitions UpdateMetadata contains and how a batch is divided.
+
+A batch is divided into requests because one StopReplica cannot name all replicas of a broker.
 
 Source: ControllerBrokerRequestBatch in ControllerChannelManager.scala (0.8.0 to 2.5).
 """
