@@ -46,8 +46,8 @@ def table(*names: str) -> pd.DataFrame:
 def elections() -> pd.DataFrame:
     """Return one row per kind of election, such as "offline".
 
-    Columns: held_when, leader (which replica is elected), order (of the candidates), and sent_to (the brokers that receive
-    LeaderAndIsr).
+    Columns: held_when, leader (which replica is elected), order (of the candidates: "" if it is equal in all releases), and
+    sent_to (the replicas whose brokers receive LeaderAndIsr).
     """
     return election_tables.elections()
 

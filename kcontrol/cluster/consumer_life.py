@@ -54,7 +54,10 @@ class Due(NamedTuple):
 
 
 def can_wait(world: World, ms: object) -> bool:
-    """Return whether the world has virtual time, which an action lets pass. Raises ValueError if `ms` is no int from 1 on."""
+    """Return whether the action "wait" is possible: it needs a simulated cluster, since only virtual time can be let pass.
+
+    Raises ValueError if `ms` is no int from 1 on.
+    """
     if not is_number(ms, 1):
         raise ValueError
     return world.is_simulated

@@ -66,7 +66,7 @@ class Moment(NamedTuple):
 
 
 def consumer_name(client: str) -> str:
-    """Return the name that a recorded client has in a journal; the recorder's own tool is "tool"."""
+    """Return a recorded client's name in a journal: the recorded name `client`, but "tool" for the recorder's own tool."""
     return "tool" if client == TOOL else client
 
 
