@@ -117,8 +117,9 @@ def send_requests(world: World, n: int) -> None:
 def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, record: RecordId) -> None:
     """Deliver `body`, the response of the broker with the driver `by`, to the broker that sent the request.
 
-    `record` is the journal record `respond`. If `body` is None, or if AlterIsr has an error of the whole response, the request
-    becomes pending again. Do nothing if no broker waits for a response with this correlation id.
+    `record` is the journal record `respond`. If `body` is None (a resigned controller has dropped the request), or if AlterIsr
+    has an error of the whole response, the request becomes pending again. Do nothing if no broker waits for a response with this
+    correlation id.
     """
     for n, requests in world.network.to_controller.items():
         asked = [q for q in requests if q.correlation_id == correlation_id]

@@ -342,10 +342,10 @@ class Player:
         self._end_sessions(self.recorded.at)
 
     def await_(self, what: dict[str, str]) -> None:
-        """Run until znodes are created or deleted; `what` has their paths, under the key "gone" for a deletion.
+        """Run until each znode in `what` exists, or is missing if its key is "gone": {"exists": "/a"} or {"gone": "/a"}.
 
-        Any other key, such as "exists", means a creation. For a deletion, expire the session of a dead or frozen broker that owns
-        the znode. In a recorded step nothing is done, because the player repeats the recorded ends of sessions.
+        If nothing is left to do before that, go on. To make a znode missing, expire the session of a dead or frozen broker that
+        owns it. In a recorded step do nothing, because the player repeats the recorded ends of sessions.
         """
         for how, path in what.items() if not self.recorded.is_recorded else ():
             while (routine := self._before_expiry()) and self.world.exist(path) != [how != "gone"]:

@@ -333,9 +333,9 @@ class _Reader:
 
 
 def answered(records: Iterable[Record]) -> dict[str, Any]:
-    """Return {"answer": the response to an admin client's reassignment, with the protocol's error codes}.
+    """Return the first response to an AlterPartitionReassignments, with the protocol's error codes; {} without a response.
 
-    Return an empty dict if `records` have no such response.
+    Its form is {"answer": {"error": 0, "partitions": {"t-0": 0}}}.
     """
     for record in records:
         body = record.fields.get("body")

@@ -143,9 +143,10 @@ def message_lines(lines: Column, wrap: Column, layout: Column) -> Column:
 
 
 def _to_tail(lines: Column) -> Column:
-    """Return the lines of a record up to the first one that ends with the logger, joined; only the first line if none does.
+    """Return the lines of a record up to the first one that ends with the logger, as one text; only the first line if none does.
 
-    They are joined by line breaks, but lines of one length, which a terminal has made of one long line, without line breaks.
+    The text has line breaks between the lines, but none if a terminal has broken one long line: then all lines but the last have
+    one length.
     """
     first = sql.length(lines[0])
     ends = sql.array_position(sql.transform(lines, lambda line: line.rlike(r"\)(?: \[[^\]]*\])?\s*$")), True).cast("int")
