@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kcontrol.broker.context import BrokerContext
 from kcontrol.cluster import consumer_protocol
 from kcontrol.cluster.consumer_configs import INSTANCE_ID, SESSION_MS, ConsumerConfig
-from kcontrol.cluster.consumer_state import CLOSED, FROZEN, POLLING, Consumer, after_response
+from kcontrol.cluster.consumer_state import CLOSED, FROZEN, POLLING, STABLE, Consumer, after_response
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
 from kcontrol.cluster.run_settings import Settings
 from kcontrol.core.model import TopicPartition
@@ -172,9 +172,10 @@ def can_commit(world: World, name: str, partition: str, offset: int, metadata: s
 def send_request(world: World, name: str, request: str, broker: int | None = None) -> None:
     """Send `request`, "join", "sync", "heartbeat" or "leave", with the member id and generation that the consumer knows.
 
-    With "sync" a group's leader sends the assignment. The request goes to `broker` if given, else to the coordinator. With
-    "restart" the consumer forgets its member id and sends nothing. With "poll timeout" it sends LeaveGroup; a static member sends
-    nothing and forgets its member id. Source: HeartbeatThread.run and maybeLeaveGroup of AbstractCoordinator.java (0.10.1, 2.8).
+    With "sync" a group's leader sends the assignment; if it cannot read the subscription of a member, its poll fails, and the
+    leader sends nothing. The request goes to `broker` if given, else to the coordinator. With "restart" the consumer forgets its
+    member id and sends nothing. With "poll timeout" it sends LeaveGroup; a static member sends nothing and forgets its member id.
+    Source: HeartbeatThread.run and maybeLeaveGroup of AbstractCoordinator.java (0.10.1, 2.8), onJoinLeader (0.9, 2.8).
     """
     me = world.consumers[name]
     if request == RESTART or (request == POLL_TIMEOUT and me.instance_id is not None):
@@ -190,7 +191,12 @@ def send_request(world: World, name: str, request: str, broker: int | None = Non
         case "sync":
             leads = me.member_id == me.leader and bool(me.members)
             instances = {other.member_id: other.instance_id for other in world.consumers.values()} if leads else {}
-            assigned = consumer_protocol.assign(me, own, _topics(world), instances) if leads else {}
+            try:
+                assigned = consumer_protocol.assign(me, own, _topics(world), instances) if leads else {}
+            except ValueError:
+                cause = world.log("act", None, action=["consumer", name, "assign"])
+                note(world, name, me.after_failed_read(world.clock(), rejoins=True), cause)
+                return
             event = e.SyncGroup(id, me.group, me.member_id, me.generation, assigned, me.instance_id)
         case "heartbeat":
             event = e.Heartbeat(id, me.group, me.member_id, me.generation, me.instance_id)
@@ -261,10 +267,17 @@ def record_response(world: World, correlation_id: str, body: Any, record: Record
     name, number = correlation_id.removeprefix("consumer ").rsplit(" ", 1)
     me = world.consumers[name]
     if me.asked is not None and int(number) == me.requests:  # otherwise the process that sent the request has ended
-        is_cooperative = consumer_config(world.settings, name).is_cooperative
-        lost = is_cooperative and isinstance(body, e.SyncResult) and _revokes(me, body)
-        note(world, name, after_response(me, body, lost)._replace(active_at_ms=world.clock()), record)
+        now = _after_sync(world, name, me, body) if isinstance(body, e.SyncResult) else after_response(me, body, lost=False)
+        note(world, name, now._replace(active_at_ms=world.clock()), record)
     return True
+
+
+def _after_sync(world: World, name: str, me: Consumer, body: e.SyncResult) -> Consumer:
+    """Return the state of a consumer after the response to SyncGroup; its poll fails if it cannot read the assignment."""
+    if body.error == "NONE" and not consumer_protocol.is_assignment(body.assignment):
+        now = me._replace(asked=None, state=STABLE)
+        return now.after_failed_read(world.clock(), rejoins=not has_poll_timeout(world, name))
+    return after_response(me, body, lost=consumer_config(world.settings, name).is_cooperative and _revokes(me, body))
 
 
 def _revokes(me: Consumer, body: e.SyncResult) -> bool:

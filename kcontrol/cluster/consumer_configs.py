@@ -1,9 +1,10 @@
 """CONSUMER_SETTINGS: the settings of a consumer under Kafka's names, with defaults by release and legal values.
 
-Four keys are no settings of Kafka. A client subscribes to `topics` in a call. `user.data` is the text that an assignor of the
-user's own adds to the subscription. `protocol.metadata` replaces the bytes of the whole subscription. `client.release` is the
-release of the client library, which decides the versions of its requests and of the consumer protocol; a later library than the
-brokers uses the brokers' versions.
+Five keys are no settings of Kafka. A client subscribes to `topics` in a call. `user.data` is the text that an assignor of the
+user's own adds to the subscription. `protocol.metadata` replaces the bytes of the whole subscription, and `protocol.assignment`
+the bytes of each assignment that the consumer sends as the group's leader; clients may be unable to read these bytes.
+`client.release` is the release of the client library, which decides the versions of its requests and of the consumer protocol; a
+later library than the brokers uses the brokers' versions.
 
 The table does not check the limits of the session timeout: the coordinator does, with INVALID_SESSION_TIMEOUT. Read next:
 `consumer_protocol.py`, which writes the subscription from these settings.
@@ -23,7 +24,7 @@ from kcontrol.core.releases import is_since, sort_key, value_in_force
 GROUP_ID, INSTANCE_ID = "group.id", "group.instance.id"
 SESSION_MS, HEARTBEAT_MS, POLL_MS = "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"
 STRATEGY, TOPICS, CLIENT = "partition.assignment.strategy", "topics", "client.release"
-USER_DATA, METADATA = "user.data", "protocol.metadata"
+USER_DATA, METADATA, ASSIGNMENT = "user.data", "protocol.metadata", "protocol.assignment"
 
 STRATEGIES = {"range": "0.9", "roundrobin": "0.9", "sticky": "0.11.0", "cooperative-sticky": "2.4"}
 """The assignors, each with its first release. Source: KIP-54 (sticky), KIP-429 (cooperative-sticky)."""
@@ -57,6 +58,7 @@ CONSUMER_SETTINGS: dict[str, ConsumerSetting] = {
     POLL_MS:      ConsumerSetting((("0.10.1", 300_000),), "ms"),
     USER_DATA:    ConsumerSetting((("0.9", None),), "bytes"),
     METADATA:     ConsumerSetting((("0.9", None),), "bytes"),
+    ASSIGNMENT:   ConsumerSetting((("0.9", None),), "bytes"),
     CLIENT:       ConsumerSetting((("0.9", None),), "release"),
 }
 # fmt: on

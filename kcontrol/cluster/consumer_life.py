@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.cluster.consumer_clients import POLL_TIMEOUT, can_send, consumer_config, has_poll_timeout, is_number
 from kcontrol.cluster.consumer_configs import HEARTBEAT_MS, POLL_MS
-from kcontrol.cluster.consumer_state import CLOSED, COMPLETING, FROZEN, STABLE, STUCK, Consumer
+from kcontrol.cluster.consumer_state import CLOSED, COMPLETING, FROZEN, STABLE, STUCK, UNREADABLE, Consumer
 from kcontrol.group import events as e
 from kcontrol.group.handlers import REQUESTS
 from kcontrol.group.offset_expiration import EXPIRY_TIMER
@@ -92,7 +92,7 @@ def _requests(world: World) -> Iterator[Due]:
     for name, me in world.consumers.items():
         if me.condition == FROZEN and me.resumes_at_ms is not None:
             yield Due(me.resumes_at_ms, ("resume_consumer", name))
-        elif me.condition not in (FROZEN, CLOSED) and me.error not in FATAL and can_send(world, me):
+        elif _is_active(world, name, me):
             yield from _of_stuck(world, name, me) if me.condition == STUCK else (_of_polling(world, name, me),)
 
 
@@ -132,5 +132,14 @@ def _is_renewed(world: World, event: Any) -> bool:
     """Return whether `event`, the event of a timer, is the session timeout of a member whose consumer sends heartbeats."""
     if not isinstance(event, e.SessionTimedOut):
         return False
-    holders = (me for me in world.consumers.values() if (me.group, me.member_id) == (event.group_id, event.member_id))
-    return any(me.condition not in (FROZEN, CLOSED) and me.error not in FATAL and can_send(world, me) for me in holders)
+    holders = {n: me for n, me in world.consumers.items() if (me.group, me.member_id) == (event.group_id, event.member_id)}
+    return any(_is_active(world, name, me) for name, me in holders.items())
+
+
+def _is_active(world: World, name: str, me: Consumer) -> bool:
+    """Return whether a consumer sends requests by itself: it runs, can send, and no error has ended its requests.
+
+    After UNREADABLE a consumer sends heartbeats only if its client has a heartbeat thread (0.10.1, KIP-62).
+    """
+    is_over = me.error in FATAL or (me.error == UNREADABLE and me.condition == STUCK and not has_poll_timeout(world, name))
+    return me.condition not in (FROZEN, CLOSED) and not is_over and can_send(world, me)

@@ -15,9 +15,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kcontrol.cluster.consumer_configs import METADATA, STRATEGY, TOPICS, USER_DATA, ConsumerConfig
+from kcontrol.cluster.consumer_configs import ASSIGNMENT, METADATA, STRATEGY, TOPICS, USER_DATA, ConsumerConfig
 from kcontrol.cluster.consumer_state import Consumer
-from kcontrol.core.errors import UserError
 from kcontrol.core.java_hash import java_hash
 from kcontrol.core.model import TopicPartition
 from kcontrol.core.releases import is_since
@@ -35,7 +34,10 @@ def protocols(me: Consumer, config: ConsumerConfig, topics: Iterable[str]) -> tu
     `topics` are all topics of the cluster, to which a consumer without the setting `topics` subscribes.
     """
     wanted = sorted(topics) if config[TOPICS] is None else list(config[TOPICS])
-    return tuple(GroupProtocol(name, config[METADATA] or _subscription(me, config, name, wanted)) for name in config[STRATEGY])
+    given = config[METADATA]
+    return tuple(
+        GroupProtocol(name, _subscription(me, config, name, wanted) if given is None else given) for name in config[STRATEGY]
+    )
 
 
 def _subscription(me: Consumer, config: ConsumerConfig, strategy: str, topics: list[str]) -> bytes:
@@ -54,6 +56,14 @@ def partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
     """Return the partitions of an assignment in their order; zero bytes have none. Raises ValueError for other bytes."""
     entries = decode("assignment", assignment)[1]["partitions"] if assignment else []
     return tuple(TopicPartition(entry["topic"], number) for entry in entries for number in entry["partitions"])
+
+
+def is_assignment(data: bytes) -> bool:
+    """Return whether a client can read the assignment in these bytes; zero bytes are no assignment."""
+    try:
+        return bool(decode("assignment", data))
+    except ValueError:
+        return False
 
 
 def by_topic(found: Iterable[TopicPartition]) -> list[dict[str, Any]]:
@@ -114,18 +124,13 @@ def assign(
     """Return the assignment that `me`, a group's leader, makes: the encoded partitions of each member, by member id.
 
     `topics` maps each topic to its number of partitions, `instances` a member id to the member's group.instance.id. The assignor
-    visits the members in the order of Java's hash map. Raises UserError for a subscription that cannot be read; the leader of
-    Kafka throws a SchemaException then.
+    visits the members in the order of Java's hash map. Raises ValueError for a subscription that cannot be read; the leader of
+    Kafka throws a SchemaException then. If `config` has `protocol.assignment`, the assignment of each member is these bytes.
     """
     members = dict(me.members)
-    try:
-        asked = {id: read_subscription(members[id], me.protocol, instances.get(id)) for id in in_hash_order(members)}
-    except ValueError as problem:
-        raise UserError(
-            f"The leader cannot read the subscription of a member ({problem}), so it sends no SyncGroup: "
-            f"let the consumer with the setting {METADATA} leave the group."
-        ) from None
+    asked = {id: read_subscription(members[id], me.protocol, instances.get(id)) for id in in_hash_order(members)}
     subscribed = {topic for member in asked.values() for topic in member.topics}
     found = ASSIGNORS[me.protocol]({t: number for t, number in topics.items() if t in subscribed}, asked) if asked else {}
     version = int(is_since("2.4", config.release))
-    return {id: encode("assignment", version, {"partitions": by_topic(tps), "user_data": None}) for id, tps in found.items()}
+    made = {id: encode("assignment", version, {"partitions": by_topic(tps), "user_data": None}) for id, tps in found.items()}
+    return made if config[ASSIGNMENT] is None else dict.fromkeys(made, config[ASSIGNMENT])

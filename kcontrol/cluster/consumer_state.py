@@ -4,6 +4,10 @@ A consumer is in one of the three states of Kafka's AbstractCoordinator. UNJOINE
 COMPLETING_REBALANCE: the response to JoinGroup has arrived, and the consumer sends SyncGroup next. STABLE: the consumer has its
 assignment and sends heartbeats; if `rejoin_needed` is set, the consumer sends JoinGroup next.
 
+If the client of a group's leader cannot read the subscription of a member, or the client of a member its own assignment, its
+poll throws UNREADABLE, and the application does not poll again. The consumer keeps the partitions that it owns, and since 0.10.1
+its heartbeats go on until max.poll.interval.ms has passed (`after_failed_read`).
+
 A consumer of the protocol EAGER revokes all partitions before it joins. A consumer of the protocol COOPERATIVE (KIP-429) keeps
 its partitions while it joins. If the new assignment lacks a partition that the consumer owns, the consumer revokes this partition
 and joins once more: this is the second round, in which the new owner gets the partition.
@@ -23,6 +27,7 @@ POLLING, STUCK, FROZEN, CLOSED = "polling", "not polling", "frozen", "closed"
 """The conditions of a consumer's process: polling, sending heartbeats without polls, stopped by SIGSTOP, closed by LeaveGroup."""
 
 LOST = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
+UNREADABLE = "SchemaException"
 MOVED = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "disconnected")
 """The errors after which a consumer looks for its coordinator again. Source: markCoordinatorUnknown (0.9, 2.8)."""
 
@@ -71,6 +76,14 @@ class Consumer(NamedTuple):
         return self._replace(
             member_id="", generation=-1, leader="", members=(), assignment=b"", state=UNJOINED, rejoin_needed=False, error=error
         )
+
+    def after_failed_read(self, now_ms: int, *, rejoins: bool) -> Consumer:
+        """Return the consumer after poll has thrown UNREADABLE at `now_ms`: it does not poll any more.
+
+        `rejoins` says whether the next poll sends JoinGroup. A leader does so; a member does so in 0.9, and since 0.10 the next
+        poll reads the same bytes again. Source: joinGroupIfNeeded of AbstractCoordinator.java (2.8), ensureActiveGroup (0.9).
+        """
+        return self._replace(error=UNREADABLE, condition=STUCK, polled_at_ms=now_ms, rejoin_needed=rejoins)
 
     def without_times(self) -> Consumer:
         """Return the consumer with all times 0, for a fingerprint."""

@@ -1,8 +1,8 @@
 """The bytes of the offsets topic and of the consumer protocol, written and read.
 
 LAYOUTS has a row for each record and version: the fields in their order. Every key and value begins
-with its version as an int16; all integers are big-endian. A rule of `group_rules.py` says which
-version a release writes; every version can be read.
+with its version as an int16; all integers are big-endian. A "name" is a text that cannot be null. A
+rule of `group_rules.py` says which version a release writes; every version can be read.
 
 The records are written by `rebalance.store_group` and `offsets._store_offsets`: read these next.
 
@@ -25,8 +25,8 @@ NUMBERS = {"int16": ">h", "int32": ">i", "int64": ">q"}
 
 OFFSET_KEY: Layout = (("group", "string"), ("topic", "string"), ("partition", "int32"))
 GROUP_KEY: Layout = (("group", "string"),)
-PARTITIONS: Layout = (("topic", "string"), ("partitions", ["int32"]))
-SUBSCRIPTION: Layout = (("topics", ["string"]), ("user_data", "bytes"))
+PARTITIONS: Layout = (("topic", "name"), ("partitions", ["int32"]))
+SUBSCRIPTION: Layout = (("topics", ["name"]), ("user_data", "bytes"))
 _HEAD: Layout = (("protocol_type", "string"), ("generation", "int32"), ("protocol", "string"),
                  ("leader", "string"))  # fmt: skip
 _CLIENT: Layout = (("client_id", "string"), ("client_host", "string"))
@@ -78,11 +78,10 @@ def write(layout: Layout, fields: Mapping[str, Any]) -> bytes:
 
 def _write(kind: Any, value: Any) -> bytes:
     match kind:
-        case "string":
-            raw = None if value is None else value.encode()
-            return struct.pack(">h", -1) if raw is None else struct.pack(">h", len(raw)) + raw
-        case "bytes":
-            return struct.pack(">i", -1) if value is None else struct.pack(">i", len(value)) + value
+        case "string" | "name" | "bytes":
+            raw = value if kind == "bytes" or value is None else value.encode()
+            length = struct.pack(">i" if kind == "bytes" else ">h", -1 if raw is None else len(raw))
+            return length + (raw or b"")
         case str():
             return struct.pack(NUMBERS[kind], value)
         case [element]:
@@ -103,18 +102,20 @@ def read(layout: Layout, data: bytes, start: int = 0) -> tuple[dict[str, Any], i
 
 def _read(kind: Any, data: bytes, start: int) -> tuple[Any, int]:
     match kind:
-        case "string" | "bytes":
-            length, start = _number(">h" if kind == "string" else ">i", data, start)
-            if length < 0:
+        case "string" | "name" | "bytes":
+            length, start = _number(">i" if kind == "bytes" else ">h", data, start)
+            if length < 0 and kind != "name":
                 return None, start
-            if start + length > len(data):
+            if not 0 <= length <= len(data) - start:
                 raise ValueError(f"{length} bytes should follow, but {len(data) - start} do")
-            raw = data[start : start + length]
-            return (raw.decode() if kind == "string" else raw), start + length
+            raw, start = data[start : start + length], start + length
+            return (raw if kind == "bytes" else raw.decode(errors="replace")), start
         case str():
             return _number(NUMBERS[kind], data, start)
         case [element]:
             count, start = _number(">i", data, start)
+            if not 0 <= count <= len(data) - start:
+                raise ValueError(f"{count} entries should follow, in {len(data) - start} bytes")
             items = []
             for _ in range(count):
                 item, start = _read(element, data, start)
@@ -178,9 +179,8 @@ def _layout(record: str, version: int) -> Layout:
 def topics_of(subscription: bytes) -> frozenset[str] | None:
     """Return the topics of a subscription of any version, None if the bytes cannot be read."""
     try:
-        start = _number(">h", subscription, 0)[1]
-        return frozenset(read(SUBSCRIPTION, subscription, start)[0]["topics"])
-    except (ValueError, UnicodeDecodeError):
+        return frozenset(read(SUBSCRIPTION, subscription, 2)[0]["topics"])
+    except ValueError:
         return None
 
 

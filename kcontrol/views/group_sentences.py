@@ -13,6 +13,7 @@ POLLING = "polling"
 PROCESSES = {
     "restart": "ends without LeaveGroup and starts again",
     "poll timeout": "has polled later than max.poll.interval.ms allows",
+    "assign": "cannot read the subscription of a member and sends no assignment",
 }
 
 
@@ -43,13 +44,15 @@ def consumer_act(kind: str, subject: Sequence[Any]) -> str:
 def consumer(f: Fields) -> str:
     """Return the state of a consumer as a sentence: the broker that its pending request is for, else its generation.
 
-    After the generation stands the condition of its process if it does not poll, or else its last response. `f` has the fields of
-    a `consumer` record of the journal.
+    After the generation stands the exception that its last poll has thrown, or the condition of its process if it does not poll,
+    or else its last response. `f` has the fields of a `consumer` record.
     """
     me = f["now"]._asdict() if hasattr(f["now"], "_asdict") else f["now"]
     if me["asked"]:
         return f"Consumer {f['name']} sends a request to broker {me['asked'][0]}."
     said = f"Consumer {f['name']} is in generation {me['generation']} of group {me['group']}"
+    if me["error"].endswith("Exception"):
+        return f"{said}; its poll has thrown {me['error']}."
     if me.get("condition", POLLING) != POLLING:
         return f"{said}; its process is {me['condition']}."
     return f"{said}; its last response is {me['error'] or 'still to come'}."

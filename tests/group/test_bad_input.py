@@ -9,7 +9,10 @@ import pytest
 from kcontrol.cluster.consumer_state import error_of
 from kcontrol.cluster.world import World
 from kcontrol.core.errors import UserError
-from tests.group.test_group_world import stable
+from kcontrol.group.model import GroupState
+from kcontrol.group.offsets_topic_records import decode
+from tests.group.test_group_world import fire, stable
+from tests.group.test_offsets_log import logs
 
 JOIN = {"group": "g", "member": "", "session": 10_000, "type": "consumer", "protocols": [["range", ""]]}
 LONGEST = {"0.9": 30_000, "2.8": 1_800_000}
@@ -52,6 +55,17 @@ def memory(world: World) -> tuple[Any, ...]:
     return groups, committed, {name: timer.at_ms for name, timer in driver.timers.items()}
 
 
+def asked(world: World, api: str, fields: dict[str, Any]) -> Any:
+    """Return the response to a request of version 0, which a coordinator that waits for more members gives after its timer."""
+    before = len(world.journal)
+    world.step(("coordinator_request", "a", api, 0, fields))
+    world.run()
+    if f"join {fields['group']}" in world.processes[1].driver.timers:
+        fire(world, f"join {fields['group']}")
+    (body,) = [r.fields["body"] for r in world.journal.records[before:] if r.kind == "respond"]
+    return body
+
+
 @pytest.mark.parametrize("release", WORLDS)
 @pytest.mark.parametrize(("api", "fields", "error"), BAD)
 def test_a_bad_request_has_kafkas_error_and_changes_nothing(release: str, api: str, fields: dict[str, Any], error: str) -> None:
@@ -68,6 +82,34 @@ def test_a_bad_request_has_kafkas_error_and_changes_nothing(release: str, api: s
     (body,) = [r.fields["body"] for r in world.journal.records[len(WORLDS[release].journal) :] if r.kind == "respond"]
     assert error_of(body) == error
     assert memory(world) == before
+
+
+UNREADABLE = {"a topic is missing": "00000000000200017400000000", "a negative version": "ffff", "no bytes": ""}
+
+
+@pytest.mark.parametrize("data", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("release", WORLDS)
+def test_the_coordinator_stores_bytes_that_it_cannot_read(release: str, data: str) -> None:
+    """JoinGroup and SyncGroup with such bytes get no error, and the log and the response have the bytes.
+
+    Only 2.8 reads subscriptions: it then knows no topics. Source: GroupMetadata.scala: add (0.9), computeSubscribedTopics (2.8),
+    GroupCoordinator.scala: doSyncGroup (0.9, 2.8). `client_bytes` has the answers of Kafka's own clients for these bytes.
+    """
+    world = WORLDS[release].fork()
+    joined = asked(world, "JoinGroup", JOIN | {"group": "other", "protocols": [["range", data]]})
+    assert joined.error == "NONE" and joined.members == ((joined.member_id, bytes.fromhex(data)),)
+    mine = {"group": "other", "member": joined.member_id, "gen": joined.generation}
+    synced = asked(world, "SyncGroup", mine | {"assignment": {joined.member_id: data}})
+    assert synced.error == "NONE" and synced.assignment == bytes.fromhex(data)
+    group = memory(world)[0]["other"]
+    assert (group.state, group.subscribed_topics) == (GroupState.STABLE, None)
+    (stored,) = [record.data for record in logs(world)[1].records if b"other" in record.key]
+    assert [(m["subscription"], m["assignment"]) for m in decode("group_value", stored)[1]["members"]] == [
+        (bytes.fromhex(data),) * 2
+    ]
+    if release == "2.8":
+        deleted = asked(world, "OffsetDelete", {"group": "other", "partitions": ["t-0"]})
+        assert error_of(deleted) == "GROUP_SUBSCRIBED_TO_TOPIC"
 
 
 @pytest.mark.parametrize("release", WORLDS)

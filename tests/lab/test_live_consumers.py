@@ -236,19 +236,6 @@ def test_kafkas_code_for_an_oversized_text(opened: Opened) -> None:
     assert lab.commit("anna", "t-0", 5, "x" * 4_096).run().tables.offsets()["offset"].tolist() == [5]
 
 
-def test_a_subscription_that_cannot_be_read(opened: Opened) -> None:
-    """The leader cannot read bytes that are no subscription: it sends no SyncGroup, and one sentence says why."""
-    broken = {"group.id": "billing", "protocol.metadata": b"\x00\x01\x00\x00"}
-    lab = opened(consumers={"anna": "billing", "bert": broken}, topics=TOPICS)
-    lab.group.freeze("bert").run(alive=True).group.resume("bert")
-    for name in ("bert", "bert", "anna"):
-        lab.group.join(name).run()
-    before = len(lab.records)
-    with pytest.raises(UserError) as problem:
-        lab.group.sync("anna")
-    assert "protocol.metadata" in refusal(problem) and len(lab.records) == before
-
-
 NOT_POSSIBLE: list[tuple[tuple[Any, ...], str]] = [
     (("consumer", "anna", "dance"), "join | sync | heartbeat | leave"),
     (("consumer", "dora", "join"), "anna, bert and cleo"),
