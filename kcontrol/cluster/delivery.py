@@ -53,8 +53,9 @@ def deliver(world: World, n: int) -> None:
 def is_deliverable(world: World, sender: int, receiver: int) -> bool:
     """Return whether the receiver can handle the first request of this channel now.
 
-    The receiver must run and not be frozen, and must not wait for the lock of its replicas, which a delayed response holds
-    (`delayed_responses.is_locked`). The sender must not be frozen, unless it has closed the connection.
+    The receiver must run and not be frozen. While the receiver delays a response, it handles no other LeaderAndIsr or
+    StopReplica, since Kafka holds its replica lock during that time (`delayed_responses.is_locked`). The sender must not be
+    frozen, unless it has closed the connection. The channel must have a request: an empty channel raises IndexError.
     """
     first = world.network.channels[sender, receiver][0]
     sends = sender not in world.processes or first.is_orphaned or is_reachable(world, sender)

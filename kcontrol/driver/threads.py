@@ -1,4 +1,6 @@
-"""Threads and timers of a broker process, the inputs of its handlers, and the interface to the cluster.
+"""Defines a thread and a timer of a broker process, and `Outbox`, the functions of the cluster that a driver calls.
+
+`ReplayLog` keeps the values that a suspended handler has received, so that a copy of the handler can be made.
 
 Rules of this file: a thread has one queue and at most one suspended handler; all fields are written by the driver alone
 (`driver.py`).

@@ -74,7 +74,9 @@ def reset_assignments(group: Group) -> Group:
 
 
 def init_next_generation(group: Group) -> Group:
-    """Return the group in its next generation, with the protocol that has most votes.
+    """Return the group in its next generation, with the protocol that most members prefer.
+
+    Each member votes for the first protocol of its list that all members support.
 
     Source: initNextGeneration of GroupMetadata.scala (0.9, 2.8).
     """

@@ -119,7 +119,10 @@ class Journal:
         return self._spelled
 
     def build_records(self) -> None:
-        """Make the records of all batches now, so that later copies of the journal share them."""
+        """Make the journal records of every call of `add_batch` that has only stored their columns so far.
+
+        Copies of this journal then share these records instead of making them again.
+        """
         for entry in self._later:
             self._spelled.extend(_records(entry))
         self._later.clear()

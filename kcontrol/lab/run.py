@@ -231,7 +231,9 @@ class Run(metaclass=Named):
         return group
 
     def beside(self, other: Run) -> Viewer:
-        """Return a viewer of this run and another run, such as recordings of two releases, with pictures of both runs' groups.
+        """Return a viewer that shows this run and another run side by side, such as recordings of two releases.
+
+        The pictures of consumer groups show the groups of both runs.
 
         Raises UserError for a value that is not a run.
         """

@@ -252,9 +252,9 @@ class StepComparison:
         return found
 
     def answers(self) -> Iterator[Difference]:
-        """Yield a difference in the response to AlterPartitionReassignments.
+        """Yield a difference if the responses to AlterPartitionReassignments of this step differ.
 
-        Yield none if the responses are equal, or if the first recording has none.
+        If the first recording has no response in this step, yield nothing. If only the second one has none, yield a difference.
         """
         theirs, ours = (side.step.get("answer") for side in (self.a, self.b))
         if theirs is not None and theirs != ours:

@@ -368,9 +368,10 @@ class _Interleaver:
         return move["to"] != "ReplicaDeletionSuccessful" or next(stops, -1) < self.next_request
 
     def _is_request_ready(self, out: int) -> bool:
-        """Return whether the next request may come after the first `out` transactions.
+        """Return whether the recording's next request may take its place behind the first `out` ZooKeeper transactions.
 
-        A replica's transitions to its deletion come before its StopReplica.
+        Return False if no request is left, if a later transaction must come first (`request_gates`), or if the request is a
+        StopReplica of a replica whose transition to ReplicaDeletionStarted has no place yet.
         """
         n = self.next_request
         if n >= len(self.requests) or self.request_gates[n] > out:

@@ -333,7 +333,9 @@ class Player:
             self.waits = True
 
     def _catch_up(self, word: str, argument: Any) -> None:
-        """Run until the brokers have made as many writes as the recording has before the action `word` with this argument.
+        """Run until the brokers have made as many ZooKeeper writes as the recording has before its next action `word`.
+
+        The next action `word` is the first one with this argument that the player has not performed yet.
 
         Then end the sessions that end before this action in the recording.
         """

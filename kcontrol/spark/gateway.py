@@ -127,7 +127,7 @@ class Gateway:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """End Spark's Java and delete its folder; a second call does nothing."""
+        """End Spark's Java process and delete its temporary folder; a second call does nothing."""
         self._process.stop()
 
 

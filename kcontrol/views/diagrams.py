@@ -55,9 +55,10 @@ class Diagram(graphviz.Digraph):  # type: ignore[misc]
         return "\n".join(self.said)
 
     def add_node(self, key: str, lines: Sequence[str], tooltip: str = "", css: str = "") -> None:
-        """Add a node with these lines of text, escaped; the outline has its tooltip, or without a tooltip its lines.
+        """Add a node with these lines of text, escaped. Edges name the node by `key`.
 
-        `css` is the class of the node: "full" or "current" for a highlighted node, else "".
+        The diagram's text alternative gets the tooltip, or the lines if the tooltip is "". `css` is the class of the node: "full"
+        or "current" for a highlighted node, else "".
         """
         attributes = {"class": css} if css else {}
         self.node(key, _literal(lines), tooltip=_literal([tooltip or lines[0]]), **attributes)

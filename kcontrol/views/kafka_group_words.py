@@ -65,9 +65,9 @@ class GroupWords:
             yield from self._deleted(r)
 
     def _follow(self, r: Record) -> None:
-        """Store from a journal record the event that it queues or handles, and the number of the offsets topic's partitions.
+        """Store what later lines need from a journal record: its event, removed offsets, the number of offsets topic partitions.
 
-        A `stop` record removes the groups of its broker.
+        A `stop` record removes the stored groups of the broker that stops.
         """
         if r.kind == "run":
             self.partitions = r.fields.get("config", {}).get("offsets.topic.num.partitions", 0)

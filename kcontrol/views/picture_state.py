@@ -20,8 +20,8 @@ class Seen(Changes):
 
     The state has `partitions` (name to the fields of `folded_state.Partition`), `sessions` (id to [broker, whether its process
     runs]), `czxid` and `mzxid` (by path), `moves` (state machine to the id of the journal record of its last transition), `taken`
-    ("sender>receiver" of received requests without a response), `cuts` (broker to partition to [id, offset, records] of the last
-    truncation) and `lost` (partition to the fields of its `record_lost` records).
+    ("sender>receiver" of received requests without a response), `cuts` (broker to partition to the last truncation: [id of its
+    journal record, offset, removed log records]) and `lost` (partition to the fields of its `record_lost` records).
     """
 
     def __init__(self) -> None:

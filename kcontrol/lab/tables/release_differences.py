@@ -34,7 +34,10 @@ def generations(names: Sequence[str]) -> pd.DataFrame:
 
 
 def _said(value: Any) -> str:
-    """Return a rule's value as text: "yes" or "no" for a bool, and the elements of a tuple, "no broker" for an empty tuple."""
+    """Return a rule's value as text: "yes" or "no" for a bool, the elements of a tuple joined by commas, else `str(value)`.
+
+    An empty tuple gives "no broker", since all such rules hold brokers.
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     return text.listed(value, 9) or "no broker" if isinstance(value, tuple) else str(value)

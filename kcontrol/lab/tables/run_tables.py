@@ -267,7 +267,9 @@ class Tables:
         return analysis.handled(self._run.records, event, broker, memory=memory)
 
     def partition_history(self, partition: str) -> pd.DataFrame:
-        """Return one row per write about a partition: the replicas, those added and removed, the leader and the ISR.
+        """Return one row per ZooKeeper write about a partition: its replicas, leader and ISR after the write.
+
+        The adding and removing replicas of a reassignment are columns too.
 
         Raises UserError, which lists the partitions, for an unknown partition.
         """

@@ -134,7 +134,8 @@ class Statistic(NamedTuple):
     """A metric of Kafka at one broker.
 
     `kind` is "gauge" (`values` has one number), "meter" (`values` are times of occurrences, in ms since the broker's start) or
-    "times" (`values` are durations in ms). `type` and `name` are those of the MBean; `type` is "" for a field without an MBean.
+    "times" (`values` are durations in ms). `type` and `name` are those of the MBean. A value that Kafka keeps in a field of its
+    class and does not publish in JMX has the `type` "", and the field's name as `name`.
     `age_ms` is the time since the broker's start, and `domain` the MBean's domain without "kafka.".
     """
 

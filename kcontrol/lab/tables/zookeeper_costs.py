@@ -154,10 +154,11 @@ def _queue(zookeeper: ZooKeeper, contenders: int) -> _Count:
 
 
 def _counted(zookeeper: ZooKeeper, clients: Sequence[Client], run: Callable[[Client], int], watches: int) -> _Count:
-    """Return the number of `watches`, which the recipe sets, and the notifications and tries after the leader's death.
+    """Let clients compete to lead, end the leader's session, and count notifications and the tries that follow.
 
-    `run` lets a contender try to lead, and returns 1 if it leads. Every contender tries once, then the leader's session ends,
-    and each contender with a notification tries again.
+    `clients` are the contenders. `run` lets one of them try to lead, and returns 1 if it leads. Every contender tries once, then
+    the leader's session ends, and each contender that gets a notification tries again. The result also has `watches`, the number
+    of watches that the recipe sets, as given.
     """
     leader = next(client for client in [client for client in clients if run(client)])
     zookeeper.settle()

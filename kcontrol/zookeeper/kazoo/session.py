@@ -158,7 +158,10 @@ class KazooSession:
         return mark
 
     def are_ours(self, paths: Sequence[str]) -> list[bool]:
-        """Return for each path whether the ACL of its znode has this session's owner; False for a missing znode."""
+        """Return for each path whether the ACL of its znode names the identity of this lab; False for a missing znode.
+
+        A lab gives this identity to every znode that it creates on a real ZooKeeper, so that it deletes no other znode.
+        """
         answers = self._request_all(lambda path, _: GetACL(path), paths, watch=False)
         return [answer is not None and any(acl.id == self._ownership for acl in answer[0]) for answer in answers]
 
