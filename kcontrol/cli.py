@@ -32,6 +32,11 @@ Server = Annotated[
         show_default=False,
     ),
 ]
+Topic = Annotated[str | None, typer.Option("--topic", metavar="T", help="Of rows about topics, keep those of this topic.")]
+Master = Annotated[
+    str | None,
+    typer.Option("--master", metavar="spark://HOST:PORT", help="A Spark cluster; without it, Spark on this machine."),
+]
 Exercise = Annotated[str, typer.Argument(help="Its id, as `kcontrol exercises list` shows it.", show_default=False)]
 
 
@@ -160,13 +165,14 @@ def pipeline_runs(
     out: Annotated[Path, typer.Option("--out", help="A new folder, or the folder of an earlier call.", show_default=False)],
     since: Annotated[str | None, typer.Option("--from", metavar="T", help="Read runs that began at this time or later.")] = None,
     until: Annotated[str | None, typer.Option("--to", metavar="T", help="Read runs that began before this time.")] = None,
-    topic: Annotated[str | None, typer.Option(metavar="T", help="Of rows about partitions, keep those of this topic.")] = None,
+    topic: Topic = None,
+    master: Master = None,
 ) -> None:
     """Write the tables of runs as Parquet, partitioned by the day of the run; the exit status is 1 if a file is refused."""
     from kcontrol.spark import pipeline, pipeline_report
 
     times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
-    if not pipeline_report.runs(paths, out, typer.echo, pipeline.Chosen(*times, topic)):
+    if not pipeline_report.runs(paths, out, typer.echo, pipeline.Chosen(*times, topic), master):
         raise typer.Exit(1)
 
 
@@ -174,14 +180,19 @@ def pipeline_runs(
 def pipeline_logs(
     paths: Annotated[list[Path], typer.Argument(help="Broker logs, or folders of logs.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder, or the folder of an earlier call.", show_default=False)],
+    since: Annotated[str | None, typer.Option("--from", metavar="T", help="Keep records with this time or a later one.")] = None,
+    until: Annotated[str | None, typer.Option("--to", metavar="T", help="Keep records with a time before this one.")] = None,
+    topic: Topic = None,
+    master: Master = None,
 ) -> None:
     """Write broker logs of Kafka 0.8 to 2.8 as two Parquet tables: their records, and the lines that are in no record.
 
     The exit status is 1 if a file is refused.
     """
-    from kcontrol.spark import pipeline_report
+    from kcontrol.spark import pipeline, pipeline_report
 
-    if not pipeline_report.logs(paths, out, typer.echo):
+    times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
+    if not pipeline_report.logs(paths, out, typer.echo, pipeline.Chosen(*times, topic), master):
         raise typer.Exit(1)
 
 

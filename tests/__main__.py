@@ -126,9 +126,7 @@ def run_everything(tally: Tally, tier: str, required: str) -> None:
         with section(name):
             tally.count(ok=run(command) == 0)
     common = ["tests", f"--require={required}"]
-    # In the order of the folders: the chapters in a browser, the longest file, come first.
-    side_by_side = ["-n", WORKERS, "--dist", "loadfile", "--no-loadscope-reorder"]
-    pytest(tally, "tests", [*common, *side_by_side, "-m", f"not serial{tier}"])
+    pytest(tally, "tests", [*common, "-n", WORKERS, "--dist", "loadfile", "-m", f"not serial{tier}"])
     pytest(tally, "serial tests", [*common, "-m", f"serial{tier}"])
     if found := notebooks():
         nbval = [

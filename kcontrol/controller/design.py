@@ -21,8 +21,8 @@ rule that differs only between releases before 1.1 is used in `earlier/`, with t
 * `design` (`handlers.py`) picks the page.
 * `pipelined` (`partition_machine.py`) decides whether its loop takes all partitions in one round
   trip, or each partition in a round trip of its own.
-* `offline_order`, `shutdown_order` (`partition_machine.py`): the order in which an election looks
-  at candidates, as `ElectionInput.order`; a learner's own strategy reads this order too.
+* `offline_order`, `shutdown_order` (`partition_machine.py`): a learner's strategy reads them too,
+  as `ElectionInput.order`.
 * `unclean_default`, `deletes_topics`: the default of a setting in the release.
 
 Read next: `event_thread.py`, the page that fills every field.

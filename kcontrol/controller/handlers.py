@@ -2,8 +2,7 @@
 
 Rules of the file: this is the only module of `controller/` that imports `earlier/`; `lint-imports`
 checks this. `handle` is the only place that catches ControllerMoved for all handlers, and the only
-place that checks whether the broker is controller before an event that only a controller handles.
-So a handler need not do either.
+place that compares an event with the state of the controller, so a handler need not do either.
 
 Source: KafkaController.process and ControllerEventManager.ControllerEventThread (2.8).
 """

@@ -245,7 +245,7 @@ def _rows(ctx: ControllerContext, target: PartitionState) -> dict[PartitionState
 def _by_write(
     ctx: ControllerContext, call: Call, subjects: Partitions
 ) -> tuple[list[TopicPartition], dict[str | None, list[TopicPartition]]]:
-    """Return the partitions whose transition is illegal, the others by write: create, set, None."""
+    """Return the partitions whose transition has no row, and the others by the row's `write`."""
     refused: list[TopicPartition] = []
     by_write: dict[str | None, list[TopicPartition]] = {}
     for tp in subjects:

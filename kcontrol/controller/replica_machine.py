@@ -12,11 +12,11 @@ Rules of the file:
   all its replicas, and no LeaderAndIsr names a change that ZooKeeper has refused.
 
 Theory. A replica is one broker's copy of a partition. Its state is in the controller's memory
-alone: no znode stores the state. New: a broker has just got the replica, and LeaderAndIsr about it.
-Online: the replica is in use. Offline: its broker is down, or has stopped the replica.
-ReplicaDeletionStarted, Successful and Ineligible: the topic is deleted, or a reassignment removes
-the replica. A deletion starts from Offline only, so a replica always leaves the ISR before its log
-is deleted.
+alone: no znode stores the state. The states form three groups. New and Online: the broker has been
+sent LeaderAndIsr. Online and Offline: the replica is in use, or its broker is down or has stopped
+it. ReplicaDeletionStarted, Successful and Ineligible: the topic is deleted, or a reassignment
+removes the replica. The third group starts from Offline only, so a replica always leaves the ISR
+before its log is deleted.
 
 Why the table looks as it does. The rows to Offline are the only rows that write to ZooKeeper: the
 replica leaves the ISR in the state znode, and where it was the leader the znode names -1. Offline

@@ -32,6 +32,7 @@ from kcontrol.lab.tables.run_tables import LabTables
 from kcontrol.lab.topic_creation import Assignment
 from kcontrol.recordings.groups.player import GroupPlayer
 from kcontrol.recordings.player import Player
+from kcontrol.spark.gateway import LOCAL
 from kcontrol.views import text
 
 if TYPE_CHECKING:
@@ -520,15 +521,16 @@ class Lab(Operations):
         """
         return Runs(folder, cls)
 
-    def spark(self, *, optional: bool = False) -> SparkSession | Any:
+    def spark(self, *, optional: bool = False, master: str = LOCAL) -> SparkSession | Any:
         """Return a Spark session with a view of this run for each table of `lab.tables.run_table`, such as `journal`.
 
-        Raises UserError if Spark or Java is missing. With `optional` the sentence of the error is printed instead, and a
-        substitute is returned, which shows this sentence wherever it is used.
+        `master` may be the address of a cluster, spark://HOST:PORT, whose workers read the file of the run under its path.
+        Raises UserError if Spark or Java is missing, and if the cluster cannot be used. With `optional` the sentence of the error
+        is printed instead, and a substitute is returned, which shows this sentence wherever it is used.
         """
         from kcontrol.lab import spark_session
 
-        return spark_session.session(self._keep(), optional=optional)
+        return spark_session.session(self._keep(), optional=optional, master=master)
 
     def close(self) -> None:
         """End the sessions and the servers that this lab has started. A second call does nothing."""

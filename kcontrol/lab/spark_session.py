@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
 
 
-def session(lab: Lab, *, optional: bool) -> Any:
+def session(lab: Lab, *, optional: bool, master: str) -> Any:
     """Return a Spark session with a view of this lab's run for each table of `lab.tables.run_table`, such as `journal`.
 
-    If the run has no file, or Spark or Java is missing, raise UserError; with `optional`, print its sentence and return a
-    MissingPart.
+    `master` is Spark's master, as in `gateway.spark_session`. If the run has no file, or Spark or Java is missing, raise
+    UserError; with `optional`, print its sentence and return a MissingPart.
     """
-    return part_or_substitute(lambda: _session_with_views(lab), optional=optional)
+    return part_or_substitute(lambda: _session_with_views(lab, master), optional=optional)
 
 
-def _session_with_views(lab: Lab) -> SparkSession:
+def _session_with_views(lab: Lab, master: str) -> SparkSession:
     """Return a Spark session with the views of this lab's run; Spark is stopped when the last lab that uses it is closed.
 
     Raises UserError if the run has no file, or if Spark or Java is missing.
@@ -33,7 +33,7 @@ def _session_with_views(lab: Lab) -> SparkSession:
         raise UserError(
             'Spark reads the journal from a file, and this run has no file: open the lab with runs=, such as runs="runs".'
         )
-    spark = spark_session()
+    spark = spark_session(master)
     from kcontrol.spark import spark_views
 
     spark_views.register(spark, lab._file.path)

@@ -13,13 +13,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kcontrol.core.errors import UserError
+from kcontrol.spark.cluster import LOOPBACK, STANDALONE, SparkProblem, await_executor, check_master, is_on_loopback, ship_code
 from kcontrol.zookeeper.server.java import Java, find_java
 from kcontrol.zookeeper.server.watcher import GuardedProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LOCAL = "local[2]"
 READY_TIMEOUT_S = 60.0
 POLL_S = 0.02
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=128m", "-XX:+IgnoreUnrecognizedVMOptions")
@@ -31,8 +32,8 @@ OPENED = (
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -43,22 +44,19 @@ SETTINGS = {
 }
 
 
-class SparkProblem(UserError):
-    """Spark is missing or does not start."""
-
-
 class Gateway:
     """A Java process with Spark's gateway, started by kcontrol; its log file is `log`, in a folder that is deleted at the end.
 
     Args:
         heap: the size of the Java heap, as in Java's option -Xmx; Spark requires at least 450 MB.
+        on_loopback: True if all processes of Spark are on this machine; if False, Spark finds the address of this machine.
 
     Raises:
         SparkProblem: PySpark is not installed, or its Java ended or did not respond.
         JavaProblem: there is no Java that is new enough.
     """
 
-    def __init__(self, heap: str = "512m") -> None:
+    def __init__(self, heap: str = "512m", *, on_loopback: bool = True) -> None:
         spec = importlib.util.find_spec("pyspark")
         if spec is None or spec.origin is None:
             raise SparkProblem("Spark is not installed: run ./run lab without --light.")
@@ -69,8 +67,8 @@ class Gateway:
         home = Path(spec.origin).parent
         env = os.environ | {
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
-            "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable,
-        }  # fmt: skip
+            "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
+        } | ({"SPARK_LOCAL_IP": LOOPBACK} if on_loopback else {})  # fmt: skip
         self._process = GuardedProcess(self._command(java, home, heap), log=self.log, env=env, remove=self.folder)
         try:
             self.port, self.secret = self._await_connection(connection)
@@ -135,11 +133,12 @@ _gateway: Gateway | None = None
 
 
 def needs_own_gateway(master: str) -> bool:
-    """Return whether kcontrol must start Spark's Java itself for this `master` ("local", "local[2]" or the address of a cluster).
+    """Return whether kcontrol must start Spark's Java itself for this `master`: "local", "local[2]" or "spark://HOST:PORT".
 
-    False under spark-submit, which has started Java already, and for a cluster, for which Spark's launcher is used.
+    False under spark-submit, which has started Java already, and for any other cluster, for which Spark's launcher is used.
     """
-    return "PYSPARK_GATEWAY_PORT" not in os.environ and (master == "local" or master.startswith("local["))
+    is_known = master == "local" or master.startswith(("local[", STANDALONE))
+    return "PYSPARK_GATEWAY_PORT" not in os.environ and is_known
 
 
 def forget() -> None:
@@ -168,33 +167,77 @@ def connect(gateway: Gateway) -> None:
             os.environ.pop(name, None)
 
 
-def spark_session(master: str = "local[2]", **settings: str) -> "SparkSession":
-    """Return a Spark session that is configured for one machine; later calls return the open session.
+def spark_session(master: str = LOCAL, **settings: str) -> "SparkSession":
+    """Return a Spark session for small tables; later calls return the open session.
 
     Args:
-        master: Spark's master; unless it is `local` or `local[...]`, Spark's own launcher is used.
+        master: Spark's master. Executors of a cluster `spark://HOST:PORT` get the package kcontrol as an archive. For any other
+            value but `local` and `local[...]` Spark's own launcher is used.
         settings: further settings of Spark, with dots written as two underscores (`spark__sql__ansi__enabled="false"`).
 
     Raises:
-        SparkProblem: PySpark is not installed, or Spark did not start.
+        SparkProblem: PySpark is not installed, Spark did not start, the cluster cannot be used, or the open session has another
+            master than this cluster.
         JavaProblem: there is no Java that is new enough.
     """
     global _gateway
     if importlib.util.find_spec("pyspark") is None:
         raise SparkProblem("Spark is not installed: run ./run lab without --light.")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    chosen = dict(SETTINGS)
+    is_cluster, on_loopback = master.startswith(STANDALONE), is_on_loopback(master)
+    if is_cluster:
+        _check_open_session(master)
+        check_master(master)
+    chosen = {name: value for name, value in SETTINGS.items() if on_loopback or value != LOOPBACK}
     if needs_own_gateway(master):
         if _gateway is None or not _gateway.is_alive():
-            _gateway = Gateway()
+            _gateway = Gateway(on_loopback=on_loopback)
             connect(_gateway)
         chosen |= {"spark.local.dir": str(_gateway.folder), "spark.sql.warehouse.dir": str(_gateway.folder / "warehouse")}
+    chosen |= {name.replace("__", "."): value for name, value in settings.items()}
+    return _cluster_session(master, chosen) if is_cluster else _session(master, chosen)
+
+
+def _session(master: str, settings: dict[str, str]) -> "SparkSession":
+    """Return the open session; without an open session, a new session with this master and these settings."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("kcontrol")
-    for name, value in (chosen | {name.replace("__", "."): value for name, value in settings.items()}).items():
+    for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _check_open_session(master: str) -> None:
+    """Raise SparkProblem if a session is open whose master is not `master`, the address of a cluster."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None and (_gateway is None or _gateway.is_alive()) and context.master != master:
+        raise SparkProblem(f"Spark is open with the master {context.master}: close it before you use {master}.")
+
+
+def _cluster_session(master: str, settings: dict[str, str]) -> "SparkSession":
+    """Return a session on the standalone cluster `master` with at least one executor; the executors have the package kcontrol.
+
+    Raises SparkProblem if the master refuses the session, or if no executor starts.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        spark = _session(master, settings)
+        await_executor(spark, master)
+        if _gateway is not None:
+            ship_code(spark, _gateway.folder)
+    except Py4JError:
+        stop_spark()
+        raise SparkProblem(
+            f"The Spark master at {master} refuses kcontrol: it needs the version of Spark that kcontrol has."
+        ) from None
+    except SparkProblem:
+        stop_spark()
+        raise
+    return spark
 
 
 def stop_spark() -> None:

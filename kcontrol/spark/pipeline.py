@@ -108,9 +108,15 @@ def _damaged(spark: SparkSession, journals: Sequence[JournalOfRun]) -> list[Refu
 
 @contextlib.contextmanager
 def sentences(out: Path) -> Iterator[None]:
-    """Raise UserError with one sentence that names `out`, if the `with` block fails by a file system error or a full disk."""
+    """Raise UserError with one sentence that names `out`, if the `with` block fails by a file system error or a full disk.
+
+    With any UserError of the block the unfinished tables are deleted.
+    """
     try:
         yield
+    except UserError:
+        shutil.rmtree(out / NEW, ignore_errors=True)
+        raise
     except OSError as problem:
         raise _refusal(out, problem.strerror or str(problem)) from None
     except Exception as problem:  # Spark passes an error of the file system on in the text of errors of many types

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from kcontrol.core.errors import UserError
 from kcontrol.spark import pipeline
-from kcontrol.spark.gateway import spark_session, stop_spark
+from kcontrol.spark.cluster import check_master
+from kcontrol.spark.gateway import LOCAL, spark_session, stop_spark
 from kcontrol.spark.logs import log_tables
 from kcontrol.spark.logs.files import log_files
 
@@ -33,15 +34,18 @@ def time_of(option: str, value: str | None) -> datetime | None:
     return found
 
 
-def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen) -> bool:
+def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen, master: str | None = None) -> bool:
     """Write the tables of the runs in `paths`, files and folders, to `out`; return whether all files are undamaged journals.
 
     `say` is called with each line of text: the tables, the refused files and the result.
-    Raises UserError for a path without a journal, for a folder `out` that holds other files, and if Spark is missing.
+    `master` is the address of a Spark cluster; None stands for Spark on this machine.
+    Raises UserError for a path without a journal, for a folder `out` that holds other files, if Spark is missing, and if the
+    cluster cannot be used.
     """
+    _check(master)
     pipeline.claim(out)
     begin = time.monotonic()
-    spark = spark_session()
+    spark = spark_session(master or LOCAL)
     try:
         written = pipeline.write_runs(spark, paths, out, _progress(say, begin), chosen)
     finally:
@@ -53,18 +57,21 @@ def runs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen) ->
     return not written.refused
 
 
-def logs(paths: Sequence[Path], out: Path, say: Say) -> bool:
+def logs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = pipeline.ALL, master: str | None = None) -> bool:
     """Write the tables of the broker logs in `paths`, files and folders, to `out`; return whether all files are logs of Kafka.
 
     `say` is called with each line of text: the steps, the refused files and the result.
-    Raises UserError for a path without a log, for a folder `out` that holds other files, and if Spark is missing.
+    `master` is the address of a Spark cluster; None stands for Spark on this machine.
+    Raises UserError for a path without a log, for a folder `out` that holds other files, if Spark is missing, and if the cluster
+    cannot be used.
     """
     log_files(paths)
+    _check(master)
     pipeline.claim(out, log_tables.TABLES, log_tables.FORMAT)
     begin = time.monotonic()
-    spark = spark_session()
+    spark = spark_session(master or LOCAL)
     try:
-        written = log_tables.write_logs(spark, paths, out, lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}"))
+        written = log_tables.write_logs(spark, paths, out, lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}"), chosen)
     finally:
         stop_spark()
     for refused in written.refused:
@@ -72,12 +79,18 @@ def logs(paths: Sequence[Path], out: Path, say: Say) -> bool:
     rate = written.lines / (time.monotonic() - begin)
     say(
         f"{written.files} files were read: {written.lines:,} lines = {written.facts:,} with facts "
-        f"+ {written.other:,} other records + {written.continuations:,} continuations + {written.rejected:,} rejected."
+        f"+ {written.other:,} other records + {written.continuations:,} continuations + {written.rejected:,} rejected"
+        + (f" + {written.left_out:,} of records that were not chosen." if chosen != pipeline.ALL else ".")
     )
     say(f"{rate:,.0f} lines per second.")
     if not written.facts + written.other:
         say("No line is a line of a Kafka broker's log: see the table rejected.")
     return not written.refused and written.facts + written.other > 0
+
+
+def _check(master: str | None) -> None:
+    if master is not None:
+        check_master(master)
 
 
 def _progress(say: Say, begin: float) -> pipeline.Report:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ def table_sql(name: str) -> str:
     """Return the SQL text of a table. Raises UserError, which lists the tables, for an unknown name."""
     if name not in TABLES:
         raise UserError(f"There is no table {name!r} of runs; the tables are {', '.join(TABLES)}.")
-    return (Path(__file__).parent / "sql" / f"{name}.sql").read_text()
+    return (files("kcontrol.spark") / "sql" / f"{name}.sql").read_text()
 
 
 def register(spark: SparkSession, *paths: str | Path, last: str = TABLES[-1]) -> None:

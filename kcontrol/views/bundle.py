@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from pathlib import Path
+from importlib.resources.abc import Traversable
 
 from kcontrol.views.explanations import MEANINGS, STATIC
 
@@ -43,7 +43,7 @@ def _enclosed(name: str, source: str) -> str:
     return f"const {name}_js = (() => {{\n{_EXPORT.sub('', _imports(source))}\nreturn {{ {exported} }};\n}})();\n"
 
 
-def _read(path: Path) -> str:
+def _read(path: Traversable) -> str:
     return path.read_text(encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ state machines are added to it: their states, and for each transition a sentence
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
@@ -17,7 +17,7 @@ from kcontrol.core.transitions import TransitionTable
 from kcontrol.group.group_machine import GROUP_TRANSITIONS
 from kcontrol.journal.journal import Record
 
-STATIC = Path(__file__).parent / "static"
+STATIC = files("kcontrol.views") / "static"
 
 TABLES = tuple(table.for_(LAST_RELEASE) for table in (PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, GROUP_TRANSITIONS))
 

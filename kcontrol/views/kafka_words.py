@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from kcontrol.core.model import RECOVERED, ReplicaAssignment
@@ -39,7 +39,7 @@ NO_LEADERSHIP, NO_LEADERSHIP_LOGGED_SINCE = "it has no leadership", (1, 1)
 PREFIXES = ("coordinator", "group_manager")
 """The values that each line of a coordinator can have: how the lines of GroupCoordinator and GroupMetadataManager begin."""
 
-TABLE = Path(__file__).with_suffix(".tsv")
+TABLE = files("kcontrol.views") / "kafka_words.tsv"
 """One row per kind of line and release that changed it: kind, since, level, logger, message; "" as message is no line."""
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 from tests.browser.support import RESULTS, Desk, jupyterlab
 from tests.parts import ROOT
 
-pytestmark = [pytest.mark.chromium, pytest.mark.slow, pytest.mark.zookeeper, pytest.mark.spark]
+pytestmark = [pytest.mark.chromium, pytest.mark.serial, pytest.mark.slow, pytest.mark.zookeeper, pytest.mark.spark]
 
 CHAPTERS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 THEMES = ("JupyterLab Light", "JupyterLab Dark")

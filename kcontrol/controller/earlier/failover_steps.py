@@ -120,11 +120,10 @@ def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
 
 
 def start_replica_machine(ctx: ControllerContext) -> Handler:
-    """Set the first state of each replica, then start both state machines.
+    """Start the partition and replica state machines: from then on they accept transitions.
 
-    Online replicas become Online at once, the others have the release's first state of a dead
-    replica. After this step partitions and replicas can make transitions. The first transition
-    moves the online replicas to Online again, which sends LeaderAndIsr of them.
+    Before that, set the first state of each replica; after that, send LeaderAndIsr of the online
+    replicas.
 
     Source: ReplicaStateMachine.startup (0.8.1).
     """

@@ -254,9 +254,8 @@ def design(rules: Rules) -> Design:
 def _event_of(rows: tuple[WatchRow, ...], notification: str, path: str) -> e.Event | None:
     """Return the event of the first row of `rows` that fits a notification, None if no row fits.
 
-    A row fits if its regular expression matches the path and its column `change` ("data" or
-    "children") fits. "NodeDataChanged" fits rows with "data", "NodeChildrenChanged" rows with
-    "children". "NodeCreated" and "NodeDeleted" fit both: rows with "data" are tried first.
+    `notification` is the type. "NodeCreated" and "NodeDeleted" fit rows about data, then rows about
+    children, "NodeDataChanged" rows about data, and "NodeChildrenChanged" rows about children.
     """
     kinds = ("children" if children else "data" for children in CALLED[notification])
     return next(

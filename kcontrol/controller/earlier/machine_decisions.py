@@ -115,10 +115,9 @@ def refuse_unled(
 
 
 def is_passed_over(ctx: ControllerContext, replica: PartitionReplica) -> bool:
-    """Return whether a replica makes no transition to Offline and gets no journal record of it.
+    """Return whether a replica without leadership stays in its state without a journal record.
 
-    The replica's partition has no leadership in the controller's memory. Before 0.9 return False;
-    from 0.9 on return whether the replica's topic is being deleted.
+    Before 0.9 return False; from 0.9 on return whether the topic of the replica is being deleted.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.9.0).
     """
@@ -157,8 +156,8 @@ def receivers_of_smaller_isr(
     """Return the brokers that receive LeaderAndIsr after this replica has left the ISR.
 
     `value` is the new leadership. Before 0.8.2 only the leader receives LeaderAndIsr, from 0.8.2 on
-    all assigned replicas but this one. Return None if no broker receives a request: the topic is
-    being deleted, and the release has the rule `deleting_topic_isr_is_sent` off.
+    all other replicas. Return None, for no request, if the release sends none for a topic that is
+    being deleted.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.8.2).
     """

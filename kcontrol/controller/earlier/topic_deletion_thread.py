@@ -88,9 +88,8 @@ def signal_thread(ctx: ControllerContext) -> Handler:
 def topic_deletion(ctx: ControllerContext, event: TopicDeletion) -> Handler:
     """Queue the topics in `/admin/delete_topics`; mark topics in transition as ineligible.
 
-    These have a partition in a preferred election or in a reassignment. Only a topic in the queue
-    can be marked. 0.8.1 queues first, so its mark has an effect; later releases mark first, so a
-    topic that this event queues is not marked. Requests of unknown topics are deleted, and
+    These have a partition in a preferred election or in a reassignment. 0.8.1 queues first, so that
+    the mark has an effect; later releases mark first. Requests of unknown topics are deleted, and
     all requests if `delete.topic.enable` is false. The handler does not check whether this broker
     is still controller: a broker that has resigned deletes the requests of topics that it does not
     know.

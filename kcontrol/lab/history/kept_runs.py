@@ -20,7 +20,7 @@ from kcontrol.lab.support import arguments
 from kcontrol.lab.support.missing_parts import MissingPart, part_or_substitute
 from kcontrol.lab.support.output import Shown, say
 from kcontrol.spark import query_plan, spark_views
-from kcontrol.spark.gateway import spark_session, stop_spark
+from kcontrol.spark.gateway import LOCAL, spark_session, stop_spark
 from kcontrol.spark.run_files import DATED, SUFFIX, JournalOfRun, journals_of
 from kcontrol.views import text
 from kcontrol.views.run_lines import RunLine, RunLines
@@ -144,14 +144,15 @@ class Runs:
 
     # ---------------------------------------------------------------- Spark
 
-    def spark(self, *, optional: bool = False) -> SparkSession | Any:
+    def spark(self, *, optional: bool = False, master: str = LOCAL) -> SparkSession | Any:
         """Return a Spark session with a view for each table of `lab.tables.run_table`, such as `journal`, of all runs.
 
-        Raises UserError if Spark or Java is missing. With `optional` the sentence of the error is printed instead, and a
-        substitute is returned, which shows this sentence wherever it is used.
+        `master` may be the address of a cluster, spark://HOST:PORT, whose workers read the files of the runs under their paths.
+        Raises UserError if Spark or Java is missing, and if the cluster cannot be used. With `optional` the sentence of the error
+        is printed instead, and a substitute is returned, which shows this sentence wherever it is used.
         """
         journals = self._journals()
-        spark = part_or_substitute(spark_session, optional=optional)
+        spark = part_or_substitute(lambda: spark_session(master), optional=optional)
         if not isinstance(spark, MissingPart):
             spark_views.register_journals(spark, journals)
         return spark

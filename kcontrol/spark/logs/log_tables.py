@@ -1,8 +1,8 @@
 """The tables of broker logs as Parquet: `records` has one row per record, `rejected` one row per line that is in no record.
 
 Nothing is lost: each line of a file is the first line of a record, with facts or without (kind "other"), or continues a
-record, or is rejected. Before new tables replace former ones, the lines of each file in the new tables are counted, and the
-sum is compared with the number of lines in the file.
+record, or is rejected, or is in a record that the reader did not choose, which is in no table. Before new tables replace former
+ones, the lines of each file in these four parts are counted, and the sum is compared with the number of lines in the file.
 
 Files of one broker may have the same record, such as a log and a copy of the standard output. The facts are counted once: the
 record in a later file has the kind "other" and names the first record in `copy_of`. Records of one file are never copies.
@@ -18,10 +18,11 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
 from kcontrol.core.errors import UserError
+from kcontrol.spark.logs.chosen_records import is_chosen
 from kcontrol.spark.logs.files import LogFile, NoLog, examine, log_files
 from kcontrol.spark.logs.records import parsed
 from kcontrol.spark.logs.zones import ZONES, Start, zones
-from kcontrol.spark.pipeline import NEW, claim, publish, sentences
+from kcontrol.spark.pipeline import ALL, NEW, Chosen, claim, publish, sentences
 from kcontrol.spark.sources import literal
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class LinesLost(UserError):
 class Written(NamedTuple):
     """The outcome of `write_logs`: the files that were not read (`refused`), and the numbers of files and lines that were read.
 
-    A line is the first line of a record with facts (`facts`) or without (`other`), continues a record (`continuations`), or is in
-    no record (`rejected`); `lines` is the sum of the four.
+    A line is the first line of a record with facts (`facts`) or without (`other`), continues a record (`continuations`), is in
+    no record (`rejected`), or is in a record that was not chosen (`left_out`); `lines` is the sum of the five.
     """
 
     refused: list[NoLog]
@@ -53,13 +54,17 @@ class Written(NamedTuple):
     other: int
     continuations: int
     rejected: int
+    left_out: int
 
 
-def write_logs(spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None) -> Written:
+def write_logs(
+    spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL
+) -> Written:
     """Write the tables of the logs in files and folders as Parquet into `out`, in place of former tables of logs.
 
-    `report` is called with the name of each step. Raises UserError for a path without a log, if no file can be read, and for
-    a folder `out` with other files than tables of logs; LinesLost if a line is in no table, and then the former tables stay.
+    `report` is called with the name of each step. The table `records` has the `chosen` records only; `rejected` has all rejected
+    lines. Raises UserError for a path without a log, if no file can be read, if all records are left out by `chosen`, and for a
+    folder `out` with other files than tables of logs; LinesLost if a line is in no table, and then the former tables stay.
     """
     names = log_files(paths)
     claim(out, TABLES, FORMAT)
@@ -72,13 +77,14 @@ def write_logs(spark: SparkSession, paths: Sequence[Path], out: Path, report: Re
             raise UserError(refused[0].reason if refused else f"There is no log in {paths[0]} beside the tables.")
         report("reading records")
         parsed(spark, files).write.parquet(str(out / NEW / "parsed"))
-        rows = spark.read.parquet(literal(out / NEW / "parsed"))
+        rows = _with_local_time(spark.read.parquet(literal(out / NEW / "parsed")))
         report("writing tables")
-        _records(spark, rows.where("reason IS NULL")).write.parquet(str(out / NEW / "records"))
+        _records(spark, rows.where("reason IS NULL"), chosen).write.parquet(str(out / NEW / "records"))
         rejected = rows.where("reason IS NOT NULL").select("file", "n", "reason", "length", "raw")
         unread = [(str(file.path), None, file.reason, _size(file.path), None) for file in refused]
         rejected.unionByName(spark.createDataFrame(unread, REFUSED)).coalesce(1).write.parquet(str(out / NEW / "rejected"))
-        written = _counted(spark, out / NEW, files, refused)
+        left_out = rows.where(sql.col("reason").isNull() & ~is_chosen(chosen))
+        written = _counted(spark, out / NEW, files, refused, left_out)
         publish(out, TABLES)
     return written
 
@@ -87,12 +93,13 @@ def _size(path: Path) -> int | None:
     return path.stat().st_size if path.exists() else None
 
 
-def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refused: list[NoLog]) -> Written:
+def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refused: list[NoLog], left_out: DataFrame) -> Written:
     """Return the numbers of lines in the new tables `records` and `rejected` of `folder`, as `write_logs` returns them.
 
-    `refused` are the files that were not read; they become a part of the result.
+    `refused` are the files that were not read; they become a part of the result. `left_out` has the records that were not chosen.
 
-    Raises LinesLost if the tables do not have every line of each of the `files`.
+    Raises LinesLost if the tables and `left_out` do not have every line of each of the `files`, and UserError if all records are
+    left out.
     """
     records = spark.read.parquet(literal(folder / "records"))
     lines = records.groupBy("file").agg(
@@ -104,35 +111,47 @@ def _counted(spark: SparkSession, folder: Path, files: Sequence[LogFile], refuse
         .groupBy("file")
         .agg(sql.count("*").alias("rejected"))
     )
-    counts = {row["file"]: row for row in lines.join(rejected, "file", "full").na.fill(0).collect()}
+    other = left_out.groupBy("file").agg(sql.sum("lines").alias("left_out"))
+    joined = lines.join(rejected, "file", "full").join(other, "file", "full")
+    counts = {row["file"]: row for row in joined.na.fill(0).collect()}
     for file in files:
         row = counts.get(str(file.path))
-        found = row["lines"] + row["rejected"] if row else 0
+        found = row["lines"] + row["rejected"] + row["left_out"] if row else 0
         if found != file.lines:
             raise LinesLost(
                 f"The tables have {found} of the {file.lines} lines of {file.path}: report this; no table was replaced."
             )
-    total = {name: sum(row[name] for row in counts.values()) for name in ("lines", "records", "facts", "rejected")}
+    total = {name: sum(row[name] for row in counts.values()) for name in ("lines", "records", "facts", "rejected", "left_out")}
+    if total["left_out"] and not total["records"]:
+        raise UserError(
+            "No record of these logs is in this time or about this topic: choose other values of --from, --to or --topic."
+        )
     return Written(
-        refused, len(files), total["lines"] + total["rejected"], total["facts"], total["records"] - total["facts"],
-        total["lines"] - total["records"], total["rejected"],
+        refused, len(files), total["lines"] + total["rejected"] + total["left_out"], total["facts"],
+        total["records"] - total["facts"], total["lines"] - total["records"], total["rejected"], total["left_out"],
     )  # fmt: skip
 
 
 # ---------------------------------------------------------------- records
 
 
-def _records(spark: SparkSession, rows: DataFrame) -> DataFrame:
+def _with_local_time(rows: DataFrame) -> DataFrame:
+    """Return the rows with the column `local_time`, the time that is written in the record without a zone."""
+    local = sql.rpad(sql.translate(sql.substring("time", 1, 23), "/,T", "-. "), 23, ".000").try_cast("timestamp_ntz")
+    return rows.withColumn("local_time", local)
+
+
+def _records(spark: SparkSession, rows: DataFrame, chosen: Chosen) -> DataFrame:
     """Return the table `records` from the rows that `parsed` returns for records: with copies marked, time zone and broker.
 
-    If a record names no broker, its broker is that of the other records of its file, if they name only one.
+    If a record names no broker, its broker is that of the other records of its file, if they name only one. Copies, zones and
+    brokers are found with all records; then those that are not `chosen` are left out.
     """
-    local = sql.rpad(sql.translate(sql.substring("time", 1, 23), "/,T", "-. "), 23, ".000").try_cast("timestamp_ntz")
-    rows = rows.withColumn("local_time", local).withColumn("folder", sql.regexp_replace("file", r"/[^/]*$", ""))
+    rows = rows.withColumn("folder", sql.regexp_replace("file", r"/[^/]*$", ""))
     speakers = rows.groupBy(sql.col("file").alias("of_file")).agg(sql.array_sort(sql.collect_set("broker")).alias("speakers"))
     rows = rows.join(sql.broadcast(speakers), sql.col("file") == sql.col("of_file"), "left")
     copies = _copies(rows)
-    rows = _with_zone(spark, rows).join(copies, ["file", "n"], "left")
+    rows = _with_zone(spark, rows).join(copies, ["file", "n"], "left").where(is_chosen(chosen))
     is_copy = sql.col("copy_of").isNotNull()
     only = sql.when(sql.size("speakers") == 1, sql.get("speakers", sql.lit(0)))
     return rows.select(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import NamedTuple
 
 STATE = "(state)"
@@ -56,7 +56,7 @@ def forms() -> tuple[Form, ...]:
     """Return the rows of `patterns.tsv` that describe messages, in order, with rows such as `{BRK}` put into their patterns."""
     parts: dict[str, str] = {}
     rows = []
-    for line in (Path(__file__).parent / "patterns.tsv").read_text().splitlines()[1:]:
+    for line in (files("kcontrol.spark.logs") / "patterns.tsv").read_text().splitlines()[1:]:
         kind, releases, words, facts, pattern = line.split("\t")
         if kind.startswith("{"):
             parts[kind] = pattern

@@ -1,0 +1,58 @@
+"""The condition for the records of logs that the reader chose by time and topic.
+
+The time of a record is the local time in its line. A record is about the topics in its facts: the fact `topic`, lists of topics,
+and lists of partitions and replicas, which are "topic-partition" and "topic-partition@broker" (see `patterns.tsv`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sql
+
+from kcontrol.spark.logs.patterns import forms
+from kcontrol.spark.pipeline import Chosen
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+TOPIC_FACTS = ("topic", "topics", "added_topics", "deleted_topics")
+TOPIC, TOPIC_OF_PLACE = r'"([^"]+)"', r'"([A-Za-z0-9._-]+)-\d+(?:@\d+)?"'
+PLACE_TYPES = ("partitions", "assignment", "states")
+
+
+def is_chosen(chosen: Chosen) -> Column:
+    """Return the condition that a record is in the chosen time, and about the chosen topic or about no topic.
+
+    It uses the columns local_time, kind and facts. With a limit of time, a record without a time is not chosen.
+    """
+    found, local = sql.lit(True), sql.col("local_time")
+    if chosen.since is not None:
+        found &= sql.coalesce(local >= _time(chosen.since), sql.lit(False))
+    if chosen.until is not None:
+        found &= sql.coalesce(local < _time(chosen.until), sql.lit(False))
+    if chosen.topic is not None:
+        topics = sql.concat(*_topics())
+        found &= (sql.size(topics) == 0) | sql.array_contains(topics, chosen.topic)
+    return found
+
+
+def _time(time: datetime) -> Column:
+    return sql.lit(time.isoformat()).cast("timestamp_ntz")
+
+
+def _topics() -> Iterator[Column]:
+    """Yield one array of topics for each fact that may name topics."""
+    yield from (_matches(sql.col("facts")[name], TOPIC) for name in TOPIC_FACTS)
+    kinds: dict[str, set[str]] = {}
+    for form in forms():
+        for name in (name for name, type_ in form.facts.items() if type_ in PLACE_TYPES):
+            kinds.setdefault(name, set()).add(form.kind)
+    for name, found in kinds.items():
+        yield _matches(sql.when(sql.col("kind").isin(*sorted(found)), sql.col("facts")[name]), TOPIC_OF_PLACE)
+
+
+def _matches(text: Column, pattern: str) -> Column:
+    return sql.coalesce(sql.regexp_extract_all(text, sql.lit(pattern), sql.lit(1)), sql.array().cast("array<string>"))

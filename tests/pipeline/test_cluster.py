@@ -1,0 +1,146 @@
+"""The pipeline on a standalone Spark cluster: the tables of one machine, kcontrol on the executors, and a killed worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kcontrol import Lab
+from kcontrol.cli import app
+from kcontrol.core.errors import UserError
+from kcontrol.spark import cluster as spark_clusters
+from kcontrol.spark import pipeline
+from kcontrol.spark.logs import log_tables
+from tests.pipeline.log_rows import rows_of
+from tests.pipeline.random_runs import random_run
+from tests.pipeline.spark_cluster import SparkCluster, spark_cluster, wait_until
+from tests.pipeline.test_logs import AT, LINE, TRACE, moved
+from tests.pipeline.test_pipeline import tables_in
+
+COMMAND = "import sys; from kcontrol.cli import main; sys.exit(main())"
+ON_EXECUTORS = """
+import json, sys
+from kcontrol.spark.gateway import spark_session
+
+def records_of_a_cluster(seed):
+    import kcontrol
+    from kcontrol import Lab
+    return kcontrol.__file__, len(Lab(seed=seed, topics={"t": [[1, 2]]}, runs=None).kill(1).run().records)
+
+spark = spark_session(sys.argv[-1])
+print(json.dumps(spark.sparkContext.parallelize([1, 2], 2).map(records_of_a_cluster).collect()), flush=True)
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[SparkCluster]:
+    """A master with two workers; all processes end with the test."""
+    with spark_cluster(tmp_path / "cluster") as started:
+        yield started
+
+
+@contextmanager
+def command(code: str, cluster: SparkCluster, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Start Python with this code and these arguments, and the configuration of the cluster; kill it in the end."""
+    environment = os.environ | {"SPARK_CONF_DIR": str(cluster.configuration)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments, "--master", cluster.address],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.serial
+def test_a_worker_that_is_killed_changes_no_table_of_runs(spark: Any, cluster: SparkCluster, tmp_path: Path) -> None:
+    """`pipeline runs --master` writes the tables of one machine, row by row, although a worker is killed in the middle."""
+    runs, local, out = tmp_path / "runs", tmp_path / "local", tmp_path / "out"
+    runs.mkdir()
+    for seed in (1, 5):
+        random_run(seed).save(runs / f"2026010{seed}-100000-simulated.jsonl")
+    pipeline.write_runs(spark, [runs], local)
+    with command(COMMAND, cluster, "pipeline", "runs", str(runs), "--out", str(out)) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "table 7 of 20" in line:
+                os.killpg(cluster.workers[0].pid, signal.SIGKILL)
+        assert process.wait() == 0, process.communicate()
+    wait_until(lambda: cluster.alive() == 1)
+    (finished,) = cluster.state()["completedapps"]
+    assert finished["state"] == "FINISHED"
+    expected = tables_in(spark, local)
+    assert tables_in(spark, out) == expected
+    assert all(expected[name] for name in ("offline_windows", "reassignments", "commits"))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.serial
+def test_a_cluster_gets_the_package_and_writes_the_tables_of_logs(spark: Any, cluster: SparkCluster, tmp_path: Path) -> None:
+    """Executors simulate clusters with the package from an archive; `pipeline logs --master` writes the tables of one machine."""
+    logs, local, out = tmp_path / "logs", tmp_path / "local", tmp_path / "out"
+    logs.mkdir()
+    (logs / "server.log").write_text("\n".join(["no record", LINE, *TRACE, *(moved(n) for n in range(50))]) + "\n")
+    (logs / "state-change.log").write_text(f"{moved(3)}\n[{AT}] INFO of another program (org.other.Thing)\n")
+    expected = log_tables.write_logs(spark, [logs], local)
+    with command(ON_EXECUTORS + COMMAND, cluster, "pipeline", "logs", str(logs), f"--out={out}") as process:
+        printed, problems = process.communicate()
+    assert process.returncode == 0, problems
+    places = json.loads(printed.splitlines()[0])
+    assert {Path(place).parts[-3:] for place, _ in places} == {("kcontrol.zip", "kcontrol", "__init__.py")}
+    assert {count for _, count in places} == {
+        len(Lab(seed=seed, topics={"t": [[1, 2]]}, runs=None).kill(1).run().records) for seed in (1, 2)
+    }
+    assert expected.facts == 51 and expected.rejected == 1
+    for table in log_tables.TABLES:
+        assert ordered(rows_of(out, table)) == ordered(rows_of(local, table)) != []
+
+
+def ordered(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize(
+    ("master", "words"),
+    [("yarn", "write spark://HOST:PORT; for YARN and Kubernetes"), ("spark://", "write spark://HOST:PORT"),
+     ("spark://a:b", "write spark://HOST:PORT"), ("", "write spark://HOST:PORT"),
+     ("spark://127.0.0.1:99999", "No Spark master answers at spark://127.0.0.1:99999")],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["runs", "logs"])
+def test_an_address_that_is_no_master_is_refused(tmp_path: Path, name: str, master: str, words: str) -> None:
+    """Any other text than the address of a master is refused in one sentence with exit status 1, before a folder is made."""
+    (tmp_path / "server.log").write_text(LINE)
+    done = CliRunner().invoke(app, ["pipeline", name, str(tmp_path), "--out", str(tmp_path / "out"), "--master", master])
+    assert done.exit_code == 1 and isinstance(done.exception, UserError) and words in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_master_that_does_not_run_is_refused(tmp_path: Path) -> None:
+    """A port on which no process listens is refused in one sentence."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        master = f"spark://127.0.0.1:{free.getsockname()[1]}"
+        with pytest.raises(UserError, match=f"No Spark master answers at {master}: start the master"):
+            spark_clusters.check_master(master)
+
+
+def test_only_a_cluster_elsewhere_needs_an_address_of_this_machine() -> None:
+    """A driver listens on loopback without a cluster and for a master on loopback, and not for a master on another machine."""
+    assert all(map(spark_clusters.is_on_loopback, ("local[2]", "spark://127.0.0.1:7077", "spark://localhost:7077")))
+    assert not any(map(spark_clusters.is_on_loopback, ("spark://10.1.2.3:7077", "spark://local.example.org:7077")))
