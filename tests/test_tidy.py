@@ -33,7 +33,7 @@ ROOM_LINES = {
     "journal": 934,
     "kcontrol": 279,
     "lab": 1_700,
-    "lab/exercises": 1_187,
+    "lab/exercises": 1_202,
     "lab/groups": 1_154,
     "lab/history": 703,
     "lab/pictures": 226,

@@ -1,9 +1,12 @@
-"""Solution: an expiry time in the record decides alone; without it the retention counts from the end of the last member."""
+"""Solution: before 2.1 the record decides alone, then the retention counts from the commit or the end of the last member."""
 
 
 def expired(offset, group, now):
-    if offset["expire_timestamp"] >= 0:
-        return offset["expire_timestamp"] < now
-    if group["state"] != "Empty":
+    begin = offset.commit_timestamp
+    if group.expiry == "commit":
+        return offset.expire_timestamp < now
+    if group.protocol_type and group.state == "Empty":
+        begin = group.state_timestamp
+    elif group.protocol_type and offset.is_subscribed:
         return False
-    return now - group["since"] >= group["retention"]
+    return now - begin >= group.retention_ms

@@ -193,7 +193,7 @@ def _load_groups_and_offsets(ctx: GroupContext, loaded: Loaded, now_ms: int) -> 
             group = group.with_changes(state=STABLE, protocol_type=group.protocol_type or "")
         yield cache_group(group.with_changes(subscribed_topics=machine.subscribed_topics(group)))
         for member in group.members.values():
-            yield rebalance.restart_session_timer(group_id, member)
+            yield rebalance.restart_session(ctx, group_id, member)
         has_limit = has_reaction(ctx.rules.release, "GROUP_MAX_SIZE_REACHED")
         if has_limit and len(group.members) > ctx.config.max_size:
             yield from rebalance.prepare_rebalance(

@@ -42,9 +42,10 @@ def keep_alive(latest: int, session: int, deadline: int, parked: bool) -> bool:
 
     It stays if one of its requests is parked (`parked`), or if the session that began with its
     latest heartbeat ends later. `latest` is the time of this heartbeat and `session` the session
-    timeout, in ms. The JoinGroup of a new member does not count as parked (since 2.1). Source:
-    shouldKeepMemberAlive of GroupCoordinator.scala (0.9), hasSatisfiedHeartbeat of
-    MemberMetadata.scala (2.8).
+    timeout, in ms; a coordinator asks when it sets the timer of the session and when the timer
+    fires, with times that count from the heartbeat. The JoinGroup of a new member does not count as
+    parked (since 2.1). Source: shouldKeepMemberAlive of GroupCoordinator.scala (0.9),
+    hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
     """
     return parked or latest + session > deadline
 

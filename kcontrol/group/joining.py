@@ -116,8 +116,8 @@ def _add_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -> Handler:
     yield Park(event.correlation_id, f"join {event.group_id}")
     group = group.with_changes(has_newcomer=group.has_newcomer or is_late)
     yield cache_group(group.with_member(member))
-    if is_new:
-        yield rebalance.restart_session_timer(event.group_id, member, rules.new_member_timeout_ms)
+    if rules.new_member_timeout_ms:
+        yield rebalance.restart_session(ctx, event.group_id, member, rules.new_member_timeout_ms)
     yield from rebalance.prepare_rebalance(ctx, event.group_id, event.timestamp_ms, "a new member")
 
 
@@ -179,7 +179,7 @@ def _update_static_member(ctx: GroupContext, event: e.JoinGroup, group: Group) -
     yield CancelTimer(rebalance.session_timer(event.group_id, old_id))
     yield Park(event.correlation_id, f"join {event.group_id}")
     yield cache_group(group)
-    yield rebalance.restart_session_timer(event.group_id, replace(member, awaiting_join=None))
+    yield rebalance.restart_session(ctx, event.group_id, replace(member, awaiting_join=None))
     incarnation, ids = ctx.incarnation_of(event.group_id), (event.group_id, event.correlation_id)
     then = e.StaticMemberStored(
         *ids, member_id, old_id, leader, event.protocols, incarnation=incarnation
@@ -305,4 +305,4 @@ def _restart_old_session(
         raise IllegalStateError(f"Cannot replace non-existing member id {event.member_id}")
     if group is not None:
         yield CancelTimer(rebalance.session_timer(event.group_id, event.member_id))
-        yield rebalance.restart_session_timer(event.group_id, group.members[event.old_member_id])
+        yield rebalance.restart_session(ctx, event.group_id, group.members[event.old_member_id])

@@ -47,7 +47,7 @@ def sync_group(ctx: GroupContext, event: e.SyncGroup) -> Handler:
         yield from rebalance.remove_pending_sync_member(ctx, event.group_id, event.member_id)
     # Before KIP-62 a parked SyncGroup restarts the session too, which is complete at the first try.
     if row.restarts_session or not ctx.rules.rebalance_timeouts:
-        yield rebalance.restart_session_timer(event.group_id, member)
+        yield rebalance.restart_session(ctx, event.group_id, member)
     if row.reaction == STORE:
         assignment = dict.fromkeys(group.members, b"") | dict(event.assignment)
         named, incarnation = event.group_id, ctx.incarnation_of(event.group_id)
@@ -94,7 +94,7 @@ def heartbeat(ctx: GroupContext, event: e.Heartbeat) -> Handler:
         row = react(ctx, group, event)
         error = row.reaction
         if row.restarts_session and group:
-            yield rebalance.restart_session_timer(event.group_id, group.members[event.member_id])
+            yield rebalance.restart_session(ctx, event.group_id, group.members[event.member_id])
     yield Respond(event.correlation_id, e.HeartbeatResult(error))
 
 

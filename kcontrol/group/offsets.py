@@ -26,7 +26,7 @@ from kcontrol.group.error_codes import translate_append_error
 from kcontrol.group.group_machine import new_group
 from kcontrol.group.model import CommitRecordMetadataAndOffset, OffsetAndMetadata, Offsets
 from kcontrol.group.offsets_topic_records import offset_key, offset_value
-from kcontrol.group.rebalance import restart_session_timer
+from kcontrol.group.rebalance import restart_session
 from kcontrol.group.request_reactions import react
 
 # ---------------------------------------------------------------- commit
@@ -54,7 +54,7 @@ def offset_commit(ctx: GroupContext, event: e.OffsetCommit) -> Handler:
     if group is None and ctx.rules.offsets_need_group:
         yield cache_group(new_group(ctx, event.group_id, None, event.timestamp_ms))
     if row.restarts_session and group:
-        yield restart_session_timer(event.group_id, group.members[event.member_id])
+        yield restart_session(ctx, event.group_id, group.members[event.member_id])
     yield from _store_offsets(ctx, event)
 
 

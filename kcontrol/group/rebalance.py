@@ -52,36 +52,42 @@ def sync_timer(group_id: str) -> str:
     return f"sync {group_id}"
 
 
-def restart_session_timer(group_id: str, member: Member, delay_ms: int | None = None) -> SetTimer:
+def keeps_alive(ctx: GroupContext, member: Member) -> bool:
+    """Return whether the function `group.keep_alive` keeps a member at the end of its session.
+
+    The times count from the member's latest heartbeat, so the deadline is the session timeout. A
+    new member has no parked request here, although its JoinGroup is parked (since 2.1). Source:
+    tryCompleteHeartbeat and onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8).
+    """
+    ms, parked = member.session_timeout_ms, member.is_parked and not member.is_new
+    return bool(rule(ctx, KEEP_ALIVE)(0, ms, ms, parked))
+
+
+def restart_session(ctx: GroupContext, group_id: str, member: Member, ms: int = 0) -> SetTimer:
     """Return the effect that restarts the timer of a member's session.
 
-    The session lasts `delay_ms`, by default the member's session timeout. While a request of the
-    member is parked, the effect starts no timer and cancels the present timer; but a new member has
-    a timer although its JoinGroup is parked (since 2.1). Source:
+    The session lasts `ms`, or the member's session timeout if that is 0. If `group.keep_alive`
+    keeps the member already now, as it does while a request of the member is parked, the effect
+    starts no timer and cancels the present timer. Source:
     completeAndScheduleNextHeartbeatExpiration of GroupCoordinator.scala (0.9, 2.8),
     hasSatisfiedHeartbeat of MemberMetadata.scala (2.8).
     """
-    timer = session_timer(group_id, member.member_id)
+    timer, ms = session_timer(group_id, member.member_id), ms or member.session_timeout_ms
     event = e.SessionTimedOut(group_id, member.member_id)
-    delay_ms, is_alive = delay_ms or member.session_timeout_ms, member.is_parked
-    return SetTimer(timer, delay_ms, event, is_complete=is_alive and not member.is_new)
+    return SetTimer(timer, ms, event, is_complete=keeps_alive(ctx, member))
 
 
 def session_timed_out(ctx: GroupContext, event: e.SessionTimedOut) -> Handler:
     """Remove a member whose session has expired, unless one of its requests is parked.
 
-    The function `group.keep_alive`, of Kafka or of the learner, decides. It gets as time of the
-    latest heartbeat the present time minus the session timeout, since each heartbeat restarts the
-    timer. A new member is removed although its JoinGroup is parked (since 2.1). Source:
+    The function `group.keep_alive`, of Kafka or of the learner, decides (`keeps_alive`). The latest
+    heartbeat was one session timeout ago, since each heartbeat restarts the timer. Source:
     onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8).
     """
     group = ctx.groups.get(event.group_id)
     member = group.members.get(event.member_id) if group and group.state is not DEAD else None
-    if member is None:
-        return
-    now_ms, parked = event.timestamp_ms, member.is_parked and not member.is_new
-    session_ms = (member.is_new and ctx.rules.new_member_timeout_ms) or member.session_timeout_ms
-    if not rule(ctx, KEEP_ALIVE)(now_ms - session_ms, session_ms, now_ms, parked):
+    if member and not keeps_alive(ctx, member):
+        now_ms = event.timestamp_ms
         yield from remove_member(ctx, event.group_id, event.member_id, now_ms, "session timeout")
 
 
@@ -202,7 +208,7 @@ def propagate_assignment(
         if error == "NONE":
             result = sync_result(ctx, group, assignment[member.member_id])
         yield Respond(member.awaiting_sync or "", result)
-        yield restart_session_timer(group_id, replace(member, awaiting_sync=None))
+        yield restart_session(ctx, group_id, replace(member, awaiting_sync=None))
 
 
 def try_complete_join(ctx: GroupContext, group_id: str, now_ms: int) -> Handler:
@@ -306,7 +312,7 @@ def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -
         if member_id in waiting:
             response = current_generation_result(ctx, settled, member_id)
             yield Respond(waiting[member_id], response)
-        yield restart_session_timer(group_id, member)
+        yield restart_session(ctx, group_id, member)
     if has_timeout:
         event = e.SyncTimedOut(group_id, settled.generation)
         yield SetTimer(sync_timer(group_id), ctx.rebalance_timeout_ms(settled), event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -58,3 +59,14 @@ def test_schedules_and_cases_find_different_answers() -> None:
     alone = group_rule(entry | {"case": []})(lambda latest, session, deadline, parked: parked)
     assert alone.cases and all(case.answer == case.expected for case in alone.cases)
     assert any(case.answer != case.expected for case in group_rule(entry)(lambda latest, session, deadline, parked: parked).cases)
+
+
+def test_offsets_expire_in_schedules() -> None:
+    """Offsets of groups with members, without members and of no group are asked about; in each release some of them expire."""
+    asked: list[Any] = []
+    entry = exercise("expired") | {"case": []}
+    checked = group_rule(entry)(lambda offset, group, now: asked.append((group.expiry, group.state, group.protocol_type)))
+    assert {expiry for expiry, _, _ in asked} == {"commit", "unsubscribed"}
+    assert {state for expiry, state, _ in asked if expiry == "unsubscribed"} >= {"Empty", "Stable", "PreparingRebalance"}
+    assert {("unsubscribed", "Empty", None), ("unsubscribed", "Empty", "consumer")} <= set(asked)
+    assert {(case.expected, "Kafka 0.9" in case.text) for case in checked.cases} == set(product((True, False), repeat=2))

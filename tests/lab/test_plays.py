@@ -11,6 +11,7 @@ from kcontrol import Lab
 from kcontrol.core.errors import UserError
 from kcontrol.group.group_strategies import GROUP_STRATEGIES, JoiningMember
 from kcontrol.lab.groups.plays import PLAYS
+from tests.lab.group_runs import ask, opened
 from tests.lab.support import refusal
 
 Played = Callable[..., Lab]
@@ -188,7 +189,7 @@ def test_a_rule_of_ones_own_unloads_a_group(played: Played) -> None:
 
 
 def test_a_rule_of_ones_own_keeps_members(played: Played) -> None:
-    """With a rule that keeps every member, the end of a session removes no member; its times are those of the last heartbeat."""
+    """With a rule that keeps every member, no session has a timer or removes a member; times count from the last heartbeat."""
     asked: list[tuple[int, int, int, bool]] = []
 
     def keeps(*times: Any) -> bool:
@@ -197,9 +198,22 @@ def test_a_rule_of_ones_own_keeps_members(played: Played) -> None:
 
     lab = played("billing", until="three members", strategies={"group.keep_alive": keeps})
     lab.group.freeze("bert").run("12 s", alive=True)
-    ((latest, session, deadline, parked),) = asked
-    assert latest + session == deadline and session == 10_000 and not parked
+    assert {(0, 10_000, 10_000, False)} <= set(asked) <= {(0, 10_000, 10_000, False), (0, 10_000, 10_000, True)}
     assert lab.tables.members().shape[0] == 3
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_rule_decides_when_a_timer_is_set(own: bool) -> None:
+    """A member whose SyncGroup is parked has no session timer in 0.9, but has one with a rule that ignores parked requests.
+
+    Source: tryCompleteHeartbeat of GroupCoordinator.scala (0.9), which DelayedHeartbeat.tryComplete calls.
+    """
+    rule: dict[str, Any] = {"group.keep_alive": lambda latest, session, deadline, parked: latest + session > deadline}
+    lab = opened("0.9", dict.fromkeys(("anna", "bert"), "billing"), strategies=rule if own else {})
+    ask(ask(lab, "join", "anna", "bert", "anna"), "sync", "bert")
+    assert lab.state["consumers"]["bert"]["asked"]
+    timers = [action[2] for action in lab.actions() if action[0] == "fire" and action[2].startswith("session billing bert")]
+    assert len(timers) == own
 
 
 @pytest.mark.parametrize("release", ["0.9", "2.8"])

@@ -15,6 +15,8 @@ from typing import Any
 from kcontrol.cluster import consumer_clients
 from kcontrol.cluster.world import World
 from kcontrol.group.events import PartitionElected, PartitionResigned
+from kcontrol.group.group_strategies import EXPIRED, ExpiringGroup, ExpiringOffset
+from kcontrol.group.offset_expiration import EXPIRY_TIMER
 from kcontrol.lab.exercises.checks import (
     Case,
     CheckedAnswer,
@@ -35,6 +37,11 @@ OTHER_REQUESTS, TIMERS = 0.25, 0.1
 """How often an action is any possible request, or a timer of the group, and not the next request of a consumer's client."""
 MOVES = {"join": 0.05, "sync": 0.5}
 """How often the partition of the group moves after an action, by the sort of the request that is parked."""
+COMMITS, EXPIRES = 0.2, 0.2
+"""How often an action is a commit, or the search for expired offsets after some time, if a schedule has them."""
+OFFSET, HOURS = "t-0", (1, 23, 24, 24 * 6, 24 * 7)
+RECORDS: dict[str, tuple[Any, ...]] = {EXPIRED: (ExpiringOffset, ExpiringGroup)}
+"""The types of the arguments of a rule that are tables in exercises.toml; a field that a table lacks is None."""
 
 
 def group_rule(entry: Entry) -> Checker:
@@ -42,8 +49,8 @@ def group_rule(entry: Entry) -> Checker:
 
     `entry` is the exercise's table in exercises.toml. Each table in its `schedules` has a `release`, the `count` of its random
     runs and the number of `actions` in each run. If `moves` is true in the table, the broker sometimes loses and regains the
-    leadership of the offsets topic's partition that has the group. Both rules are also called once with the `args` of each `case`
-    in `entry`.
+    leadership of the offsets topic's partition that has the group. If `expires` is true, members commit an offset, hours pass,
+    and the coordinator searches for expired offsets. Both rules are also called once with the `args` of each `case` in `entry`.
     """
 
     def mark(function: Any) -> CheckedAnswer:
@@ -94,7 +101,9 @@ def _compared(entry: Entry, function: Any, case: Mapping[str, Any]) -> Case:
 
     The rule is the one that `entry`, the exercise's table in exercises.toml, names in `replaces`.
     """
-    ours, given = replacements.own_function(entry["replaces"]), case["args"]
+    ours, given = replacements.own_function(entry["replaces"]), list(case["args"])
+    for place, record in enumerate(RECORDS.get(entry["replaces"], ())):
+        given[place] = record(**(dict.fromkeys(record._fields) | given[place]))
     where = case.get("title") or _shown(tuple(given))
     yours = comparable(ask(function, *copy.deepcopy(given), about=f", when called as {where}"))
     right = comparable(ours(*copy.deepcopy(given)))
@@ -129,7 +138,13 @@ def _run(world: World, chance: random.Random, schedule: Mapping[str, Any], place
         timers = sorted(name for name in world.processes[1].driver.timers if f" {GROUP}" in name)
         name, drawn = chance.choice(CONSUMERS), chance.random()
         me = world.consumers[name]
-        if timers and (me.asked or drawn < TIMERS):
+        if schedule.get("expires") and chance.random() < EXPIRES:
+            place["when"] = "the coordinator searches for expired offsets"
+            world.step(("wait", chance.choice(HOURS) * 3_600_000))
+            world.step(("fire", 1, EXPIRY_TIMER))
+        elif schedule.get("expires") and not me.asked and chance.random() < COMMITS:
+            world.step(("commit", name, OFFSET, world.now_ms))
+        elif timers and (me.asked or drawn < TIMERS):
             timer = chance.choice(timers)
             place["when"] = f"the timer {_shown((timer,))} fires"
             world.step(("fire", 1, timer))
