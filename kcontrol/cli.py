@@ -18,7 +18,7 @@ zk = typer.Typer(help="A real ZooKeeper: start one, read one.", no_args_is_help=
 app.add_typer(zk, name="zk")
 tasks = typer.Typer(help="Exercises on the shell: start, check, hint, reset.", no_args_is_help=True)
 app.add_typer(tasks, name="exercises")
-pipeline = typer.Typer(help="Runs and broker logs as tables in Parquet files, made by Spark.", no_args_is_help=True)
+pipeline = typer.Typer(help="Runs, broker logs and segments as tables in Parquet files, made by Spark.", no_args_is_help=True)
 app.add_typer(pipeline, name="pipeline")
 
 Folder = Annotated[Path | None, typer.Option("--dir", help="Your own folder; without it, `work` in the project's folder.")]
@@ -193,6 +193,25 @@ def pipeline_logs(
 
     times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
     if not pipeline_report.logs(paths, out, typer.echo, pipeline.Chosen(*times, topic), master):
+        raise typer.Exit(1)
+
+
+@pipeline.command("offsets")
+def pipeline_offsets(
+    paths: Annotated[list[Path], typer.Argument(help="Segments of __consumer_offsets, or folders of them.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="A new folder, or the folder of an earlier call.", show_default=False)],
+    since: Annotated[str | None, typer.Option("--from", metavar="T", help="Write records of this time (UTC) or later.")] = None,
+    until: Annotated[str | None, typer.Option("--to", metavar="T", help="Write records from before this time (UTC).")] = None,
+    topic: Annotated[str | None, typer.Option(metavar="T", help="Of rows about partitions, write those of this topic.")] = None,
+) -> None:
+    """Write segments of __consumer_offsets as Parquet tables: commits, group_metadata, tombstones and rejected.
+
+    The exit status is 1 if a file cannot be read or has no record.
+    """
+    from kcontrol.spark import pipeline, pipeline_report
+
+    times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
+    if not pipeline_report.offsets(paths, out, typer.echo, pipeline.Chosen(*times, topic)):
         raise typer.Exit(1)
 
 

@@ -216,11 +216,11 @@ def _write(
         if name == "journal" and kept is not None:
             table = table.unionByName(kept.drop("day"))
             days = days.unionByName(kept.select("run", "day").distinct())
-        rows[name] = _write_table(spark, _of_topic(table, topic).join(days, "run"), out / NEW / name, name)
+        rows[name] = _write_table(spark, of_topic(table, topic).join(days, "run"), out / NEW / name, name)
     return rows
 
 
-def _of_topic(table: DataFrame, topic: str | None) -> DataFrame:
+def of_topic(table: DataFrame, topic: str | None) -> DataFrame:
     """Return the rows of a table that are about partitions of `topic` or about no topic at all; all rows if `topic` is None."""
     from pyspark.sql import functions as sql
 

@@ -1,4 +1,4 @@
-"""Functions that write the tables of runs or of broker logs, and report the progress and the result as lines of text."""
+"""Functions that write the tables of runs, broker logs or segments, and report the progress and the result as lines of text."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from kcontrol.spark.cluster import check_master
 from kcontrol.spark.gateway import LOCAL, spark_session, stop_spark
 from kcontrol.spark.logs import log_tables
 from kcontrol.spark.logs.files import log_files
+from kcontrol.spark.offsets import offset_tables
+from kcontrol.spark.offsets.segments import segments
 
 Say = Callable[[str], None]
 
@@ -86,6 +88,30 @@ def logs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = p
     if not written.facts + written.other:
         say("No line is a line of a Kafka broker's log: see the table rejected.")
     return not written.refused and written.facts + written.other > 0
+
+
+def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen) -> bool:
+    """Write the tables of the segments in `paths`, files and folders, to `out`; return whether all files are segments.
+
+    `say` is called with each line of text: the steps, the refused files and the result.
+    Raises UserError for a path without a segment, for a folder `out` that holds other files, and if Spark is missing.
+    """
+    segments(paths)
+    pipeline.claim(out, offset_tables.TABLES, offset_tables.FORMAT)
+    begin = time.monotonic()
+    spark = spark_session()
+    try:
+        steps = lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}")  # noqa: E731
+        written = offset_tables.write_offsets(spark, paths, out, steps, chosen)
+    finally:
+        stop_spark()
+    for reason in written.refused:
+        say(reason)
+    rows = ", ".join(f"{count:,} in {name}" for name, count in written.rows.items())
+    rate = written.records / (time.monotonic() - begin)
+    say(f"{written.segments} segments were read: {written.records:,} records, {written.markers:,} of them ends of transactions.")
+    say(f"The tables have these rows: {rows} ({rate:,.0f} records per second).")
+    return not written.refused
 
 
 def _check(master: str | None) -> None:

@@ -1,0 +1,184 @@
+"""The tables of segments of `__consumer_offsets` as Parquet: `commits`, `group_metadata`, `tombstones` and `rejected`.
+
+Nothing is lost: before new tables replace former ones, the bytes of the batches and of the rejected rows of each file are added,
+and the sum is compared with the size of the file.
+
+An offset that was committed in a transaction is valid only after the marker that commits the transaction. `transaction` is
+"committed", "aborted" or "open" (no marker in the segments that were read), and NULL outside of transactions.
+
+Each table is partitioned by the day of the record in UTC: of its timestamp, else (format 0) of the time in its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql import Window
+from pyspark.sql import functions as sql
+
+from kcontrol.core.errors import UserError
+from kcontrol.spark.offsets.segments import Row, Segment, rows, segments
+from kcontrol.spark.pipeline import ALL, NEW, Chosen, claim, of_topic, publish, sentences
+from kcontrol.spark.run_files import UNKNOWN_DAY
+from kcontrol.spark.sources import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMAT = {"kcontrol": "tables of __consumer_offsets", "version": 1}
+MOST_PARTITIONS = 1000
+MEMBER = (
+    "member_id STRING, group_instance_id STRING, client_id STRING, client_host STRING, rebalance_timeout INT, "
+    "session_timeout INT, topics ARRAY<STRING>, partitions ARRAY<STRING>, subscription BINARY, assignment BINARY"
+)
+FIELDS = (
+    "key_version INT, value_version INT, group_id STRING, partition STRING, of STRING, offset BIGINT, leader_epoch INT, "
+    "metadata STRING, commit_timestamp BIGINT, expire_timestamp BIGINT, protocol_type STRING, generation INT, protocol STRING, "
+    f"leader STRING, current_state_timestamp BIGINT, members ARRAY<STRUCT<{MEMBER}>>"
+)
+PARSED = (
+    "file STRING, log_partition INT, position BIGINT, length BIGINT, kind STRING, log_offset BIGINT, time_ms BIGINT, "
+    f"producer_id BIGINT, fields STRUCT<{FIELDS}>, is_commit BOOLEAN, reason STRING"
+)
+RECORD = ("file", "log_partition", "position", "log_offset", "time_ms", "time_utc", "key_version", "value_version", "group_id")
+COLUMNS = {
+    "commits": (
+        *RECORD,
+        "partition",
+        "offset",
+        "leader_epoch",
+        "metadata",
+        "commit_timestamp",
+        "expire_timestamp",
+        "transaction",
+    ),
+    "group_metadata": (*RECORD, "protocol_type", "generation", "protocol", "leader", "current_state_timestamp", "members"),
+    "tombstones": (*(name for name in RECORD if name != "value_version"), "of", "partition", "transaction"),
+    "rejected": ("file", "position", "log_offset", "time_utc", "length", "reason"),
+}
+KINDS = {"commits": ["commit"], "group_metadata": ["group"], "tombstones": ["tombstone"], "rejected": ["unread", "rejected"]}
+TABLES = tuple(COLUMNS)
+LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999; Spark has no later timestamp."""
+Report = Callable[[str], None]
+
+
+class BytesLost(UserError):
+    """The error if the rows of a segment do not have every byte of its file: an error of kcontrol."""
+
+
+class Written(NamedTuple):
+    """The outcome of `write_offsets`: number of segments and records that were read, and the number of rows in each table.
+
+    `records` counts all records, also those that --from, --to and --topic leave out, and `markers` the ends of transactions
+    among them. `refused` has a sentence for each file that cannot be read, or that has bytes and no record.
+    """
+
+    segments: int
+    records: int
+    markers: int
+    rows: dict[str, int]
+    refused: list[str]
+
+
+def write_offsets(
+    spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL
+) -> Written:
+    """Write the tables of the segments in files and folders as Parquet into `out`, in place of former tables of segments.
+
+    `chosen` has the first and the last time of the records, and their topic. `report` is called with the name of each step.
+    Raises UserError for a path without a segment and for a folder `out` with other files than tables of segments; BytesLost if
+    bytes of a file are in no row, and then the former tables stay.
+    """
+    found = segments(paths)
+    claim(out, TABLES, FORMAT)
+    with sentences(out):
+        report("reading records")
+        parsed = spark.sparkContext.parallelize(found, min(len(found), MOST_PARTITIONS)).flatMap(_tuples)
+        spark.createDataFrame(parsed, PARSED, verifySchema=False).write.parquet(str(out / NEW / "parsed"))
+        table = spark.read.parquet(literal(out / NEW / "parsed"))
+        records, markers, refused = _checked(table, found)
+        report("writing tables")
+        placed = _with_time(_with_transactions(table))
+        counts = {name: _write_table(spark, placed, name, out / NEW / name, chosen) for name in TABLES}
+        publish(out, TABLES)
+    return Written(len(found), records, markers, counts, refused)
+
+
+def _tuples(segment: Segment) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a segment as tuples with the columns of PARSED; one rejected row if the file cannot be read."""
+    of = (str(segment.path), segment.log_partition)
+    try:
+        for row in rows(segment):
+            yield *of, *row
+    except OSError as problem:
+        reason = f"{segment.path} cannot be read: {problem.strerror}."
+        yield *of, *Row(0, segment.size, "rejected", reason=reason)
+
+
+def _checked(table: DataFrame, found: Sequence[Segment]) -> tuple[int, int, list[str]]:
+    """Return the number of records, the number of markers, and the sentences about refused files.
+
+    Raises BytesLost if the lengths of a file's rows do not add up to its size.
+    """
+    sums = table.groupBy("file").agg(
+        sql.sum("length").alias("length"), sql.count_if(~sql.col("kind").isin("rejected", "empty")).alias("records"),
+        sql.count_if(sql.col("kind") == "marker").alias("markers"), sql.first("reason", ignorenulls=True).alias("reason"),
+    )  # fmt: skip
+    counts = {row["file"]: row for row in sums.collect()}
+    refused = []
+    for segment in found:
+        row = counts.get(str(segment.path))
+        if (row["length"] if row else 0) != segment.size:
+            raise BytesLost(f"The rows of {segment.path} do not have all of its bytes: report this; no table was replaced.")
+        if row and not row["records"]:
+            refused.append(f"{segment.path} gives no record: {row['reason']}" if row["reason"] else f"{segment.path} is empty.")
+    return sum(row["records"] for row in counts.values()), sum(row["markers"] for row in counts.values()), refused
+
+
+def _with_transactions(table: DataFrame) -> DataFrame:
+    """Return the table with the column `transaction`: the next marker of the producer in the partition decides."""
+    folder = sql.regexp_replace("file", r"/[^/]*$", "")
+    later = (
+        Window.partitionBy(folder, "log_partition", "producer_id")
+        .orderBy("log_offset")
+        .rowsBetween(Window.currentRow, Window.unboundedFollowing)
+    )
+    decided = table.where("producer_id IS NOT NULL").withColumn("is_commit", sql.first("is_commit", ignorenulls=True).over(later))
+    word = sql.when(sql.col("is_commit"), "committed").when(~sql.col("is_commit"), "aborted").otherwise("open")
+    plain = table.where("producer_id IS NULL").withColumn("transaction", sql.lit(None).cast("string"))
+    return plain.unionByName(decided.withColumn("transaction", word))
+
+
+def _with_time(table: DataFrame) -> DataFrame:
+    """Return the table with the fields as columns, and with `time_utc` and `day`.
+
+    Both are of the record's timestamp, else of the time in its value; without a time `time_utc` is NULL and `day` is "unknown".
+    """
+    columns = [column for column in table.columns if column != "fields"]
+    table = table.select(*columns, "fields.*")
+    time_ms = sql.coalesce("time_ms", "commit_timestamp", "current_state_timestamp")
+    time_utc = sql.when(time_ms.between(0, LAST_MS), sql.timestamp_millis(time_ms))
+    day = sql.coalesce(sql.date_format("time_utc", "yyyy-MM-dd"), sql.lit(UNKNOWN_DAY))
+    return table.withColumn("time_utc", time_utc).withColumn("day", day)
+
+
+def _write_table(spark: SparkSession, placed: DataFrame, name: str, folder: Path, chosen: Chosen) -> int:
+    """Write the chosen rows of one table as Parquet to a folder, partitioned by day; return the number of rows.
+
+    Rejected rows are all written. A table without rows is written as one file without a partition.
+    """
+    table = placed.where(sql.col("kind").isin(KINDS[name]))
+    if name != "rejected":
+        for limit, holds in ((chosen.since, sql.col("time_utc").__ge__), (chosen.until, sql.col("time_utc").__lt__)):
+            table = table if limit is None else table.where(holds(sql.lit(limit.replace(tzinfo=UTC))))
+        table = of_topic(table, chosen.topic)
+    table = table.select(*COLUMNS[name], "day")
+    ordered = table.repartition("day").sortWithinPartitions("file", "position", "log_offset")
+    ordered.write.partitionBy("day").parquet(str(folder))
+    if not any(folder.glob("day=*")):
+        table.limit(0).coalesce(1).write.mode("overwrite").parquet(str(folder))
+    return int(spark.read.option("basePath", str(folder)).parquet(literal(folder)).count())
