@@ -6,6 +6,9 @@ rules.source(name)          the source code of "leader_election.offline", "group
 rules.trials({name: rule})  election rules, compared in random failures
 rules.trials(assignors={})  assignors of consumer groups, compared in random joins, failures and lags
 rules.decode(record, data)  the bytes of a record of the offsets topic or of the consumer protocol
+rules.always(condition)     a promise for lab.search; also never(condition), comes_to_rest_with(condition)
+rules.museum()              published bugs of Kafka, each with the rule that restores it
+rules.hunt(rule, fixed)     the search for one of these bugs
 """
 
 from __future__ import annotations
@@ -16,16 +19,21 @@ from typing import TYPE_CHECKING, Any
 from kcontrol.core.errors import UserError
 from kcontrol.lab import analysis
 from kcontrol.lab.groups import assignor_trials, decoded_bytes
+from kcontrol.lab.searches import museum as bugs
 from kcontrol.lab.tables import elections as election_tables
 from kcontrol.lab.tables import release_differences
 from kcontrol.lab.tables import rule_trials as series
+from kcontrol.search.promises import always, comes_to_rest_with, never
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from kcontrol.lab.searches.searches import Found, NotFound
     from kcontrol.lab.support.output import Shown
 
-__all__ = ["decode", "elections", "source", "table", "trials"]
+__all__ = [
+    "always", "comes_to_rest_with", "decode", "elections", "hunt", "museum", "never", "source", "table", "trials",
+]  # fmt: skip
 
 
 def __dir__() -> Any:
@@ -91,3 +99,19 @@ def decode(record: str, data: object) -> pd.DataFrame:
     that are no such record.
     """
     return decoded_bytes.decode(record, data)
+
+
+def museum() -> pd.DataFrame:
+    """Return one row per published bug of Kafka: the switch that restores it, its ticket, releases and fix, and the invariant.
+
+    The index has the rules, `switch` the rule with its value: Lab(rules={"fenced_writes": False}) restores the bug.
+    """
+    return bugs.museum()
+
+
+def hunt(rule: str, fixed: bool = False) -> Found | NotFound:
+    """Search for the bug that a rule restores, in a small cluster of 2.8; with `fixed` search the cluster without the bug.
+
+    `rule` is one of the rules of `museum()`. Raises UserError, which lists them, for any other rule.
+    """
+    return bugs.hunt(rule, fixed=fixed)

@@ -260,4 +260,10 @@ def _open(world: World, n: int) -> RecordId:
 
 
 def expire_has_begun(driver: Driver) -> bool:
-    return not any(isinstance(item.event, Expire) for item in driver.threads["controller"].queue.waiting)
+    """Return whether a new session may be opened: the handler of Expire has begun, which ends every handler before it.
+
+    With the rule `handlers_outlive_session` the session is opened at once, so a handler that is under way goes on in it.
+    """
+    return driver.controller.rules.handlers_outlive_session or not any(
+        isinstance(item.event, Expire) for item in driver.threads["controller"].queue.waiting
+    )

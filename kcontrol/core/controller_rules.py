@@ -95,7 +95,7 @@ class Rules:
         doc="Whether a controller releases its lock before and after a resignation (KAFKA-4360).")
     skips_own_session: bool = since(("0.8.0", False), ("0.10.2", True),
         doc="Whether a controller ignores a new session as long as `/controller` still names its "
-            "broker (KAFKA-3083).")
+            "broker (KAFKA-4229).")
     checks_active_first: bool = since(("0.8.0", False), ("0.10.2", True),
         doc="Whether a listener checks first that its broker is the active controller.")
     send_after_resignation: Literal["fails", "deletes /controller"] = since(
@@ -126,7 +126,8 @@ class Rules:
         doc="Which events answer NOT_CONTROLLER to their caller when a resignation drops them "
             "from the queue.")
     handlers_outlive_session: bool = since(("0.8.0", True), ("1.1.0", False),
-        doc="Whether a handler that is under way goes on in the session after an expired one.")
+        doc="Whether a handler that is under way goes on in the session after an expired one "
+            "(KAFKA-3083).")
     fenced_writes: bool = since(("0.8.0", False), ("2.1.0", True),
         doc="Whether every write of the controller checks the version of `/controller_epoch` "
             "(KAFKA-6082).")

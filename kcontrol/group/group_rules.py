@@ -42,6 +42,10 @@ class GroupRules:
     sync_timeout: bool = since(("0.9.0", False), ("2.8.0", True),
         doc="Whether a member that sends no SyncGroup in time is removed (KAFKA-12487).")
 
+    ends_removed_sessions: bool = since(("0.9.0", False), ("2.0.1", True),
+        doc="Whether the session of a member ends when the end of a join phase removes the member; "
+            "otherwise its deadline begins one more rebalance (KAFKA-7196).")
+
     # ------------------------------------------------------------ members
 
     static_rejoin: Literal["unknown", "current", "stored"] = since(

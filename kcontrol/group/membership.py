@@ -55,11 +55,7 @@ def sync_group(ctx: GroupContext, event: e.SyncGroup) -> Handler:
         yield rebalance.store_group(ctx, ctx.groups[named], assignment, then)
 
 
-SYNCS = (
-    ANSWER := "answer with the assignment",
-    STORE := "park and store the assignment",
-    "park",
-)
+SYNCS = (ANSWER := "answer with the assignment", STORE := "park and store the assignment", "park")
 
 # The errors instead of COORDINATOR_LOAD_IN_PROGRESS, which old clients do not support.
 WHILE_LOADING = {e.SyncGroup: "REBALANCE_IN_PROGRESS", e.Heartbeat: "NONE"}

@@ -81,14 +81,16 @@ def session_timed_out(ctx: GroupContext, event: e.SessionTimedOut) -> Handler:
     """Remove a member whose session has expired, unless one of its requests is parked.
 
     The function `group.keep_alive`, of Kafka or of the learner, decides (`keeps_alive`). The latest
-    heartbeat was one session timeout ago, since each heartbeat restarts the timer. Source:
-    onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8).
+    heartbeat was one session timeout ago, since each heartbeat restarts the timer. Up to 2.0.0 the
+    deadline of a member that the end of a join phase has removed begins a rebalance. Source:
+    onExpireHeartbeat of GroupCoordinator.scala (0.9, 2.8), KAFKA-7196.
     """
-    group = ctx.groups.get(event.group_id)
+    group, now_ms = ctx.groups.get(event.group_id), event.timestamp_ms
     member = group.members.get(event.member_id) if group and group.state is not DEAD else None
     if member and not keeps_alive(ctx, member):
-        now_ms = event.timestamp_ms
         yield from remove_member(ctx, event.group_id, event.member_id, now_ms, "session timeout")
+    elif group and not member and not ctx.rules.ends_removed_sessions:
+        yield from after_removal(ctx, group, now_ms, "session timeout")
 
 
 def pending_member_timed_out(ctx: GroupContext, event: e.PendingMemberTimedOut) -> Handler:
@@ -126,10 +128,18 @@ def remove_member(
     yield CancelTimer(session_timer(group_id, member_id))
     group = group.without(member_id)
     yield cache_group(group)
+    yield from after_removal(ctx, group, now_ms, rule)
+
+
+def after_removal(ctx: GroupContext, group: Group, now_ms: int, rule: str) -> Handler:
+    """Begin a rebalance in Stable and CompletingRebalance, end the join phase if all have joined.
+
+    Source: onMemberFailure (0.9), removeMemberAndUpdateGroup (2.8).
+    """
     if group.state in (STABLE, COMPLETING):
-        yield from prepare_rebalance(ctx, group_id, now_ms, rule)
+        yield from prepare_rebalance(ctx, group.group_id, now_ms, rule)
     elif group.state is PREPARING:
-        yield from try_complete_join(ctx, group_id, now_ms)
+        yield from try_complete_join(ctx, group.group_id, now_ms)
 
 
 # ---------------------------------------------------------------- the join phase
@@ -266,9 +276,9 @@ def on_complete_join(ctx: GroupContext, group_id: str, now_ms: int, rule: str) -
     yield CancelTimer(join_timer(group_id))
     gone = [member.member_id for member in group.not_yet_rejoined if member.instance_id is None]
     if gone:
-        for member_id in gone:
-            yield CancelTimer(session_timer(group_id, member_id))
         group = group.without(*gone)
+        for member_id in gone if ctx.rules.ends_removed_sessions or not group.members else ():
+            yield CancelTimer(session_timer(group_id, member_id))
         yield cache_group(group)
     if not group.members:
         yield from _end_without_members(ctx, group, now_ms, rule)
@@ -305,9 +315,8 @@ def _begin_generation(ctx: GroupContext, group: Group, now_ms: int, rule: str) -
     waiting = {id: m.awaiting_join for id, m in group.members.items() if m.awaiting_join}
     group = yield from machine.transition_to(ctx, group, COMPLETING, now_ms, rule)
     settled = group.with_each_member(awaiting_join=None, is_new=False)
-    yield cache_group(
-        settled.with_changes(pending_sync=tuple(settled.members) if has_timeout else ())
-    )
+    pending = tuple(settled.members) if has_timeout else ()
+    yield cache_group(settled.with_changes(pending_sync=pending))
     for member_id, member in settled.members.items():
         if member_id in waiting:
             response = current_generation_result(ctx, settled, member_id)

@@ -60,6 +60,7 @@ class Lab(Operations):
     Replicas  shrink_isr
     Look      partitions()  brokers()  journal(kind)  records  state  summary()
     Explain   why(what)  diagram(machine)  viewer  purgatory(name)
+              search(promise, budget, faults)
               group_strip(group, beside)  group_matrix(group, beside)
               offsets_topic(partition)
     Compare   branch(name, at)  branches  compare(one, other)  without(record)

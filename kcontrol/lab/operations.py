@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from kcontrol.core.controller_rules import rules
 from kcontrol.core.errors import UserError
@@ -18,11 +18,15 @@ from kcontrol.core.znodes import (
 )
 from kcontrol.lab import topic_creation
 from kcontrol.lab.run import Run
+from kcontrol.lab.searches import searches
 from kcontrol.lab.support import arguments
 from kcontrol.lab.support.output import say
 from kcontrol.lab.tables import elections, reassignments, replica_logs
 from kcontrol.lab.topic_creation import Assignment
 from kcontrol.views import folded_state, text
+
+if TYPE_CHECKING:
+    from kcontrol.lab.searches.searches import Found, NotFound
 
 ALL = 30  # how many legal values an error lists
 
@@ -61,6 +65,20 @@ class Operations(Run):
     def expire_session(self, broker: int) -> Self:
         """End the ZooKeeper session of a dead or a running broker, so that its ephemeral znodes are deleted."""
         return self._act("expire", broker)
+
+    # ---------------------------------------------------------------- searches
+
+    def search(
+        self, promise: object, budget: Mapping[str, Any] | None = None, faults: Sequence[str] = ("kill", "expire")
+    ) -> Found | NotFound:
+        """Search all runs from this state, the shortest first, for a run that breaks a promise; this run does not change.
+
+        `promise` is `rules.always(...)`, `rules.never(...)`, `rules.comes_to_rest_with(...)`, or the name of an invariant.
+        `budget` has bounds: the steps of a run, the faults among them, all states, and seconds, as in {"steps": 14}. `faults`
+        are the kinds of faults that may happen. The search runs in the simulated world, under this lab's own rules and
+        functions. Raises UserError, which lists the legal values, for any other promise, bound or fault.
+        """
+        return searches.search(self, promise, budget, faults)
 
     # ---------------------------------------------------------------- replicas and requests
 

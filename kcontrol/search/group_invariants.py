@@ -83,6 +83,17 @@ def parked_members_stay(world: World) -> str | None:
     return None
 
 
+def removed_members_start_nothing(world: World) -> str | None:
+    for record in world.last_step:
+        if record.kind != "begin" or record.fields["event"] != e.SessionTimedOut.__name__ or record.cause is None:
+            continue
+        event = _event(world, record.cause)
+        before, now = _cached(world, record, event.group_id), _context(world, record).get(event.group_id)
+        if before and now and event.member_id not in before.members and before.state is not now.state:
+            return f"group {event.group_id}: the session timeout of {event.member_id}, which is no member, begins a rebalance"
+    return None
+
+
 def committed_offsets_are_stored(world: World) -> str | None:
     for n, process in sorted(world.processes.items()):
         ctx = process.driver.group

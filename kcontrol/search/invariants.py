@@ -146,7 +146,8 @@ def stored(world: World) -> Iterator[tuple[TopicPartition, LeaderAndIsr]]:
             yield tp, decode_state(znode.data, znode.stat.version)
 
 
-def _read(world: World, path: str, decode: Callable[..., Any]) -> Any:
+def read_znode(world: World, path: str, decode: Callable[..., Any]) -> Any:
+    """Return `decode(data)` of the znode at `path`, None without the znode and for data that cannot be decoded."""
     (znode,) = world.tool.read([path], False)
     return _decoded(decode, znode.data) if znode else None
 
@@ -157,7 +158,7 @@ def _stored(world: World, tp: TopicPartition) -> LeaderAndIsr | None:
 
 
 def _newest_epoch(world: World) -> int:
-    return _read(world, CONTROLLER_EPOCH, decode_controller_epoch) or 0
+    return read_znode(world, CONTROLLER_EPOCH, decode_controller_epoch) or 0
 
 
 # ---------------------------------------------------------------- the properties
@@ -172,7 +173,7 @@ def leader_in_isr(world: World) -> str | None:
 
 def isr_in_assignment(world: World) -> str | None:
     for _, tp, value, *_ in _written(world):
-        topic = _read(world, topic_path(tp.topic), decode_topic)
+        topic = read_znode(world, topic_path(tp.topic), decode_topic)
         replicas = topic.partitions[tp.partition].replicas if topic and tp.partition in topic.partitions else value.isr
         if unassigned := [b for b in value.isr if b not in replicas]:
             return f"{tp}: {unassigned} of ISR {list(value.isr)} are not among the replicas {list(replicas)}"
@@ -263,8 +264,33 @@ def no_epoch_from_the_future(world: World) -> str | None:
     return None
 
 
-def _active_controllers(world: World) -> list[int]:
+def active_controllers(world: World) -> list[int]:
+    """Return the ids of the running brokers that act as controller, in ascending order."""
     return [n for n, p in sorted(world.processes.items()) if p.driver.controller.is_active and not p.frozen]
+
+
+def only_the_named_controller_writes(world: World) -> str | None:
+    for record, tp, *_ in _by_controllers(world):
+        if (named := read_znode(world, CONTROLLER, decode_controller)) != record.id.node:
+            now = f"{CONTROLLER} names broker {named}" if named is not None else f"{CONTROLLER} does not exist"
+            return f"{tp}: broker {record.id.node} has written while {now}"
+    return None
+
+
+def leaders_know(world: World) -> str | None:
+    """Check that each running broker that a state znode names as leader has received a LeaderAndIsr about the partition.
+
+    Return the sentence of a violation, or None. Nothing is checked without exactly one active controller, and for a topic whose
+    deletion was requested.
+    """
+    if len(active_controllers(world)) != 1:
+        return None
+    deleted = {action[1] for action in world.done if action[0] == "delete_topic"}
+    for tp, value in stored(world):
+        p = world.processes.get(value.leader)
+        if p and not p.frozen and tp.topic not in deleted and tp not in p.driver.broker.hosted:
+            return f"{tp}: broker {value.leader} is the leader in epoch {value.leader_epoch}, and does not know it"
+    return None
 
 
 def one_controller(world: World) -> str | None:
@@ -273,7 +299,7 @@ def one_controller(world: World) -> str | None:
     If `/controller` names no running broker, or does not exist, no broker may be active. Without `/controller` and without an
     active broker there is no violation: brokers that read a new `/controller` late miss its deletion, and hold no election.
     """
-    named, active = _read(world, CONTROLLER, decode_controller), _active_controllers(world)
+    named, active = read_znode(world, CONTROLLER, decode_controller), active_controllers(world)
     expected = [n for n, p in world.processes.items() if n == named and not p.frozen]
     names = f"{CONTROLLER} names broker {named}" if named is not None else f"{CONTROLLER} does not exist"
     return None if active == expected else f"{names}, and the active controllers are {active}"
@@ -284,7 +310,7 @@ def cache_equals_znode(world: World) -> str | None:
     for write in _writes(reversed(world.journal.records)):
         latest.setdefault(write.partition, write)
     alter_isr = world.settings.rules().alter_isr
-    for n in _active_controllers(world):
+    for n in active_controllers(world):
         driver = world.processes[n].driver
         for tp, cached in driver.controller.leadership.items():
             last = latest.get(tp)
@@ -360,6 +386,9 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant("one writer per epoch", "Under one controller epoch the decisions of one broker alone are written.",
               "2.1", STEP, _WRITING, rf"{_EPOCH}|{_CONTROLLER_ZNODE}", one_writer_per_epoch,
               "KAFKA-6082; KafkaZkClient.registerControllerAndIncrementControllerEpoch (2.1)"),
+    Invariant("only the named controller writes", "A decision is written only by the broker that /controller names.",
+              "1.1.0", STEP, _WRITING, rf"\w+ {CONTROLLER}$", only_the_named_controller_writes,
+              "KAFKA-3083; KafkaController.startup, which opens a session after Expire has begun (1.1)"),
     Invariant("no request before its write", "The leadership in a request was in the partition's state znode before.",
               "0.8.0", STEP, _SENDING, _STATE, no_request_before_its_write,
               "ZkPartitionStateMachine.doElectLeaderForPartitions, AbstractControllerBrokerRequestBatch (2.8)"),
@@ -379,6 +408,10 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant("cache equals znode", "If the controller was the last to write a state znode, its memory equals the znode.",
               "0.8.0", QUIET, frozenset(), _STATE, cache_equals_znode,
               "ControllerContext.putPartitionLeadershipInfo and its callers (2.8)"),
+    Invariant("leaders know",
+              "A running broker that a state znode names as leader has received LeaderAndIsr about the partition.",
+              "2.2.0", QUIET, frozenset(), rf"{_STATE}|{_EPOCH}|\w+ {CONTROLLER}$", leaders_know,
+              "KAFKA-7235; KafkaController.processBrokerChange, bouncedBrokerIds (2.2)"),
     Invariant("one leader, one protocol",
               "In CompletingRebalance and Stable one member leads the group, every member supports its protocol, and all members "
               "are answered with one generation and one protocol.",
@@ -396,6 +429,10 @@ INVARIANTS: tuple[Invariant, ...] = (
               "A session timeout removes no member whose JoinGroup or SyncGroup is parked; since 2.1 a new member is removed.",
               "0.9", STEP, frozenset({"begin"}), _NEVER, group_invariants.parked_members_stay,
               "GroupCoordinator.shouldKeepMemberAlive (0.9), MemberMetadata.hasSatisfiedHeartbeat (2.8)"),
+    Invariant("a removed member has no deadline",
+              "The session timeout of a member that has left the group begins no rebalance.",
+              "2.0.1", STEP, frozenset({"begin"}), _NEVER, group_invariants.removed_members_start_nothing,
+              "KAFKA-7196; GroupCoordinator.onCompleteJoin, removeHeartbeatForLeavingMember (2.0.1)"),
     Invariant("a generation never falls", "While a coordinator has a group in its cache, the group's generation never falls.",
               "0.9", STEP, _GROUPS, _NEVER, group_invariants.generation_never_falls,
               "GroupMetadata.initNextGeneration (0.9, 2.8)"),

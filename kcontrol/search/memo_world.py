@@ -213,12 +213,18 @@ class MemoAdminClient:
         return getattr((world._own or world._stored.zk).client(self.session_id), name)
 
 
+def why_plain(world: World) -> str | None:
+    """Return why a MemoWorld does not support the settings of `world`, None if it does."""
+    if any(row.lock for row in design_of(world.settings.rules()).threads):
+        return "the threads of a controller before 0.11 share a lock"
+    if world.settings.consumers:
+        return "the cluster has consumers"
+    return "the brokers store records" if world.settings.data else None
+
+
 def fork_for_search(world: World) -> World:
     """Return a fork to search from: a MemoWorld, or a plain World if a MemoWorld does not support the world's settings.
 
-    A MemoWorld supports no controller whose threads share a lock (before 0.11), no brokers that store records (`data`), and no
-    consumers.
+    `why_plain` has these settings: a controller whose threads share a lock, brokers that store records (`data`), and consumers.
     """
-    locks = [row.lock for row in design_of(world.settings.rules()).threads if row.lock]
-    unsupported = locks or world.settings.data or world.settings.consumers
-    return world.fork(keep_replay_logs=True) if unsupported else MemoWorld.of(world)
+    return world.fork(keep_replay_logs=True) if why_plain(world) else MemoWorld.of(world)

@@ -5,6 +5,7 @@ States with equal fingerprints (`cluster/fingerprint.py`) are searched once.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,13 +17,29 @@ from kcontrol.cluster.world import Action, World, without_collection
 from kcontrol.search import memo_world
 from kcontrol.search.invariants import ALWAYS, Property, violation
 
+FOUND, STEPS, FAULTS, STATES, SECONDS = "a violation", "steps", "faults", "states", "seconds"
+NOTHING_LEFT = "no state left"
+ENDS = (FOUND, STEPS, FAULTS, STATES, SECONDS, NOTHING_LEFT)
+"""What ends a search: a violation; a bound, named as in Budget; or that every state is known. If runs were cut off because of
+their steps and because of their faults, the end is "steps"."""
+
+
+class Budget(NamedTuple):
+    """The bounds of a search: at most `steps` per run, `faults` of them faults, `states` known states, and `seconds` of time."""
+
+    steps: int
+    faults: int
+    states: int = 1_000_000_000
+    seconds: float = float("inf")
+
 
 @dataclass(frozen=True)
 class SearchResult:
     """The number of states that a search has reached, and a shortest run that breaks a property, if the search has found one.
 
     `violation` is the sentence of the violation, or None. `past` are the actions of the world before the search, and `actions`
-    the actions from there to the violation; both are empty without a violation.
+    the actions from there to the violation; both are empty without a violation. `ended_by` names the end of the search: one of
+    ENDS.
     """
 
     states: int
@@ -30,6 +47,7 @@ class SearchResult:
     violation: str | None = None
     past: tuple[Action, ...] = ()
     actions: tuple[Action, ...] = ()
+    ended_by: str = NOTHING_LEFT
 
     def scenario(self) -> str:
         """Return Python code that makes the world and performs `past` and `actions`, with the violation as its last comment."""
@@ -63,26 +81,36 @@ def search(world: World, depth: int, faults: int, properties: tuple[Property, ..
     A property is a function that returns the sentence of a violation, or None. The result has a shortest run with a violation, or
     no violation. `world` does not change.
     """
+    return search_within(world, Budget(depth, faults), properties)
+
+
+def search_within(world: World, budget: Budget, properties: tuple[Property, ...] = ALWAYS) -> SearchResult:
+    """Search as `search` does, within all bounds of a budget; the first bound on states or seconds that is reached ends it."""
     with without_collection():  # a search frees no cycles, and its memory only grows
-        return _explore(world, memo_world.fork_for_search(world), depth, faults, properties)
+        return _explore(world, memo_world.fork_for_search(world), budget, properties)
 
 
-def _explore(world: World, root: World, depth: int, faults: int, properties: tuple[Property, ...]) -> SearchResult:
-    seen = {(root.fingerprint(), -1)}
-    frontier = deque([FrontierState(root, (), 0)])
+def _explore(world: World, root: World, budget: Budget, properties: tuple[Property, ...]) -> SearchResult:
+    seen, cut = {(root.fingerprint(), -1)}, NOTHING_LEFT
+    frontier, ends_s = deque([FrontierState(root, (), 0)]), time.monotonic() + budget.seconds
     while frontier:
         node = frontier.popleft()
+        if len(seen) >= budget.states or time.monotonic() >= ends_s:
+            return SearchResult(len(seen), world.settings, ended_by=STATES if len(seen) >= budget.states else SECONDS)
         for action, cost in _following(node.world):
-            if node.faults + cost > faults:
+            if node.faults + cost > budget.faults:
+                cut = FAULTS if cut == NOTHING_LEFT else cut
                 continue
             successor, path = node.world.fork(keep_replay_logs=True), (*node.path, action)
             successor.step(action)
             if found := violation(successor, properties):
-                return SearchResult(len(seen), world.settings, found, tuple(world.done), path)
-            if len(path) < depth and (mark := (successor.fingerprint(), node.faults + cost)) not in seen:
+                return SearchResult(len(seen), world.settings, found, tuple(world.done), path, FOUND)
+            if len(path) >= budget.steps:
+                cut = STEPS
+            elif (mark := (successor.fingerprint(), node.faults + cost)) not in seen:
                 seen.add(mark)
                 frontier.append(FrontierState(successor, path, node.faults + cost))
-    return SearchResult(len(seen), world.settings)
+    return SearchResult(len(seen), world.settings, ended_by=cut)
 
 
 def _following(world: World) -> Iterator[tuple[Action, int]]:

@@ -18,9 +18,11 @@ from kcontrol.group.events import SessionTimedOut
 from kcontrol.group.model import CommitRecordMetadataAndOffset, OffsetAndMetadata, Offsets
 from kcontrol.search.counterexample import report
 from kcontrol.search.invariants import ALWAYS, AT_REST, INVARIANTS, Invariant, violation
+from kcontrol.search.museum import BY_RULE
 from tests.core.support import T0, cluster
 from tests.group.test_group_world import stable
 from tests.search.support import pasted, two_brokers
+from tests.search.test_museum import SHORTEST
 
 ROW = {row.name: row for row in INVARIANTS}
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -173,6 +175,14 @@ def offset_without_record() -> World:
     return world
 
 
+def in_the_museum(rule: str) -> World:
+    """The end of the shortest run that shows a published bug."""
+    world = BY_RULE[rule].world()
+    for action in SHORTEST[rule]:
+        world.step(action)
+    return world
+
+
 BREAKS: dict[str, Callable[[], World]] = {
     "leader in ISR": lambda: broken_by(Changes(strategies={"offline": elects(2, 1)})),
     "ISR in assignment": lambda: broken_by(Changes(strategies={"offline": elects(2, 2, 9)})),
@@ -181,6 +191,9 @@ BREAKS: dict[str, Callable[[], World]] = {
     "state epoch is known": lambda: broken_by(Changes({OFFLINE_TO_ONLINE: decides(controller_epoch=2)})),
     "a deposed controller writes nothing": deposed,
     "one writer per epoch": two_under_one_epoch,
+    "only the named controller writes": lambda: in_the_museum("handlers_outlive_session"),
+    "leaders know": lambda: in_the_museum("broker_epochs"),
+    "a removed member has no deadline": lambda: in_the_museum("ends_removed_sessions"),
     "no request before its write": told_too_early,
     "no epoch from the future": told_from_the_future,
     "a request outlives its topic": request_first,

@@ -1,0 +1,40 @@
+"""The museum as a table, and the search for one of its bugs."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pandas as pd
+
+from kcontrol.core.errors import UserError
+from kcontrol.lab.searches.searches import Found, NotFound, searched
+from kcontrol.lab.support import arguments
+from kcontrol.search.museum import BY_RULE, MUSEUM
+
+COLUMNS = ("switch", "ticket", "releases", "fix", "invariant", "bug")
+
+
+def museum() -> pd.DataFrame:
+    """Return one row per bug, by the name of its rule."""
+    rows = [
+        (f"{row.rule}={row.restored}", row.ticket, f"{row.releases[0]} on", row.releases[1], row.invariant, row.bug)
+        for row in MUSEUM
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS), index=pd.Index([row.rule for row in MUSEUM], name="rule"), dtype="string")
+
+
+def hunt(rule: str, *, fixed: bool = False) -> Found | NotFound:
+    """Search for the bug that the rule `rule` restores. Raises UserError, which lists the rules, for a rule without a bug."""
+    from kcontrol.lab.lab import Lab
+
+    if rule not in BY_RULE:
+        raise UserError(f"The museum has no bug of {arguments.shown(rule)}: choose one of {', '.join(BY_RULE)}.")
+    row = BY_RULE[rule]
+    world = row.world(restored=not fixed)
+
+    def begin() -> Lab:
+        lab = object.__new__(Lab)
+        lab._take(world.fork(), row.ticket, ExitStack(), None)
+        return lab
+
+    return searched(world, row.promise, row.budget, begin)

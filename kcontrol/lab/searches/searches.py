@@ -1,0 +1,190 @@
+"""Searches all orders of a cluster's actions for a shortest run that breaks a promise, and shows what was found."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.cluster.run_settings import FAULTS
+from kcontrol.cluster.world import World
+from kcontrol.core.errors import UserError
+from kcontrol.core.znodes import CONTROLLER, parse_state_path
+from kcontrol.journal.journal import Record
+from kcontrol.lab.support import arguments
+from kcontrol.search import memo_world, promises
+from kcontrol.search.promises import Promise
+from kcontrol.search.search import FOUND, NOTHING_LEFT, Budget, SearchResult, search_within
+from kcontrol.views import text
+from kcontrol.views.search_strip import OUTSIDE, SearchStrip, StripStep
+
+if TYPE_CHECKING:
+    from kcontrol.lab.lab import Lab
+
+USUAL = Budget(steps=14, faults=1, states=100_000, seconds=60)
+KINDS = (*FAULTS, "create_topic", "consumer")
+BROKERS_OWN = ("advance", "begin", "deliver", "renew", "reconnect", "fire", "exit", "ask", "checkpoint", "give")
+"""The kinds of actions whose first argument is the broker that acts."""
+
+
+class SearchOutcome:
+    """What a search has found, how far it looked, and in which world.
+
+    outcome.states     how many different states the search has reached
+    outcome.ended_by   what ended it: a violation, a bound of the budget, or that no state is left
+    outcome.budget     the bounds: steps and faults of a run, states, seconds
+    outcome.engine     "quick engine" or "plain engine", and why
+    outcome.left_out   the runs that the search has not looked at
+    outcome.seconds    how long it took
+    """
+
+    def __init__(self, result: SearchResult, promise: Promise, budget: Budget, world: World, seconds: float) -> None:
+        self.states, self.ended_by, self.budget, self.seconds = result.states, result.ended_by, budget, seconds
+        self.promise, self._faults = str(promise), world.settings.faults
+        why = memo_world.why_plain(world)
+        self.engine = f"plain engine, because {why}" if why else "quick engine"
+        self._is_instant, self._has_followers = world.settings.instant_requests, world.settings.followers
+
+    @property
+    def left_out(self) -> str:
+        """The runs that the search has not looked at, in words."""
+        if self.ended_by == FOUND:
+            return "longer runs, and other runs that are not shorter"
+        others = [kind for kind in FAULTS if kind not in self._faults]
+        said = [] if self.ended_by == NOTHING_LEFT else [f"runs of more than {self.budget.steps} steps"]
+        said += [f"runs with more than {self.budget.faults} faults, and faults of other kinds ({', '.join(others)})"]
+        said += ["requests that arrive late"] if self._is_instant else []
+        said += ["followers that fetch"] if not self._has_followers else []
+        return "; ".join([*said, "larger clusters"])
+
+
+class Found(SearchOutcome):
+    """A shortest run that breaks a promise.
+
+    found.violation   the sentence of the violation
+    found.actions     the actions of the run, from the state in which the search began
+    found.open(step)  a lab after the first `step` of these actions, without `step` after all of them
+
+    The attributes of SearchOutcome, such as states and ended_by, are there too.
+    """
+
+    def __init__(self, outcome: tuple[Any, ...], result: SearchResult, begin: Callable[[], Lab]) -> None:
+        super().__init__(result, *outcome)
+        assert result.violation is not None
+        self.violation, self.actions, self._begin = result.violation, list(result.actions), begin
+        self.strip = SearchStrip(list(_steps(result)), self.violation)
+
+    def open(self, step: int | None = None) -> Lab:
+        """Return a new lab with the run up to and including action number `step`; evaluated in a cell, it shows the viewer.
+
+        Raises UserError unless `step` is None or from 0 to the number of actions.
+        """
+        last = len(self.actions)
+        arguments.whole(last if step is None else step, "The step")
+        chosen = last if step is None else step
+        if not 0 <= chosen <= last:
+            raise UserError(f"The run has {last} steps: choose a step from 0 to {last}, not {chosen}.")
+        lab = self._begin()
+        for action in self.actions[:chosen]:
+            lab.step(action)
+        return lab
+
+    def __repr__(self) -> str:
+        headline = f"Found: {len(self.actions)} steps break the promise: {self.promise}."
+        ended = f"  Ended by {self.ended_by}: {self.states:,} states, {self.engine}. Left out: {self.left_out}."
+        return f"{headline}\n{self.strip!r}\n{ended}"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"image/svg+xml": self.strip.svg(), "text/plain": repr(self)}
+
+
+class NotFound(SearchOutcome):
+    """No run within the bounds of a search breaks the promise. `ended_by` names the bound; `left_out` what is not searched."""
+
+    def __repr__(self) -> str:
+        ends = {
+            "steps": f"all runs of up to {self.budget.steps} steps with at most {self.budget.faults} faults are searched",
+            "faults": f"all runs with at most {self.budget.faults} faults are searched",
+            "states": f"the bound of {self.budget.states:,} states is reached",
+            "seconds": f"the bound of {self.budget.seconds:g} s is reached",
+        }
+        ended = ends.get(self.ended_by, "every state that the cluster can reach is searched")
+        return (
+            f"Not found: no run that was searched breaks the promise: {self.promise}.\n"
+            f"  Ended by {self.ended_by}: {ended}; {self.states:,} states, {self.engine}.\n"
+            f"  Left out: {self.left_out}."
+        )
+
+
+def search(lab: Any, promise: object, bounds: Mapping[str, Any] | None, faults: Sequence[str]) -> Found | NotFound:
+    """Search from the state of `lab` (a Lab), which does not change; the arguments are those of `Lab.search`.
+
+    Raises UserError, which lists the legal values, for an illegal argument.
+    """
+    lab._require_open()
+    within, asked, begun = budget(bounds), promises.promise(promise), lab.branch()
+    return searched(with_faults(begun._world, faults), asked, within, begun.branch)
+
+
+def searched(world: World, promise: Promise, budget: Budget, begin: Callable[[], Lab]) -> Found | NotFound:
+    """Search from `world`; `begin` returns a new lab in the state of `world`, for `Found.open`."""
+    began = time.monotonic()
+    result = search_within(world, budget, (promise,))
+    outcome = promise, budget, world, time.monotonic() - began
+    return Found(outcome, result, begin) if result.violation else NotFound(result, *outcome)
+
+
+def with_faults(world: World, kinds: Sequence[str]) -> World:
+    """Return a fork of `world` whose possible actions have the faults of these kinds.
+
+    Raises UserError, which lists the kinds, for an unknown kind.
+    """
+    given = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    if unknown := [kind for kind in given if kind not in KINDS]:
+        raise UserError(f"{arguments.shown(unknown[0])} is no kind of fault: choose some of {', '.join(KINDS)}.")
+    forked = world.fork(keep_replay_logs=True)
+    forked.settings = replace(forked.settings, faults=given)
+    return forked
+
+
+def budget(given: Mapping[str, Any] | None) -> Budget:
+    """Return the bounds of a search; a bound that `given` lacks is that of USUAL.
+
+    Raises UserError, which lists the bounds, for an unknown bound and for a value that is no positive number.
+    """
+    found = arguments.mapping(given, "The budget", '{"steps": 14, "faults": 1, "states": 100_000, "seconds": 60}')
+    for name, value in found.items():
+        if name not in Budget._fields:
+            raise UserError(f"A budget has no bound {arguments.shown(name)}: its bounds are {', '.join(Budget._fields)}.")
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not is_number or value < 0 or (name != "seconds" and value != int(value)):
+            raise UserError(f"The bound {name} must be a number that is not negative, such as {getattr(USUAL, name)}.")
+    return USUAL._replace(**found)
+
+
+def _steps(result: SearchResult) -> Iterator[StripStep]:
+    """Play the run again, and yield each step of the found part."""
+    world = World(result.settings)
+    for action in result.past:
+        world.step(action)
+    for action in result.actions:
+        world.step(action)
+        lane = str(action[1]) if action[0] in BROKERS_OWN else OUTSIDE
+        yield StripStep(lane, text.action_label(action), _effect(world.last_step))
+
+
+def _effect(records: Sequence[Record]) -> str:
+    """Return a word about the most important effect of a step, "" for a step without one."""
+    for record in records:
+        if record.kind == "group" and record.fields["group_metadata"] is not None:
+            return str(record.fields["to"])
+        if record.kind == "change" and record.fields["write"]:
+            return f"writes {record.fields['subject']}"
+        for kind, path, *_ in record.fields["ops"] if record.kind == "write" and record.fields["error"] is None else ():
+            if path == CONTROLLER and kind == "create":
+                return "is elected"
+            if tp := parse_state_path(path):
+                return f"writes {tp}"
+    return ""

@@ -1,0 +1,125 @@
+"""MUSEUM: published bugs of Kafka, each restored by the value of one rule, with a search that finds it.
+
+A row names the rule and the value with which Kafka has the bug; the releases with the bug and the release of its fix are the rows
+of this rule (`core/controller_rules.py`, `group/group_rules.py`), and stand nowhere else. `begin` makes a small cluster of 2.8 in
+which the search begins, a moment before the bug can show; all other rules are those of 2.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from kcontrol.cluster.run_settings import Settings
+from kcontrol.cluster.world import Action, World
+from kcontrol.core.controller_rules import Rules
+from kcontrol.core.rule_fields import Rule, declared
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
+from kcontrol.group.group_rules import GroupRules
+from kcontrol.search.promises import Promise, always
+from kcontrol.search.search import Budget, SearchResult, search_within
+
+RELEASE = "2.8"
+DECLARED: Mapping[str, Rule] = {**declared(Rules), **declared(GroupRules)}
+
+
+class Exhibit(NamedTuple):
+    """One published bug: the rule that restores it with the value `restored`, and the invariant that it breaks.
+
+    `begin` returns the world of the search under the given settings; `budget` bounds the search.
+    """
+
+    ticket: str
+    rule: str
+    restored: Any
+    invariant: str
+    bug: str
+    begin: Callable[[Mapping[str, Any]], World]
+    budget: Budget
+    source: str
+
+    @property
+    def releases(self) -> tuple[str, str]:
+        """The first release with the bug, and the release of the fix."""
+        rows = DECLARED[self.rule].rows
+        at = next(n for n, (_, value) in enumerate(rows) if value == self.restored)
+        return rows[at][0], rows[at + 1][0]
+
+    @property
+    def promise(self) -> Promise:
+        return always(self.invariant)
+
+    def world(self, *, restored: bool = True) -> World:
+        """Return the world in which the search begins: with `restored` with the bug, without it as 2.8 is."""
+        return self.begin({self.rule: self.restored} if restored else {})
+
+    def search(self, *, restored: bool = True) -> SearchResult:
+        return search_within(self.world(restored=restored), self.budget, (self.promise,))
+
+
+def _quiet(rule_changes: Mapping[str, Any], faults: tuple[str, ...], brokers: tuple[int, ...] = (1, 2), **more: Any) -> World:
+    """Return a cluster of 2.8 at rest whose requests are delivered at once and whose followers do not fetch."""
+    world = World(
+        Settings(RELEASE, brokers, faults=faults, instant_requests=True, followers=False, rule_changes=rule_changes, **more)
+    )
+    return _after(world, *(("start", broker) for broker in brokers))
+
+
+def _after(world: World, *actions: Action) -> World:
+    """Perform each action in `world`, and run to rest after each; return `world`."""
+    for action in actions:
+        world.step(action)
+        world.run()
+    return world
+
+
+def _creation(fault: str) -> Callable[[Mapping[str, Any]], World]:
+    """Return a function that makes two brokers and a topic that broker 1, the controller, has still to see."""
+
+    def begin(rule_changes: Mapping[str, Any]) -> World:
+        world = _quiet(rule_changes, (fault,))
+        world.step(("create_topic", "t", ((1, 2),)))
+        return world
+
+    return begin
+
+
+def _restart(rule_changes: Mapping[str, Any]) -> World:
+    """Make two brokers; broker 2, the leader of t-0, was killed, and its next process is about to register."""
+    world = _after(_quiet(rule_changes, ("expire",)), ("create_topic", "t", ((2, 1),)))
+    for action in (("kill", 2), ("start", 2), ("begin", 2, "main"), *[("advance", 2, "main")] * 13):
+        world.step(action)
+    return world
+
+
+def _stable_group(rule_changes: Mapping[str, Any]) -> World:
+    """Make one broker and a group with the members a and b, in generation 2 and Stable."""
+    members = {"consumers": {"a": "g", "b": "g"}, "group_config": {"initial_delay_ms": 0}}
+    topics: list[Action] = [("create_topic", topic, ((1,),)) for topic in ("t", OFFSETS_TOPIC)]
+    world = _after(_quiet(rule_changes, ("consumer",), (1,), **members), *topics)
+    a_alone = (*[("consumer", "a", "join")] * 2, ("fire", 1, "join g"), ("consumer", "a", "sync"))
+    both = (*[("consumer", "b", "join")] * 2, ("consumer", "a", "join"), ("consumer", "a", "sync"), ("consumer", "b", "sync"))
+    return _after(world, *a_alone, *both)
+
+
+# fmt: off
+MUSEUM: tuple[Exhibit, ...] = (
+    Exhibit("KAFKA-6082", "fenced_writes", False, "a deposed controller writes nothing",
+            "A controller writes a decision after the next controller has registered.",
+            _creation("delete_controller"), Budget(20, 1, 100_000, 60),
+            "KafkaZkClient.retryRequestsUntilConnected with an expected epoch version (2.1)"),
+    Exhibit("KAFKA-3083", "handlers_outlive_session", True, "only the named controller writes",
+            "A handler goes on in the session that replaces an expired one, and writes although its broker has lost /controller.",
+            _creation("expire"), Budget(20, 1, 100_000, 60),
+            "KafkaController.startup: beforeInitializingSession waits until Expire is handled (1.1, KAFKA-5642)"),
+    Exhibit("KAFKA-7235", "broker_epochs", False, "leaders know",
+            "A broker restarts between two reads of /brokers/ids; the controller does not notice, and sends it no LeaderAndIsr.",
+            _restart, Budget(16, 1, 100_000, 60),
+            "KafkaController.processBrokerChange, bouncedBrokerIds (2.2), KIP-380"),
+    Exhibit("KAFKA-7196", "ends_removed_sessions", False, "a removed member has no deadline",
+            "The deadline of a member that a rebalance has removed begins one more rebalance.",
+            _stable_group, Budget(10, 3, 100_000, 300),
+            "GroupCoordinator.onCompleteJoin, removeHeartbeatForLeavingMember (2.0.1)"),
+)
+# fmt: on
+BY_RULE: Mapping[str, Exhibit] = {row.rule: row for row in MUSEUM}

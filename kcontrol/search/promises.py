@@ -1,0 +1,182 @@
+"""Promises about a cluster, which a search tries to break: `always`, `never` and `comes_to_rest_with`.
+
+A promise is about one state of a run at a time, so a search can show that it is broken, by one run. A search that finds no such
+run has not proved the promise: it has looked only at the runs within its bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import LeaderAndIsr
+from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, decode_controller, decode_controller_epoch
+from kcontrol.search.invariants import (
+    INVARIANTS,
+    QUIET,
+    Invariant,
+    active_controllers,
+    is_at_rest,
+    read_znode,
+    stored,
+)
+
+if TYPE_CHECKING:
+    from kcontrol.cluster.world import Action, World
+    from kcontrol.group.model import Group
+
+ALWAYS, NEVER, AT_REST = "always", "never", "comes to rest with"
+"""The kinds of promises."""
+
+
+class SearchedState:
+    """The state of a cluster in a search; the condition of a promise is a function of it.
+
+    state.alive             the brokers whose process runs
+    state.controllers       the brokers that act as controller
+    state.controller        the broker that /controller names, None without the znode
+    state.controller_epoch  the number in /controller_epoch
+    state.partitions        by name, as "t-0": leader, isr, leader_epoch, controller_epoch
+    state.groups            by group id: state, generation, members
+    state.action            the last action, such as ("kill", 1)
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @property
+    def alive(self) -> list[int]:
+        return [n for n, p in sorted(self._world.processes.items()) if not p.frozen]
+
+    @property
+    def controllers(self) -> list[int]:
+        return active_controllers(self._world)
+
+    @property
+    def controller(self) -> int | None:
+        found: int | None = read_znode(self._world, CONTROLLER, decode_controller)
+        return found
+
+    @property
+    def controller_epoch(self) -> int:
+        return read_znode(self._world, CONTROLLER_EPOCH, decode_controller_epoch) or 0
+
+    @property
+    def partitions(self) -> dict[str, LeaderAndIsr]:
+        return {str(tp): value for tp, value in stored(self._world)}
+
+    @property
+    def groups(self) -> dict[str, Group]:
+        held = (p.driver.group.groups for _, p in sorted(self._world.processes.items()) if p.driver.group)
+        return {name: group for groups in held for name, group in groups.items()}
+
+    @property
+    def action(self) -> Action | None:
+        return self._world.done[-1] if self._world.done else None
+
+    def __dir__(self) -> list[str]:
+        return ["action", "alive", "controller", "controller_epoch", "controllers", "groups", "partitions"]
+
+
+Condition = Callable[[SearchedState], Any]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One promise: its kind, and the condition, which is an invariant of the table or a learner's function of the state.
+
+    Called with a world it returns the sentence of a violation, or None.
+    """
+
+    kind: str
+    condition: Invariant | Condition
+
+    def __str__(self) -> str:
+        if isinstance(self.condition, Invariant):
+            return self.condition.sentence.rstrip(".")
+        said = (self.condition.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+        return said or f"{self.kind}: {getattr(self.condition, '__name__', 'a function').replace('<lambda>', 'your condition')}"
+
+    def __call__(self, world: World) -> str | None:
+        if isinstance(self.condition, Invariant):
+            row = self.condition
+            looked_at = is_at_rest(world) if row.when == QUIET else not row.after.isdisjoint(r.kind for r in world.last_step)
+            found = row.broken(world) if looked_at else None
+            return None if found is None or row.is_void(world) else f"{row.name}: {found}"
+        if self.kind == AT_REST and not is_at_rest(world):
+            return None
+        holds = self._asked(self.condition, world)
+        return None if holds != (self.kind == NEVER) else f"{self}: broken by {world.done[-1]!r}"
+
+    def _asked(self, condition: Condition, world: World) -> bool:
+        try:
+            return bool(condition(SearchedState(world)))
+        except Exception as error:
+            raise UserError(
+                f"The condition of the promise failed after step {len(world.done)}: {type(error).__name__}: {error}; it gets the "
+                f"state of the cluster, which has {', '.join(dir(SearchedState(world)))}."
+            ) from None
+
+
+NAMES: Mapping[str, Invariant] = {row.name: row for row in INVARIANTS}
+
+
+def always(condition: str | Condition) -> Promise:
+    """Return the promise that a condition holds in every state.
+
+    `condition` is the name of an invariant of `lab.tables.invariants()`, or a function of the state (`SearchedState`) that
+    returns True while it holds. An invariant "at quiet" is checked only while the cluster is at rest. Raises UserError, which
+    lists the names, for any other value.
+    """
+    return Promise(ALWAYS, _condition(condition))
+
+
+def never(condition: Condition) -> Promise:
+    """Return the promise that no state fulfils a condition, a function of the state (`SearchedState`).
+
+    Raises UserError for any other value.
+    """
+    if not callable(condition):
+        raise UserError(f"never takes a function of the state, such as lambda state: not state.alive, and not {condition!r:.60}.")
+    return Promise(NEVER, condition)
+
+
+def comes_to_rest_with(condition: str | Condition) -> Promise:
+    """Return the promise that a condition holds whenever the cluster is at rest: it has no action to perform by itself.
+
+    `condition` is as for `always`. Raises UserError, which lists the names, for any other value.
+    """
+    found = _condition(condition)
+    if isinstance(found, Invariant) and found.when != QUIET:
+        at_rest = ", ".join(repr(row.name) for row in INVARIANTS if row.when == QUIET)
+        raise UserError(f"{found.name!r} is checked after every step: use always, or choose one of {at_rest}.")
+    return Promise(AT_REST, found)
+
+
+def _condition(condition: Any) -> Invariant | Condition:
+    if isinstance(condition, str) and condition in NAMES:
+        return NAMES[condition]
+    if not callable(condition):
+        raise UserError(
+            f"{condition!r:.60} is no condition: pass a function of the state, such as lambda state: state.alive, or the name of "
+            f"an invariant: {', '.join(map(repr, NAMES))}."
+        )
+    function: Condition = condition
+    return function
+
+
+def promise(given: Any) -> Promise:
+    """Return `given` as a Promise; the name of an invariant stands for `always` of it.
+
+    Raises UserError, which lists the kinds of promises and the names, for any other value.
+    """
+    if isinstance(given, Promise):
+        return given
+    if isinstance(given, str) and given in NAMES:
+        return always(given)
+    raise UserError(
+        f"{given!r:.60} is no promise: pass always(...), never(...) or comes_to_rest_with(...) of kcontrol.rules, or the name of "
+        f"an invariant: {', '.join(map(repr, NAMES))}."
+    )

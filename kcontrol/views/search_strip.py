@@ -1,0 +1,77 @@
+"""The picture of a run that a search has found: one column per step, one lane per broker, and one for the rest.
+
+The rest are faults and requests of consumers. The last column, the step that breaks the promise, is red. A step that elects a
+controller, or writes a state znode, has a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+from kcontrol.views import text
+from kcontrol.views.group_strip import FITS, STRIP_STYLE
+from kcontrol.views.still_picture import MARGIN, STYLE, WIDTH, label
+
+LEFT, TOP, LANE, BOX, WIDEST = 96, 44, 46, 24, 46
+OUTSIDE = "outside"
+
+
+class StripStep(NamedTuple):
+    """One step: the lane (a broker's id, or OUTSIDE), the action in words, and a word about its effect, or ""."""
+
+    lane: str
+    action: str
+    effect: str = ""
+
+
+class SearchStrip:
+    """The steps of a run, drawn in lanes; `violation` is the sentence about the last step."""
+
+    def __init__(self, steps: Sequence[StripStep], violation: str) -> None:
+        self.steps, self.violation = steps, violation
+
+    def __repr__(self) -> str:
+        last = len(self.steps)
+        rows = [
+            f"{'>' if n == last else ' '} {n:>3}  {step.action}{f'  ({step.effect})' if step.effect else ''}"
+            for n, step in enumerate(self.steps, 1)
+        ]
+        return "\n".join([*rows, f"  {self.violation}"])
+
+    def svg(self) -> str:
+        """Return the picture as SVG text."""
+        lanes = [
+            *([OUTSIDE] if any(s.lane == OUTSIDE for s in self.steps) else []),
+            *sorted({s.lane for s in self.steps} - {OUTSIDE}),
+        ]
+        pitch = min(WIDEST, (WIDTH - LEFT - MARGIN) // max(1, len(self.steps)))
+        headline = f"{len(self.steps)} steps; the last one breaks the promise"
+        parts = [label(MARGIN, 26, headline, "ink", 14)]
+        for place, lane in enumerate(lanes):
+            y = TOP + place * LANE
+            parts.append(label(MARGIN, y + 17, lane if lane == OUTSIDE else f"broker {lane}", "ink", 13))
+            parts.append(f'<line x1="{LEFT}" y1="{y + BOX / 2:g}" x2="{WIDTH - MARGIN}" y2="{y + BOX / 2:g}" class="flag"/>')
+        for n, step in enumerate(self.steps, 1):
+            parts += self._drawn(n, step, LEFT + (n - 1) * pitch, TOP + lanes.index(step.lane) * LANE, pitch)
+        height = TOP + len(lanes) * LANE + 22
+        parts.append(label(MARGIN, height - 10, text.clean(self.violation, 110), "ink", 12))
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
+            f'role="img" style="{FITS}" aria-label="{escape(text.clean(f"{headline}: {self.violation}"), quote=True)}" '
+            f'font-family="system-ui,sans-serif"><style>{STYLE}{STRIP_STYLE}</style>{"".join(parts)}</svg>'
+        )
+
+    def _drawn(self, n: int, step: StripStep, x: int, y: int, pitch: int) -> list[str]:
+        is_last = n == len(self.steps)
+        css = "fired" if is_last else "next" if step.lane == OUTSIDE else "rules" if step.effect else "state"
+        box = f'<rect x="{x}" y="{y}" width="{max(6, pitch - 3)}" height="{BOX}" rx="4" class="{css}">'
+        parts = [f"{box}<title>{escape(text.clean(f'{n}: {step.action} {step.effect}'))}</title></rect>"]
+        middle = x + max(6, pitch - 3) / 2
+        if pitch >= 16:
+            parts.append(label(middle, y + 17, str(n), "onbar" if is_last else "ink", 12, "middle"))
+        if step.effect:
+            anchor = "end" if n > len(self.steps) * 0.7 else "middle"
+            parts.append(label(middle if anchor == "middle" else x + pitch - 3, y + BOX + 14, step.effect, "dim", 11, anchor))
+        return parts

@@ -1,0 +1,129 @@
+"""What a learner sees of a search: what was found, the run in a lab, the bounds, and the museum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kcontrol import Lab, rules
+from kcontrol.core.errors import UserError
+from kcontrol.lab.searches.searches import Found, NotFound
+from kcontrol.search.museum import MUSEUM
+from tests.lab.support import refusal
+
+Opened = Callable[..., Lab]
+DEPOSED = "a deposed controller writes nothing"
+
+
+def creating(opened: Opened, **rule_values: Any) -> Lab:
+    lab = opened(2, rules=rule_values)
+    return lab.create_topic("t", [[1, 2]])
+
+
+@pytest.fixture
+def found(opened: Opened) -> Found:
+    result = creating(opened, fenced_writes=False).search(DEPOSED, {"steps": 20}, ["delete_controller"])
+    assert isinstance(result, Found)
+    return result
+
+
+@pytest.mark.breaks_invariants
+def test_a_search_finds_a_shortest_run_under_the_learners_rule(found: Found) -> None:
+    """Fifteen steps, one of them the fault; the picture and the text have each step, and the text says how it was searched."""
+    assert len(found.actions) == 15 and ("delete", "/controller") in found.actions
+    assert found.actions[-1] == ("advance", 1, "controller") and found.ended_by == "a violation"
+    shown = found._repr_mimebundle_()
+    assert shown["image/svg+xml"].count("<title>") == 15 and "writes t-0" in shown["image/svg+xml"]
+    assert "> " in repr(found) and "quick engine" in repr(found) and found.violation in repr(found)
+
+
+@pytest.mark.breaks_invariants
+def test_a_found_run_opens_in_a_lab_up_to_any_step(found: Found) -> None:
+    """Opened whole it breaks the invariant; from the step before the last but one, the other action keeps it."""
+    assert found.open().tables.invariant_checks().outcome[DEPOSED] == "broken"
+    before = found.open(13)
+    assert before.tables.invariant_checks().outcome[DEPOSED] == "holds"
+    before.step(("advance", 1, "controller")).run()
+    assert before.tables.invariant_checks().outcome[DEPOSED] == "holds"
+    with pytest.raises(UserError) as problem:
+        found.open(16)
+    assert "choose a step from 0 to 15" in refusal(problem)
+
+
+def test_the_release_keeps_the_promise(opened: Opened) -> None:
+    """With fenced writes nothing is found; the text says which bound has ended the search and what it leaves out."""
+    lab = creating(opened)
+    before = len(lab.records)
+    result = lab.search(DEPOSED, {"steps": 16}, ["delete_controller"])
+    assert isinstance(result, NotFound) and result.ended_by == "steps" and len(lab.records) == before
+    text = repr(result)
+    assert "all runs of up to 16 steps" in text and "faults of other kinds (kill" in text and "larger clusters" in text
+
+
+def test_a_search_runs_under_the_learners_election(opened: Opened) -> None:
+    """A function that elects a replica outside the ISR is part of the searched cluster."""
+
+    def first(assignment: list[int], isr: list[int], live: list[int]) -> int:
+        return live[0]
+
+    lab = opened(3, strategies={"offline": first}, topics={"t": [[2, 3]]})
+    lab.shrink_isr("t-0", 3).run()
+    promise = rules.always(lambda state: all(p.leader < 0 or p.leader == 2 for p in state.partitions.values()))
+    result = lab.search(promise, {"steps": 20, "faults": 2}, ["kill", "expire"])
+    assert isinstance(result, Found) and ("expire", 2) in result.actions
+
+
+def test_a_lab_with_consumers_is_searched_by_the_plain_engine(opened: Opened) -> None:
+    """The outcome says why the quick engine does not run."""
+    lab = opened(1, consumers={"a": "g"}, topics={"t": [[1]]})
+    result = lab.search(rules.never(lambda state: "g" in state.groups), {"steps": 3, "faults": 1}, ["consumer"])
+    assert result.engine == "plain engine, because the cluster has consumers"
+
+
+@pytest.mark.parametrize(
+    ("budget", "says"),
+    [
+        ({"step": 3}, "its bounds are steps, faults, states, seconds"),
+        ({"steps": -1}, "a number that is not negative"),
+        ({"faults": 0.5}, "a number that is not negative"),
+        ({"seconds": True}, "a number that is not negative"),
+        (3, "must be a dict"),
+    ],
+)
+def test_a_bad_bound_is_a_sentence(opened: Opened, budget: Any, says: str) -> None:
+    """The error lists the bounds."""
+    lab = opened(1)
+    with pytest.raises(UserError) as problem:
+        lab.search("one controller", budget)
+    assert says in refusal(problem)
+
+
+def test_a_bad_fault_is_a_sentence(opened: Opened) -> None:
+    """The error lists the kinds of faults."""
+    lab = opened(1)
+    with pytest.raises(UserError) as problem:
+        lab.search("one controller", faults=["boo"])
+    assert "choose some of kill, start" in refusal(problem)
+
+
+def test_the_museum_is_a_table(opened: Opened) -> None:
+    """One row per bug, and each switch is a rule that a lab takes."""
+    table = rules.museum()
+    assert list(table.ticket) == [row.ticket for row in MUSEUM] and table.columns[0] == "switch"
+    for row in MUSEUM:
+        opened(1, rules={row.rule: row.restored})
+    with pytest.raises(UserError) as problem:
+        rules.hunt("boo")
+    assert "choose one of fenced_writes" in refusal(problem)
+
+
+@pytest.mark.breaks_invariants
+def test_a_bug_of_the_museum_opens_in_a_lab() -> None:
+    """The run that is found opens, at its start and at its end."""
+    found = rules.hunt("handlers_outlive_session")
+    assert isinstance(found, Found)
+    checks = [lab.tables.invariant_checks() for lab in (found.open(0), found.open())]
+    assert [check.outcome["only the named controller writes"] for check in checks] == ["holds", "broken"]
+    assert isinstance(rules.hunt("handlers_outlive_session", fixed=True), NotFound)
