@@ -39,6 +39,7 @@ from tests.core.support import ALL_FAULTS, TOPICS, cluster, walk
 from tests.core.test_questions import wish
 from tests.group.test_group_world import cluster as group_cluster
 from tests.group.test_group_world import stable
+from tests.group.test_log_cleaner import cluster as log_cluster
 from tests.parts import ROOT
 
 # Kafka's validPreviousStates, target by target. Source: PartitionStateMachine.scala and ReplicaStateMachine.scala (2.8).
@@ -484,13 +485,18 @@ def ran() -> set[str]:
     for action in (("freeze", 2), ("commit", "a", "t-0", 7)):
         late.step(action)
     late.run()
+    compacted = log_cluster(segment_bytes=300)
+    for offset in range(5):
+        compacted.step(("commit", "a", "t-0", offset))
+        compacted.run()
+    compacted.step(("clean_log", 1, "__consumer_offsets-0"))
     watched = group_cluster(purgatory=True)
     for _ in range(2):
         watched.step(("consumer", "a", "join"))
         watched.run()
     watched.step(("fire", 1, "join g"))
     watched.run()
-    worlds += [world, lost, deleted, held, asking, late, watched]
+    worlds += [world, lost, deleted, held, asking, late, compacted, watched]
     return {record.kind for one in worlds for record in one.journal.records}
 
 

@@ -62,6 +62,8 @@ SETTING_TYPES: dict[str, dict[str, SettingType]] = {
     "topic": {
         "unclean.leader.election.enable":          SettingType((("0.8.2", "boolean"),)),
         "min.insync.replicas": SettingType((("0.8.2", "int"),), (("0.8.2", 1),)),
+        "segment.bytes": SettingType((("0.9.0", "int"),), (("0.9.0", 14),)),
+        "delete.retention.ms": SettingType((("0.9.0", "long"),), (("0.9.0", 0),)),
     },
 }
 # fmt: on

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kcontrol.broker.log import StoredRecord
+from kcontrol.broker.log_segments import StoredRecord
 from kcontrol.core.events import IN_REQUEST_RECORD, Event
 from kcontrol.core.model import EpochEnd, TopicPartition
 

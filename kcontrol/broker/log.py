@@ -11,26 +11,21 @@ them. Source: Log.scala, LeaderEpochFileCache.scala, Replica.scala (2.8).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
+from kcontrol.broker.log_segments import (
+    Compaction,
+    Segment,
+    StoredRecord,
+    segments_after_append,
+)
 from kcontrol.core.controller_rules import Truncation
 from kcontrol.core.model import NO_EPOCH, NO_LEADER, EpochEnd
 
 UNKNOWN = -1
-
-
-class StoredRecord(Protocol):
-    """A log record as a replica reads it: offset, leader epoch, and `value`, its value as text."""
-
-    @property
-    def offset(self) -> int: ...
-
-    @property
-    def leader_epoch(self) -> int: ...
-
-    @property
-    def value(self) -> str: ...
 
 
 class EpochStart(NamedTuple):
@@ -41,6 +36,9 @@ class EpochStart(NamedTuple):
 
 
 Epochs = tuple[EpochStart, ...]
+
+
+Records = tuple[StoredRecord, ...]
 
 
 class DelayedProduce(NamedTuple):
@@ -74,6 +72,12 @@ class ReplicaLog(NamedTuple):
     follower does not know yet where its log diverges from the leader's (Kafka's fetch state).
     `min_insync_replicas` is the setting of the topic, or of the broker if the topic has none, and
     None before the broker has read the topic's settings.
+
+    A log of a compacted topic may have gaps: the cleaner has removed records, those that stay keep
+    their offsets. `first_dirty_offset` is where the part begins that the cleaner has not seen yet.
+    `delete_horizons` has pairs of a batch's first offset and the time at which its tombstones may
+    go (3.1 on). `empty_until` is the log end offset if the record before it is missing, else 0.
+    `compaction` is None for a topic without `segment.bytes`; its log is one segment.
     """
 
     records: tuple[StoredRecord, ...] = ()
@@ -86,11 +90,24 @@ class ReplicaLog(NamedTuple):
     waiting: tuple[DelayedProduce | DelayedAppend, ...] = ()
     truncating: bool = False
     min_insync_replicas: int | None = None
+    segments: tuple[Segment, ...] = (Segment(0),)
+    first_dirty_offset: int = 0
+    delete_horizons: tuple[tuple[int, int], ...] = ()
+    empty_until: int = 0
+    compaction: Compaction | None = None
 
     @property
     def log_end_offset(self) -> int:
         """Return the offset of the next record."""
-        return len(self.records)
+        return max(_end_of(self.records), self.empty_until)
+
+    def since(self, offset: int) -> Records:
+        """Return the records from an offset on."""
+        return self.records[_position(self.records, offset) :]
+
+    def below(self, offset: int) -> Records:
+        """Return the records before an offset."""
+        return self.records[: _position(self.records, offset)]
 
     @property
     def latest_epoch(self) -> int:
@@ -116,20 +133,49 @@ class ReplicaLog(NamedTuple):
         known = earlier[-1].leader_epoch if earlier else leader_epoch
         return EpochEnd(known, later[0].start_offset)
 
+    def without(self, other: ReplicaLog) -> Records:
+        """Return the records of this log at offsets at which `other` has no record."""
+        kept = {record.offset for record in other.records}
+        return tuple(record for record in self.records if record.offset not in kept)
+
+    def without_times(self) -> ReplicaLog:
+        """Return the log without the times of its segments and tombstones, to compare two runs."""
+        segments = tuple(segment._replace(modified_ms=0) for segment in self.segments)
+        horizons = tuple((base_offset, 0) for base_offset, _ in self.delete_horizons)
+        return self._replace(segments=segments, delete_horizons=horizons)
+
     def after_restart(self) -> ReplicaLog:
         """Return the log after a restart: the part on disk, and the checkpointed high watermark."""
         high_watermark = min(self.checkpoint, self.log_end_offset)
-        return ReplicaLog(self.records, self.epochs, self.checkpoint, high_watermark)
+        on_disk = ReplicaLog(self.records, self.epochs, self.checkpoint, high_watermark)
+        return on_disk._replace(**{name: getattr(self, name) for name in OF_SEGMENTS})
+
+
+OF_SEGMENTS = ("segments", "first_dirty_offset", "delete_horizons", "empty_until")
+"""The fields of a log on disk that only the log of a compacted topic changes."""
+
+
+def _position(records: Records, offset: int) -> int:
+    """Return how many records are before an offset."""
+    return bisect_left(records, offset, key=attrgetter("offset"))
+
+
+def _end_of(records: Records) -> int:
+    return records[-1].offset + 1 if records else 0
 
 
 # ---------------------------------------------------------------- changes
 
 
 class AppendRecords(NamedTuple):
-    """Append records; `waiting` is the request that waits for the high watermark, None if none."""
+    """Append records; `waiting` is the request that waits for the high watermark, None if none.
 
-    records: tuple[StoredRecord, ...]
+    `now_ms` is the time of the append, which the driver adds.
+    """
+
+    records: Records
     waiting: DelayedProduce | DelayedAppend | None = None
+    now_ms: int = 0
 
 
 class Truncate(NamedTuple):
@@ -169,9 +215,22 @@ class ExpireDelayedAppend(NamedTuple):
 
 
 class UpdateConfig(NamedTuple):
-    """Store the topic's `min.insync.replicas`."""
+    """Store the topic's `min.insync.replicas`, and the settings of a topic with `segment.bytes`."""
 
     min_insync_replicas: int
+    compaction: Compaction | None = None
+
+
+class ReplaceSegments(NamedTuple):
+    """Put cleaned records and segments in place of those of the log; its end offset stays.
+
+    The fields have the new values of the fields of `ReplicaLog` with these names.
+    """
+
+    records: Records
+    segments: tuple[Segment, ...]
+    first_dirty_offset: int
+    delete_horizons: tuple[tuple[int, int], ...]
 
 
 class CheckpointHighWatermark(NamedTuple):
@@ -190,6 +249,7 @@ Change = (
     | UpdateFollowerState
     | ExpireDelayedAppend
     | UpdateConfig
+    | ReplaceSegments
     | CheckpointHighWatermark
     | DeleteLog
 )
@@ -205,8 +265,14 @@ def _append(log: ReplicaLog, change: AppendRecords) -> ReplicaLog:
     for record in change.records:
         epochs = _assign(epochs, record.leader_epoch, record.offset)
     waiting = log.waiting + ((change.waiting,) if change.waiting else ())
+    segments = log.segments
+    if log.compaction is not None and change.records:
+        active = log.since(segments[-1].base_offset)
+        appended = change.records, log.compaction, change.now_ms
+        segments = segments_after_append(segments, active, *appended)
     records = log.records + change.records
-    return log._replace(records=records, epochs=epochs, waiting=waiting, truncating=False)
+    appended_to = log._replace(records=records, segments=segments, empty_until=0)
+    return appended_to._replace(epochs=epochs, waiting=waiting, truncating=False)
 
 
 def _assign(epochs: Epochs, leader_epoch: int, start_offset: int) -> Epochs:
@@ -226,15 +292,30 @@ def _assign(epochs: Epochs, leader_epoch: int, start_offset: int) -> Epochs:
 def _truncate(log: ReplicaLog, change: Truncate) -> ReplicaLog:
     """Return the log without the records from `change.offset` on.
 
-    Its high watermark becomes at most this offset. The log is no longer `truncating`, unless
-    `change.rule` is "common_epoch": then the response to the next fetch may truncate it further.
-    Source: Log.truncateTo (2.8).
+    Its high watermark becomes at most this offset. The segment with this offset becomes the active
+    one, and the cleaner begins there at the latest (`maybeTruncateCheckpoint`). The log is no
+    longer `truncating`, unless `change.rule` is "common_epoch": then the response to the next fetch
+    may truncate it further. Source: Log.truncateTo (2.8).
     """
-    records = log.records[: change.offset]
-    epochs = tuple(entry for entry in log.epochs if entry.start_offset < len(records))
+    end, records = min(change.offset, log.log_end_offset), log.below(change.offset)
+    epochs = tuple(entry for entry in log.epochs if entry.start_offset < end)
     again = log.truncating and change.rule == "common_epoch"
     truncated = log._replace(records=records, epochs=epochs, truncating=again)
-    return truncated._replace(high_watermark=min(log.high_watermark, len(records)))
+    truncated = truncated._replace(high_watermark=min(log.high_watermark, end))
+    segments = tuple(s for s in log.segments if s.base_offset <= end)
+    return truncated._replace(
+        segments=segments,
+        first_dirty_offset=min(log.first_dirty_offset, segments[-1].base_offset),
+        delete_horizons=tuple(entry for entry in log.delete_horizons if entry[0] < end),
+        empty_until=end if end > _end_of(records) else 0,
+    )
+
+
+def _replace_segments(log: ReplicaLog, change: ReplaceSegments) -> ReplicaLog:
+    """Return the log with the cleaned records and segments. Source: Log.replaceSegments (2.8)."""
+    end = log.log_end_offset
+    empty_until = end if end > _end_of(change.records) else 0
+    return log._replace(**change._asdict(), empty_until=empty_until)
 
 
 def _update_high_watermark(log: ReplicaLog, change: UpdateHighWatermark) -> ReplicaLog:
@@ -274,7 +355,8 @@ CHANGES: dict[type, Callable[..., ReplicaLog]] = {
     BecomeLeaderOrFollower: _become_leader_or_follower,
     UpdateFollowerState: _update_follower_state,
     ExpireDelayedAppend: _expire_delayed_append,
-    UpdateConfig: lambda log, change: log._replace(min_insync_replicas=change.min_insync_replicas),
+    UpdateConfig: lambda log, change: log._replace(**change._asdict()),
+    ReplaceSegments: _replace_segments,
     CheckpointHighWatermark: lambda log, change: log._replace(checkpoint=log.high_watermark),
     DeleteLog: lambda log, change: ReplicaLog(),
 }

@@ -36,12 +36,18 @@ from kcontrol.broker.log import (
     DeleteLog,
     ExpireDelayedAppend,
     ReplicaLog,
-    StoredRecord,
     Truncate,
     UpdateConfig,
     UpdateFollowerState,
     UpdateHighWatermark,
     truncation_offset,
+)
+from kcontrol.broker.log_segments import (
+    DELETE_RETENTION_MS,
+    Compaction,
+    StoredRecord,
+    message_format,
+    size_in_bytes,
 )
 from kcontrol.core.effects import (
     CancelTimer,
@@ -58,7 +64,8 @@ from kcontrol.core.effects import (
 from kcontrol.core.model import NO_EPOCH, NO_LEADER, LogRecord, TopicPartition
 from kcontrol.core.znodes import MalformedZnode, decode_topic_config, topic_config_path
 
-MIN_INSYNC_REPLICAS = "min.insync.replicas"
+MIN_INSYNC_REPLICAS, SEGMENT_BYTES = "min.insync.replicas", "segment.bytes"
+DELETE_RETENTION = "delete.retention.ms"
 
 EFFECTIVE: Final = "at most the replicas"
 """The value of the rule `min_insync_replicas` since 3.7. Source: Partition.effectiveMinIsr."""
@@ -75,7 +82,7 @@ def _produce_response(error: str) -> dict[str, object]:
 def _append_as_leader(
     ctx: BrokerContext, tp: TopicPartition, offset: int, acks: str
 ) -> dict[str, object]:
-    stored = ctx.logs[tp].records[offset]
+    stored = ctx.logs[tp].since(offset)[0]
     record = {name: getattr(stored, name) for name in LogRecord._fields}
     return {**_produce_response("NONE"), "partition": tp, "acks": acks, **record}
 
@@ -141,7 +148,7 @@ def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
     error = None if asked.acks in ACKS else "INVALID_REQUIRED_ACKS"
     if tp in ctx.offline_partitions:
         error = error or "KAFKA_STORAGE_ERROR"
-    error = error or _refusal(ctx, tp, waits_for_isr=waits)
+    error = error or _refusal(ctx, tp, waits_for_isr=waits) or _oversize(ctx.logs[tp], asked)
     offset = asked.records[-1].offset if asked.records else -1
     delayed = DelayedAppend(offset, asked.event, asked.record)
     if error or not asked.records:
@@ -154,6 +161,19 @@ def append_records(ctx: BrokerContext, asked: AppendRequest) -> Handler:
     yield from _maybe_increment_high_watermark(ctx, tp, ctx.hosted[tp])
     if not waits:
         yield from _complete(tp, delayed, "NONE")
+
+
+def _oversize(log: ReplicaLog, asked: AppendRequest) -> str | None:
+    """Return RECORD_LIST_TOO_LARGE if the records do not fit into a segment, else None.
+
+    Source: Log.append (0.9, 2.8).
+    """
+    settings = log.compaction
+    if settings is None or size_in_bytes(asked.records, settings.message_format) <= (
+        settings.segment_bytes
+    ):
+        return None
+    return "RECORD_LIST_TOO_LARGE"
 
 
 def append_timer(tp: TopicPartition, offset: int) -> str:
@@ -261,15 +281,26 @@ def read_for_fetch(
 ) -> FetchResponse:
     """Return the leader's response to a follower's fetch from `offset`.
 
-    `latest_epoch` is the latest leader epoch in the follower's log, as the follower sends it; from
-    0.11 to 1.1 it is -1 once the follower has truncated its log. The leader reads its
-    log before it stores the follower's offset, so a new high watermark is in the response to the
-    next fetch. Source: ReplicaManager.fetchMessages (2.8).
+    The response has the records of one segment. `latest_epoch` is the latest leader epoch in the
+    follower's log, as the follower sends it; from 0.11 to 1.1 it is -1 once the follower has
+    truncated its log. The leader reads its log before it stores the follower's offset, so a new
+    high watermark is in the response to the next fetch. Source: ReplicaManager.fetchMessages (2.8).
     """
     log = ctx.logs[tp]
     diverging = DIVERGENCE_CHECKS[ctx.rules.truncate_to](log, offset, latest_epoch)
-    records = () if diverging else log.records[offset:]
+    records = () if diverging else read_segment(log, offset)
     return FetchResponse(tp, log.leader_epoch, log.high_watermark, diverging, records)
+
+
+def read_segment(log: ReplicaLog, offset: int) -> tuple[StoredRecord, ...]:
+    """Return the records from `offset` on in the first segment that has such a record.
+
+    Source: Log.read (2.8).
+    """
+    found = log.since(offset)
+    later = (s.base_offset for s in log.segments if found and s.base_offset > found[0].offset)
+    end = next(later, None)
+    return found if end is None else tuple(record for record in found if record.offset < end)
 
 
 def delete_log(ctx: BrokerContext, tp: TopicPartition) -> Handler:
@@ -400,16 +431,22 @@ def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Hand
     for topic, znode in zip(by_topic, znodes, strict=True):
         for tp in by_topic[topic]:
             if tp in ctx.logs:
-                yield UpdateLog(tp, UpdateConfig(_min_insync_replicas(ctx, znode)))
+                yield UpdateLog(tp, _topic_config(ctx, znode))
 
 
-def _min_insync_replicas(ctx: BrokerContext, znode: Znode | None) -> int:
-    """Return the topic's `min.insync.replicas`, or the broker's if the topic has no legal value.
+def _topic_config(ctx: BrokerContext, znode: Znode | None) -> UpdateConfig:
+    """Return the topic's settings that a log depends on; a setting without a legal value is absent.
 
-    `znode` has the topic's settings, and is None if this znode does not exist.
+    `znode` has the topic's settings, and is None if this znode does not exist. Without
+    `min.insync.replicas` the broker's value counts.
     """
     try:
-        text = decode_topic_config(znode.data).get(MIN_INSYNC_REPLICAS, "") if znode else ""
+        texts = decode_topic_config(znode.data) if znode else {}
     except MalformedZnode:
-        text = ""
-    return int(text) if text.isdecimal() and int(text) > 0 else _default(ctx)
+        texts = {}
+    known = {name: int(text) for name, text in texts.items() if text.isdecimal()}
+    compaction = None
+    if segment_bytes := known.get(SEGMENT_BYTES):
+        retention_ms = known.get(DELETE_RETENTION, DELETE_RETENTION_MS)
+        compaction = Compaction(segment_bytes, retention_ms, message_format(ctx.rules.release))
+    return UpdateConfig(known.get(MIN_INSYNC_REPLICAS) or _default(ctx), compaction)

@@ -14,6 +14,7 @@ from kcontrol.cluster.consumer_state import FROZEN
 from kcontrol.cluster.sessions import OPEN
 from kcontrol.core.errors import listed
 from kcontrol.core.model import TopicPartition
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from kcontrol.cluster.world import World
@@ -109,6 +110,23 @@ def lose_tail(world: World, n: Any, partition: str, offset: object) -> str:
     found = ((b, logs.get(TopicPartition.parse(partition))) for b, logs in data_plane.replicas(world).items())
     ends = _names(f"{b} to {log.log_end_offset}" for b, log in found if log is not None)
     return f"Broker {n} has no record at offset {offset!r} of {partition}; log end offsets: broker {ends}"
+
+
+def clean_log(world: World, n: Any, partition: str) -> str:
+    """Return why the log cleaner of broker `n` does not clean the log of a partition; to be called only if it does not."""
+    if missing := reach(world, n):
+        return missing
+    found = data_plane.log_to_clean(world, n, partition)
+    if found is None:
+        return (
+            f"Broker {n} has no log of {partition!r} to clean: the cleaner cleans partitions of {OFFSETS_TOPIC} if the topic has "
+            "segment.bytes; without this setting the log is one segment, which is active"
+        )
+    dirty, total = found.cleanable_bytes, found.clean_bytes + found.cleanable_bytes
+    return (
+        f"The log cleaner of broker {n} leaves {partition} alone: {dirty} of the {total} bytes of its closed segments are new "
+        "since the last cleaning, and more than half must be (min.cleanable.dirty.ratio)"
+    )
 
 
 # ---------------------------------------------------------------- consumers and topics

@@ -210,6 +210,7 @@ ACTIONS: dict[str, Kind] = {
     "expire_offsets": Kind(coordinator_requests.can_expire_offsets, coordinator_requests.expire_offsets, "broker",
                            action_preconditions.reach),
     "group_request": Kind(group_admin.can_ask, group_admin.ask, "broker, request, about", group_admin.why_not),
+    "clean_log": Kind(data_plane.can_clean, data_plane.clean, "broker, partition", action_preconditions.clean_log),
     "lose_tail": Kind(data_plane.has_tail, data_plane.lose_tail, "broker, partition, offset", action_preconditions.lose_tail),
     "fail_log_dir": Kind(lifecycle.has_replica, lifecycle.fail_log_dir, "broker, partition", action_preconditions.fail_log_dir),
     "create_topic": Kind(admin_actions.can_create_topic, admin_actions.create_topic,      "topic, assignment[, config]"),

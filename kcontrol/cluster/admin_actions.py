@@ -12,6 +12,7 @@ from kcontrol.core import znodes
 from kcontrol.core.effects import Op
 from kcontrol.core.events import ApiPartitionReassignment, ListPartitionReassignments
 from kcontrol.core.model import ReplicaAssignment, TopicPartition
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from kcontrol.cluster.world import World
@@ -64,12 +65,21 @@ def create_topic(world: World, topic: str, assignment: Any, config: Mapping[str,
     rules = world.settings.rules()
     topic_id = topic_ids.topic_id(topic) if rules.topic_ids else None
     data = znodes.encode_topic(znodes.TopicZnode(_numbered(assignment), topic_id), rules.topic_znode)
-    chosen = topic_settings(world.settings.release, config or {})
+    chosen = topic_settings(world.settings.release, _of_brokers(world, topic) | dict(config or {}))
     path, overrides = znodes.topic_config_path(topic), znodes.encode_topic_config(chosen)
     has_config, has_parent = world.exist(path, znodes.TOPICS)
     first = Op("set" if has_config else "create", path, overrides) if rules.topic_configs else Op("create", znodes.TOPICS)
     ops = [*([first] if rules.topic_configs or not has_parent else []), Op("create", znodes.topic_path(topic), data)]
     world.write([(op,) for op in ops], ["create_topic", topic, assignment, *([chosen] if chosen else [])])
+
+
+def _of_brokers(world: World, topic: str) -> dict[str, int]:
+    """Return the settings of a new topic that follow from the brokers' settings: `segment.bytes` of the offsets topic, if set.
+
+    Source: GroupCoordinator.offsetsTopicConfigs (0.9, 2.8), which also has the default, `cleanup.policy` and `compression.type`.
+    """
+    set_by_user = topic == OFFSETS_TOPIC and "segment_bytes" in world.settings.group_config
+    return {"segment.bytes": world.settings.group_config["segment_bytes"]} if set_by_user else {}
 
 
 def can_alter_topic(world: World, topic: str, config: Mapping[str, Any]) -> bool:

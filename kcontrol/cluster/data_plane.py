@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kcontrol.broker import log as changes
+from kcontrol.broker import log_cleaner
 from kcontrol.broker import replication as replica
 from kcontrol.broker.context import BrokerContext
 from kcontrol.broker.events import FetchResponse, FollowerFetch, Produce
 from kcontrol.broker.log import ReplicaLog
+from kcontrol.broker.log_cleaner import LogToClean
 from kcontrol.cluster.delivery import begin_if_idle, is_reachable
 from kcontrol.controller.context import apply_update
 from kcontrol.core.effects import UpdateContext
 from kcontrol.core.model import TopicPartition
 from kcontrol.driver import log_changes
 from kcontrol.driver.driver import Driver
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.journal.journal import RecordId
 
 if TYPE_CHECKING:
@@ -190,6 +193,33 @@ def checkpoint(world: World, n: int) -> None:
     log_changes.checkpoint(world.processes[n].driver)
 
 
+def log_to_clean(world: World, n: int, partition: str) -> LogToClean | None:
+    """Return the part of the log that the cleaner of broker `n` would clean, None if it cleans no such log.
+
+    The cleaner of a running broker cleans logs of the offsets topic, the only topic with cleanup.policy=compact here, that have
+    the setting `segment.bytes`.
+    """
+    tp = TopicPartition.parse(partition)
+    log = world.processes[n].driver.broker.logs.get(tp) if is_reachable(world, n) and tp.topic == OFFSETS_TOPIC else None
+    return log_cleaner.log_to_clean(log, world.settings.release) if log and log.compaction else None
+
+
+def can_clean(world: World, n: int, partition: str) -> bool:
+    found = log_to_clean(world, n, partition)
+    return found is not None and found.is_dirty_enough
+
+
+def clean(world: World, n: int, partition: str) -> None:
+    """Let the log cleaner of broker `n` clean its log of a partition of the offsets topic.
+
+    Source: LogCleaner.CleanerThread (0.9, 2.8), which chooses the log with the most dirty bytes every 15 s.
+    """
+    cause = world.log("act", None, action=["clean_log", n, partition])
+    driver, tp = world.processes[n].driver, TopicPartition.parse(partition)
+    cleaned = log_cleaner.clean(driver.broker.logs[tp], world.settings.release, world.clock())
+    log_changes.apply_log_change(driver, cause, tp, cleaned)
+
+
 def store_logs(world: World, n: int, driver: Driver) -> None:
     """Store the logs of broker `n`, whose process has ended, in `world.disks`, as they will be after a restart.
 
@@ -217,7 +247,7 @@ def lose_tail(world: World, n: int, partition: str, offset: int) -> None:
     after = changes.apply(before, changes.Truncate(offset, ""))
     world.disks[n] = {**world.disks[n], tp: after}
     cause = world.log("act", None, action=["lose_tail", n, partition, offset])
-    removed, now = before.records[offset:], log_changes.difference(before, after)
+    removed, now = before.since(offset), log_changes.difference(before, after)
     world.log("tail_lost", cause, broker=n, partition=tp, offset=offset, removed=removed, now=now)
 
 
@@ -236,7 +266,7 @@ def log_lost_records(world: World, before: int) -> None:
     This is checked after each cut or deletion of a log in this step. `before` is the length of the journal before the step.
     """
     for cut in world.journal.since(before):
-        if cut.kind in ("log_truncate", "tail_lost", "log_delete"):
+        if cut.kind in ("log_truncate", "tail_lost", "log_clean", "log_delete"):
             _log_lost_records_of(world, cut.fields["partition"], cut.id, deleted=cut.kind == "log_delete")
 
 

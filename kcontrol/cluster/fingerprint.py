@@ -202,7 +202,7 @@ def orphans_and_network(orphans: Mapping[int, list[Any]], network: Network) -> l
 def _logs(world: World) -> list[str]:
     """Return a text for each replica's log, and one for each partition's acknowledged records; no text has a correlation id."""
     return [
-        f"{n}{tp}{canonical(log._replace(waiting=()))}{[_waiting(delayed) for delayed in log.waiting]}"
+        f"{n}{tp}{canonical(log.without_times()._replace(waiting=()))}{[_waiting(delayed) for delayed in log.waiting]}"
         for n, found in data_plane.replicas(world).items()
         for tp, log in sorted(found.items())
     ] + [f"{tp}{canonical(acknowledged)}" for tp, acknowledged in sorted(world.acknowledged.items())]

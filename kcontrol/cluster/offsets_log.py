@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 
-from kcontrol.broker import replication
-from kcontrol.broker.log import ReplicaLog, StoredRecord
+from kcontrol.broker import log_segments, replication
+from kcontrol.broker.log import ReplicaLog
+from kcontrol.broker.log_segments import StoredRecord
 from kcontrol.core.effects import Append, LogBatch
 from kcontrol.core.model import TopicPartition
 from kcontrol.driver.driver import Driver
@@ -52,25 +52,30 @@ def append(driver: Driver, effect: Append, record: RecordId) -> None:
 
 
 def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...] | None:
-    """Return all batches from an offset on, None if this broker does not lead the partition or has no log of it.
+    """Return batches from an offset on, None if this broker does not lead the partition or has no log of it.
 
-    The batches end at the high watermark or at the log end, by the release's rule `loads_up_to`. A record that a producer has
-    sent to the offsets topic itself is a batch of its own, without a key.
+    These are the batches of one segment that fit into `offsets.load.buffer.size`, at least one; without a record from the offset
+    on the tuple is empty. They end at the high watermark or at the log end, by the release's rule `loads_up_to`. A record that a
+    producer has sent to the offsets topic itself is a batch of its own, without a key. Source: Log.read (2.8).
     """
     log, group = driver.broker.logs.get(tp), driver.group
     if log is None or group is None or not driver.broker.is_leader(tp):
         return None
     end = log.high_watermark if group.rules.loads_up_to == "high watermark" else log.log_end_offset
-    found = [record for record in log.records if offset <= record.offset < end]
-    return tuple(_batch(base, list(records)) for base, records in groupby(found, _base_offset))
+    found = log_segments.batches(record for record in replication.read_segment(log, offset) if record.offset < end)
+    read: list[LogBatch] = []
+    size, message_format = 0, log_segments.message_format(driver.broker.rules.release)
+    for records in found:
+        size += log_segments.size_in_bytes(records, message_format)
+        if read and size > group.config.load_buffer_size:
+            break
+        read.append(_batch(records))
+    return tuple(read)
 
 
-def _base_offset(record: StoredRecord) -> int:
-    return record.base_offset if isinstance(record, OffsetsTopicRecord) else record.offset
-
-
-def _batch(base: int, records: Sequence[StoredRecord]) -> LogBatch:
+def _batch(records: Sequence[StoredRecord]) -> LogBatch:
     first, own = records[0], [record for record in records if isinstance(record, OffsetsTopicRecord)]
     if not isinstance(first, OffsetsTopicRecord):
-        return LogBatch(base, ((None, first.value.encode()),))
-    return LogBatch(base, tuple((record.key, record.data) for record in own), first.producer_id)
+        return LogBatch(first.offset, ((None, first.value.encode()),))
+    pairs = tuple((record.key, record.data) for record in own)
+    return LogBatch(first.offset, pairs, first.producer_id, next_offset=records[-1].offset + 1)

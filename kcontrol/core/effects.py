@@ -238,13 +238,15 @@ class LogBatch(NamedTuple):
 
     `marker` is "commit" or "abort" for a control batch, or else "". A record is (key, value): the
     value of a tombstone is None, and a record that no coordinator has written may have the key
-    None.
+    None. After the log cleaner `next_offset`, the offset after the last record, is larger than the
+    count of records says; `base_offset` is that of the first record that is left.
     """
 
     base_offset: int
     records: tuple[tuple[bytes | None, bytes | None], ...] = ()
     producer_id: int | None = None
     marker: str = ""
+    next_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)

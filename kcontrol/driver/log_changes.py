@@ -41,6 +41,7 @@ def apply_log_change(driver: Driver, cause: RecordId | None, tp: TopicPartition,
     change; None means that no journal record caused it.
     """
     was_there, before = tp in driver.broker.logs, driver.broker.logs.get(tp, ReplicaLog())
+    change = change._replace(now_ms=driver.clock()) if isinstance(change, logs.AppendRecords) else change
     after = change_log(driver.broker, tp, change)
     if isinstance(change, logs.DeleteLog) and was_there:
         driver.log("log_delete", cause, partition=tp, removed=before.records)
@@ -51,7 +52,9 @@ def apply_log_change(driver: Driver, cause: RecordId | None, tp: TopicPartition,
         case logs.AppendRecords(records):
             driver.log("log_append", cause, partition=tp, records=records, now=now)
         case logs.Truncate(offset, rule):
-            driver.log("log_truncate", cause, partition=tp, offset=offset, removed=before.records[offset:], rule=rule, now=now)
+            driver.log("log_truncate", cause, partition=tp, offset=offset, removed=before.since(offset), rule=rule, now=now)
+        case logs.ReplaceSegments():
+            driver.log("log_clean", cause, partition=tp, removed=before.without(after), now=now)
         case logs.BecomeLeaderOrFollower(_, _, leads):
             driver.log("log_role", cause, partition=tp, leads=leads, now=now)
         case logs.UpdateFollowerState(follower, offset):

@@ -39,6 +39,8 @@ CONFIGS: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {
     "partitions":              ("offsets.topic.num.partitions",      (("0.9.0", 50),)),
     "commit_timeout_ms":       ("offsets.commit.timeout.ms",         (("0.9.0", 5_000),)),
     "required_acks":           ("offsets.commit.required.acks",      (("0.9.0", -1),)),
+    "load_buffer_size":        ("offsets.load.buffer.size",          (("0.9.0", 5_242_880),)),
+    "segment_bytes":           ("offsets.topic.segment.bytes",       (("0.9.0", 104_857_600),)),
 }
 # fmt: on
 
@@ -60,6 +62,8 @@ class GroupConfig:
     partitions: int
     commit_timeout_ms: int
     required_acks: int
+    load_buffer_size: int
+    segment_bytes: int
 
     @classmethod
     def of(cls, release: str, **changes: int) -> GroupConfig:

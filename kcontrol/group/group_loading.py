@@ -111,7 +111,8 @@ def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
     while batches := (yield ReadLog(TopicPartition(OFFSETS_TOPIC, partition), position)):
         for batch in batches:
             read_batch(loaded, batch, retention_ms)
-            position = batch.base_offset + max(len(batch.records), 1)
+            without_gaps = batch.base_offset + max(len(batch.records), 1)
+            position = max(batch.next_offset, without_gaps)
 
 
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:

@@ -12,7 +12,7 @@ Read next: `state_changes.py` (the operations), `state_history.py` (the state at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kcontrol.core.model import LeaderAndIsr, TopicPartition
@@ -45,8 +45,19 @@ EMPTY_LOG: dict[str, Any] = {
     "waiting": [],
     "truncating": False,
     "min_insync_replicas": None,
+    "segments": [{"base_offset": 0, "modified_ms": 0}],
+    "first_dirty_offset": 0,
+    "delete_horizons": [],
+    "empty_until": 0,
+    "compaction": None,
 }
-IN_MEMORY = ("leader", "leader_epoch", "followers", "waiting", "truncating", "min_insync_replicas")
+IN_MEMORY = ("leader", "leader_epoch", "followers", "waiting", "truncating", "min_insync_replicas", "compaction")
+
+
+def end_offset(log: Mapping[str, Any]) -> int:
+    """Return the log end offset of a replica's log, the offset of the next record. A cleaned log has gaps."""
+    records: list[dict[str, int]] = log["records"]
+    return max(records[-1]["offset"] + 1 if records else 0, int(log["empty_until"]))
 
 
 class Fold(Changes):
@@ -100,7 +111,12 @@ class Fold(Changes):
         if r.kind == "log_append":
             self.extend(f["records"], *path, "records")
         elif "removed" in f:
-            self.keep(f["offset"], *path, "records")
+            held, gone = self._at(path)["records"], {record["offset"] for record in f["removed"]}
+            kept = [record for record in held if record["offset"] not in gone]
+            if r.kind == "log_clean":
+                self.put(kept, *path, "records")
+            else:
+                self.keep(len(kept), *path, "records")
         self.update(f["now"], *path)
 
     def _log_delete(self, r: Record) -> None:
@@ -152,7 +168,7 @@ class Fold(Changes):
         if broker in self.state["to_controller"]:
             self.drop("to_controller", broker)
         for tp, log in self.state.get("logs", {}).get(broker, {}).items():
-            on_disk = {"high_watermark": min(log["checkpoint"], len(log["records"]))}
+            on_disk = {"high_watermark": min(log["checkpoint"], end_offset(log))}
             self.update(on_disk | {name: EMPTY_LOG[name] for name in IN_MEMORY}, "logs", broker, tp)
 
     def _close(self, r: Record) -> None:
@@ -357,6 +373,7 @@ CHANGES: dict[str, Callable[[Fold, Record], None]] = {
     "respond": Fold._respond,
     "log_append": Fold._log,
     "log_truncate": Fold._log,
+    "log_clean": Fold._log,
     "log_role": Fold._log,
     "log_config": Fold._log,
     "append_timeout": Fold._log,

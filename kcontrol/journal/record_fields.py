@@ -238,6 +238,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     # logs
     "log_append": OF_LOG | {"records": list[LogRecord]},
     "log_truncate": OF_LOG | {"offset": Count, "removed": list[LogRecord], "rule": str},
+    "log_clean": OF_LOG | {"removed": list[LogRecord]},
     "log_role": OF_LOG | {"leads": bool},
     "log_delete": {"partition": Partition, "removed": list[LogRecord]},
     "high_watermark": OF_LOG,

@@ -119,6 +119,7 @@ class Disks(Namespace[LabT]):
 
     lab.disks.lose_tail(broker, partition, offset)  a dead broker's disk loses records that were not flushed
     lab.disks.fail_log_dir(broker, partition)       a running broker's log directory fails
+    lab.disks.clean(broker, partition)              a running broker's log cleaner compacts a log of the offsets topic
 
     Logs as a table: lab.tables.replica_log(partition).
     """
@@ -130,6 +131,14 @@ class Disks(Namespace[LabT]):
     def fail_log_dir(self, broker: int, partition: str) -> LabT:
         """Let the log directory of this partition at a running broker fail; the broker's other directories stay online."""
         return self._lab._act("fail_log_dir", broker, arguments.words(partition, "A partition", "t-0"))
+
+    def clean(self, broker: int, partition: str = "__consumer_offsets-0") -> LabT:
+        """Let the log cleaner of a running broker clean its log of a partition of the offsets topic.
+
+        The topic needs the setting `segment.bytes`, and more than half of the bytes of its closed segments must be new since the
+        last cleaning. Source: LogCleaner.scala (0.9, 2.8).
+        """
+        return self._lab._act("clean_log", broker, arguments.words(partition, "A partition", "__consumer_offsets-0"))
 
 
 class Timers(Namespace[LabT]):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kcontrol.broker.log import ReplicaLog, StoredRecord
+from kcontrol.broker.log import ReplicaLog
+from kcontrol.broker.log_segments import StoredRecord
 from kcontrol.cluster import data_plane
 from kcontrol.core.model import TopicPartition
 from kcontrol.search.invariants import Property, stored
@@ -43,15 +44,17 @@ def committed_records_survive(world: World) -> str | None:
 def replicas_agree(world: World) -> str | None:
     """Check that the log of each replica in an ISR equals its leader's log up to the replica's own high watermark.
 
-    Return the sentence of a violation, or None. Kafka guarantees this since 0.11 (KIP-101).
+    Each broker has its own log cleaner, so below `first_dirty_offset` of either log a record may be in one of both alone. Return
+    the sentence of a violation, or None. Kafka guarantees this since 0.11 (KIP-101).
     """
     found = data_plane.replicas(world)
     for tp, leader, isr, log in _led(world):
         for broker in isr:
             mine = found.get(broker, {}).get(tp, ReplicaLog())
-            below = mine.records[: mine.high_watermark]
-            if below != log.records[: len(below)]:
-                return f"{tp}: broker {broker} has {_values(below)}, its leader {leader} has {_values(log.records)}"
+            end, cleaned = min(mine.high_watermark, mine.log_end_offset), max(mine.first_dirty_offset, log.first_dirty_offset)
+            ours, theirs = ({r.offset: r for r in one.below(end)} for one in (mine, log))
+            if any(ours.get(o) != theirs.get(o) for o in ours.keys() | theirs if o >= cleaned or (o in ours and o in theirs)):
+                return f"{tp}: broker {broker} has {_values(mine.below(end))}, its leader {leader} has {_values(log.records)}"
     return None
 
 

@@ -13,9 +13,10 @@ LONGEST = 180
 Fields = dict[str, Any]
 
 ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "lose", "duplicate", "timer_fired"})
-FAILURES = frozenset({"fail_log_dir", "lose_tail"})  # actions that no client does
+FAILURES = frozenset({"fail_log_dir", "lose_tail", "clean_log"})  # actions that no client does
 A_CLIENT = "A client"
 """The subject of sentences about records of an admin client, a producer, a consumer, or ZooKeeper's shell."""
+OF_COMPACTION = {"segment.bytes": "segment_bytes", "delete.retention.ms": "delete_retention_ms"}
 LOSSES = frozenset({"record_lost", "tail_lost"})
 INSIDE = frozenset({"run", "open", "read", "update", "apply_request", "end", "respond", "response"})
 UNSEEN = INSIDE | {"controller_response", "set_timer", "cancel_timer", "park", "yield_lock", "try_complete", "watch_operation",
@@ -238,6 +239,14 @@ def _log_role(who: str, f: Fields) -> str:
     return f"{who} follows {'the same leader' if leader is None else f'broker {leader}'} in {f['partition']}."
 
 
+def _log_config(who: str, f: Fields) -> str:
+    now, compaction = f["now"], f["now"].get("compaction") or {}
+    least = {"min.insync.replicas": now["min_insync_replicas"]} if "min_insync_replicas" in now else {}
+    named = least | {name: compaction[field] for name, field in OF_COMPACTION.items() if compaction}
+    said = listed(f"{name} of {f['partition']} to be {value}" for name, value in named.items())
+    return f"{who} takes {said or 'the default settings of ' + f['partition']}."
+
+
 def _cut(who: str, f: Fields) -> str:
     cut = f"takes {_records(f['removed'])} out of its log" if f["removed"] else "removes a leader epoch without records"
     return f"{who} {cut} of {f['partition']}."
@@ -347,8 +356,11 @@ SENTENCES: dict[str, Callable[[str, Fields], str]] = {
     "log_append": lambda who, f: f"{who} appends {_records(f['records'])} to {f['partition']}.",
     "log_truncate": _cut,
     "log_delete": lambda who, f: f"{who} deletes its log of {f['partition']}, with {_records(f['removed']) or 'nothing'} in it.",
+    "log_clean": lambda who, f: (
+        f"The log cleaner of {who.lower()} removes {_records(f['removed']) or 'no record'} of {f['partition']}."
+    ),
     "log_role": _log_role,
-    "log_config": lambda who, f: f"{who} takes min.insync.replicas of {f['partition']} to be {f['now']['min_insync_replicas']}.",
+    "log_config": _log_config,
     "high_watermark": lambda who, f: f"The high watermark of {f['partition']} on {who.lower()} is {f['now']['high_watermark']}.",
     "follower_end": lambda who, f: f"{who} knows that broker {f['follower']} has {f['partition']} up to offset {f['offset']}.",
     "checkpoint": lambda who, f: f"{who} writes the high watermark of {f['partition']} to disk.",
@@ -400,6 +412,7 @@ LABELS: dict[str, str] = {
     "coordinator_request": "client {0} sends {1}",
     "expire_offsets": "broker {0} looks for expired offsets",
     "group_request": "send {1} about {2} to broker {0}",
+    "clean_log": "the log cleaner of broker {0} cleans {1}",
     "lose_tail": "the disk of broker {0} loses {1} from offset {2} on",
     "fail_log_dir": "the directory with {1} on broker {0} fails",
     "create_topic": "create topic {0}",

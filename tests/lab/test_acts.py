@@ -26,7 +26,7 @@ BY_ITSELF = {
 COMMANDS = {
     "term": "terminate", "thaw": "resume", "expire": "expire_session", "shrink": "shrink_isr", "fire": "timers.fire",
     "lose": "network.drop", "duplicate": "network.duplicate", "fetch_timeout": "network.fetch_timeout",
-    "lose_tail": "disks.lose_tail", "fail_log_dir": "disks.fail_log_dir", "consumer": "group.join",
+    "lose_tail": "disks.lose_tail", "fail_log_dir": "disks.fail_log_dir", "clean_log": "disks.clean", "consumer": "group.join",
     "group_request": "group.describe", "find_coordinator": "group.find_coordinator", "freeze_consumer": "group.freeze",
     "resume_consumer": "group.resume", "stop_polling": "group.stop_polling",
     "create": "zk.create", "set": "zk.set", "delete": "zk.delete",

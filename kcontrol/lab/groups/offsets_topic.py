@@ -1,9 +1,8 @@
 """The records of a partition of the offsets topic: as a table, field by field, and what compaction keeps of them.
 
 Compaction keeps the last record of each key. The log cleaner removes a tombstone too, once it is older than
-`delete.retention.ms` (24 h), so that a reader of the log has this time to see it. The brokers of a lab run no log cleaner:
-`compact` computes what it would keep. Two limits of the real cleaner are not in `compact`: it never cleans the active segment,
-and nothing at or above the high watermark.
+`delete.retention.ms` (24 h), so that a reader of the log has this time to see it. `compact` computes what the cleaner would keep
+of a log whose segments are all closed; the cleaner itself (`broker/log_cleaner.py`) never cleans the active segment.
 
 Source: Cleaner.cleanInto, shouldRetainRecord of LogCleaner.scala (0.9, 2.8). Read next: `group_loading.read_batch`, which reads
 these records at an election.
@@ -24,6 +23,7 @@ from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.group_loading import Loaded, read_batch
 from kcontrol.group.group_rules import group_rules
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord, decode
+from kcontrol.journal.fold import end_offset
 from kcontrol.lab.groups import decoded_bytes
 from kcontrol.lab.support import arguments
 from kcontrol.lab.tables import journal_tables
@@ -44,6 +44,7 @@ class PartitionLog(NamedTuple):
     broker: int | None
     records: tuple[OffsetsTopicRecord, ...]
     high_watermark: int
+    end_offset: int
 
 
 # ---------------------------------------------------------------- the log
@@ -63,7 +64,7 @@ def log(state: State, partition: str | None = None) -> PartitionLog:
     if not fitting:
         asked = "No offsets topic" if name is None else f"No log of {arguments.shown(name)}"
         raise UserError(f"{asked} is in this run; its partitions of {OFFSETS_TOPIC} are {text.listed(known, 50) or 'none'}.")
-    return max(fitting, key=lambda found: (_leads(state, found), len(found.records)))
+    return max(fitting, key=lambda found: (_leads(state, found), found.end_offset))
 
 
 def _leads(state: State, found: PartitionLog) -> bool:
@@ -73,13 +74,13 @@ def _leads(state: State, found: PartitionLog) -> bool:
 
 def _logs(state: State) -> list[PartitionLog]:
     of_brokers = [
-        PartitionLog(name, int(n), tuple(map(_record, held["records"])), held["high_watermark"])
+        PartitionLog(name, int(n), tuple(map(_record, held["records"])), held["high_watermark"], end_offset(held))
         for n, logs in state.get("logs", {}).items()
         for name, held in logs.items()
         if name.startswith(f"{OFFSETS_TOPIC}-")
     ]
     recorded = {name: tuple(_of_batches(batches)) for name, batches in state.get("offsets_logs", {}).items()}
-    return of_brokers + [PartitionLog(name, None, records, len(records)) for name, records in recorded.items()]
+    return of_brokers + [PartitionLog(name, None, records, len(records), len(records)) for name, records in recorded.items()]
 
 
 def _record(held: Mapping[str, Any]) -> OffsetsTopicRecord:
@@ -230,8 +231,8 @@ def _load(found: PartitionLog, release: str) -> dict[str, str]:
     partition ("billing t-0") for an offset. `release` decides whether the log is read to its end or to the high watermark.
     """
     loaded, rules = Loaded(), group_rules(release)
-    end = found.high_watermark if rules.loads_up_to == "high watermark" else len(found.records)
-    for record in found.records[:end]:
+    end = found.high_watermark if rules.loads_up_to == "high watermark" else found.end_offset
+    for record in (record for record in found.records if record.offset < end):
         read_batch(loaded, LogBatch(record.base_offset, ((record.key, record.data),), record.producer_id))
     groups = {name: _group(group.generation, len(group.members)) for name, group in loaded.groups.items() if group is not None}
     offsets = {

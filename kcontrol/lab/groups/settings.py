@@ -45,18 +45,16 @@ USED = {
                        least=1),
     "commit_timeout_ms": Used("how long a write of the coordinator waits for its replicas", least=1),
     "required_acks": Used("which acks a write of the coordinator asks for; -1 is the whole ISR", least=-1),
+    "load_buffer_size": Used("how many bytes a load reads at once", "yes; a batch is read whole", least=1),
+    "segment_bytes": Used("how large a segment of the offsets topic becomes", "as the topic's segment.bytes, if set", least=1),
     "min_session_timeout_ms": Used("the least session timeout that a member may ask for"),
     "max_session_timeout_ms": Used("the greatest session timeout that a member may ask for"),
     "initial_delay_ms": Used("how long the first rebalance of an Empty group waits for more members", since="0.11.0"),
     "max_size": Used("how many members a group may have", since="2.2.0", least=1),
 }
 NOT_USED = (
-    Config("offsets.load.buffer.size", (("0.9.0", 5_242_880),), "how many bytes a load reads at once", False,
-           "no: the log here is read in one part"),
     Config("offsets.topic.replication.factor", (("0.9.0", 3),), "how many replicas the offsets topic gets", False,
            "no: create_topic names the replicas"),
-    Config("offsets.topic.segment.bytes", (("0.9.0", 104_857_600),), "how large a segment of the offsets topic becomes", False,
-           "no: the log here has no segments"),
     Config("offsets.topic.compression.codec", (("0.9.0", 0),), "how records of the offsets topic are compressed; 0 is not at all",
            False, "no: the log here holds records as they are"),
 )

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from kcontrol.core.errors import UserError
+from kcontrol.journal.fold import end_offset
 from kcontrol.lab.support import arguments
 from kcontrol.lab.tables import journal_tables
 from kcontrol.views import folded_state, text
@@ -45,11 +46,12 @@ def replicas(state: State, partition: str) -> dict[int, State]:
 def log(state: State, partition: str) -> pd.DataFrame:
     """Return one row per replica, by broker; `epochs` is its leader epoch cache, a list of [leader epoch, start offset].
 
-    The last columns are the offsets, each with the value of its record, None past the end of the log.
+    The last columns are the offsets, each with the value of its record, None past the end of the log and
+    where the log cleaner has removed the record.
     """
     found = replicas(state, partition)
     rows = [_row(state, partition, n, held) for n, held in found.items()]
-    longest = max(len(held["records"]) for held in found.values())
+    longest = max(end_offset(held) for held in found.values())
     frame = journal_tables.table(rows, LOG | {str(offset): "object" for offset in range(longest)})
     frame.columns = pd.Index([*LOG, *range(longest)], dtype="object")
     return frame.set_axis(pd.Index(list(found), name="replica", dtype="int64"))
@@ -61,7 +63,7 @@ def _row(state: State, partition: str, n: int, held: State) -> State:
         "leads": living and held["leader"] == n,
         "leader_epoch": held["leader_epoch"] if held["leader_epoch"] >= 0 else None,
         "high_watermark": held["high_watermark"],
-        "log_end_offset": len(held["records"]),
+        "log_end_offset": end_offset(held),
         "epochs": [[entry["leader_epoch"], entry["start_offset"]] for entry in held["epochs"]],
         **{str(record["offset"]): record["value"] for record in held["records"]},
     }
@@ -77,7 +79,7 @@ def read(state: State, partition: str, broker: int | None) -> pd.DataFrame:
     held = found.get(leader) if leader is not None and str(leader) in state["nodes"] else None
     if held is None or held["leader"] != leader:
         raise UserError(f"A consumer of {partition} finds no running leader: let the cluster run, or start a broker of its ISR.")
-    seen = held["records"][: held["high_watermark"]]
+    seen = [record for record in held["records"] if record["offset"] < held["high_watermark"]]
     return journal_tables.table(seen, RECORDS).set_axis(
         pd.Index([record["offset"] for record in seen], name="offset", dtype="int64")
     )

@@ -7,6 +7,7 @@ import { keyOf } from "./timeline.js";
 
 const MOST = 24; // the latest records are visible, at most this many
 
+const endOf = (log) => Math.max((log.records.at(-1)?.offset ?? -1) + 1, log.empty_until ?? 0); // a cleaned log has gaps
 const byNumber = new Intl.Collator("en", { numeric: true }).compare;
 
 // For each partition with logs: its name, the visible offsets, and a replica for each log, in the order of the assignment.
@@ -19,7 +20,7 @@ export function strips(scene) {
     const assigned = order.get(name)?.replicas ?? [], replicas = found.get(name);
     const place = ({ broker }) => (assigned.includes(+broker) ? assigned.indexOf(+broker) : assigned.length);
     replicas.sort((a, b) => place(a) - place(b) || byNumber(a.broker, b.broker));
-    const end = Math.max(...replicas.map(({ log, cut }) => Math.max(log.records.length, cut ? cut.offset + cut.removed.length : 0)));
+    const end = Math.max(...replicas.map(({ log, cut }) => Math.max(endOf(log), cut ? cut.offset + cut.removed.length : 0)));
     return { name, replicas, first: Math.max(0, end - MOST), end, lost: scene.state.lost[name] ?? [] };
   });
 }
@@ -38,20 +39,20 @@ function roleOf({ broker, log, dead }) {
 
 // The squares of one replica: its records, and behind them the records that were just truncated.
 export function squares({ log, cut }, first) {
-  const own = log.records.slice(first).map((record) => {
+  const own = log.records.filter(({ offset }) => offset >= first).map((record) => {
     const starts = log.epochs.some((epoch) => epoch.start_offset === record.offset);
     const state = record.offset < log.high_watermark ? "safe" : "open";
     const words = record.offset < log.high_watermark ? "below the high watermark" : "above the high watermark";
     return { key: `r${record.offset}`, record, className: `kc-square ${state}${starts ? " starts" : ""}${record.offset === log.high_watermark ? " line" : ""}`, words };
   });
-  const gone = (cut?.removed ?? []).filter((record) => record.offset >= Math.max(first, log.records.length)).map((record) => (
+  const gone = (cut?.removed ?? []).filter((record) => record.offset >= Math.max(first, endOf(log))).map((record) => (
     { key: `c${record.offset}`, record, className: `kc-square cut${cut.isNow ? " now" : ""}${record.offset === log.high_watermark ? " line" : ""}`, words: "cut off" }));
   return [...own, ...gone];
 }
 
 function numbers({ log }) {
   const epochs = log.epochs.map((epoch) => `${epoch.leader_epoch} from ${epoch.start_offset}`).join(", ");
-  return `end ${log.records.length} · high watermark ${log.high_watermark}${epochs ? ` · leader epoch ${epochs}` : ""}`;
+  return `end ${endOf(log)} · high watermark ${log.high_watermark}${epochs ? ` · leader epoch ${epochs}` : ""}`;
 }
 
 function drawReplica(row, one, first) {

@@ -16,7 +16,7 @@ public class SettingsProbe {
         {"min.insync.replicas", "minInSyncReplicas"},
         {"controller.socket.timeout.ms", "controllerSocketTimeoutMs"},
     };
-    static final String[] TOPIC = {"unclean.leader.election.enable", "min.insync.replicas", "no.such.setting"};
+    static final String[] TOPIC = {"unclean.leader.election.enable", "min.insync.replicas", "segment.bytes", "delete.retention.ms", "no.such.setting"};
     static final String[] TEXTS = {"true", "false", "True", "FALSE", " true ", "yes", "no", "0", "1", "-1", "-5", "+7", " 7 ", "7.0", "7.5", "1e3",
         "1_000", "0x10", "x", "", "499", "500", "2147483647", "2147483648", "9223372036854775807", "9223372036854775808", "-2147483648"};
 
