@@ -148,8 +148,8 @@ def _is_armed(world: World, n: int, timer: str) -> bool:
 def _can_shrink_isr(world: World, leader: int, partition: str, follower: int) -> bool:
     """Return whether a running broker leads the partition in its own view and can remove the follower from the ISR.
 
-    The leader can do this if the follower is in the ISR, no change of the ISR is pending and, if brokers store records, the
-    follower lags behind.
+    The leader can do this if the follower is in the ISR, no change of the ISR is pending and, in a world with `data=True`, the
+    leader knows a log end offset of the follower that differs from its own (`data_plane.is_lagging`).
     """
     tp = TopicPartition.parse(partition)
     held = world.processes[leader].driver.broker.hosted.get(tp) if delivery.is_reachable(world, leader) else None
@@ -234,7 +234,8 @@ def form(kind: str) -> str:
 def find_action(world: World, action: Action) -> Callable[..., None]:
     """Return the function that performs an action; it is to be called with the world and the action's arguments.
 
-    Raises UserError, listing the legal values, if the action is unknown, has wrong arguments or is not possible now.
+    Raises UserError if the action is unknown, has wrong arguments or is not possible now. Its text has the legal actions, the
+    legal form of the arguments, or the reason why the action is not possible.
     """
     kind = ACTIONS.get(action[0]) if action and isinstance(action[0], str) else None
     if kind is None:
@@ -258,7 +259,9 @@ def _not_now(world: World, kind: Kind, action: Action) -> ActionNotPossible:
 
 
 def routine_actions(world: World) -> Iterator[Action]:
-    """Yield the routine actions, which a healthy cluster performs by itself, in the order in which `World.run` performs them.
+    """Yield the routine actions that are possible now, in the order in which `World.run` performs them.
+
+    Routine actions are those that a healthy cluster performs without any action of a user.
 
     The ends of sessions that a real ZooKeeper has ended come first; then the steps of threads, watch events, session renewals,
     requests, fetches, checkpoints, the expiry of sessions whose process has ended, timers and timeouts.

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def lacks_topic(world: World, topic: str) -> bool:
-    """Return whether a topic can be created: it does not exist, and a broker has created the parent znodes."""
+    """Return whether a topic can be created: it does not exist, and a broker has created the znodes that must be there.
+
+    These are `/brokers/topics` and `/config/topics`, and in 0.8.0, which has no settings of topics, `/brokers/ids`.
+    """
     path, config = znodes.topic_path(topic), znodes.topic_config_path(topic)
     if not world.settings.rules().topic_configs:
         return world.exist(znodes.BROKER_IDS, path) == [True, False]
@@ -27,7 +30,7 @@ def lacks_topic(world: World, topic: str) -> bool:
 
 
 def can_create_topic(world: World, topic: str, assignment: Any, config: Mapping[str, Any] | None = None) -> bool:
-    """Return whether this topic can be created now: it does not exist, and a broker has created the parent znodes.
+    """Return whether this topic can be created now: it does not exist, and the znodes that `lacks_topic` names exist.
 
     `assignment` has the replicas of each partition, as a sequence or as a mapping from the partition's number. `config` has
     settings of the topic by Kafka's names. Raises ValueError for a wrong name or setting, ValueError or TypeError for a wrong
@@ -187,7 +190,7 @@ def can_list(world: World, broker: int) -> bool:
 
 
 def can_reassign(world: World, broker: int, targets: Any) -> bool:
-    """Return whether a broker is reachable, and the release has requests to reassign partitions (KIP-455, 2.4 on).
+    """Return whether `broker` runs and is not frozen, and the release has requests to reassign partitions (KIP-455, 2.4 on).
 
     Raises ValueError, TypeError or AttributeError if `targets` does not map at least one partition ("t-0") to a list of broker
     ids, or to None.

@@ -46,7 +46,8 @@ def refresh_controller(world: World, n: int, refused_by: int) -> None:
 def receiver_of(world: World, n: int, request: BrokerToControllerRequest) -> int:
     """Return the receiver of a request of broker `n`: `request.to` or, without it, the controller of the broker's channel.
 
-    If this controller's process has ended, return the controller that the broker's metadata name.
+    If the process of the channel's controller has ended, or the channel has none, return the controller that the broker's
+    metadata name, or -1 if they name none.
     """
     if request.to is not None:
         return request.to
@@ -146,7 +147,7 @@ def deliver_response(world: World, by: Driver, correlation_id: str, body: Any, r
 
 
 def disconnect(world: World, n: int, stopped: RecordId) -> None:
-    """End the connections to broker `n`, whose process has ended: requests to this broker get the error DISCONNECTED.
+    """End the connections to broker `n`, whose process has ended: ControlledShutdown requests to it get the error DISCONNECTED.
 
     `stopped` is the `stop` record of the process.
     Source: KafkaServer.controlledShutdown, `case ioe: IOException` (0.8.1, 2.8).
@@ -159,8 +160,9 @@ def disconnect(world: World, n: int, stopped: RecordId) -> None:
 
 
 def lose(world: World, driver: Driver, lost: list[BrokerToControllerRequest], cause: RecordId, error: str) -> None:
-    """Queue a response with `error` at the sender `driver` for its requests `lost`, all of them ControlledShutdown.
+    """Queue one response with `error` at the sender `driver` for its requests `lost`, all of them ControlledShutdown.
 
+    `cause` is the id of the journal record that ended the connection, such as the `stop` record of the receiver.
     The sender's handler decides whether to send the request again.
     """
     world.network.settle(driver.node, lost)
@@ -185,8 +187,8 @@ def _response_event(api: str, body: Any) -> Event:
 def frozen_controller(world: World, n: int) -> int | None:
     """Return the frozen broker that handles the first AlterIsr of broker `n`, if the metadata of `n` name another controller.
 
-    For an AlterIsr that has not been sent, take the broker to which it will be sent. Return None if no AlterIsr waits for its
-    response, if its receiver is not frozen, or if the metadata name its receiver.
+    For an AlterIsr that has not been sent, take the broker to which it will be sent. Return None if `n` has no AlterIsr in flight
+    or queued, if the receiver of the first one is not frozen, or if the metadata name this receiver.
     """
     for request in world.network.to_controller.get(n, ()):
         if request.api == "AlterIsr":

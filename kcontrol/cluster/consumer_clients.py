@@ -39,7 +39,10 @@ NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
 
 
 class FindCoordinatorResult(NamedTuple):
-    """The response to FindCoordinator: `error`, and the id of the broker that coordinates the group, -1 after an error."""
+    """The response to FindCoordinator: `error`, "NONE" or a name such as "COORDINATOR_NOT_AVAILABLE", and the coordinator's id.
+
+    After an error the id is -1.
+    """
 
     error: str
     broker: int
@@ -80,15 +83,18 @@ def consumers(settings: Settings) -> dict[str, Consumer]:
 def coordinator(world: World, group: str) -> int | None:
     """Return the group's coordinator, as the brokers' metadata name it: the leader of the group's partition.
 
-    The metadata of the brokers are read in the order of the broker ids, and the first leader that is reachable is returned.
-    Return None if no metadata name a reachable leader.
+    The metadata of the brokers whose process exists are read in the order of the broker ids. Return the first leader that runs
+    and is not frozen, None if no metadata name such a leader.
     """
     known = [broker for n in sorted(world.processes) if (broker := named_by(world, n, group)) is not None]
     return next((leader for leader in known if is_reachable(world, leader)), None)
 
 
 def named_by(world: World, broker: int, group: str) -> int | None:
-    """Return the leader of the group's partition in the metadata of one broker, None if the metadata lack the partition."""
+    """Return the leader of the group's partition in the metadata of one broker.
+
+    Return None if the metadata lack the partition, and -1 if they have the partition without a leader.
+    """
     tp = TopicPartition(OFFSETS_TOPIC, partition_for(group, config(world.settings).partitions))
     metadata = world.processes[broker].driver.broker.metadata
     return metadata[tp].leader if tp in metadata else None
@@ -228,7 +234,7 @@ def commit(world: World, name: str, partition: str, offset: int, metadata: str =
 
 
 def _topics(world: World) -> dict[str, int]:
-    """Return the number of partitions of each topic in the brokers' metadata, without the offsets topic."""
+    """Return the number of partitions of each topic that the metadata of at least one broker have, without the offsets topic."""
     known = {tp for p in world.processes.values() for tp in p.driver.broker.metadata if tp.topic != OFFSETS_TOPIC}
     return {topic: sum(tp.topic == topic for tp in known) for topic in {tp.topic for tp in known}}
 

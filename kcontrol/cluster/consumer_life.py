@@ -64,7 +64,7 @@ def can_wait(world: World, ms: object) -> bool:
 
 
 def wait(world: World, ms: int) -> None:
-    """Let `ms` milliseconds of virtual time pass; one of them is the ms that each step takes."""
+    """Move the clock `ms` milliseconds on; one of them is the ms that each step takes. No timer fires in this step."""
     world.log("act", None, action=["wait", ms])
     world.now_ms += ms - 1
 
@@ -73,7 +73,8 @@ def next_action(world: World, end_ms: int | None = None) -> Action | None:
     """Return the action of a consumer, or the firing of a coordinator's timer, that is due first.
 
     If the first one is an action of a consumer that is due later than now, return ("wait", ms), which lets the time until then
-    pass. With `end_ms`, if nothing is due before this time, return the wait until `end_ms`, or None if `end_ms` is reached.
+    pass. The firing of a timer is returned at once: it moves the clock to the timer's time. With `end_ms`, if nothing is due
+    before this time, return the wait until `end_ms`, or None if `end_ms` is reached.
     Without `end_ms`, return None if nothing is due, or only heartbeats and timers that do not change a group (`Due.keeps`).
     """
     due = sorted((*_requests(world), *_deadlines(world)), key=lambda one: one.at_ms)
@@ -139,7 +140,8 @@ def _is_renewed(world: World, event: Any) -> bool:
 def _is_active(world: World, name: str, me: Consumer) -> bool:
     """Return whether a consumer sends requests by itself: it runs, can send, and no error has ended its requests.
 
-    After UNREADABLE a consumer sends heartbeats only if its client has a heartbeat thread (0.10.1, KIP-62).
+    After UNREADABLE (the client cannot read its assignment, or a subscription) a consumer that has stopped to poll sends
+    heartbeats only if its client has a heartbeat thread (0.10.1 on, KIP-62).
     """
     is_over = me.error in FATAL or (me.error == UNREADABLE and me.condition == STUCK and not has_poll_timeout(world, name))
     return me.condition not in (FROZEN, CLOSED) and not is_over and can_send(world, me)

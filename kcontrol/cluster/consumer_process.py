@@ -37,7 +37,7 @@ def freeze(world: World, name: str, for_ms: int | None = None) -> None:
 
 
 def can_resume(world: World, name: str) -> bool:
-    """Return whether a consumer's process is frozen, closed, or does not poll."""
+    """Return whether a consumer's process is frozen, has been closed (it has left its group), or does not poll."""
     return is_consumer(world, name) and world.consumers[name].condition != POLLING
 
 
@@ -55,8 +55,8 @@ def can_stop_polling(world: World, name: str) -> bool:
 def stop_polling(world: World, name: str) -> None:
     """Let a consumer stop calling poll: its heartbeats go on, and it takes part in no rebalance.
 
-    Since 0.10.1 heartbeats have a thread of their own (KIP-62). Before 0.10.1 poll sends heartbeats, so Kafka's consumer of 0.9
-    cannot do this; a client with its own heartbeat thread can.
+    Since 0.10.1 heartbeats have a thread of their own (KIP-62). Before 0.10.1 poll sends heartbeats, so no Kafka consumer of 0.9
+    does this. The action is possible in 0.9 too: the consumer then stands for a client with a heartbeat thread of its own.
     """
     cause = world.log("act", None, action=["stop_polling", name])
     note(world, name, world.consumers[name]._replace(condition=STUCK, polled_at_ms=world.clock()), cause)

@@ -65,7 +65,7 @@ class Consumer(NamedTuple):
     resumes_at_ms: int | None = None
 
     def without_membership(self) -> Consumer:
-        """Return the consumer without its member id, as if it had never joined."""
+        """Return a consumer of this group that has not joined; it keeps the group, the requests and the instance id alone."""
         return Consumer(self.group, requests=self.requests, instance_id=self.instance_id)
 
     def after_loss(self, error: str) -> Consumer:
@@ -113,7 +113,10 @@ def after_response(me: Consumer, body: Any, lost: bool) -> Consumer:
 
 
 def error_of(body: Any) -> str:
-    """Return the error of the response `body`; if each partition or member has an error of its own, the first of these errors."""
+    """Return the error of the response `body`, "NONE" if it has none.
+
+    If each partition or member has an error of its own, return that of the first partition or member.
+    """
     if isinstance(body, e.ErrorsResult):
         return next(iter(body.errors.values()), body.error)
     if isinstance(body, e.LeaveResult) and body.members:

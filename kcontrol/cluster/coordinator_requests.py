@@ -170,7 +170,7 @@ def event_of(api: str, request: Mapping[str, Any], correlation_id: str, sender: 
 
 
 def can_ask(world: World, client: str, api: str, version: int, request: Mapping[str, Any]) -> bool:
-    """Return whether the request can be sent now: the group of the request has a reachable coordinator.
+    """Return whether the request can be sent now: the coordinator of the request's group runs and is not frozen.
 
     `client` is the name of a consumer, or any name for a request of an administrator. `api` is the name of the request, such as
     "JoinGroup", `version` its version, and `request` has the fields that REQUESTS has for this API. Raises ValueError for an

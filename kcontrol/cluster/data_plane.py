@@ -42,7 +42,7 @@ class Acknowledged(NamedTuple):
 
 
 def can_produce(world: World, leader: int, partition: str, value: str, acks: str) -> bool:
-    """Return whether a producer's record can be sent to this broker: it runs, is not frozen, and brokers keep logs.
+    """Return whether a producer's record can be sent to this broker: it runs and is not frozen, and the world has `data=True`.
 
     The broker need not lead the partition; then its response is an error. Raises ValueError if `partition` is not written as
     "t-0", if `value` is not text, and if `acks` is neither "1" nor "all".
@@ -184,7 +184,7 @@ def is_lagging(world: World, leader: int, tp: TopicPartition, follower: int) -> 
 
 
 def needs_checkpoint(world: World, n: int) -> bool:
-    """Return whether a reachable broker has a high watermark that is not on its disk yet."""
+    """Return whether broker `n` runs, is not frozen, and has a high watermark that is not on its disk yet."""
     logs = world.processes[n].driver.broker.logs.values() if is_reachable(world, n) else ()
     return any(log.checkpoint != log.high_watermark for log in logs)
 
@@ -263,7 +263,8 @@ def replicas(world: World) -> dict[int, dict[TopicPartition, ReplicaLog]]:
 def log_lost_records(world: World, before: int) -> None:
     """Add a journal record for each acknowledged record that is on no replica any more, and remove it from `world.acknowledged`.
 
-    This is checked after each cut or deletion of a log in this step. `before` is the length of the journal before the step.
+    The function reads the journal from `before` on (its length before this step), and checks the partition of each truncation,
+    each deletion of a log and each lost tail of a log that it finds there.
     """
     for cut in world.journal.since(before):
         if cut.kind in ("log_truncate", "tail_lost", "log_clean", "log_delete"):
