@@ -46,7 +46,7 @@ ROOM_LINES = {
     "spark": 675,
     "spark/logs": 672,
     "spark/offsets": 305,
-    "views": 3_385,
+    "views": 3_397,
     "zookeeper": 410,
     "zookeeper/kazoo": 998,
     "zookeeper/server": 305,
