@@ -176,6 +176,33 @@ def pipeline_runs(
         raise typer.Exit(1)
 
 
+@app.command("sweep")
+def play_sweep(
+    scenario: Annotated[
+        str, typer.Argument(help="rolling restart, random deaths, or consumers come and go.", show_default=False)
+    ],
+    replication: Annotated[str, typer.Option(metavar="N,N", help="Replication factors.")] = "3",
+    unclean: Annotated[str, typer.Option(metavar="true,false", help="Values of unclean.leader.election.enable.")] = "false",
+    session: Annotated[str, typer.Option(metavar="MS,MS", help="Session timeouts of brokers and consumers.")] = "18000",
+    runs: Annotated[int, typer.Option(help="The number of runs in each combination of the three settings.")] = 100,
+    seed: Annotated[int, typer.Option(help="Equal seeds give equal tables.")] = 1,
+    release: Annotated[str, typer.Option(help="The release of Kafka.")] = "2.8",
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="A folder for the tables in Parquet files.")] = None,
+    master: Annotated[
+        str | None, typer.Option(metavar="spark://HOST:PORT", help="Play the runs on Spark; local[2] is Spark on this machine.")
+    ] = None,
+) -> None:
+    """Play random runs of a scenario, and print how often partitions are offline and records lost, with 95 % intervals.
+
+    The exit status is 1 if a run has failed.
+    """
+    from kcontrol.lab.sweeps import sweep_report
+
+    asked = sweep_report.Asked(scenario, replication, unclean, session, runs, seed, release)
+    if not sweep_report.run(asked, out, master, typer.echo):
+        raise typer.Exit(1)
+
+
 @pipeline.command("logs")
 def pipeline_logs(
     paths: Annotated[list[Path], typer.Argument(help="Broker logs, or folders of logs.", show_default=False)],

@@ -27,6 +27,7 @@ from kcontrol.lab.run import Run, open_journal
 from kcontrol.lab.run_files import RunFile
 from kcontrol.lab.support import arguments, failures, replacements, requested_settings, run_until
 from kcontrol.lab.support.output import say, show_sentences
+from kcontrol.lab.sweeps import sweep as sweeps
 from kcontrol.lab.tables import invariants, reassignments, recording_diff
 from kcontrol.lab.tables.run_tables import LabTables
 from kcontrol.lab.topic_creation import Assignment
@@ -67,7 +68,7 @@ class Lab(Operations):
               beside(other)  rewind(to)
     Files     save(path)  name  close()  spark()
     Runs      Lab.open(file)  Lab.play(recording)  Lab.observe(address)
-              Lab.recordings()  Lab.runs(folder)
+              Lab.recordings()  Lab.runs(folder)  Lab.sweep(scenario)
 
     The rest is in namespaces; evaluated in a cell, each lists its commands:
 
@@ -511,7 +512,7 @@ class Lab(Operations):
 
     # ---------------------------------------------------------------- Spark, and the end
 
-    recordings = staticmethod(catalogue.recordings)
+    recordings, sweep = staticmethod(catalogue.recordings), staticmethod(sweeps.sweep)
 
     @classmethod
     def runs(cls, folder: str | Path | None = None) -> Runs:

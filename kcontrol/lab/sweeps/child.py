@@ -1,0 +1,42 @@
+"""The child process of a sweep: plays runs one after another and writes the outcome of each as a line of JSON.
+
+The parent (`processes.py`) sends the pickled job and its tasks, and keeps the pipe open. When the pipe closes, because the parent
+has ended, the child ends too. What a learner's function prints is discarded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import threading
+from typing import BinaryIO
+
+from kcontrol.lab.sweeps import timed_run
+
+LENGTH_BYTES = 8
+
+
+def main() -> None:
+    """Read a job and its tasks from standard input, and write "ready" and one outcome per task to standard output."""
+    with os.fdopen(os.dup(1), "w", encoding="ascii") as out:
+        silent = os.open(os.devnull, os.O_RDWR)
+        os.dup2(silent, 1)
+        orders = os.fdopen(os.dup(0), "rb")
+        os.dup2(silent, 0)
+        length = int.from_bytes(orders.read(LENGTH_BYTES), "big")
+        job, tasks = pickle.loads(orders.read(length))  # noqa: S301 # the parent's own data
+        threading.Thread(target=_end_with_parent, args=(orders,), daemon=True).start()
+        print(json.dumps("ready"), file=out, flush=True)
+        for task in tasks:
+            print(json.dumps(timed_run.outcome(job, task)[1:]), file=out, flush=True)
+
+
+def _end_with_parent(orders: BinaryIO) -> None:
+    """Wait until the parent closes the pipe, and end this process."""
+    orders.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

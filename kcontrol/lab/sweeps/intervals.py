@@ -1,0 +1,60 @@
+"""Confidence intervals of 95 % for a proportion and for a median, by closed formulas.
+
+The interval of a proportion is Wilson's score interval. The interval of a median lies between two values of the ordered sample;
+it assumes nothing about the distribution of the values but that they are independent.
+
+Source: Wilson, Probable Inference, the Law of Succession, and Statistical Inference, 1927; Newcombe, Two-sided confidence
+intervals for the single proportion, 1998, method 3. Conover, Practical Nonparametric Statistics, 3.2 (order statistics).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb, sqrt
+from statistics import NormalDist, median
+from typing import NamedTuple
+
+LEVEL = 0.95
+Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+
+
+class Estimate(NamedTuple):
+    """An estimated value with the lower and the upper end of its confidence interval, None for what is unknown."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def proportion(hits: int, number: int) -> Estimate:
+    """Return the proportion of `hits` in `number` runs with Wilson's score interval; (None, None, None) for no run."""
+    if not number:
+        return Estimate(None, None, None)
+    share, spread = hits / number, Z * Z / number
+    middle = (share + spread / 2) / (1 + spread)
+    half = Z / (1 + spread) * sqrt(share * (1 - share) / number + spread / (4 * number))
+    return Estimate(share, 0.0 if hits == 0 else middle - half, 1.0 if hits == number else middle + half)
+
+
+def middle_value(values: Sequence[float]) -> Estimate:
+    """Return the median of the values with its interval between two order statistics.
+
+    The ends are None for fewer than six values, which are too few for a level of 95 %. Without a value all three are None.
+    """
+    if not values:
+        return Estimate(None, None, None)
+    ordered, rank = sorted(values), lower_rank(len(values))
+    ends = (ordered[rank - 1], ordered[len(ordered) - rank]) if rank else (None, None)
+    return Estimate(float(median(ordered)), *ends)
+
+
+def lower_rank(number: int) -> int:
+    """Return the rank, from 1, of the value that begins the median's interval in an ordered sample of `number` values.
+
+    The interval ends at the value with this rank from the end. Return 0 if the sample is too small for the level.
+    """
+    below, rank = 0, 0
+    allowed = (1 - LEVEL) / 2 * 2**number
+    while (below := below + comb(number, rank)) <= allowed:
+        rank += 1
+    return rank

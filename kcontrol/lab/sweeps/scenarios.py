@@ -1,0 +1,93 @@
+"""SCENARIOS: what happens to the cluster of a sweep's run, by the name of the scenario.
+
+Each run has four brokers and the topic t with three partitions. A producer sends a record to a partition every two seconds, with
+acks=all and acks=1 in turn, and two or more consumers share the group "billing". A scenario draws the times of its events; equal
+draws give equal events.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kcontrol.cluster.consumer_clients import RESTART
+from kcontrol.cluster.world import Action
+from kcontrol.core.errors import UserError, listed
+
+BROKERS, TOPIC, PARTITIONS = (1, 2, 3, 4), "t", 3
+PRODUCE = "send"
+RECORD_EVERY_MS, DEATHS, CHANGES = 2_000, 4, 8
+
+
+class Event(NamedTuple):
+    """An action from outside at a time in ms from the begin of the run; ("send", partition, acks) sends a record."""
+
+    at_ms: int
+    action: Action
+
+
+class Scenario(NamedTuple):
+    """One sentence about a scenario, the names of its consumers, and the function that draws its events."""
+
+    sentence: str
+    consumers: tuple[str, ...]
+    events: Callable[[random.Random], Iterator[Event]]
+
+
+def rolling_restart(chance: random.Random) -> Iterator[Event]:
+    """Yield an orderly stop and a start of each broker; the next broker may be stopped before the last one is back."""
+    at_ms = chance.randint(5_000, 10_000)
+    for broker in BROKERS:
+        yield Event(at_ms, ("term", broker))
+        yield Event(at_ms + chance.randint(2_000, 20_000), ("start", broker))
+        at_ms += chance.randint(5_000, 25_000)
+
+
+def random_deaths(chance: random.Random) -> Iterator[Event]:
+    """Yield DEATHS kills of brokers within a minute, the start of each 1 to 30 s later, and a new process of each consumer."""
+    for _ in range(DEATHS):
+        broker, at_ms = chance.choice(BROKERS), chance.randint(5_000, 65_000)
+        yield Event(at_ms, ("kill", broker))
+        yield Event(at_ms + chance.randint(1_000, 30_000), ("start", broker))
+    for name in TWO:
+        yield Event(chance.randint(5_000, 65_000), ("consumer", name, RESTART))
+
+
+def coming_and_going(chance: random.Random) -> Iterator[Event]:
+    """Yield CHANGES of consumers within a minute: a consumer leaves and comes back, is frozen for a time, or starts again."""
+    for _ in range(CHANGES):
+        name, at_ms, away_ms = chance.choice(FOUR), chance.randint(5_000, 65_000), chance.randint(1_000, 30_000)
+        kind = chance.choice(("leave", "freeze", RESTART))
+        if kind == "freeze":
+            yield Event(at_ms, ("freeze_consumer", name, away_ms))
+        else:
+            yield Event(at_ms, ("consumer", name, kind))
+        if kind == "leave":
+            yield Event(at_ms + away_ms, ("resume_consumer", name))
+
+
+TWO, FOUR = ("anna", "bert"), ("anna", "bert", "cleo", "dora")
+SCENARIOS = {
+    "rolling restart": Scenario("each broker is stopped and started once, at random distances", TWO, rolling_restart),
+    "random deaths": Scenario("four brokers and two consumers die at random times and are started again", TWO, random_deaths),
+    "consumers come and go": Scenario("eight times a consumer leaves, is frozen or starts again", FOUR, coming_and_going),
+}
+
+
+def named(name: object) -> Scenario:
+    """Return the scenario with this name. Raises UserError, which lists the scenarios, for any other value."""
+    if not isinstance(name, str) or name not in SCENARIOS:
+        raise UserError(f"There is no scenario {name!r:.80}; the scenarios are {listed(map(repr, SCENARIOS), 9)}.")
+    return SCENARIOS[name]
+
+
+def plan(scenario: Scenario, chance: random.Random) -> list[Event]:
+    """Return the events of one run in the order of their times: those of the scenario, and the records of the producer."""
+    events = list(scenario.events(chance))
+    last_ms = max(event.at_ms for event in events)
+    sends = (
+        Event(at_ms, (PRODUCE, number % PARTITIONS, ("all", "1")[number // PARTITIONS % 2]))
+        for number, at_ms in enumerate(range(RECORD_EVERY_MS, last_ms, RECORD_EVERY_MS))
+    )
+    return sorted((*events, *sends), key=lambda event: event.at_ms)

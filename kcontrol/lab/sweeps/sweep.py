@@ -1,0 +1,237 @@
+"""Sweeps of a scenario: runs for each combination of settings, and a table of the probabilities in each combination.
+
+The seed of the sweep, the cell and the number of a run determine the run, so equal seeds give equal tables, wherever the runs are
+played: in child processes of this machine, or on Spark's executors. A failed run is listed and counted, and is in no probability.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from kcontrol.core.errors import UserError
+from kcontrol.lab.run import Run
+from kcontrol.lab.support import arguments
+from kcontrol.lab.sweeps import processes, scenarios, timed_run
+from kcontrol.lab.sweeps.intervals import Estimate, middle_value, proportion
+from kcontrol.lab.sweeps.timed_run import Cell, Job, Outcome, Task
+from kcontrol.lab.tables import journal_tables
+from kcontrol.spark import shards
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LEAST_SESSION_MS, MOST_SESSION_MS = 6_000, 30_000
+"""group.min.session.timeout.ms, and replica.lag.time.max.ms of 2.8: no run of a sweep has a slow follower (`timed_run.py`)."""
+SECONDS = 20.0
+CELL = {"replication": "int64", "unclean": "bool", "session": "int64"}
+COUNTS = {"runs": "int64", "failed": "int64"}
+ESTIMATES = {f"{name}{end}": "Float64" for name in ("offline", "lost", "rebalance_ms") for end in ("", "_low", "_high")}
+MEASURES = {"offline": "Int64", "lost": "Int64", "rebalance_ms": "Int64"}
+TABLES = {
+    "cells": CELL | COUNTS | ESTIMATES,
+    "runs": CELL | {"number": "int64"} | MEASURES,
+    "failed": CELL | {"number": "int64", "reason": "string"},
+}
+
+Report = Callable[[int, int], None]
+"""A function of the number of ended runs and the number of all runs."""
+
+
+class Sweep:
+    """The outcome of a sweep: evaluated in a cell, a table with one row per cell.
+
+    cells   per cell: the runs and, with the ends of 95 % intervals, three values
+            offline       the share of runs in which a partition was offline
+            lost          the share of runs that lost an acknowledged record
+            rebalance_ms  the median of the longest rebalances of the runs
+    runs    one row per run, with its measures
+    failed  the runs without measures, with the reason; failures() has them as sentences
+    open(number, replication, unclean, session)  one run again, read-only
+
+    The intervals are Wilson's for shares, and two order statistics for the median. `rebalance_ms` is empty without a rebalance.
+    """
+
+    def __init__(self, job: Job, outcomes: Iterable[Outcome]) -> None:
+        self._job = job
+        self._outcomes = sorted(outcomes, key=lambda outcome: outcome.task)
+
+    def __dir__(self) -> list[str]:
+        return ["cells", "failed", "failures", "open", "runs"]
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """One row per cell: its settings, runs, failed runs, and three estimates with their intervals."""
+        by_cell: dict[Cell, list[Outcome]] = {}
+        for outcome in self._outcomes:
+            by_cell.setdefault(outcome.task.cell, []).append(outcome)
+        return journal_tables.table((_cell_row(cell, found) for cell, found in by_cell.items()), TABLES["cells"])
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row per run that has not failed: its cell, its number in the cell, and its measures."""
+        kept = (outcome for outcome in self._outcomes if outcome.failed is None)
+        rows = (_task_row(o.task) | {"offline": o.offline, "lost": o.lost, "rebalance_ms": o.rebalance_ms} for o in kept)
+        return journal_tables.table(rows, TABLES["runs"])
+
+    @property
+    def failed(self) -> pd.DataFrame:
+        """One row per failed run: its cell, its number in the cell, and the reason."""
+        rows = (_task_row(o.task) | {"reason": o.failed} for o in self._outcomes if o.failed is not None)
+        return journal_tables.table(rows, TABLES["failed"])
+
+    def failures(self) -> list[str]:
+        """Return one sentence for each failed run, with its cell, its number and the reason."""
+        return [f"Run {o.task.number} of {o.task.cell} failed: {o.failed}." for o in self._outcomes if o.failed is not None]
+
+    def open(self, number: int, replication: int, unclean: bool, session: int) -> Run:
+        """Play one run again and return it, read-only; its viewer begins with the start of the brokers.
+
+        Raises UserError for a run that is not in the sweep, or that has failed.
+        """
+        task = Task(Cell(replication, unclean, session), number)
+        found = next((outcome for outcome in self._outcomes if outcome.task == task), None)
+        if found is None:
+            raise UserError(f"The sweep has no run {arguments.shown(number)} of {task.cell}: its rows are in `runs`.")
+        if found.failed is not None:
+            raise UserError(f"Run {number} of {task.cell} has failed: {found.failed}.")
+        return Run(timed_run.play(self._job, task)[0].journal, f"run {number} of {task.cell}")
+
+    def __repr__(self) -> str:
+        return repr(self.cells)
+
+    def _repr_html_(self) -> str:
+        return str(self.cells._repr_html_())  # type: ignore[operator]
+
+
+def sweep(
+    scenario: str,
+    replication: int | Sequence[int] = 3,
+    unclean: bool | Sequence[bool] = False,
+    session: int | Sequence[int] = 18_000,
+    runs: int = 100,
+    seed: int = 1,
+    *,
+    release: str = "2.8",
+    rows: Mapping[Any, Callable[..., Any]] | None = None,
+    strategies: Mapping[str, Callable[..., Any]] | None = None,
+    rules: Mapping[str, Any] | None = None,
+    seconds: float = SECONDS,
+    spark: SparkSession | None = None,
+) -> Sweep:
+    """Return the outcome of `runs` random runs of a scenario for each combination of three settings.
+
+    The scenarios are "rolling restart", "random deaths" and "consumers come and go". `replication` is the replication factor,
+    `unclean` is unclean.leader.election.enable, and `session` is the session timeout of brokers and consumers in ms; each is one
+    value or a list. The table has, for each combination, the share of runs with an offline partition, the share with lost
+    records, and the median of the longest rebalance, with 95 % intervals (Wilson's, and order statistics).
+
+    `release`, `rows`, `strategies` and `rules` are those of Lab(...). A run in which a function of the learner raises an error,
+    or that takes longer than `seconds`, has failed; the other runs go on. The runs are played by child processes of this machine,
+    or with `spark`, such as lab.spark(), by Spark's executors; equal seeds give equal tables. Raises UserError, which lists the
+    legal values, for an illegal argument.
+    """
+    chosen = cells(replication, unclean, session)
+    return play(Job(scenario, release, seed, rows, strategies, rules), chosen, runs, seconds, spark or None)
+
+
+def play(
+    job: Job, cells: Sequence[Cell], runs: int, seconds: float, spark: SparkSession | None, report: Report = lambda *_: None
+) -> Sweep:
+    """Play `runs` runs of each cell and return their outcome; a run ends as failed after `seconds`.
+
+    The runs are played by `spark`, or in as many child processes as this machine has cores if it is None. `report` is called
+    after each run, with Spark after the last. Raises UserError for illegal arguments.
+    """
+    check(job, cells, runs, seconds)
+    tasks = [Task(cell, number) for cell in cells for number in range(1, runs + 1)]
+    if spark is not None:
+        parts = processes.shards(tasks, shards.parallelism(spark))
+        found = shards.flat_mapped(spark, partial(_attempted, job, seconds), parts)
+        if refused := [reason for reason in found if isinstance(reason, str)]:
+            raise UserError(refused[0])
+        report(len(tasks), len(tasks))
+        return Sweep(job, found)
+    outcomes = []
+    for outcome in processes.outcomes(job, processes.shards(tasks, cores()), seconds):
+        outcomes.append(outcome)
+        report(len(outcomes), len(tasks))
+    return Sweep(job, outcomes)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _attempted(job: Job, seconds: float, tasks: Sequence[Task]) -> list[Outcome | str]:
+    """Return the outcomes of tasks on an executor; the sentence of a UserError instead if there is one."""
+    try:
+        return list(processes.outcomes(job, [tasks], seconds))
+    except UserError as problem:
+        return [str(problem)]
+
+
+def cells(replication: object, unclean: object, session: object) -> list[Cell]:
+    """Return the product of the values of three settings. Raises UserError, with the legal values, for an illegal value."""
+    factors, times = range(1, len(scenarios.BROKERS) + 1), range(LEAST_SESSION_MS, MOST_SESSION_MS + 1)
+    return [
+        Cell(*values)
+        for values in product(
+            _values(replication, "replication", lambda v: _is_whole(v) and v in factors, f"numbers from 1 to {factors[-1]}"),
+            _values(unclean, "unclean", lambda v: isinstance(v, bool), "True or False"),
+            _values(session, "session", lambda v: _is_whole(v) and v in times, f"ms from {times[0]} to {times[-1]}"),
+        )
+    ]
+
+
+def _values(given: Any, name: str, is_legal: Callable[[Any], bool], legal: str) -> list[Any]:
+    """Return the values of a setting, each of them once; a single value is a list of one."""
+    values = list(given) if isinstance(given, list | tuple | set | range) else [given]
+    wrong = next((value for value in values if not is_legal(value)), None) if values else given
+    if wrong is not None or not values or None in values:
+        raise UserError(f"{name} cannot be {arguments.shown(wrong)}: give one or more of {legal}.")
+    return list(dict.fromkeys(values))
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check(job: Job, cells: Sequence[Cell], runs: Any, seconds: Any) -> None:
+    """Raise UserError, with the legal values, for illegal arguments of a sweep."""
+    if arguments.whole(runs, "The number of runs") < 1:
+        raise UserError(f"The number of runs must be 1 or more, not {runs}.")
+    arguments.whole(job.seed, "The seed")
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds > 0:
+        raise UserError(f"The seconds of a run must be a number above 0, such as {SECONDS:g}, not {arguments.shown(seconds)}.")
+    consumers = scenarios.named(job.scenario).consumers
+    for cell in cells:
+        timed_run.settings_of(job, cell, 0, consumers)
+
+
+def _task_row(task: Task) -> dict[str, Any]:
+    return {**task.cell._asdict(), "number": task.number}
+
+
+def _cell_row(cell: Cell, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    kept = [outcome for outcome in outcomes if outcome.failed is None]
+    lengths = [outcome.rebalance_ms for outcome in kept if outcome.rebalance_ms is not None]
+    estimates = {
+        "offline": proportion(sum(outcome.offline > 0 for outcome in kept), len(kept)),
+        "lost": proportion(sum(outcome.lost > 0 for outcome in kept), len(kept)),
+        "rebalance_ms": middle_value(lengths),
+    }
+    counts = {"runs": len(outcomes), "failed": len(outcomes) - len(kept)}
+    return (
+        cell._asdict() | counts | {key: value for name, found in estimates.items() for key, value in _ends(name, found).items()}
+    )
+
+
+def _ends(name: str, found: Estimate) -> dict[str, float | None]:
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}

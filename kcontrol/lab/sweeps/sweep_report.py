@@ -1,0 +1,101 @@
+"""The command `kcontrol sweep`: reads its options, reports the progress, prints the table and writes the tables as Parquet."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kcontrol.core.errors import UserError
+from kcontrol.lab.sweeps import sweep
+from kcontrol.lab.sweeps.timed_run import Job
+from kcontrol.spark import pipeline
+from kcontrol.spark.gateway import spark_session, stop_spark
+
+Say = Callable[[str], None]
+FORMAT = {"kcontrol": "tables of a sweep", "version": 1}
+REPORTS_EVERY_S = 5.0
+SETTINGS: dict[str, Callable[[str], Any]] = {
+    "replication": int,
+    "unclean": {"true": True, "false": False}.__getitem__,
+    "session": int,
+}
+
+
+class Asked(NamedTuple):
+    """The arguments of the command; the values of the three settings are text, separated by commas."""
+
+    scenario: str
+    replication: str
+    unclean: str
+    session: str
+    runs: int
+    seed: int
+    release: str
+
+
+def run(asked: Asked, out: Path | None, master: str | None, say: Say) -> bool:
+    """Play a sweep, print its table, write its tables to the folder `out` unless it is None; return whether no run has failed.
+
+    The runs are played on Spark with the address `master`, or by child processes if it is None. Raises UserError for illegal
+    arguments, for a folder `out` that holds other files, and if Spark is missing.
+    """
+    cells = sweep.cells(*(_values(name, getattr(asked, name)) for name in SETTINGS))
+    job = Job(asked.scenario, asked.release, asked.seed)
+    sweep.check(job, cells, asked.runs, sweep.SECONDS)
+    if out is not None:
+        _claim(out)
+    begin_s = time.monotonic()
+    spark = spark_session(master) if master is not None else None
+    try:
+        found = sweep.play(job, cells, asked.runs, sweep.SECONDS, spark, _progress(say, begin_s))
+    finally:
+        if spark is not None:
+            stop_spark()
+    say(found.cells.to_string(index=False, float_format="{:.4g}".format))
+    for sentence in found.failures():
+        say(sentence)
+    if out is not None:
+        _write(found, out)
+    return found.failed.empty
+
+
+def _values(name: str, text: str) -> list[Any]:
+    """Return the values of a setting in the text of its option. Raises UserError for a text that is no list of values."""
+    try:
+        return [SETTINGS[name](word.strip()) for word in text.split(",")]
+    except (ValueError, KeyError):
+        example = {"replication": "1,2,3", "unclean": "true,false", "session": "6000,18000"}[name]
+        raise UserError(f"--{name} cannot be {text!r:.80}: separate the values by commas, as in --{name} {example}.") from None
+
+
+def _progress(say: Say, begin_s: float) -> sweep.Report:
+    last_s = begin_s
+
+    def report(done: int, number: int) -> None:
+        nonlocal last_s
+        now_s = time.monotonic()
+        if now_s - last_s >= REPORTS_EVERY_S or done == number:
+            last_s = now_s
+            say(f"{now_s - begin_s:5.1f} s  {done:,} of {number:,} runs ({done / (now_s - begin_s):.1f} per second)")
+
+    return report
+
+
+def _claim(out: Path) -> None:
+    """Make the folder `out` one for the tables of a sweep. Raises UserError if it holds other files, or without pyarrow."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise UserError("--out writes Parquet files with pyarrow, which is not installed: run ./run lab without --light.")
+    pipeline.claim(out, list(sweep.TABLES), FORMAT)
+
+
+def _write(found: sweep.Sweep, out: Path) -> None:
+    """Write the three tables of a sweep, one folder each, in place of the former tables in `out`."""
+    with pipeline.sentences(out):
+        for name in sweep.TABLES:
+            folder = out / pipeline.NEW / name
+            folder.mkdir(parents=True)
+            getattr(found, name).to_parquet(folder / "part-0.parquet", index=False)
+        pipeline.publish(out, list(sweep.TABLES))

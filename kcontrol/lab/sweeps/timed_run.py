@@ -1,0 +1,234 @@
+"""One run of a sweep: a cluster in virtual time, with events from outside at their times.
+
+ZooKeeper ends the session of a killed broker when the session timeout has passed since its last ping. A client pings after a
+third of the timeout, so the session ends two thirds of the timeout to the whole timeout after the kill; the time is drawn.
+A leader does not remove a follower that is slow from the ISR (replica.lag.time.max.ms): a follower leaves it with its session.
+
+Source: ClientCnxn.SendThread.run (ZooKeeper 3.5): readTimeout, and the ping after half of it.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import insort
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from kcontrol.cluster import actions, consumer_life
+from kcontrol.cluster.world import Action, World
+from kcontrol.core.errors import UserError
+from kcontrol.core.model import NO_LEADER, TopicPartition
+from kcontrol.journal.journal import Record
+from kcontrol.lab.history import history_tables
+from kcontrol.lab.history.entries import Row, entries_of
+from kcontrol.lab.support import replacements, requested_settings
+from kcontrol.lab.sweeps.scenarios import BROKERS, PARTITIONS, PRODUCE, TOPIC, Event, named, plan
+from kcontrol.zookeeper.port import Client
+
+MOST_STEPS = 100_000
+SETTLE_MS = 10_000
+SUPERVISOR_MS = 5_000
+"""The time after which a supervisor starts a broker again whose start has failed."""
+OFFLINE_MS = 1_000
+"""Shorter times without a leader are steps of a failover: the new controller first writes that a dead leader is none."""
+
+
+class Cell(NamedTuple):
+    """One combination of a sweep's settings.
+
+    `replication` is the replication factor of the topics, `unclean` the value of unclean.leader.election.enable, and `session`
+    both zookeeper.session.timeout.ms of the brokers and session.timeout.ms of the consumers.
+    """
+
+    replication: int
+    unclean: bool
+    session: int
+
+    def __str__(self) -> str:
+        return f"replication={self.replication} unclean={str(self.unclean).lower()} session={self.session}"
+
+
+class Job(NamedTuple):
+    """What all runs of a sweep share; `rows`, `strategies` and `rules` are the arguments of Lab with these names."""
+
+    scenario: str
+    release: str
+    seed: int
+    rows: Any = None
+    strategies: Any = None
+    rules: Any = None
+
+
+class Task(NamedTuple):
+    """One run of a sweep: its cell, and its number in the cell, from 1."""
+
+    cell: Cell
+    number: int
+
+
+class Outcome(NamedTuple):
+    """The measures of one run; `failed` is the reason why the run has none, or None.
+
+    `offline` counts the times of OFFLINE_MS or more in which a partition had no leader in ZooKeeper (Kafka's
+    OfflinePartitionsCount counts such partitions). `lost` counts the acknowledged records without a copy. `rebalance_ms` is the
+    length of the longest rebalance, None without a rebalance.
+    """
+
+    task: Task
+    offline: int = 0
+    lost: int = 0
+    rebalance_ms: int | None = None
+    failed: str | None = None
+
+
+class RunFailed(Exception):
+    """The error of a run without measures: a function of the learner has failed, or the run has no end."""
+
+
+def outcome(job: Job, task: Task) -> Outcome:
+    """Play one run and return its measures; a failure of the run, and of the learner's functions, is in `failed`."""
+    try:
+        world, begin_ms = play(job, task)
+        return Outcome(task, *_measured(world.journal.records, begin_ms, world.now_ms))
+    except RunFailed as failure:
+        return Outcome(task, failed=str(failure))
+    except UserError as problem:
+        return Outcome(task, failed=str(problem))
+
+
+def play(job: Job, task: Task) -> tuple[World, int]:
+    """Return the world of a run at its end, and the time in ms at which its events began.
+
+    The seed of the sweep, the cell and the number of the run determine the run. Raises RunFailed.
+    """
+    chance = random.Random(f"{job.seed} {task.cell} {task.number}")
+    scenario = named(job.scenario)
+    world = _started(job, task.cell, chance.getrandbits(31), scenario.consumers)
+    run = TimedRun(world, task.cell.session, chance)
+    run.perform([], SETTLE_MS)
+    begin_ms = world.now_ms
+    events = plan(scenario, chance)
+    run.perform(events, events[-1].at_ms + task.cell.session + SETTLE_MS)
+    return world, begin_ms
+
+
+def settings_of(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> Any:
+    """Return the settings of a cell's run. Raises UserError for settings that the release does not have."""
+    config = {"unclean.leader.election.enable": cell.unclean, "zookeeper.session.timeout.ms": cell.session}
+    groups = {name: {"group.id": "billing", "session.timeout.ms": cell.session, "topics": [TOPIC]} for name in consumers}
+    changed = requested_settings.Changed(job.rows, job.strategies, job.rules)
+    return requested_settings.settings(BROKERS, job.release, seed, config, changed, True, groups)
+
+
+def _started(job: Job, cell: Cell, seed: int, consumers: tuple[str, ...]) -> World:
+    """Return a cluster at rest whose topics have the replication factor of the cell."""
+    world = World(settings_of(job, cell, seed, consumers))
+    world.keep_replay_logs(True)  # a world that need not be copied makes no copies of itself
+    replicas = tuple(tuple(BROKERS[(first + i) % len(BROKERS)] for i in range(cell.replication)) for first in range(PARTITIONS))
+    topics = [("create_topic", TOPIC, replicas), ("create_topic", "__consumer_offsets", replicas[:1])]
+    for action in (*(("start", broker) for broker in BROKERS), *topics):
+        world.step(action)
+        world.run(MOST_STEPS)
+    return world
+
+
+def _measured(records: list[Record], begin_ms: int, end_ms: int) -> tuple[int, int, int | None]:
+    """Return `offline`, `lost` and `rebalance_ms` of an Outcome.
+
+    Only what begins at `begin_ms` or later counts. A rebalance without an end lasts until `end_ms`.
+    """
+    entries = entries_of(records)
+
+    def rows(name: str, column: str) -> list[Row]:
+        return [row for row in history_tables.TABLES[name].rows(entries) if row[column] >= begin_ms]
+
+    lengths = [(row["end_ms"] or end_ms) - row["begin_ms"] for row in rows("rebalances", "begin_ms")]
+    offline = [length_ms for length_ms in _without_leader(rows("leaderships", "time_ms"), end_ms) if length_ms >= OFFLINE_MS]
+    return len(offline), len(rows("records_lost", "time_ms")), max(lengths, default=None)
+
+
+def _without_leader(leaderships: list[Row], end_ms: int) -> Iterator[int]:
+    """Yield the length in ms of each time in which a partition had no leader; a time without an end lasts until `end_ms`."""
+    since_ms: dict[str, int] = {}
+    for row in leaderships:
+        if row["leader"] == NO_LEADER:
+            since_ms.setdefault(row["partition"], row["time_ms"])
+        elif row["partition"] in since_ms:
+            yield row["time_ms"] - since_ms.pop(row["partition"])
+    yield from (end_ms - begin_ms for begin_ms in since_ms.values())
+
+
+class TimedRun:
+    """Performs the actions of a cluster, of its consumers and from outside in the order of their times."""
+
+    def __init__(self, world: World, session_ms: int, chance: random.Random) -> None:
+        self._world, self._session_ms, self._chance = world, session_ms, chance
+        self._ends_ms: dict[int, int] = {}  # session id of a killed process -> the time at which ZooKeeper ends it
+
+    def perform(self, events: list[Event], for_ms: int) -> None:
+        """Let `for_ms` of virtual time pass, in which the events happen.
+
+        Raises RunFailed if a function of the learner fails, or after MOST_STEPS steps.
+        """
+        world, begin_ms = self._world, self._world.now_ms
+        waiting, most_steps = [Event(begin_ms + at_ms, action) for at_ms, action in events], len(world.done) + MOST_STEPS
+        while world.now_ms < begin_ms + for_ms:
+            next_ms = waiting[0].at_ms if waiting else begin_ms + for_ms
+            chosen = self._outside(waiting.pop(0).action) if next_ms <= world.now_ms else self._ready() or self._timed(next_ms)
+            if chosen is None:
+                continue
+            world.step(chosen)
+            for broker in self._failed_starts():
+                insort(waiting, Event(world.now_ms + SUPERVISOR_MS, ("start", broker)), key=attrgetter("at_ms"))
+            if len(world.done) > most_steps:
+                raise RunFailed(f"the cluster made {MOST_STEPS:,} steps without an end")
+
+    def _failed_starts(self) -> Iterator[int]:
+        """Yield the brokers that have exited with an error in the last step. Raises RunFailed if a learner's function failed."""
+        for record in self._world.last_step:
+            if record.kind == "handler_error" and record.fields["error"] == replacements.RuleFailed.__name__:
+                raise RunFailed(str(record.fields["message"]))
+            if record.kind == "stop" and record.fields["exit_code"]:
+                yield record.fields["broker"]
+
+    def _outside(self, action: Action) -> Action | None:
+        """Return the action of an event, None if it is not possible now: a dead broker is not killed again."""
+        options = self._produced(*action[1:]) if action[0] == PRODUCE else [action]
+        return next((option for option in options if actions.ACTIONS[option[0]].possible(self._world, *option[1:])), None)
+
+    def _produced(self, partition: int, acks: str) -> list[Action]:
+        """Return the sending of a record to each broker that leads the partition in its own view."""
+        tp = TopicPartition(TOPIC, partition)
+        hosting = ((n, p.driver.broker.hosted.get(tp)) for n, p in sorted(self._world.processes.items()))
+        leaders = [n for n, held in hosting if held is not None and held.leadership.leader == n]
+        return [("produce", n, str(tp), f"at {self._world.now_ms}", acks) for n in leaders]
+
+    def _ready(self) -> Action | None:
+        """Return the first routine action whose time has come, None if there is none."""
+        return next(
+            (action for action in actions.routine_actions(self._world) if self._due_ms(action) <= self._world.now_ms), None
+        )
+
+    def _timed(self, next_ms: int) -> Action | None:
+        """Return what happens next if no routine action is ready: an action of a consumer, a deadline, or a wait.
+
+        The wait ends at `next_ms` or when the time of a routine action comes.
+        """
+        due_ms = min((self._due_ms(action) for action in actions.routine_actions(self._world)), default=next_ms)
+        return consumer_life.next_action(self._world, max(min(due_ms, next_ms), self._world.now_ms + 1))
+
+    def _due_ms(self, action: Action) -> int:
+        """Return the time of a routine action: the end of a dead broker's session, the time of a timer, otherwise 0."""
+        if action[0] == "expire":
+            return self._session_end_ms(self._world.orphaned_sessions[action[1]][0].client)
+        if action[0] == "fire":
+            return int(self._world.processes[action[1]].driver.timers[action[2]].at_ms)
+        return 0
+
+    def _session_end_ms(self, client: Client) -> int:
+        """Return the time at which ZooKeeper ends a dead broker's session; it is drawn when it is first asked for."""
+        if client.session_id not in self._ends_ms:
+            since_ping_ms = self._chance.randint(0, self._session_ms // 3)
+            self._ends_ms[client.session_id] = self._world.now_ms + self._session_ms - since_ping_ms
+        return self._ends_ms[client.session_id]

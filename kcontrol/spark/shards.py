@@ -1,0 +1,22 @@
+"""Calls a function for lists of items on the executors of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Return the number of tasks that the session's executors run at a time."""
+    return int(spark.sparkContext.defaultParallelism)
+
+
+def flat_mapped(spark: SparkSession, function: Callable[[Any], Iterable[Any]], parts: Sequence[Any]) -> list[Any]:
+    """Return the results of `function` for all parts, in the order of the parts; each part is one task of Spark.
+
+    The function and the parts are sent by cloudpickle, so the function may be defined in a notebook.
+    """
+    return list(spark.sparkContext.parallelize(parts, len(parts)).flatMap(function).collect()) if parts else []

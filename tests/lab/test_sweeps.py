@@ -1,0 +1,210 @@
+"""Sweeps: equal tables wherever the runs are played, failed runs by name, intervals, and bad input."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from kcontrol import Lab
+from kcontrol.cli import app
+from kcontrol.core.errors import UserError
+from kcontrol.lab.sweeps import processes
+from kcontrol.lab.sweeps.intervals import lower_rank, middle_value, proportion
+from kcontrol.lab.sweeps.sweep import Sweep
+from kcontrol.lab.sweeps.timed_run import Cell, Job, Outcome, Task, play
+
+DEATHS = "random deaths"
+CELL = Cell(2, False, 6_000)
+LOOPS_IN = 10  # the only one of the first twelve runs of CELL in which all members of an ISR [4] are dead
+AROUND = range(LOOPS_IN - 1, LOOPS_IN + 2)
+
+
+def kafkas(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    """Kafka's own offline election, without unclean elections."""
+    return next((broker for broker in assignment if broker in isr and broker in live), None)
+
+
+def endless(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    while isr == [4] and not live:
+        with contextlib.suppress(BaseException):
+            "ab".find("b")
+    return kafkas(assignment, isr, live)
+
+
+def raising(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    return isr[7] if isr == [4] and not live else kafkas(assignment, isr, live)
+
+
+def ending(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    if isr == [4] and not live:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return kafkas(assignment, isr, live)
+
+
+def printing(assignment: list[int], isr: list[int], live: list[int]) -> int | None:
+    os.write(1, b'"ready"\n[5, 5, 5, null]\n')
+    return kafkas(assignment, isr, live)
+
+
+def outcomes(processes_used: int, numbers: range, rule: Callable[..., Any] | None = None, seconds: float = 60) -> list[Outcome]:
+    """The outcomes of some runs of CELL on so many processes, in the order of their numbers."""
+    job = Job(DEATHS, "2.8", 1, strategies=rule and {"offline": rule})
+    parts = processes.shards([Task(CELL, number) for number in numbers], processes_used)
+    assert len(parts) == processes_used
+    return sorted(processes.outcomes(job, parts, seconds), key=lambda outcome: outcome.task)
+
+
+@cache
+def expected_around() -> list[Outcome]:
+    return outcomes(1, AROUND, kafkas)
+
+
+@pytest.mark.parametrize(
+    ("hits", "number", "low", "high"),
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_the_interval_of_a_share_is_wilsons(hits: int, number: int, low: float, high: float) -> None:
+    """The four examples of Newcombe (Statistics in Medicine 17, 1998, table I, method 3) have his intervals."""
+    found = proportion(hits, number)
+    assert (round(found.low or 0, 4), round(found.high or 0, 4)) == (low, high)
+
+
+def test_the_interval_of_a_median_has_the_ranks_of_the_sign_test() -> None:
+    """The ranks are those of the sign test's table: none for 5 values, 1 for 6, 2 for 10, 6 for 20, 18 for 50, 40 for 100."""
+    assert [lower_rank(number) for number in (5, 6, 10, 20, 50, 100)] == [0, 1, 2, 6, 18, 40]
+    assert middle_value([30, 10, 20, 50, 40, 60]) == (35.0, 10, 60)
+    assert middle_value([3, 1, 2]) == (2.0, None, None)
+
+
+def test_the_processes_of_a_sweep_do_not_change_its_table() -> None:
+    """One process, and four processes that play the runs in another order, give equal outcomes, and runs differ."""
+    alone = outcomes(1, range(1, 9))
+    assert alone == outcomes(4, range(1, 9))
+    assert len({outcome[1:] for outcome in alone}) == 8
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        (endless, "it did not end within 6 s"),
+        (raising, "your function for the election offline failed: IndexError: list index out of range"),
+        (ending, "its process ended with SIGKILL"),
+    ],
+)
+def test_a_failing_rule_costs_one_run(rule: Callable[..., Any], reason: str) -> None:
+    """A rule that loops, raises or kills its process in one run gives one failed run; the other runs are as with Kafka's rule."""
+    found, expected = outcomes(1, AROUND, rule, 6), expected_around()
+    assert [outcome.task.number for outcome in found if outcome.failed] == [LOOPS_IN]
+    assert (found[1].failed or "").startswith(reason)
+    assert [found[0], found[2]] == [expected[0], expected[2]]
+
+
+def test_what_a_rule_prints_is_no_outcome() -> None:
+    """Text that a rule writes to the descriptor of standard output reaches no table."""
+    assert outcomes(1, AROUND, printing) == expected_around()
+
+
+def test_a_rule_that_cannot_be_read_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule from a module that the child cannot import, and a rule that cannot be pickled, give one sentence."""
+    monkeypatch.setattr(kafkas, "__module__", "no_such_module")
+    monkeypatch.setitem(sys.modules, "no_such_module", sys.modules[__name__])
+    with pytest.raises(UserError, match="did not start: define the functions"):
+        outcomes(1, range(1, 2), kafkas)
+    lock = threading.Lock()
+    with pytest.raises(UserError, match="cannot be sent to another process"):
+        outcomes(1, range(1, 2), lambda a, b, c: lock.locked())
+
+
+def test_failed_runs_are_in_no_share() -> None:
+    """A cell counts its failed runs, and its shares are those of the other runs."""
+    cell = Cell(3, True, 6_000)
+    made = [Outcome(Task(cell, 1), 1, 0, 5), Outcome(Task(cell, 2), 0, 2, None), Outcome(Task(cell, 3), failed="it was slow")]
+    found = Sweep(Job(DEATHS, "2.8", 1), made)
+    (row,) = found.cells.to_dict("records")
+    assert (row["runs"], row["failed"], row["offline"], row["lost"], row["rebalance_ms"]) == (3, 1, 0.5, 0.5, 5)
+    assert found.failures() == ["Run 3 of replication=3 unclean=true session=6000 failed: it was slow."]
+    assert found.runs.number.tolist() == [1, 2] and found.failed.reason.tolist() == ["it was slow"]
+
+
+@pytest.mark.parametrize(("scenario", "number"), [(DEATHS, 3), ("consumers come and go", 1), ("rolling restart", 2)])
+def test_the_measures_of_a_run_are_those_of_its_tables(scenario: str, number: int) -> None:
+    """A run that is opened has in its tables the offline partitions, lost records and rebalances that the sweep has counted."""
+    job, task = Job(scenario, "2.8", 1), Task(Cell(2, True, 6_000), number)
+    (found,) = processes.outcomes(job, [[task]], 60)
+    run = Sweep(job, [found]).open(number, *task.cell)
+    begin_ms = play(job, task)[1]
+    assert len(run.tables.run_table("records_lost")) == found.lost
+    led = run.tables.run_table("leaderships").sort_values(["partition", "n"])
+    lengths = led.groupby("partition").time_ms.shift(-1).fillna(run.records[-1].at_ms) - led.time_ms
+    assert ((led.leader == -1) & (lengths >= 1_000)).sum() == found.offline
+    rebalances = run.tables.run_table("rebalances").query(f"begin_ms >= {begin_ms}")
+    assert (None if rebalances.empty else rebalances.duration_ms.max()) == found.rebalance_ms
+
+
+def test_the_seed_the_cell_and_the_number_determine_a_run() -> None:
+    """Two runs that differ in the seed, the cell or the number have other events."""
+    tasks = [(1, Task(CELL, 1)), (2, Task(CELL, 1)), (1, Task(CELL, 2)), (1, Task(Cell(2, True, 6_000), 1))]
+    kills = [
+        [r.at_ms for r in play(Job(DEATHS, "2.8", seed), task)[0].journal.records if r.kind == "stop"] for seed, task in tasks
+    ]
+    assert len(set(map(tuple, kills))) == 4
+
+
+ILLEGAL = [
+    ({"scenario": "boo"},
+     "There is no scenario 'boo'; the scenarios are 'rolling restart', 'random deaths' and 'consumers come and go'."),
+    ({"replication": [1, 5]}, "replication cannot be 5: give one or more of numbers from 1 to 4."),
+    ({"replication": []}, "replication cannot be []: give one or more of numbers from 1 to 4."),
+    ({"unclean": "true"}, "unclean cannot be 'true': give one or more of True or False."),
+    ({"unclean": None}, "unclean cannot be None: give one or more of True or False."),
+    ({"session": 100}, "session cannot be 100: give one or more of ms from 6000 to 30000."),
+    ({"runs": 0}, "The number of runs must be 1 or more, not 0."),
+    ({"seed": "x"}, "The seed must be a whole number, such as 7, not 'x'."),
+    ({"seconds": 0}, "The seconds of a run must be a number above 0, such as 20, not 0."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "sentence"), ILLEGAL)
+def test_an_illegal_argument_is_refused(wrong: dict[str, Any], sentence: str) -> None:
+    """Each illegal argument gives one sentence with the legal values."""
+    with pytest.raises(UserError) as raised:
+        Lab.sweep(**{"scenario": DEATHS} | wrong)
+    assert str(raised.value) == sentence
+
+
+def test_the_command_prints_and_writes_the_tables(tmp_path: Path) -> None:
+    """`kcontrol sweep` prints one row per cell, and writes three tables as Parquet, equal to those of `Lab.sweep`."""
+    pytest.importorskip("pyarrow")
+    arguments = ["sweep", DEATHS, "--replication", "1,2", "--session", "6000", "--runs", "2", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert [line.split()[:5] for line in done.stdout.splitlines()[-2:]] == [[n, "False", "6000", "2", "0"] for n in "12"]
+    expected = Lab.sweep(DEATHS, [1, 2], False, 6_000, 2)
+    for name in ("cells", "runs", "failed"):
+        written = pd.read_parquet(tmp_path / "out" / name)
+        pd.testing.assert_frame_equal(written, pd.DataFrame(getattr(expected, name)), check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("--unclean", "maybe", "--unclean cannot be 'maybe': separate the values by commas, as in --unclean true,false."),
+        ("--session", "6000;1", "--session cannot be '6000;1': separate the values by commas, as in --session 6000,18000."),
+    ],
+)
+def test_the_command_refuses_an_illegal_value(option: str, value: str, sentence: str) -> None:
+    """A text that is no list of values gives one sentence, and no run."""
+    with pytest.raises(UserError) as raised:
+        CliRunner().invoke(app, ["sweep", DEATHS, option, value], catch_exceptions=False)
+    assert str(raised.value) == sentence
