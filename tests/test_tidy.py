@@ -47,7 +47,7 @@ ROOM_LINES = {
     "spark": 684,
     "spark/logs": 672,
     "spark/offsets": 305,
-    "views": 3_385,
+    "views": 3_397,
     "zookeeper": 410,
     "zookeeper/kazoo": 998,
     "zookeeper/server": 305,

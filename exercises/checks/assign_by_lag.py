@@ -8,7 +8,7 @@ from kcontrol.lab.exercises.check_kinds import A_FUNCTION
 from kcontrol.lab.exercises.checks import Case, CheckedAnswer, CheckKind, UnusableAnswer, ask
 from kcontrol.lab.groups.assignor_trials import NUMBER, PARTITIONS, TOPIC, played, random_series
 
-SERIES, MOVES = 300, 930
+SERIES, MOVES = 1_000, 3_130
 MEMBERS = {name: Subscription((TOPIC,)) for name in ("anna", "bert", "cleo")}
 
 

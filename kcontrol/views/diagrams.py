@@ -11,6 +11,7 @@ from typing import Any
 import graphviz
 
 from kcontrol.core.transitions import Transition, TransitionTable
+from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.journal import journal
 from kcontrol.journal.journal import Record, RecordId
 from kcontrol.views import dot_command, text
@@ -29,6 +30,7 @@ STYLE = """<style>
 
 SHAPE = {"shape": "box", "style": "rounded,filled", "fillcolor": "#f1f3f5", "fontname": "Helvetica,sans-serif", "fontsize": "12"}
 WRAP = 64
+OF_COORDINATOR = ("PartitionElected", "PartitionResigned")
 WIDEST = 4
 
 
@@ -116,17 +118,35 @@ def _decider(row: Transition) -> str:
     return "" if name == "memory_only" else name
 
 
+def _through_its_partition(records: Sequence[Record], chain: list[Record]) -> list[Record]:
+    """Return a chain of causes, the last record first, with the transitions of the offsets topic's partition that it is about.
+
+    The cause of a batch is the last transition of its handler, which may be about another partition. A chain without
+    PartitionElected or PartitionResigned, or without a batch, is returned as it is.
+    """
+    events = [record.fields["event"] for record in chain if record.kind == "enqueue"]
+    numbers = [event.partition for event in events if event.name in OF_COORDINATOR]
+    sent = next((place for place, record in enumerate(chain) if record.kind == "send"), None)
+    if not numbers or sent is None:
+        return chain
+    begun, last = (r.id for r in (next(r for r in chain[sent:] if r.kind == "begin"), chain[sent]))
+    changes = (r for r in records if r.kind == "change" and begun < r.id < last and r.id[:2] == last[:2])
+    own = [r.id for r in changes if str(r.fields["subject"]) == f"{OFFSETS_TOPIC}-{numbers[0]}"]
+    return chain[: sent + 1] + journal.why(records, own[-1]) if own else chain
+
+
 def why(records: Iterable[Record], id: RecordId | None) -> Diagram:
     """Draw a journal record and the chain of its causes, the first cause at the top.
 
     A node has the record's sentence, for a `change` record the transition with its reason, for a `begin` record the reason of the
-    event, and the method and file of Kafka behind the record, if there is one. If `id` is None, the diagram is empty. Raises
-    KeyError for an id that `records` does not have.
+    event, and the method and file of Kafka behind the record, if there is one. If a batch of requests is the cause of a load or
+    unload, the transition above the batch is that of the partition which was loaded. If `id` is None, the diagram is empty.
+    Raises KeyError for an id that `records` does not have.
     """
     diagram = _diagram("why", rankdir="TB", nodesep="0.2", ranksep="0.25")
     records = list(records)
     release = about_run(rows(records[:1]))["release"]
-    chain = [record.to_json() for record in reversed(journal.why(records, id))]
+    chain = [record.to_json() for record in reversed(_through_its_partition(records, journal.why(records, id)))]
     for record in chain:
         words = [f"{record.id}  {text.sentence(record)}", *decided(record, release)]
         lines = [part for line in words for part in textwrap.wrap(line, WRAP, break_long_words=False)]

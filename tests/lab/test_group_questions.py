@@ -53,6 +53,16 @@ def test_one_chain_through_both_halves(release: str, what: str) -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize("release", ["0.9", "2.8"])
+def test_the_chain_names_the_transition_of_the_groups_partition(release: str) -> None:
+    """The request of the controller is about several partitions; the chain has the transitions of the offsets topic's alone."""
+    run = played(f"{release} coordinator_killed")
+    lines = run.why("generation of billing").outline().splitlines()
+    assert any("about __consumer_offsets-0 and t-0" in line or "about __consumer_offsets-0, t-" in line for line in lines)
+    moved = [line.split(" moves ")[1].split()[0] for line in lines if " from Offline to Online: " in line]
+    assert moved == ["__consumer_offsets-0"]
+
+
 def test_a_question_about_what_has_gone() -> None:
     """The answer about a deleted group is the record that removed it."""
     lab = ask(stable("2.8"), "leave", "anna", "bert").group.delete(GROUP).run()
