@@ -43,7 +43,7 @@ ROOM_LINES = {
     "lab/sweeps": 574,
     "recordings": 1_636,
     "recordings/groups": 1_003,
-    "search": 1_230,
+    "search": 1_239,
     "spark": 684,
     "spark/logs": 672,
     "spark/offsets": 305,

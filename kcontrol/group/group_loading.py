@@ -111,8 +111,12 @@ def _read(ctx: GroupContext, partition: int, loaded: Loaded) -> Handler:
     while batches := (yield ReadLog(TopicPartition(OFFSETS_TOPIC, partition), position)):
         for batch in batches:
             read_batch(loaded, batch, retention_ms)
-            without_gaps = batch.base_offset + max(len(batch.records), 1)
-            position = max(batch.next_offset, without_gaps)
+            position = next_offset(batch)
+
+
+def next_offset(batch: LogBatch) -> int:
+    """Return the offset at which the log goes on after a batch."""
+    return max(batch.next_offset, batch.base_offset + max(len(batch.records), 1))
 
 
 def read_batch(loaded: Loaded, batch: LogBatch, retention_ms: int | None = None) -> None:

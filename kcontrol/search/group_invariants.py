@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 from kcontrol.core.model import TopicPartition
 from kcontrol.group import events as e
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
-from kcontrol.group.group_loading import Loaded, read_batch
+from kcontrol.group.group_loading import Loaded, next_offset, read_batch
 from kcontrol.group.model import Group, GroupState
 from kcontrol.group.offsets_topic_records import decode, topics_of
 from kcontrol.journal.journal import Record, RecordId
 
 if TYPE_CHECKING:
     from kcontrol.cluster.world import World
+    from kcontrol.core.effects import LogBatch
+    from kcontrol.driver.driver import Driver
 
 SETTLED = (GroupState.COMPLETING, GroupState.STABLE)
 COOPERATIVE = "cooperative-sticky"  # its first round leaves partitions without an owner (KIP-429)
@@ -101,10 +103,12 @@ def committed_offsets_are_stored(world: World) -> str | None:
             continue
         for partition in ctx.owned - ctx.loading:
             stored = _stored(world, n, partition)
+            log = process.driver.broker.logs.get(TopicPartition(OFFSETS_TOPIC, partition))
+            cleaned: set[tuple[str, TopicPartition]] = {key[:2] for key in stored} if log and log.first_dirty_offset else set()
             for group_id, offsets in ctx.offsets.items():
                 mine = offsets.committed.items() if ctx.partition_of(group_id) == partition else ()
                 for tp, held in mine:
-                    if (group_id, tp, held.value.offset) not in stored:
+                    if (group_id, tp, held.value.offset) not in stored and (group_id, tp) not in cleaned:
                         missing = f"the committed offset {held.value.offset} of {tp} is not in the log"
                         return f"group {group_id}: {missing} of coordinator {n}"
     return None
@@ -196,6 +200,14 @@ def _context(world: World, record: Record) -> dict[str, Group]:
     return dict(process.driver.group.groups) if process and process.driver.group else {}
 
 
+def _batches(world: World, driver: Driver, tp: TopicPartition) -> Iterator[LogBatch]:
+    """Yield all batches of this broker's log of a partition, as the fetches of a load read them."""
+    offset = 0
+    while batches := world.read_log(driver, tp, offset):
+        yield from batches
+        offset = next_offset(batches[-1])
+
+
 def _stored(world: World, broker: int, partition: int) -> set[tuple[str, TopicPartition, int]]:
     """Return (group id, topic partition, offset) of each commit in a coordinator's log.
 
@@ -205,7 +217,7 @@ def _stored(world: World, broker: int, partition: int) -> set[tuple[str, TopicPa
     assert driver.group is not None
     tp = TopicPartition(OFFSETS_TOPIC, partition)
     found: set[tuple[str, TopicPartition, int]] = set()
-    for batch in world.read_log(driver, tp, 0) or ():
+    for batch in _batches(world, driver, tp):
         loaded = Loaded()
         with suppress(ValueError):  # a record that cannot be read; the coordinator has no offsets behind it
             read_batch(loaded, batch, driver.group.config.retention_ms)

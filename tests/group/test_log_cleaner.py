@@ -22,6 +22,7 @@ from kcontrol.core.model import TopicPartition
 from kcontrol.group.coordinator_partition import OFFSETS_TOPIC
 from kcontrol.group.offsets_topic_records import OffsetsTopicRecord
 from kcontrol.search.durability import DURABLE
+from kcontrol.search.group_invariants import committed_offsets_are_stored
 from tests.group.test_group_world import agrees
 
 T = TopicPartition(OFFSETS_TOPIC, 0)
@@ -314,6 +315,24 @@ def test_the_topic_has_the_setting_of_the_brokers() -> None:
     world.run()
     assert world.processes[1].driver.broker.logs[T].compaction == Compaction(500, 60, 2)
     agrees(world)
+
+
+def test_a_cleaning_above_the_high_watermark_removes_the_cached_record() -> None:
+    """Under 2.8 a commit that timed out removes the record of the offset in the cache; the invariants allow this.
+
+    Source: cleanableOffsets (2.8), which looks at no high watermark.
+    """
+    world = cluster()
+    world.step(("commit", "a", "t-0", 1))
+    world.run()
+    world.step(("freeze", 2))
+    for offset in range(2, 7):
+        world.step(("commit", "a", "t-0", offset))
+        world.run()
+    world.step(("clean_log", 1, str(T)))
+    values = [record.value for record in world.processes[1].driver.broker.logs[T].records]
+    assert committed(world, 1) == {"g t-0": 1} and "offset 1 of t-0 in g" not in values
+    assert committed_offsets_are_stored(world) is None
 
 
 # ---------------------------------------------------------------- the buffer of a load

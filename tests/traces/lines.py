@@ -208,6 +208,8 @@ KINDS: dict[str, dict[str, Callable[[Record], Lines]]] = {
                  "read_log": lambda r: iter([f"{r.id.node}  reads {r.fields['partition']} from offset {r.fields['offset']}"])},
     "tasks":    {"begin": lambda r: iter([f"{r.id.node}  {r.fields['thread']}: {r.fields['event']}"]
                                          if r.fields["thread"] == SCHEDULER else [])},
+    "cleaner":  {"log_clean": lambda r: iter([f"{r.id.node}  removes {' '.join(str(x.offset) for x in r.fields['removed'])}"]),
+                 "read_log": lambda r: iter([f"{r.id.node}  reads from {r.fields['offset']}"])},
     "purgatory": dict.fromkeys(("try_complete", "watch_operation", "check_and_complete"), _operation),
     "marks":    {"high_watermark": lambda r: iter([f"{r.id.node}  high watermark {r.fields['now']['high_watermark']}"])},
 }

@@ -109,7 +109,8 @@ class Player:
 
         `consumers=anna:billing,bert:billing` adds consumers with their groups; `session=10000` is the session timeout of each
         (`anna.session=30000` that of anna), `anna.strategy=range+roundrobin` the assignors that anna offers,
-        `retention=1800000` how long the coordinators keep offsets, `offsets=50` the number of partitions of the offsets topic;
+        `retention=1800000` how long the coordinators keep offsets, `offsets=50` the number of partitions of the offsets topic,
+        `segment=400` its segment.bytes, `buffer=100` the buffer of a load;
         `purgatory=true` adds the steps of delayed operations.
         """
         given = dict(item.split("=") for item in settings)
@@ -122,7 +123,7 @@ class Player:
         }
         for name in [name for name in consumers if f"{name}.strategy" in given]:
             own[name]["partition.assignment.strategy"] = given.pop(f"{name}.strategy").split("+")
-        sizes = {"offsets": "partitions", "retention": "retention_ms"}
+        sizes = {"offsets": "partitions", "retention": "retention_ms", "segment": "segment_bytes", "buffer": "load_buffer_size"}
         group_config = {sizes[key]: int(given.pop(key)) for key in sizes if key in given}
         config = BrokerConfig.of(release)
         for key in [key for key in given if "." in key]:

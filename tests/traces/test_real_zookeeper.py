@@ -28,7 +28,7 @@ SCENARIOS = (
 )  # fmt: skip
 OWN = (
     "fenced-write-2.8", "elect-3-lost", "lost-race-2.8", "unfenced-write-0.8.1", "session-expired-twice-0.8.1",
-    "reassign-cancelled-2.8", "untold-decision-2.8",
+    "reassign-cancelled-2.8", "untold-decision-2.8", "group-clean-0.9", "group-clean-2.8",
 )  # fmt: skip
 DELETIONS = ("topic-deleted", "deletion-halted")  # not in 0.8.0
 CHOSEN = [
