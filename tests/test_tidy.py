@@ -32,7 +32,7 @@ ROOM_LINES = {
     "install": 770,
     "journal": 949,
     "kcontrol": 320,
-    "lab": 1_707,
+    "lab": 1_716,
     "lab/exercises": 1_202,
     "lab/groups": 1_154,
     "lab/history": 703,

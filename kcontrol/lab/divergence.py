@@ -142,7 +142,10 @@ class Divergence(NamedTuple):
     def _first_record(self) -> str:
         said = [text.sentence(r) if r else "It has ended." for r in self.records]
         sides = " ".join(f"{name}: {words}" for name, words in zip(self.names, said, strict=True))
-        return f"The first record that differs is record {self.at}. {sides}"
+        one, other = (r.to_json().fields if r else None for r in self.records)
+        paths = ", ".join(_paths(one, other)) or "none, but the ids or causes do"
+        unsaid = f" The fields that differ: {paths}." if said[0] == said[1] else ""
+        return f"The first record that differs is record {self.at}. {sides}{unsaid}"
 
     def __repr__(self) -> str:
         return str(self)
@@ -175,6 +178,15 @@ class Divergence(NamedTuple):
         Times in znodes do not count.
         """
         return state_diff.differences(*self.states)
+
+
+def _paths(one: Any, other: Any, path: tuple[str, ...] = ()) -> list[str]:
+    """Return the paths of the values that differ between two records' fields, such as "do.version"."""
+    if one == other:
+        return []
+    if isinstance(one, dict) and isinstance(other, dict):
+        return [name for key in {**one, **other} for name in _paths(one.get(key), other.get(key), (*path, key))]
+    return [".".join(path)]
 
 
 def _html(table: pd.DataFrame) -> str:

@@ -121,6 +121,8 @@ GIVES_AWAY = {
     "who-waits": r"must join again|alone in the|removes all|REBALANCE_IN_PROGRESS",
     "sync-before-the-leader": r"parks|is parked|nothing yet|until the leader",
     "who-decides-how": r"two votes|[Rr]ange wins|majority",
+    "leader-leaves": r"hash|random|always gives|order of the joins|keys\.head",
+    "sticky-join": r"gets one|no second|2, 2, 1|balanced",
     "two-topics-range": r"anna gets four|gets two|additional partition",
     "beats-and-does-not-join": r"removes cleo|cleo is removed|not extend",
     "parked-is-alive": r"keeps bert|still a member|no session runs",

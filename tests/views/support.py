@@ -151,7 +151,7 @@ Ask = Callable[[str, Any], Any]
 
 
 IN_NODE = """
-const viewer = { MACHINES, timelineOf, sceneAt, differences, placeBeside, squares, strips }, chunks = [];
+const viewer = { MACHINES, timelineOf, sceneAt, differences, placeBeside, squares, strips, unsaid }, chunks = [];
 const ask = async (given) => { BODY };
 for await (const chunk of process.stdin) chunks.push(chunk);
 process.stdout.write(JSON.stringify(await ask(JSON.parse(Buffer.concat(chunks).toString()))));

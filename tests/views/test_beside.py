@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from kcontrol import Lab
 from kcontrol.journal.fold import fold
+from kcontrol.lab import divergence
 from kcontrol.views import state_diff
 from kcontrol.views.record_rows import rows
 from kcontrol.views.viewer import Viewer
@@ -115,3 +117,15 @@ def test_a_viewer_without_branches() -> None:
     ):
         with pytest.raises(UserError, match="no branches"):
             click()
+
+
+def test_records_with_one_sentence_say_what_differs(ask: Ask) -> None:
+    """Two records with equal sentences name the paths of their differing fields, in Python and in the browser."""
+    one, other = (Lab.open(f"{release}/group/leader-leaves") for release in ("0.9.0.1", "2.8.2"))
+    pair = [rows(run.records)[3] for run in (one, other)]
+    assert pair[0]["say"] == pair[1]["say"]
+    said = ask("return viewer.unsaid(...given);", pair)
+    assert said == " The fields that differ: do.version, do.request.group, do.request.session, do.request.rebalance."
+    assert ask("return viewer.unsaid(...given);", [pair[0], pair[1] | {"say": "Another."}]) == ""
+    found = divergence.divergence(("a", "b"), one.records, other.records)
+    assert found.at == 3 and str(found).endswith(said)

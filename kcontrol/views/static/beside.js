@@ -98,6 +98,9 @@ function makeLine() {
   return el("tr", "", el("td", "kc-sign"), el("td", "kc-mono kc-name"), side(), side());
 }
 
+// The paths of the values that differ between two records with one sentence, such as "do.version".
+const paths = (a, b, path) => JSON.stringify(a) === JSON.stringify(b) ? [] : a && b && typeof a === "object" && typeof b === "object" ? Object.keys({ ...a, ...b }).flatMap((key) => paths(a[key], b[key], [...path, key])) : [path.join(".")];
+export const unsaid = (a, b) => (a && a.say === b?.say ? ` The fields that differ: ${paths(a.fields, b.fields, []).join(", ") || "none, but the ids or causes do"}.` : "");
 export function besidePanel(goTo, close, button) {
   const sentence = el("p", "kc-parted"), go = el("button", "kc-link"), heads = [0, 1].map(() => el("th", ""));
   go.type = "button";
@@ -111,13 +114,11 @@ export function besidePanel(goTo, close, button) {
   go.addEventListener("click", () => goTo(target));
 
   function showDifference(scene, other) {
-    const at = scene.parted, names = [scene.branch || "this run", scene.otherName];
-    const records = [scene.timeline, other].map((timeline) => timeline.records[at]);
-    target = Math.min(at, scene.timeline.length - 1);
-    go.hidden = at < 0;
+    const at = scene.parted, names = [scene.branch || "this run", scene.otherName], records = [scene.timeline, other].map(({ records }) => records[at]);
+    [target, go.hidden] = [Math.min(at, scene.timeline.length - 1), at < 0];
     setText(go, at < 0 ? "" : keyOf((records[0] ?? records[1]).id));
     setText(before, at < 0 ? "Both runs have equal records." : "The first difference is record ");
-    setText(after, at < 0 ? "" : `. ${records.map((record, i) => `${names[i]}: ${record?.say ?? "It has ended."}`).join(" ")}`);
+    setText(after, at < 0 ? "" : `. ${records.map((record, i) => `${names[i]}: ${record?.say ?? "It has ended."}`).join(" ")}${unsaid(...records)}`);
   }
 
   function draw(scene) {

@@ -2,7 +2,7 @@
 // needs no kernel. Traits and messages are described in kcontrol/views/viewer.py.
 
 import { brokersPanel, channelsPanel } from "./brokers.js";
-import { besidePanel, differences, placeBeside } from "./beside.js";
+import { besidePanel, differences, placeBeside, unsaid } from "./beside.js";
 import { actionBar, branchBar, errorBar, sentenceBar, trackBar, walkBar } from "./controls.js";
 import { button, el } from "./dom.js";
 import { groupsPanel } from "./groups.js";
@@ -251,6 +251,6 @@ function render({ model, el: host }) {
   return () => view.close();
 }
 
-export { MACHINES, differences, placeBeside, squares, strips };
+export { MACHINES, differences, placeBeside, squares, strips, unsaid };
 
 export default { initialize, render };
