@@ -142,7 +142,11 @@ class BrokerConfig:
 
     @classmethod
     def of(cls, release: str) -> BrokerConfig:
-        """Return the defaults of a release. Raises ValueError for text that is no release."""
+        """Return the defaults of a release.
+
+        A setting that the release lacks has its first default in CONFIGS. Raises ValueError for
+        text that is not two to four numbers with dots, and IndexError for a release before 0.8.0.
+        """
         return cls(**{f.name: default(f.name, release) for f in fields(cls)})
 
     def with_setting(self, key: str, value: Any, release: str = "2.8") -> BrokerConfig:

@@ -87,8 +87,8 @@ class BrokerContext(Context):
 
         Before 3.3 every follower may be added; since 3.3 only a follower whose broker is alive and
         which is not in `ineligible_replicas`, the followers that the controller has refused.
-        (Kafka's leader sends the refused request again with each fetch.) Source:
-        Partition.isReplicaIsrEligible (3.9).
+        Unlike kcontrol, Kafka's leader stores no refusal: it requests the refused ISR again with
+        each fetch. Source: Partition.isReplicaIsrEligible (3.9).
         """
         return not self.rules.isr_requires_live_broker or (
             replica_id in self.live_brokers

@@ -34,8 +34,9 @@ class BrokerStartup(Event):
 class BrokerRequest(Event):
     """A request of a controller to this broker.
 
-    `partitions` has the request's entry of each partition. `request` is the id of the journal's
-    `send` record: node, incarnation and sequence number. The response has the `correlation_id`.
+    `partitions` has the request's entry of each partition. `request` is the id (node, number of its
+    process start, sequence number) of the `send` record in the journal, the run's list of steps;
+    later records name it instead of the entries. The response has the `correlation_id`.
     """
 
     correlation_id: str
@@ -168,9 +169,10 @@ class FollowerFetch(Event):
 class FetchResponse(Event):
     """The response to a fetch: records, and the leader's epoch and high watermark at the read.
 
-    `records` are the leader's records from the fetch offset on. If the follower's log diverges from
-    the leader's, `records` is empty, and `diverging` has the last common leader epoch, as far as
-    the leader knows it, and the end of this epoch in the leader's log.
+    `records` are the leader's records from the fetch offset on, and `diverging` is None. If the
+    follower's log diverges from the leader's, `records` is empty, and `diverging` has the last
+    common leader epoch, as far as the leader knows it, and the end of this epoch in the leader's
+    log. There is no response with an error: a fetch that a leader would refuse is not sent.
     """
 
     partition: TopicPartition

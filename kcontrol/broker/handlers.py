@@ -1,7 +1,8 @@
 """Handlers of a broker: responses to controllers, and requests of a leader for another ISR.
 
 HANDLERS has the handler of each event. After each handler the logs follow the leadership
-(`apply_leadership_to_logs`), so no handler but those of `replication.py` changes a log.
+(`apply_leadership_to_logs`). Only functions of `replication.py` change a log: `stop_replica` and
+`follower_fetch` of this file call them.
 
 A request has errors on two levels. A request with an older broker epoch or controller epoch is
 refused as a whole. In an accepted request each partition has an error of its own, and the other
@@ -204,12 +205,13 @@ def replica_caught_up(ctx: BrokerContext, event: events.ReplicaCaughtUp) -> Hand
 
 
 def follower_fetch(ctx: BrokerContext, event: events.FollowerFetch) -> Handler:
-    """Store the follower's log end offset, if this broker leads the partition.
+    """Store the follower's log end offset if this broker leads the partition, else do nothing.
 
-    If the follower is not in the ISR, and has reached the high watermark and (since 1.1.2) the
-    start of the leader's epoch, also request an ISR with the follower. Do not request it while a
-    change of the ISR is in flight, and, since 3.3, if the follower's broker is not alive or the
-    controller has refused the follower.
+    The leader's response is not sent here: `read_for_fetch` of `replication.py` returns it. If the
+    follower is not in the ISR, and has reached the high watermark and (since 1.1.2) the start of
+    the leader's epoch, also request an ISR with the follower. Do not request it while a change of
+    the ISR is in flight, and, since 3.3, if the follower's broker is not alive or the controller
+    has refused the follower.
     """
     yield from replication.update_follower_fetch_state(ctx, event)
     tp, replica_id = event.partition, event.replica_id
@@ -244,8 +246,9 @@ def _submit_isr_change(
 def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
     """Write `value`, which has the new ISR, over the version `value.zk_version` of the state znode.
 
-    A version conflict keeps the old ISR, and leaves the new ISR pending. After a conflict Kafka
-    tries again with every fetch, over the old version, and fails until a newer LeaderAndIsr.
+    After a success the new ISR is in force, and no change is pending. A version conflict keeps the
+    old ISR, and leaves the new ISR pending until a newer LeaderAndIsr. Kafka tries again with every
+    fetch until then, over the old version, and fails; kcontrol does not try again.
     Source: Partition.updateIsr (0.8.1).
     """
     write = Op("set", state_path(tp), encode_state(value), value.zk_version)
@@ -268,6 +271,10 @@ def alter_isr_response(ctx: BrokerContext, event: events.AlterIsrResponse) -> Ha
     * INELIGIBLE_REPLICA (3.3 on): it drops the change of the ISR.
     * UNKNOWN_SERVER_ERROR: up to 3.0 the change stays pending; in 3.1.0 to 3.2.0 the leader drops
       the change, and the next fetch requests it anew; since 3.2.1 it sends the request again.
+    * Any other error: the change stays pending until a newer LeaderAndIsr.
+
+    A leadership with another leader epoch than the broker's is ignored. An error of the whole
+    request does not reach this handler: the request is sent again.
 
     In 3.1.0 to 3.2.0 Kafka tries to send the request again too, but AlterIsrManager.submit refuses
     it, because the old request is removed only after its callback.

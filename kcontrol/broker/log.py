@@ -1,9 +1,10 @@
 """The log of one replica as an immutable value: records, leader epochs, high watermark, changes.
 
 Records, leader epochs and the checkpointed high watermark are on disk and survive the process; the
-rest is in memory. CHANGES has the function that performs each kind of change. DIVERGENCE_CHECKS
-has, for each value of the rule `truncate_to`, the function by which a leader finds that a
-follower's log diverges.
+rest is in memory. CHANGES has the function that performs each kind of change. The rule
+`truncate_to` (of `core/controller_rules.py`) says by what the followers of a release find where to
+truncate: "high_watermark", "leader_epoch" or "common_epoch". DIVERGENCE_CHECKS has, for each of
+these values, the function by which a leader finds that a follower's log diverges.
 
 Read next: `replication.py`, which decides on changes, and `driver/log_changes.py`, which performs
 them. Source: Log.scala, LeaderEpochFileCache.scala, Replica.scala (2.8).
@@ -55,7 +56,7 @@ class DelayedAppend(NamedTuple):
     """An append of the group coordinator that waits until the high watermark has passed `offset`.
 
     `offset` is the offset of the last appended record. After the wait `event` is queued. `record`
-    is the id of the journal's record of the append.
+    is the id that the append has in the journal, the run's list of steps: the cause of `event`.
     """
 
     offset: int
@@ -378,10 +379,11 @@ def _by_epoch(log: ReplicaLog, offset: int, leader_epoch: int) -> EpochEnd | Non
     """Return where the epoch `leader_epoch` ends in the leader's log, None if that is not needed.
 
     `offset` and `leader_epoch` are the follower's log end offset and latest epoch. The end is
-    needed if it is below `offset`: the follower's log diverges. If `leader_epoch` is -1 (the
-    follower has sent its epoch in an earlier fetch), return the end of the leader's log if `offset`
-    is beyond it, else None. The returned epoch is -1. Source: OffsetForLeaderEpoch version 0
-    (KIP-101).
+    needed if it is below `offset`: the follower's log diverges. An epoch that the leader lacks ends
+    at the start of the leader's next epoch, or at -1 (unknown) if there is none. If `leader_epoch`
+    is -1 (the follower has sent its epoch in an earlier fetch), return the end of the leader's log
+    if `offset` is beyond it, else None. The returned epoch is -1. Source: OffsetForLeaderEpoch
+    version 0 (KIP-101).
     """
     if leader_epoch == NO_EPOCH:
         return _by_end_offset(log, offset, leader_epoch)
@@ -419,6 +421,8 @@ def truncation_offset(log: ReplicaLog, diverging: EpochEnd) -> int:
     * The end is unknown (-1): return the follower's high watermark.
     * No epoch (-1), or an epoch later than all epochs of this log: return the end in the response.
     * An epoch that this log has: return the lower of its ends in both logs.
+    * An epoch before all epochs of this log: return the lower of the end in the response and the
+      start of this log's first epoch.
     * Another epoch: return the end of this log's largest epoch below it.
 
     The returned offset is at most the end of this log.

@@ -63,10 +63,10 @@ def create_broker_znode(
 ) -> Handler:
     """Create `/brokers/ids/<id>`; since 2.2 create and set it in one transaction (data version 1).
 
-    The transaction's zxid is the broker epoch (2.2 on). `session` is the id of the broker's
-    ZooKeeper session: if this session owns the znode already, the znode stays as it is. With 0 the
-    owner is not read. Raises WriteFailed in every other case in which the znode exists, as after a
-    restart within the session timeout.
+    Since 2.2 the zxid of the znode's creation is stored in the broker's context as broker epoch.
+    `session` is the id of the broker's ZooKeeper session: if this session owns the znode already,
+    the znode stays as it is. With 0 the owner is not read. Raises WriteFailed in every other case
+    in which the znode exists, as after a restart within the session timeout.
     """
     path = broker_path(broker_id)
     data = encode_broker(endpoint, timestamp_ms, rules.broker_znode)

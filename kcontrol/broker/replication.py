@@ -1,9 +1,10 @@
 """Produce and Fetch requests of a broker, and the changes of its logs that follow from leadership.
 
-A log changes in four ways. `apply_leadership_to_logs` runs after every handler: it compares the
-role of each log with the hosted partition, and changes roles, high watermarks and delayed
-responses. `fetch_response` changes a follower's log. `produce` appends a producer's record to the
-leader's log, `append_records` those of the group coordinator on this broker.
+The role, the records and the high watermark of a log change in five ways.
+`apply_leadership_to_logs` runs after every handler: it compares the role of each log with the
+hosted partition, and changes roles, high watermarks and delayed responses. `fetch_response` changes
+a follower's log. `produce` appends a producer's record to the leader's log, `append_records` those
+of the group coordinator on this broker. `delete_log` deletes a log after StopReplica.
 
 The high watermark of a leader is the least log end offset of the ISR and of a pending ISR, as far
 as the leader knows them from fetches. Therefore a follower receives a new high watermark in the
@@ -125,8 +126,8 @@ class AppendRequest(NamedTuple):
     """Records that the group coordinator appends, and the event by which it receives the result.
 
     `event` is queued with the error of the append; None means that no result is needed. `acks` is
-    -1 ("all"), 0 or 1, `timeout_ms` the longest wait for replicas, and `record` the id of the
-    journal's record of the append.
+    -1 ("all"), 0 or 1, and `timeout_ms` the longest wait for replicas. `record` is the id that the
+    append has in the journal, the run's list of steps: the cause of `event`.
     """
 
     partition: TopicPartition
@@ -415,9 +416,9 @@ def topic_config_change(ctx: BrokerContext, event: TopicConfigChange) -> Handler
 def _configure(ctx: BrokerContext, partitions: Iterable[TopicPartition]) -> Handler:
     """Read the settings of these partitions' topics in one round trip, and store them in the logs.
 
-    If the session has expired, nothing is stored, and the next handler reads them. Source:
-    Partition.createLogIfNotExists and LogManager.fetchLogConfig (2.8), Partition.getOrCreateReplica
-    (0.8.2).
+    If the ZooKeeper session has expired, nothing is stored: a log with settings keeps them, and for
+    a log without settings the next handler reads them. Source: Partition.createLogIfNotExists and
+    LogManager.fetchLogConfig (2.8), Partition.getOrCreateReplica (0.8.2).
     """
     by_topic: dict[str, list[TopicPartition]] = {}
     for tp in partitions:

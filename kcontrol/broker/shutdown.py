@@ -31,8 +31,9 @@ UNREACHABLE, DISCONNECTED = "ConnectException", "NETWORK_EXCEPTION"
 def shut_down(ctx: BrokerContext, event: Shutdown) -> Handler:
     """Send ControlledShutdown to the controller, if the broker in `/controller` is registered.
 
-    If it is not, set the retry timer, or end the process after the last attempt. If `/controller`
-    cannot be parsed, end the process without a retry. Source: KafkaServer.shutdown,
+    If it is not, or (since 1.1) if `/controller` is missing or no JSON, set the retry timer, or end
+    the process after the last attempt. If `/controller` has any other text without a broker id, or
+    (up to 1.0) is missing, end the process without a retry. Source: KafkaServer.shutdown,
     `swallow(controlledShutdown())` (0.8.1, 1.1, 2.8).
     """
     yield UpdateContext("shutdown_attempts", ctx.shutdown_attempts + 1, context="broker")
@@ -52,11 +53,11 @@ def shut_down(ctx: BrokerContext, event: Shutdown) -> Handler:
 
 
 def controlled_shutdown_response(ctx: BrokerContext, event: ControlledShutdownResponse) -> Handler:
-    """End the process if no partition remains, or after the last attempt; else set the retry timer.
+    """End the process if the response has no partition and no error, else set the retry timer.
 
-    Up to 0.8.1 a broker that cannot connect to the controller ends without a retry: connect()
-    raises outside the loop's try. Source: KafkaServer.controlledShutdown and
-    BlockingChannel.connect (0.8.1, 0.8.2).
+    After the last attempt end the process in both cases. Up to 0.8.1 a broker that cannot connect
+    to the controller ends without a retry: connect() raises outside the loop's try. Source:
+    KafkaServer.controlledShutdown and BlockingChannel.connect (0.8.1, 0.8.2).
     """
     ends = event.error == UNREACHABLE and ctx.rules.unreachable_controller == "stops the broker"
     yield from _exit_or_retry(ctx, done=ends or (event.error == "NONE" and not event.remaining))
