@@ -52,7 +52,7 @@ def lab(
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="The port; without it, a free port.")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser, or only print the address.")] = True,
 ) -> None:
-    """Copy or update the notebooks in your folder, and open them in JupyterLab until Ctrl-C."""
+    """Copy new notebooks into your folder, update those that you have not changed, and open JupyterLab there until Ctrl-C."""
     from kcontrol.install import jupyter_server, workspace
 
     jupyter_server.serve(folder or workspace.PROJECT / "work", port, browser=browser)
@@ -87,7 +87,10 @@ def open_run(
     beside: Annotated[Path | None, typer.Option("--beside", metavar="FILE", help="Another run, shown on the page too.")] = None,
     log: Annotated[bool, typer.Option("--log", help="Print the lines that Kafka writes to its log files.")] = False,
 ) -> None:
-    """Print the actions from outside in a run and the cluster at its end, or write the run as a page (--html)."""
+    """Print the actions of a run's user, such as a kill, and the cluster at its end; or the lines of Kafka's log files (--log).
+
+    With --html print neither: write the run as a page.
+    """
     from kcontrol.lab import text_report
     from kcontrol.lab.run import open_journal
 
@@ -146,7 +149,10 @@ def show(
     observe: Annotated[bool, typer.Option("--observe", help="Read any cluster, not only a lab's: nothing is written.")] = False,
     zookeeper: Server = "",
 ) -> None:
-    """Print the znodes of a cluster that a lab of kcontrol started, or with --observe of any cluster."""
+    """Print the znodes of a cluster that a lab of kcontrol started, or with --observe of any cluster; write nothing to it.
+
+    Without --observe any other cluster is refused.
+    """
     from kcontrol.lab import observed_cluster
 
     _require_address(zookeeper)
@@ -168,7 +174,10 @@ def pipeline_runs(
     topic: Topic = None,
     master: Master = None,
 ) -> None:
-    """Write the tables of runs as Parquet, partitioned by the day of the run; the exit status is 1 if a file is refused."""
+    """Write the journals of runs, and tables such as `elections` made of them, as Parquet, partitioned by the day of the run.
+
+    The exit status is 1 if a file is no journal, or has damaged lines, which the tables leave out.
+    """
     from kcontrol.spark import pipeline, pipeline_report
 
     times = pipeline_report.time_of("--from", since), pipeline_report.time_of("--to", until)
@@ -212,9 +221,9 @@ def pipeline_logs(
     topic: Topic = None,
     master: Master = None,
 ) -> None:
-    """Write broker logs of Kafka 0.8 to 2.8 as two Parquet tables: their records, and the lines that are in no record.
+    """Write text logs of brokers (Kafka 0.8 to 2.8), such as server.log, as two Parquet tables: log records and other lines.
 
-    The exit status is 1 if a file is refused.
+    A record is a line with a time and the lines that continue it. The exit status is 1 if a file is no log or cannot be read.
     """
     from kcontrol.spark import pipeline, pipeline_report
 
@@ -247,7 +256,7 @@ def list_exercises(
     chapter: Annotated[str | None, typer.Option(help="List one chapter only, such as 0 or A1.")] = None,
     folder: Folder = None,
 ) -> None:
-    """List the exercises: id, chapter, verb, minutes, your result, and title."""
+    """List the exercises: id, chapter, kind of task (a verb such as Read or Diagnose), minutes, your result, and title."""
     from kcontrol.lab.exercises.exercises import registry, standing
 
     chapters = sorted({str(entry["chapter"]) for entry in registry().values()}, key=lambda name: (len(name), name))

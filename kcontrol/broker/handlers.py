@@ -246,9 +246,10 @@ def _submit_isr_change(
 def _write_isr(ctx: BrokerContext, tp: TopicPartition, value: LeaderAndIsr) -> Handler:
     """Write `value`, which has the new ISR, over the version `value.zk_version` of the state znode.
 
-    After a success the new ISR is in force, and no change is pending. A version conflict keeps the
-    old ISR, and leaves the new ISR pending until a newer LeaderAndIsr. Kafka tries again with every
-    fetch until then, over the old version, and fails; kcontrol does not try again.
+    After a success the new ISR is in force and no change is pending, unless the leader epoch has
+    changed meanwhile. A version conflict keeps the old ISR, and leaves the new ISR pending until a
+    newer LeaderAndIsr. Kafka tries again with every fetch until then, over the old version, and
+    fails; kcontrol does not try again.
     Source: Partition.updateIsr (0.8.1).
     """
     write = Op("set", state_path(tp), encode_state(value), value.zk_version)

@@ -1,8 +1,8 @@
 """ACTIONS: the kinds of actions, when an action of each kind is possible, and the function that performs it.
 
-A routine action is an action that `run` performs because a healthy cluster would do it next: a thread's step, a delivery, a
-fetch. `routine_actions` yields the routine actions, `fault_actions` the faults that the settings offer. No other module decides
-which action is routine: `World.actions` gives each action the flag `routine`.
+A routine action is an action that `World.run` performs because a healthy cluster would do it next: a thread's step, a delivery, a
+fetch. `routine_actions` yields the routine actions, `fault_actions` the faults that the field `faults` of the run's Settings
+names, and some timers. No other module decides which action is routine: `World.actions` gives each action the flag `routine`.
 """
 
 from __future__ import annotations

@@ -32,9 +32,10 @@ def advance(world: World, n: int, thread: str) -> None:
 
 
 def deliver(world: World, n: int) -> None:
-    """Queue the controller's event for the broker's next watch event.
+    """Take the broker's oldest unhandled watch event, and queue the controller's event for it, which a later step handles.
 
-    If the broker has no handler for the path any more, log that the watch event is dropped.
+    If the broker has no handler for the path any more, only log that the watch event is dropped. Raises IndexError if the broker
+    has no unhandled watch event.
     """
     p = world.processes[n]
     watch_event, record = p.notifications.popleft()
@@ -72,7 +73,10 @@ def is_sender_alive(world: World, sender: int, receiver: int) -> bool:
 
 
 def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
-    """Begin the next event of a thread if the thread is idle and the process is not frozen."""
+    """Begin the next event of a thread; do nothing if no event waits, the thread or its lock is in use, or the process is frozen.
+
+    `thread` is "requests" or another name of a thread in the release's `Design.threads` or of the group coordinator.
+    """
     driver = world.processes[n].driver
     if is_reachable(world, n) and driver.can_begin(driver.threads[thread]):
         driver.begin(thread)
@@ -81,7 +85,7 @@ def begin_if_idle(world: World, n: int, thread: str = "requests") -> None:
 def deliver_request(world: World, sender: int, receiver: int) -> None:
     """Queue the first request of a channel at the receiver, which handles it in this step if its thread is idle.
 
-    The response is also delivered in this step, unless `delayed_responses.py` delays it.
+    The response is delivered in the step in which the handler responds, unless `delayed_responses.py` delays it.
     """
     queued = world.network.channels[sender, receiver][0]
     event = world.network.request_event((sender, receiver))
@@ -121,8 +125,8 @@ def fetch(world: World, follower: int, partition: str) -> None:
 def fetches(world: World) -> Iterator[tuple[int, TopicPartition]]:
     """Yield (follower, partition) for each follower outside the ISR that can catch up with a living leader.
 
-    Leader and follower must agree on the leader and, where a fetch carries the leader epoch, on this epoch. In 0.8.0 a leader
-    also adds brokers to the ISR that are no replicas (KAFKA-1097).
+    Leader and follower must agree on the leader and, where a fetch carries the leader epoch, on this epoch. In 0.8.0 also yield
+    brokers that follow the partition but are not among its replicas: a leader adds them to the ISR (KAFKA-1097).
     """
     for n, p in sorted(world.processes.items()):
         broker = p.driver.broker

@@ -56,8 +56,9 @@ class Text(NamedTuple):
 def fingerprint(world: World) -> str:
     """Return a digest of the world's state; two worlds with equal digests have equal futures.
 
-    The state of a suspended handler is its replay log, the results that the handler has received. A world that keeps no replay
-    logs is forked first, if a handler is suspended. Raises ValueError on a real ZooKeeper.
+    The state of a suspended handler is its replay log, the results that the handler has received. If a handler is suspended and
+    the world keeps no replay logs, the digest is that of a fork, in which the handlers have run again with replay logs; the world
+    stays as it is. Raises ValueError on a real ZooKeeper.
     """
     if not (world.keeps_replay_logs or world.is_quiet):
         world = world.fork(keep_replay_logs=True)
@@ -101,9 +102,10 @@ def ranks(parts: Iterable[tuple[int, ...]]) -> list[int]:
 
 
 def session_names(zk: MemoryZooKeeper, owners: Mapping[int, int]) -> dict[int, str]:
-    """Return a name such as "2#1" for each open session: its broker, and its position among the broker's sessions by age.
+    """Return a name for each open session: its broker, and its place among the broker's sessions, from 1 for the oldest.
 
-    `owners` maps a session to its broker; for a session without a broker the name has 0.
+    For example, "2#1" is the oldest session of broker 2. `owners` maps a session to its broker; a session without a broker has
+    the broker 0 in its name.
     """
     seen: dict[int, int] = {}
     names = {}
@@ -236,7 +238,10 @@ def _data(data: bytes) -> str:
 
 
 def canonical(value: Any) -> str:
-    """Return a text that is equal for two values if no handler can distinguish them."""
+    """Return a text for a value, without fields that have no effect on later steps, such as times and correlation ids.
+
+    Values with equal texts have equal effects. For example, two events that differ only in `timestamp_ms` have one text.
+    """
     kind = type(value)
     text_of = CANONICAL.get(kind)
     if text_of is None:

@@ -1,7 +1,8 @@
 """Sends requests of an administrator about consumer groups: ListGroups, DescribeGroups, DeleteGroups and OffsetDelete.
 
 A request goes to the broker that the administrator names. Kafka's tools look for the coordinator first, and send ListGroups to
-every broker. The answer is the `respond` record whose correlation id has `PREFIX`, the request, a number and the group.
+every broker. The answer is in the journal: the `respond` record whose correlation id has `PREFIX`, the request, the number of the
+action's record and the first group or state of the request, as in "group-admin DescribeGroups 17 billing".
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ def why_not(world: World, broker: int | None, api: str, about: Sequence[str]) ->
 
 
 def ask(world: World, broker: int, api: str, about: Sequence[str]) -> None:
-    """Send a request of an administrator, such as DescribeGroups, to a broker; `about` has its groups, states or partitions."""
+    """Send a request of an administrator, such as DescribeGroups, to a broker; the answer is a `respond` record of the journal.
+
+    `about` has the texts that `can_ask` describes. To be called only if `can_ask` is true.
+    """
     cause = world.log("act", None, action=["group_request", broker, api, list(about)])
     correlation_id = f"{PREFIX}{api} {cause.seq} {' '.join(about[:1])}"
     driver = world.processes[broker].driver

@@ -70,10 +70,11 @@ def kill(world: World, n: int) -> None:
 
 
 def _log_stop(world: World, n: int, cause: RecordId | None, exit_code: int | None) -> RecordId:
-    """Log the end of a process, drop its requests except those in the sockets of frozen brokers, and return the `stop` record.
+    """Log the end of a process, drop the requests that it has sent, and return the id of the `stop` record.
 
-    From 0.9 to 0.10.1 the requests in these sockets are dropped too, because a broker drops the requests of a closed socket.
-    `exit_code` is None for a process that was killed. Source: Selector.close (0.9.0.1, 0.10.2.2).
+    Its requests in the sockets of frozen brokers stay, except from 0.9 to 0.10.1, where a broker drops the requests of a closed
+    socket. `cause` is the journal record of the event that ended the process; `cause` and `exit_code` are None for a process that
+    was killed. Source: Selector.close (0.9.0.1, 0.10.2.2).
     """
     frozen = [b for b, p in world.processes.items() if p.frozen and b != n]
     unread = world.network.unread(n, frozen) if world.settings.rules().reads_requests_of_dead_controllers else []
@@ -202,7 +203,7 @@ def _log_close(world: World, n: int, client: Client, closed: ClosedSession, caus
 def exit_process(world: World, n: int) -> None:
     """End a process after a failed start-up or a controlled shutdown, and close its session.
 
-    `run` performs this action only when it can deliver no request that the process has sent.
+    `World.run` performs this action only when it can deliver no request that the process has sent.
     """
     p = world.processes.pop(n)
     log_changes.checkpoint(p.driver)
@@ -215,8 +216,9 @@ def exit_process(world: World, n: int) -> None:
 def renew_session(world: World, n: int) -> None:
     """Let the client library of a living broker find that the session has expired.
 
-    Since 1.1 the events in `Design.on_expiry`, such as Expire, replace all waiting events of the controller's thread. Before 1.1
-    ZkClient opens a new session in this step and calls every listener.
+    Since 1.1 the events in `Design.on_expiry`, such as Expire, replace all waiting events of the controller's thread, and
+    `reconnect` opens a new session in a later step. Before 1.1 ZkClient opens a new session in this step and calls every
+    listener.
     """
     p = world.processes[n]
     p.session_loss_record = record = p.driver.log("renew", p.session_loss_record)
