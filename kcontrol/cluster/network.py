@@ -133,10 +133,10 @@ class Network:
         return sum(queued.is_orphaned for queued in self.channels[sender, receiver])
 
     def orphaned_senders(self, receiver: int, living: Mapping[int, int]) -> list[int]:
-        """Return the senders of the unread requests of this receiver whose responses no process waits for.
+        """Return the senders of the requests that this receiver has not read, and for whose responses no process waits.
 
         No process waits if the process that sent the request has ended or has closed the connection. `living` maps a broker to
-        the incarnation of its running process. A sender is named once for each such request.
+        the incarnation (the number of the start) of its running process. A sender is named once for each such request.
         """
         unread = [(by, queued) for (by, to), waiting in sorted(self.channels.items()) if to == receiver for queued in waiting]
         return [by for by, queued in unread if queued.is_orphaned or living.get(by) != queued.record.incarnation]

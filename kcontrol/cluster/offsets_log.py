@@ -56,7 +56,8 @@ def read(driver: Driver, tp: TopicPartition, offset: int) -> tuple[LogBatch, ...
 
     These are the batches of one segment that fit into `offsets.load.buffer.size`, at least one; without a record from the offset
     on the tuple is empty. They end at the high watermark or at the log end, by the release's rule `loads_up_to`. A record that a
-    producer has sent to the offsets topic itself is a batch of its own, without a key. Source: Log.read (2.8).
+    producer has sent to the offsets topic itself is a batch of this record only, with the key None: producers here send no keys.
+    Source: Log.read (2.8).
     """
     log, group = driver.broker.logs.get(tp), driver.group
     if log is None or group is None or not driver.broker.is_leader(tp):

@@ -102,8 +102,9 @@ def copy_driver(
     """Return a copy of a driver that uses this client, journal, clock and outbox.
 
     A suspended handler is a generator, which cannot be copied: it is run again with the results in its replay log. With `move`
-    the copy takes over the suspended handlers and the contexts that these handlers hold. The original driver can then be read and
-    copied as before, but its suspended handlers cannot go on. Raises ValueError if a suspended handler has no replay log.
+    the copy takes over the suspended handlers and the contexts that these handlers hold, and the original driver gets copies of
+    the contexts: it can be read and copied as before, but its suspended handlers cannot go on. Raises ValueError, also with
+    `move`, if `can_be_copied` is false.
     """
     copies = driver.controller.copy(), driver.broker.copy()
     contexts = (driver.controller, driver.broker) if move else copies

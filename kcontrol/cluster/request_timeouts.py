@@ -1,8 +1,8 @@
 """Ends a broker's wait for the response of a frozen broker, after `controller.socket.timeout.ms`.
 
 A controller waits when it closes a channel, a leader when it has sent AlterIsr. Requests that a controller sent before it closed
-the channel are in the socket of the frozen broker, which handles them after its thaw. Source: RequestSendThread.doWork in
-ControllerChannelManager.scala (0.10.2.2, 2.8).
+the channel are in the socket of the frozen broker, which handles them after its thaw, except from 0.9 to 0.10.1, where it drops
+them. Source: RequestSendThread.doWork in ControllerChannelManager.scala (0.10.2.2, 2.8).
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def can_time_out(world: World, n: int, receiver: int) -> bool:
 def time_out(world: World, n: int, receiver: int) -> None:
     """End the connection of broker `n` to a frozen broker, which has not responded for `controller.socket.timeout.ms`.
 
-    In a simulated cluster this time passes. Then the channel is closed, or the AlterIsr becomes pending again.
+    Close the channel of a controller; an AlterIsr of a leader becomes pending again. In a simulated cluster the clock goes
+    forward by this time; on a real ZooKeeper this step does not wait.
     """
     driver = world.processes[n].driver
     closing = [thread for name, thread in driver.threads.items() if receiver in channel_closing.awaited_brokers(world, n, name)]

@@ -31,11 +31,11 @@ class Settings:
     partitions. `faults` are the kinds of faults that `actions()` lists; `step` performs every fault in any run.
     `instant_requests` delivers requests in the step in which they are sent; without `followers` no replica catches up. With
     `data` every replica has a log: producers can send records, and the ISR follows from the offsets of fetches. `consumers` maps
-    a consumer's name to its group; only if there are consumers, brokers have group coordinators, whose settings are
-    `group_config`, and `data` is True. `consumer_configs` has further settings of a consumer under Kafka's names
-    (`consumer_configs.CONSUMER_SETTINGS`). With `purgatory` the journal has the steps of the coordinators' delayed operations.
-    `rule_changes` maps the name of a rule to a value that differs from the release's; `changes` has functions of the learner
-    that replace functions of Kafka. The `seed` determines all random values.
+    a consumer's name to its group; if there are consumers, `data` becomes True, and brokers have group coordinators with the
+    settings `group_config`, else brokers have no coordinators. `consumer_configs` has further settings of a consumer under
+    Kafka's names (`consumer_configs.CONSUMER_SETTINGS`). With `purgatory` the journal has the steps of the coordinators' delayed
+    operations. `rule_changes` maps the name of a rule to a value that differs from the release's; `changes` has the functions
+    with which a user replaces functions of Kafka. The `seed` determines all random values.
     """
 
     release: str = "2.8"

@@ -55,7 +55,7 @@ def mark(p: Process) -> None:
 
 
 def connect(p: Process) -> None:
-    """Let the broker's calls to ZooKeeper succeed again, under its new session."""
+    """Let the broker's calls to ZooKeeper succeed again, under the new session that the caller has opened and stored."""
     p.driver.has_lost_session = False
 
 

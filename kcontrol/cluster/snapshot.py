@@ -1,6 +1,7 @@
 """`snapshot` returns the state of a world's znodes, brokers, requests and logs as a dict in JSON's types.
 
-`journal.fold` returns an equal dict from the journal; the docstring of `Fold` lists its parts.
+`journal.fold` computes this dict from the journal, but without fields of contexts that have never changed: the two are equal
+after `without_defaults`. The docstring of `Fold` lists the parts of the dict.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ import hashlib
 
 
 def topic_id(topic: str) -> str:
-    """Return a topic's id, as in the recordings of Kafka: unpadded urlsafe base64 of `k` and the last 15 bytes of its md5."""
+    """Return the id of a topic: unpadded urlsafe base64 of the letter k and the last 15 bytes of the md5 of the topic's name.
+
+    In the recordings of Kafka's own controller the topics were created with the same ids.
+    """
     digest = hashlib.md5(topic.encode(), usedforsecurity=False).digest()
     return base64.urlsafe_b64encode(b"k" + digest[1:]).rstrip(b"=").decode()

@@ -24,8 +24,8 @@ class TopicRefused(ValueError):
 def check_name(name: object, others: Iterable[str], release: str) -> str:
     """Return `name` if a new topic may have this name beside the topics `others`.
 
-    Raises TopicRefused for a name that is no text, has a wrong length or character, or (by release) differs from a name in
-    `others` only in "." and "_".
+    Raises TopicRefused for a name that is no text, has a wrong length or character, or (since 0.9) differs from a name in
+    `others` only in "." and "_". A name that is in `others` itself is not refused here.
 
     Source: Topic.validate (0.8.0 on), AdminUtils.createOrUpdateTopicPartitionAssignmentPathInZK
     (0.9.0), AdminZkClient (2.8).
@@ -59,10 +59,10 @@ def assign_replicas(
     """Return the replicas of each partition, preferred leader first, for ascending `brokers`.
 
     The first replica of partition p is on the broker at position `start` + p, modulo the number of
-    brokers. The second replica is 1 + `shift` positions after the first, and each further replica one
-    position after the replica before it, but not on the first replica's broker. `shift` grows by one
-    after each round of p through the brokers. Kafka draws `start` and `shift` at random. Racks are
-    not considered.
+    brokers. The further replicas are on the other brokers, in their order from the first replica's
+    position on: the second replica is at place `shift` of this order, from 0 and modulo its length,
+    and each further replica one place later. `shift` grows by one after each round of p through the
+    brokers. Kafka draws `start` and `shift` at random. Racks are not considered.
 
     Source: AdminUtils.assignReplicasToBrokers (0.8.0 to 3.9).
     """

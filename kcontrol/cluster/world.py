@@ -115,7 +115,10 @@ class World:
     # ---------------------------------------------------------------- actions and steps
 
     def actions(self) -> list[actions.PossibleAction]:
-        """Return the possible actions: first the routine actions, then faults and the timers that `run` does not fire.
+        """Return possible actions: first the routine actions, then timers that `run` does not fire, and actions in `Settings.faults`.
+
+        `Settings.faults` names kinds such as "kill", "start" and "create_topic". `step` also performs possible actions that are not
+        in the list, such as "reassign".
 
         `run` performs only routine actions, such as a delivery, in their order. It fires neither periodic timers, such as the
         check of preferred leaders, nor timers of group coordinators.
@@ -145,7 +148,8 @@ class World:
     def _perform(self, perform: Callable[..., None], action: Action) -> None:
         """Call `perform` with the action's arguments, and add the action to `done` if nothing raises an error.
 
-        In the same step deliver instant requests, log lost records, notify group coordinators and queue watch events.
+        After `perform`, in the same step, deliver instant requests, log the acknowledged messages that no replica has any more,
+        queue events at group coordinators for changed leaders of `__consumer_offsets`, and queue watch events.
         """
         self._journal_length_before = before = len(self.journal)
         with without_collection():  # a step may create hundreds of thousands of objects and hardly a cycle
@@ -180,7 +184,10 @@ class World:
         )
 
     def run_event(self, broker: int, thread: str | None = None) -> None:
-        """Run the next event of this broker's thread to the end of its handler; `thread` None means the controller's thread."""
+        """Run the next event of this broker's thread to the end of its handler; `thread` None means the controller's thread.
+
+        Raises UserError if no event waits, if a handler of the thread is suspended, or if the broker does not run.
+        """
         thread = thread or design_of(self.settings.rules()).default_thread
         self.step(("begin", broker, thread))
         while self.processes[broker].driver.threads[thread].handler is not None:
@@ -327,7 +334,8 @@ class World:
     def snapshot(self) -> dict[str, Any]:
         """Return the state of znodes, brokers, requests and logs in JSON's types.
 
-        After every step it is equal to `fold(journal.records)`, which computes the state from the journal.
+        After every step it is equal to `fold(journal.records)`, which computes the state from the journal, except for fields that
+        have never changed (`snapshot.without_defaults`).
         """
         return snapshot(self)
 
