@@ -115,10 +115,10 @@ class World:
     # ---------------------------------------------------------------- actions and steps
 
     def actions(self) -> list[actions.PossibleAction]:
-        """Return possible actions: first the routine actions, then timers that `run` does not fire, and actions in `Settings.faults`.
+        """Return possible actions: first the routine actions, then timers that `run` does not fire, and the kinds in `faults`.
 
-        `Settings.faults` names kinds such as "kill", "start" and "create_topic". `step` also performs possible actions that are not
-        in the list, such as "reassign".
+        `Settings.faults` names kinds such as "kill", "start" and "create_topic". `step` also performs actions that are not in the
+        list, such as "reassign".
 
         `run` performs only routine actions, such as a delivery, in their order. It fires neither periodic timers, such as the
         check of preferred leaders, nor timers of group coordinators.

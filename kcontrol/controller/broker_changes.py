@@ -63,10 +63,10 @@ def _remove(brokers: Brokers) -> Handler:
 
 
 def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
-    """Send UpdateMetadata, move the brokers' replicas Online, resume reassignments and deletions.
+    """Send UpdateMetadata, move replicas Online, elect leaders, resume reassignments and deletions.
 
-    UpdateMetadata has all partitions for `brokers`, and only the list of live brokers for the other
-    brokers. Since 2.7 it lacks the partitions of topics that are being deleted.
+    UpdateMetadata has all partitions for `brokers` (since 2.7 none of topics that are being
+    deleted), and no partition for others. Leaders are elected of Offline and New partitions.
 
     Source: KafkaController.onBrokerStartup (2.6, 2.8).
     """

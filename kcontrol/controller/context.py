@@ -67,10 +67,10 @@ class ReplicaStates(Mapping[PartitionReplica, ReplicaState]):
 class ControllerContext(Context):
     """The memory of one broker's controller.
 
-    `rules` are the differences of its Kafka release, `design` the tables of the release's
-    controller, `config` the broker's settings, `changes` the functions that a user has replaced.
-    Before its election a broker has only these fields, its `broker_id`, the id of the active
-    controller and, up to 0.8.1, the controller epoch; the other fields are empty.
+    `rules` say what its Kafka release does wherever releases differ, `design` the tables of the
+    release's controller, `config` the broker's settings, `changes` the functions that a user has
+    replaced. Before its election a broker has only these fields, its `broker_id`, the id of the
+    active controller and, up to 0.8.1, the controller epoch; the other fields are empty.
     """
 
     broker_id: int
@@ -130,9 +130,10 @@ class ControllerContext(Context):
     def is_replica_online(
         self, broker_id: int, tp: TopicPartition, *, include_shutting_down: bool = False
     ) -> bool:
-        """Return whether the broker is registered and has the partition's log directory.
+        """Return whether the broker is live and the partition's log directory is not known as failed.
 
-        A broker in a controlled shutdown is not online, unless `include_shutting_down` is true.
+        Live brokers are those in this context; whether the broker has a replica is not checked. A
+        broker in a controlled shutdown is not online, unless `include_shutting_down` is true.
 
         Source: ControllerContext.isReplicaOnline (2.8).
         """

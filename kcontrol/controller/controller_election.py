@@ -42,7 +42,9 @@ def reelect(ctx: ControllerContext, event: events.Reelect) -> Handler:
 
 
 def controller_change(ctx: ControllerContext, event: events.ControllerChange) -> Handler:
-    """Resign if `/controller` now names another broker; do not compete.
+    """Resign if this broker was controller and `/controller` does not name it; do not compete.
+
+    The id that `/controller` names, -1 without the znode, is stored in the context.
 
     Source: KafkaController.processControllerChange (2.8).
     """
@@ -122,7 +124,8 @@ def elect_with_epoch(ctx: ControllerContext, timestamp_ms: int) -> Handler:
 def trigger_controller_move(ctx: ControllerContext) -> Handler:
     """Resign, then delete `/controller`, so that all brokers compete again.
 
-    If `/controller` already names another broker, do nothing.
+    If `/controller` names another broker or is missing, only store its id, or -1, in the context. A
+    deletion that fails because another broker has won the next election is ignored.
 
     Source: KafkaController.triggerControllerMove (2.8).
     """
@@ -202,7 +205,7 @@ def _check_controller_and_epoch(
     client send one transaction twice: the second try fails although the first has succeeded. Then
     `/controller` has this broker's id, and `/controller_epoch` has `controller_epoch`.
 
-    Raises ControllerMoved if the znodes have another id or epoch.
+    Raises ControllerMoved if a znode is missing or has another id or epoch.
 
     Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch, checkControllerAndEpoch
     (2.8).

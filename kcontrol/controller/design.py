@@ -21,8 +21,8 @@ rule that differs only between releases before 1.1 is used in `earlier/`, with t
 * `design` (`handlers.py`) picks the page.
 * `pipelined` (`partition_machine.py`) decides whether its loop takes all partitions in one round
   trip, or each partition in a round trip of its own.
-* `offline_order`, `shutdown_order` (`partition_machine.py`): a learner's strategy reads them too,
-  as `ElectionInput.order`.
+* `offline_order`, `shutdown_order` (`partition_machine.py`): a function with which a user replaces
+  the choice of the leader gets them too, as `ElectionInput.order`.
 * `unclean_default`, `deletes_topics`: the default of a setting in the release.
 
 Read next: `event_thread.py`, the page that fills every field.
@@ -205,7 +205,8 @@ def column(
 
     A row of `table` is a step, followed by one number for each of `releases` (the earliest first):
     the step's place in the order of that release, or 0 if the release lacks the step. A release
-    between two of `releases` runs the steps of the earlier release.
+    that is not in `releases` runs the steps of the latest one before it. Raises IndexError for a
+    release before the first.
     """
     place = value_in_force([(since, at) for at, since in enumerate(releases, 1)], release)
     rows = sorted((row for row in table if row[place]), key=lambda row: int(row[place]))

@@ -7,10 +7,10 @@ that the listener has read: names of topics, or the id in `/controller`. While t
 the queue, the data in ZooKeeper may change again. No write is fenced, so a controller that has lost
 `/controller` goes on writing until it handles the event of the change.
 
-Rules of this page: the rules of `../event_thread.py`, whose handlers are in AS_SINCE_1_1. In
-FAILOVER and RESIGNATION each release is a column: the place of the step in the release's order, 0
-where the release does not have the step. Log directories can fail alone since 1.0 (KIP-112); both
-releases unsubscribe the listener to their notifications.
+Rules of this page: the rules of `../event_thread.py`. AS_SINCE_1_1 has the events whose handlers
+are those of that page. In FAILOVER and RESIGNATION each release is a column: the place of the step
+in the release's order, 0 where the release does not have the step. Log directories can fail alone
+since 1.0 (KIP-112): in 0.11 the step that unsubscribes from their notifications has no effect.
 
 Why the tables look as they do: RESIGNATION clears fields in the middle, since in these releases
 each machine clears its own states when it stops, and the deletion manager clears its queue.

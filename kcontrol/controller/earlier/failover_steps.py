@@ -110,7 +110,7 @@ def initialize_context(ctx: ControllerContext) -> Handler:
 def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
     """Read the cluster's state into the context, then open the channels to the brokers.
 
-    From then on this broker is active: in these releases a broker is controller while it has
+    From then on this broker is active: from 0.8.0 to 0.10.2 a broker is controller while it has
     channels.
 
     Source: KafkaController.initializeControllerContext, startChannelManager (0.8.1).
@@ -122,8 +122,8 @@ def initialize_context_and_channels(ctx: ControllerContext) -> Handler:
 def start_replica_machine(ctx: ControllerContext) -> Handler:
     """Start the partition and replica state machines: from then on they accept transitions.
 
-    Before that, set the first state of each replica; after that, send LeaderAndIsr of the online
-    replicas.
+    Before that, set each replica Online or, if its broker is dead, ineligible for deletion (Offline
+    in 0.8.0). After that, send LeaderAndIsr to the brokers of the online replicas.
 
     Source: ReplicaStateMachine.startup (0.8.1).
     """
@@ -170,7 +170,9 @@ def await_all_requests(ctx: ControllerContext) -> Handler:
 
 
 def await_in_flight_requests_on_open_channels(ctx: ControllerContext) -> Handler:
-    """Wait for the responses of all live brokers; do nothing if this broker has no channels.
+    """Wait for the responses of all live brokers if this broker has channels, else do nothing.
+
+    Only 0.10.2 waits, as `await_all_requests` says; earlier releases do nothing.
 
     Source: ControllerChannelManager.shutdown (0.10.2).
     """

@@ -1,9 +1,9 @@
-"""The election of the controller where listeners share one lock, with the faults of these releases.
+"""The election of the controller from 0.8.0 to 0.10.2, where listeners share one lock.
 
-The faults: the winner of an election may fail in its failover and leave listeners and channels
-open; in some releases a controller does not resign when its `/controller` is deleted; nothing
-fences the writes of a controller that has lost its term. `core/controller_rules.py` says which
-release has which fault.
+These releases have faults: the winner of an election may fail in its failover and leave listeners
+and channels open; in some releases a controller does not resign when its `/controller` is deleted;
+nothing fences the writes of a controller that has lost its term. `core/controller_rules.py` says
+which release has which fault.
 
 Source: ZookeeperLeaderElector.scala, KafkaController.scala (SessionExpirationListener, startup),
 KafkaServer.scala (0.8.1 to 0.10.2).
@@ -24,9 +24,10 @@ NO_CONTROLLER = -1
 
 
 def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
-    """Create the root paths, compete for `/controller`, then register; 0.8.0 registers first.
+    """Create persistent znodes such as `/brokers/ids`, compete for `/controller`, then register.
 
-    If the broker wins, its failover comes before the registration too.
+    Since 0.8.1 the failover of a winner also comes before its registration. 0.8.0 registers first,
+    which creates missing parents, and then competes.
 
     Source: KafkaServer.startup (0.8.0, 0.8.1).
     """
@@ -52,11 +53,11 @@ def broker_startup(ctx: ControllerContext, event: BrokerStartup) -> Handler:
 def _register(
     ctx: ControllerContext, host: str, port: int, timestamp_ms: int, session: int = 0
 ) -> Handler:
-    """Create the znode `/brokers/ids/<id>` with this host and port in the session `session`.
+    """Create the znode `/brokers/ids/<id>` with this host and port in the current session.
 
-    Before 0.9 wait until the znode of an earlier session of this broker is gone; raise WriteFailed
-    if the znode has another address. Since 0.9 raise WriteFailed if a session other than `session`
-    holds the znode. `timestamp_ms` is a field of the znode's data.
+    If the znode exists, before 0.9 wait until it is gone, or raise WriteFailed if it has another
+    host or port. Since 0.9 raise WriteFailed if it exists, unless `session`, the id of the current
+    session, owns it; 0 means that the owner is not read. `timestamp_ms` is a field of its data.
 
     Source: KafkaHealthcheck.register, ZkUtils.registerBrokerInZk (0.8.1, 0.9.0).
     """

@@ -117,7 +117,8 @@ def on_broker_failure(ctx: ControllerContext, brokers: Brokers) -> Handler:
 def _replicas_on(ctx: ControllerContext, brokers: Iterable[int]) -> Handler:
     """Return the replicas on these brokers of the partitions in the context.
 
-    0.8.0 takes the replicas from the topic znodes, which it reads; later releases from the context.
+    0.8.0 reads the topic znodes, and takes the replicas of these partitions from there; later
+    releases take them from the context.
 
     Source: ZkUtils.getAllReplicasOnBroker (0.8.0).
     """
@@ -184,7 +185,7 @@ def partition_modifications(
 ) -> Handler:
     """Create the partitions that the topic znode names and the context does not have.
 
-    Before 0.9 the assignment enters the context when the partitions become New.
+    The assignment enters the context before the partitions become New or, before 0.9, when they do.
 
     Source: PartitionStateMachine.AddPartitionsListener (0.8.1).
     """

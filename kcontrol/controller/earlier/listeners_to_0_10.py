@@ -14,8 +14,8 @@ Rules of this page:
   the call ZkClient sets the watch again.
 * In FAILOVER and RESIGNATION each release is a column: the place of the step in the release's
   order, 0 where the release does not have the step.
-* `active?` has an effect since 0.10.2 alone (KAFKA-4360). Before, a listener does not check whether
-  its broker is still controller.
+* True in the column `active?` of EVENTS means that only a controller calls the handler. It counts
+  in 0.10.2 alone (KAFKA-4360): earlier releases do not check this before they call the handler.
 
 Why the tables look as they do. A broker is controller while it has channels (`close_channels`),
 whatever `/controller` says: so the machines and the channels, and not an id, decide whether a
