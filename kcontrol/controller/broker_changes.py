@@ -66,7 +66,7 @@ def on_broker_startup(ctx: ControllerContext, brokers: Brokers) -> Handler:
     """Send UpdateMetadata, move replicas Online, elect leaders, resume reassignments and deletions.
 
     UpdateMetadata has all partitions for `brokers` (since 2.7 none of topics that are being
-    deleted), and no partition for others. Leaders are elected of Offline and New partitions.
+    deleted), and only the live brokers for the others. Offline and New partitions get leaders.
 
     Source: KafkaController.onBrokerStartup (2.6, 2.8).
     """

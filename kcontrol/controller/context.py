@@ -130,7 +130,7 @@ class ControllerContext(Context):
     def is_replica_online(
         self, broker_id: int, tp: TopicPartition, *, include_shutting_down: bool = False
     ) -> bool:
-        """Return whether the broker is live and the partition's log directory is not known as failed.
+        """Return whether the broker is live, and its log directory of `tp` is not known as failed.
 
         Live brokers are those in this context; whether the broker has a replica is not checked. A
         broker in a controlled shutdown is not online, unless `include_shutting_down` is true.
