@@ -173,10 +173,10 @@ def _write_mark(out: Path, content: Mapping[str, Any]) -> None:
 
 
 def _repair(out: Path, first: str) -> None:
-    """Undo what a killed process left in `out`: move the table `first` back if it is missing; delete `_old` and `_new`."""
-    moved = out / OLD / first
-    if moved.is_dir() and not (out / first).is_dir():
-        moved.rename(out / first)
+    """Undo what a killed process left in `out`: move the table `first` back if it is missing; delete the rest."""
+    if (out / OLD / first).is_dir() and not (out / first).is_dir():
+        (out / OLD / first).rename(out / first)
+    (out / UNFINISHED).unlink(missing_ok=True)
     for name in (OLD, NEW):
         shutil.rmtree(out / name, ignore_errors=True)
 
@@ -215,7 +215,7 @@ def _write(
         table = spark.sql(spark_views.table_sql(name))
         if name == "journal" and kept is not None:
             table = table.unionByName(kept.drop("day"))
-            days = days.unionByName(kept.select("run", "day").distinct())
+            days = days.unionByName(kept.selectExpr("run", "CAST(day AS STRING) AS day").distinct())  # Spark reads dates as DATE
         rows[name] = _write_table(spark, of_topic(table, topic).join(days, "run"), out / NEW / name, name)
     return rows
 
