@@ -251,6 +251,19 @@ def pipeline_offsets(
         raise typer.Exit(1)
 
 
+@pipeline.command("report")
+def pipeline_report_page(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of tables of runs.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", metavar="PAGE", help="The page, such as report.html.", show_default=False)],
+) -> None:
+    """Write a page about tables of runs: a timeline, leader moves, tenures and rebalances; print a summary. Needs no Spark."""
+    from rich.console import Console
+
+    from kcontrol.spark import pipeline_report
+
+    pipeline_report.report(folder, out, Console())
+
+
 @tasks.command("list")
 def list_exercises(
     chapter: Annotated[str | None, typer.Option(help="List one chapter only, such as 0 or A1.")] = None,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rich.console import Console
+
 from kcontrol.core.errors import UserError
 from kcontrol.spark import pipeline
 from kcontrol.spark.cluster import check_master
@@ -15,6 +17,10 @@ from kcontrol.spark.logs import log_tables
 from kcontrol.spark.logs.files import log_files
 from kcontrol.spark.offsets import offset_tables
 from kcontrol.spark.offsets.segments import segments
+from kcontrol.spark.report.page import write_report
+from kcontrol.spark.report.sections import sections
+from kcontrol.spark.report.summary import print_summary
+from kcontrol.spark.report.tables import read_tables
 
 Say = Callable[[str], None]
 
@@ -112,6 +118,18 @@ def offsets(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen)
     say(f"{written.segments} segments were read: {written.records:,} records, {written.markers:,} of them ends of transactions.")
     say(f"The tables have these rows: {rows} ({rate:,.0f} records per second).")
     return not written.refused
+
+
+def report(folder: Path, out: Path, console: Console) -> None:
+    """Write the report about a folder of tables of runs to the page `out`, and print a summary.
+
+    Raises UserError for a folder without these tables, for a file `out` that is no report, and if `out` cannot be written.
+    """
+    tables = read_tables(folder)
+    found = sections(tables)
+    write_report(out, f"Report of {folder.resolve().name}", tables.runs, found)
+    print_summary(console, tables.runs, found)
+    console.print(f"{out} shows the report: open it in a browser.", soft_wrap=True, markup=False, highlight=False)
 
 
 def _check(master: str | None) -> None:

@@ -1,0 +1,132 @@
+"""Counts the rows of a report: offline windows, leader moves, tenures of controllers, and rebalances, by run and by key.
+
+The key of an offline window and of a rebalance is its reason, that of a leader move the next leader, and that of a tenure its
+broker.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from kcontrol.spark.report.tables import Row, Tables
+from kcontrol.views import clock
+
+UNKNOWN = "unknown"
+
+
+class Section(NamedTuple):
+    """The rows about one subject.
+
+    `id` begins the names of the section's links. `key` names what the columns of the counts are, and `columns` are the columns of
+    a row that the report shows. `rows` have the field `key` as text; they are sorted by run, key and `n`, and their field
+    `place` is the index in this order.
+    """
+
+    id: str
+    title: str
+    key: str
+    columns: Sequence[str]
+    rows: list[Row]
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the rows, sorted: numbers by size, before words."""
+        return sorted({row["key"] for row in self.rows}, key=_order)
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        """Return the number of rows by (run, key)."""
+        return Counter((row["run"], row["key"]) for row in self.rows)
+
+    def by_run(self) -> Counter[str]:
+        """Return the number of rows by run."""
+        return Counter(row["run"] for row in self.rows)
+
+    def by_key(self) -> Counter[str]:
+        """Return the number of rows by key, in the order of `keys`."""
+        found = Counter(row["key"] for row in self.rows)
+        return Counter({key: found[key] for key in self.keys})
+
+    def durations(self) -> list[Durations]:
+        """Return the durations by key, for the keys of rows that have a duration."""
+        known: dict[str, list[Row]] = defaultdict(list)
+        for row in self.rows:
+            if row.get("duration_ms") is not None:
+                known[row["key"]].append(row)
+        return [_durations(key, known[key]) for key in self.keys if key in known]
+
+
+class Durations(NamedTuple):
+    """The durations of the rows with one key, in ms: their number, sum, median, and the row with the longest."""
+
+    key: str
+    ended: int
+    total_ms: int
+    median_ms: int
+    longest: Row
+
+
+def _order(key: str) -> tuple[int, int, str]:
+    return (0, int(key), "") if key.isdecimal() else (1, 0, key)
+
+
+def _durations(key: str, rows: list[Row]) -> Durations:
+    lengths = [row["duration_ms"] for row in rows]
+    longest = max(rows, key=lambda row: row["duration_ms"])
+    return Durations(key, len(rows), sum(lengths), round(median(lengths)), longest)
+
+
+def sections(tables: Tables) -> list[Section]:
+    """Return the four sections of a report, in the order of the page."""
+    spans = ("from", "for")
+    return [
+        _section("offline", "Offline windows", "reason", ("partition", *spans, "led_before", "led_after"),
+                 tables.rows["offline_windows"], lambda row: row["reason"]),
+        _section("moves", "Leader moves", "next leader", ("partition", "from", "led_before", "leader_epoch"),
+                 list(_moves(tables.rows["leaderships"])), lambda row: row["leader"]),
+        _section("tenures", "Tenures of controllers", "broker", ("controller_epoch", *spans, "ended_by"),
+                 tables.rows["tenures"], lambda row: row["broker"]),
+        _section("rebalances", "Rebalances", "reason", ("group_id", *spans, "from_generation", "to_generation", "ended_in"),
+                 tables.rows["rebalances"], lambda row: row["reason"]),
+    ]  # fmt: skip
+
+
+def _section(
+    id: str, title: str, key: str, columns: Sequence[str], rows: Sequence[Row], key_of: Callable[[Row], object]
+) -> Section:
+    """Return the section of these rows; a row without a key has the key "unknown"."""
+    shown = [row | {"key": _words(key_of(row)), "from": _begin(row), "for": _length(row)} for row in rows]
+    ordered = sorted(shown, key=lambda row: (row["run"], _order(row["key"]), row["n"]))
+    return Section(id, title, key, columns, [row | {"place": place} for place, row in enumerate(ordered)])
+
+
+def _words(key: object) -> str:
+    return UNKNOWN if key is None else str(key)
+
+
+def _begin(row: Row) -> str:
+    begin = row.get("begin_ms", row.get("time_ms"))
+    return f"record {row['n']}" if begin is None else f"{begin:,} ms"
+
+
+def _length(row: Row) -> str:
+    if row.get("duration_ms") is not None:
+        return clock.duration(row["duration_ms"])
+    return "unknown" if row.get("end_n") is not None else "until the end"
+
+
+def _moves(leaderships: Sequence[Row]) -> Iterator[Row]:
+    """Yield the leaderships that move a partition from one broker to another, with the former leader as `led_before`.
+
+    A partition's first leader is no move, and neither is the return of the leader that it had before it had none.
+    """
+    led: dict[tuple[str, str], int] = {}
+    for row in leaderships:
+        place = row["run"], row["partition"]
+        if row["leader"] < 0:
+            continue
+        if led.get(place, row["leader"]) != row["leader"]:
+            yield row | {"led_before": led[place]}
+        led[place] = row["leader"]

@@ -1,0 +1,43 @@
+"""Prints the summary of a report in the terminal: a table of the runs, and a line for each section."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from kcontrol.spark.report.sections import Section
+from kcontrol.spark.report.tables import RunTimes
+from kcontrol.views import clock, text
+
+MOST_RUNS = 40
+
+
+def print_summary(console: Console, runs: Sequence[RunTimes], found: Sequence[Section]) -> None:
+    """Print the number of rows of each section for the first MOST_RUNS runs and for all runs, then `sentence` of each section."""
+    table = Table(Column("run", overflow="fold"), *(Column(section.id, justify="right") for section in found))
+    counts = [section.by_run() for section in found]
+    for run in runs[:MOST_RUNS]:
+        table.add_row(Text(text.clean(run.name)), *(f"{count[run.name]:,}" for count in counts))
+    table.add_row(Text(f"all {len(runs):,} runs"), *(f"{len(section.rows):,}" for section in found))
+    console.print(table)
+    for section in found:
+        console.print(Text(sentence(section)), soft_wrap=True)
+
+
+def sentence(section: Section) -> str:
+    """Return the counts by key and the longest duration, such as "Rebalances: 3 (reason join: 3); the longest took 5 s in run-1".
+
+    Without a row it is "Rebalances: none".
+    """
+    if not section.rows:
+        return f"{section.title}: none"
+    counts = ", ".join(f"{section.key} {text.clean(key)}: {count:,}" for key, count in section.by_key().items())
+    durations = section.durations()
+    if not durations:
+        return f"{section.title}: {len(section.rows):,} ({counts})"
+    row = max((one.longest for one in durations), key=lambda row: int(row["duration_ms"]))
+    longest = f"the longest took {clock.duration(row['duration_ms'])} in {text.clean(row['run'])}"
+    return f"{section.title}: {len(section.rows):,} ({counts}); {longest}"

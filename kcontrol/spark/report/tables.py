@@ -1,0 +1,93 @@
+"""Reads the tables of a folder that `kcontrol pipeline runs` has written, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as parquet
+from pyarrow import ArrowException
+
+from kcontrol.core.errors import UserError
+from kcontrol.spark.pipeline import FORMAT, MARK
+
+Row = dict[str, Any]
+TABLES = {
+    "offline_windows": ("partition", "led_before", "led_after", "begin_ms", "end_ms", "duration_ms", "reason", "end_n"),
+    "leaderships": ("partition", "leader", "leader_epoch", "time_ms"),
+    "tenures": ("broker", "controller_epoch", "begin_ms", "end_ms", "duration_ms", "ended_by", "end_n"),
+    "rebalances": ("group_id", "reason", "begin_ms", "end_ms", "duration_ms", "from_generation", "to_generation", "ended_in"),
+}
+"""The tables that a report reads, with the columns beside `run`, `n` (the position of a record in its run) and `record`."""
+
+
+class RunTimes(NamedTuple):
+    """A run: its name, number of records, and times of its first and last record in ms (None in a run without a clock)."""
+
+    name: str
+    records: int
+    begin_ms: int | None
+    end_ms: int | None
+
+    @property
+    def length(self) -> int:
+        """The length of the run in ms; in a run without a clock its number of records."""
+        return self.records if self.begin_ms is None or self.end_ms is None else self.end_ms - self.begin_ms
+
+
+class Tables(NamedTuple):
+    """The runs of a folder, sorted by name, and its tables: rows sorted by the run, and in a run by `n`."""
+
+    runs: list[RunTimes]
+    rows: Mapping[str, list[Row]]
+
+
+def read_tables(folder: Path) -> Tables:
+    """Return the runs and the tables of a folder.
+
+    Raises UserError if the folder does not exist, is no folder of tables of runs, or lacks a table, and if there is no run in it.
+    """
+    _check(folder)
+    rows = {name: _read(folder, name, ["run", "n", "record", *columns]) for name, columns in TABLES.items()}
+    runs: dict[str, RunTimes] = {}
+    journal = _table(folder, "journal", ["run", "time_ms"]).group_by("run")
+    for row in journal.aggregate([("time_ms", "min"), ("time_ms", "max"), ([], "count_all")]).to_pylist():
+        runs[row["run"]] = RunTimes(row["run"], row["count_all"], row["time_ms_min"], row["time_ms_max"])
+    if not runs:
+        raise UserError(f"The tables in {folder} have no run: write them again with kcontrol pipeline runs PATH --out {folder}.")
+    return Tables([runs[name] for name in sorted(runs)], rows)
+
+
+def _check(folder: Path) -> None:
+    make = "make one with kcontrol pipeline runs PATH --out DIR"
+    if not folder.is_dir():
+        raise UserError(f"There is no folder {folder}: name a folder of tables, or {make}.")
+    try:
+        mark = json.loads((folder / MARK).read_text())
+    except (OSError, ValueError):
+        mark = None
+    kind = mark.get("kcontrol") if isinstance(mark, dict) else None
+    if kind is None:
+        raise UserError(f"{folder} is not a folder of tables: {make}.")
+    if kind != FORMAT["kcontrol"]:
+        raise UserError(f"{folder} has {kind}; a report needs {FORMAT['kcontrol']}: {make}.")
+    for name in ("journal", *TABLES):
+        if not (folder / name).is_dir():
+            raise UserError(
+                f"{folder} has no table {name}: write the tables again with kcontrol pipeline runs PATH --out {folder}."
+            )
+
+
+def _read(folder: Path, name: str, columns: list[str]) -> list[Row]:
+    found: list[Row] = _table(folder, name, columns).to_pylist()
+    return sorted(found, key=lambda row: (row["run"], row["n"]))
+
+
+def _table(folder: Path, name: str, columns: list[str]) -> Any:
+    try:
+        return parquet.read_table(folder / name, columns=columns, partitioning=None)
+    except (OSError, ArrowException) as problem:
+        reason = str(problem).splitlines()[0]
+        raise UserError(f"The table {name} in {folder} cannot be read ({reason}): write the tables again.") from None
