@@ -65,7 +65,7 @@ class SearchStrip:
 
     def _drawn(self, n: int, step: StripStep, x: int, y: int, pitch: int) -> list[str]:
         is_last = n == len(self.steps)
-        css = "fired" if is_last else "next" if step.lane == OUTSIDE else "rules" if step.effect else "state"
+        css = "fired" if is_last else "moving" if step.lane == OUTSIDE else "rules" if step.effect else "state"
         box = f'<rect x="{x}" y="{y}" width="{max(6, pitch - 3)}" height="{BOX}" rx="4" class="{css}">'
         parts = [f"{box}<title>{escape(text.clean(f'{n}: {step.action} {step.effect}'))}</title></rect>"]
         middle = x + max(6, pitch - 3) / 2

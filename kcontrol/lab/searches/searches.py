@@ -179,7 +179,7 @@ def _effect(records: Sequence[Record]) -> str:
     """Return a word about the most important effect of a step, "" for a step without one."""
     for record in records:
         if record.kind == "group" and record.fields["group_metadata"] is not None:
-            return str(record.fields["to"])
+            return str(record.fields["to"]).removesuffix("Rebalance")  # short, since steps are narrow
         if record.kind == "change" and record.fields["write"]:
             return f"writes {record.fields['subject']}"
         for kind, path, *_ in record.fields["ops"] if record.kind == "write" and record.fields["error"] is None else ():
