@@ -23,9 +23,9 @@ from kcontrol.group.events import InitialJoinTimedOut, PendingMemberTimedOut, Se
 from kcontrol.search.invariants import ALWAYS, violation
 from kcontrol.search.search import SearchResult
 
-STATES = {"0.9": 5_491, "2.8": 24_002}
+STATES = {"0.9": 5_534, "2.8": 24_002}
 """The states that the search reaches, by release."""
-AT_REST = {"0.9": 33, "2.8": 128}
+AT_REST = {"0.9": 34, "2.8": 128}
 """Those among them that nothing but a death changes."""
 UUID = re.compile(r"-[0-9a-f]{32}")
 
