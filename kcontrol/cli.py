@@ -80,7 +80,7 @@ def doctor() -> None:
 
 @app.command(name="open")
 def open_run(
-    file: Annotated[Path, typer.Argument(help="A journal, or a recording of real brokers.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A journal, a recording, or a folder of broker logs.", show_default=False)],
     html: Annotated[
         Path | None, typer.Option("--html", metavar="PAGE", help="Write the viewer as a page that needs no network.")
     ] = None,
@@ -91,14 +91,13 @@ def open_run(
 
     With --html print neither: write the run as a page.
     """
-    from kcontrol.lab import text_report
-    from kcontrol.lab.run import open_journal
+    from kcontrol.lab import opened_logs, text_report
 
-    found = open_journal(file)
+    found = opened_logs.open_run(file)
     if beside is not None and html is None:
         raise UserError("--beside shows another run on a page: name the page with --html PAGE.")
     if html is not None:
-        typer.echo(text_report.page(found, html, None if beside is None else open_journal(beside)))
+        typer.echo(text_report.page(found, html, None if beside is None else opened_logs.open_run(beside)))
     else:
         typer.echo(text_report.in_kafkas_words(found) if log else text_report.report(found))
 

@@ -17,7 +17,7 @@ from kcontrol.cluster.world import Action, World
 from kcontrol.core.errors import UserError
 from kcontrol.journal import journal
 from kcontrol.journal.journal import Record
-from kcontrol.lab import branches, catalogue, divergence, open_world, record_lookup
+from kcontrol.lab import branches, catalogue, divergence, open_world, opened_logs, record_lookup
 from kcontrol.lab.exercises import predictions
 from kcontrol.lab.groups import plays, responses
 from kcontrol.lab.history.kept_runs import Runs
@@ -66,9 +66,10 @@ class Lab(Operations):
               offsets_topic(partition)
     Compare   branch(name, at)  branches  compare(one, other)  without(record)
               beside(other)  rewind(to)
-    Files     save(path)  name  close()  spark()
-    Runs      Lab.open(file)  Lab.play(recording)  Lab.observe(address)
-              Lab.recordings()  Lab.runs(folder)  Lab.sweep(scenario)
+    Files     save(path)  save_logs(folder)  name  close()  spark()
+    Runs      Lab.open(file)  Lab.open_logs(folder)  Lab.play(recording)
+              Lab.observe(address)  Lab.recordings()  Lab.runs(folder)
+              Lab.sweep(scenario)
 
     The rest is in namespaces; evaluated in a cell, each lists its commands:
 
@@ -396,13 +397,8 @@ class Lab(Operations):
                 raise UserError(f"This run cannot be played again, because an outside program changed it: {problem}") from None
             yield world
 
-    @staticmethod
-    def open(path: str | Path) -> Run:
-        """Return the run in a file, read-only: a journal of a lab, or a recording of real brokers.
-
-        `Lab.recordings()` lists the recordings of the project. Raises UserError for a file that is neither.
-        """
-        return open_journal(path)
+    open = staticmethod(open_journal)
+    open_logs = staticmethod(opened_logs.open_logs)
 
     @staticmethod
     def observe(where: str | Lab) -> Observed:

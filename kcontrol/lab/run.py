@@ -166,6 +166,16 @@ class Run(metaclass=Named):
         journal_file.write(self.records, place)
         run_cleanup.keep(place)
 
+    def save_logs(self, folder: str | Path) -> None:
+        """Write the log files that the brokers of this run would have written into a new folder, for `Lab.open_logs`.
+
+        There is one subfolder per broker with state-change.log, controller.log and server.log; the lines are those of
+        `journal(words="kafka")`. Raises UserError if the folder exists, or if it cannot be written.
+        """
+        from kcontrol.lab import saved_logs
+
+        saved_logs.save_logs(self.records, arguments.path(folder, "logs"))
+
     # ---------------------------------------------------------------- reasons and pictures
 
     def why(self, what: object) -> graphviz.Digraph:
@@ -298,7 +308,7 @@ class Run(metaclass=Named):
 
 
 def open_journal(path: str | Path) -> Run:
-    """Return the run in a file: a journal of a lab, or a recording of real brokers.
+    """Return the run in a file, read-only: a journal of a lab, or a recording of real brokers.
 
     A recording that comes with the project is named by release and scenario, as in "2.8.2/isr-order". For a journal that ends
     early, a warning is printed on stderr. Raises UserError if the file is neither a journal nor a recording, or is damaged.

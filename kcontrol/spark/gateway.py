@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -238,6 +239,21 @@ def _cluster_session(master: str, settings: dict[str, str]) -> "SparkSession":
         stop_spark()
         raise
     return spark
+
+
+@contextlib.contextmanager
+def open_session() -> "Iterator[SparkSession]":
+    """Yield the open Spark session; if none is open, yield a new one and end it after the `with` block.
+
+    Raises SparkProblem and JavaProblem like `spark_session`.
+    """
+    was_open = _gateway is not None and _gateway.is_alive()
+    session = spark_session()
+    try:
+        yield session
+    finally:
+        if not was_open:
+            stop_spark()
 
 
 def stop_spark() -> None:

@@ -75,11 +75,13 @@ def logs(paths: Sequence[Path], out: Path, say: Say, chosen: pipeline.Chosen = p
     """
     log_files(paths)
     _check(master)
-    pipeline.claim(out, log_tables.TABLES, log_tables.FORMAT)
+    pipeline.claim(out, log_tables.ALL_TABLES, log_tables.FORMAT)
     begin = time.monotonic()
     spark = spark_session(master or LOCAL)
     try:
-        written = log_tables.write_logs(spark, paths, out, lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}"), chosen)
+        written = log_tables.write_logs(
+            spark, paths, out, lambda step: say(f"{time.monotonic() - begin:5.1f} s  {step}"), chosen, of_runs=True
+        )
     finally:
         stop_spark()
     for refused in written.refused:

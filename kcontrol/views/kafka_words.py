@@ -97,6 +97,8 @@ class KafkaWords:
 
     def lines(self, record: Record) -> list[LogLine]:
         r = record.to_json()
+        if r.kind == "start":
+            self.controllers.discard(r.fields["broker"])
         write = WRITERS.get(r.kind)
         found = list(write(self, r)) if write else []
         found += [line for kind, facts in self.brokers.lines(r) for line in self._line(r, kind, **facts)]
@@ -271,12 +273,16 @@ WRITERS: dict[str, Callable[[KafkaWords, Record], Iterator[LogLine]]] = {
 }
 
 
-def in_kafkas_words(records: Iterable[Record]) -> Iterator[list[LogLine]]:
-    """Yield, for each record of a journal, the lines that its release logs; most records have none."""
+def in_kafkas_words(records: Iterable[Record], *, dated: bool = False) -> Iterator[list[LogLine]]:
+    """Yield, for each record of a journal, the lines that its release logs; most records have none.
+
+    If `dated` is True every line has a date, as in Kafka's files, and the times of any run count from 1970-01-01 00:00 UTC.
+    """
     words = KafkaWords("")
     for record in records:
         if record.kind == "run":
             words = KafkaWords(str(record.fields["release"]), str(record.fields.get("world", "simulated")))
+            words.clock = "wall" if dated else words.clock
         yield words.lines(record)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from kcontrol.core.errors import listed
 
-MARKS = {"record": " (inferred).", "time": " (its time is inferred)."}
-"""The end of a sentence, by the field `inferred` of its record: the recording lacks the record, or its time."""
+MARKS = {"record": "inferred", "time": "its time is inferred"}
+"""By the field `inferred` of a record, the words about it: the recording or the log lacks the record, or its time."""
 
 
 def begins(run: Mapping[str, Any]) -> str:
@@ -21,6 +21,8 @@ def begins(run: Mapping[str, Any]) -> str:
         return f"A recording of a real coordinator begins: {what}, {run['scenario']}."
     if run["world"] == "recorded":
         return f"A recording of real brokers begins: {what}, brokers {listed(run['brokers'], 9)}, {run['scenario']}."
+    if run["world"] == "logs":
+        return f"Broker logs begin: {what}, brokers {listed(run['brokers'], 9)}, times {run['zone']}."
     return ""
 
 
@@ -33,9 +35,12 @@ def entry(do: Mapping[str, Any]) -> str:
 
 
 def mark(fields: Mapping[str, Any]) -> str:
-    """Return the end of a journal record's sentence if the recording of real brokers lacks the record or its time; else "".
+    """Return the end of a journal record's sentence: what is inferred, the line of the log, and why it does not fit; else "".
 
-    The field `inferred` decides: if it is "time", the end is " (its time is inferred).", for any other value " (inferred).". A
-    record without this field was not inferred.
+    The field `inferred` is "record" or "time" for a whole record or its time, else the names of values. `line` is the place of
+    the line that the record was made from. `mismatch` says why its transition does not fit.
     """
-    return MARKS.get(fields["inferred"], MARKS["record"]) if "inferred" in fields else ""
+    inferred = str(fields.get("inferred", ""))
+    words = (MARKS.get(inferred, inferred and f"inferred: {inferred}"), fields.get("line"), fields.get("mismatch"))
+    said = "; ".join(str(word) for word in words if word)
+    return f" ({said})." if said else ""

@@ -9,7 +9,7 @@ from kcontrol.core.errors import listed as listed
 from kcontrol.journal.journal import Record, to_json
 from kcontrol.views import folded_state, group_sentences, recorded_text
 
-LONGEST = 180
+LONGEST, SHORTEST = 180, 60  # of a sentence with its mark, and of a sentence before a mark
 Fields = dict[str, Any]
 
 ACTS = frozenset({"start", "stop", "freeze", "thaw", "act", "scenario", "session_lost", "lose", "duplicate", "timer_fired"})
@@ -64,6 +64,7 @@ def sentence(record: Record) -> str:
     sentence = SENTENCES.get(r.kind)
     who = A_CLIENT if r.id.broker is None else f"Broker {r.id.broker}"
     said, mark = sentence(who, r.fields) if sentence else f"{who}: {r.kind}.", recorded_text.mark(r.fields)
+    mark = clean(mark, LONGEST - SHORTEST)
     return clean(said.removesuffix(mark and "."), LONGEST - len(mark)) + mark
 
 

@@ -96,7 +96,7 @@ def test_a_run_that_is_read_has_the_reading_names_alone(opened: Opened) -> None:
     """A run that is only read has tables, reasons and pictures, and nothing that acts."""
     assert set(public(Run)) == {
         "beside", "brokers", "compare", "diagram", "group_matrix", "group_strip", "journal", "offsets_topic", "partitions",
-        "purgatory", "records", "rewind", "save", "state", "summary", "tables", "why",
+        "purgatory", "records", "rewind", "save", "save_logs", "state", "summary", "tables", "why",
     }  # fmt: skip
     moment = opened(1).rewind(-1)
     for name in ("kill", "run", "zk", "network"):

@@ -21,7 +21,7 @@ from kcontrol.lab.groups import (
 )
 from kcontrol.lab.groups import metrics as group_metrics
 from kcontrol.lab.groups import settings as group_settings
-from kcontrol.lab.history import history_tables
+from kcontrol.lab.history import history_tables, log_evidence
 from kcontrol.lab.support.output import Shown
 from kcontrol.lab.tables import (
     controller_memory,
@@ -39,6 +39,7 @@ from kcontrol.lab.tables import (
 )
 from kcontrol.lab.tables import invariants as invariants_table
 from kcontrol.spark import spark_views
+from kcontrol.spark.log_journal.to_journal import WORLD
 
 if TYPE_CHECKING:
     from kcontrol.lab.lab import Lab
@@ -284,9 +285,12 @@ class Tables:
         """Return a table of the whole run, made without Spark: the rows and columns that `lab.spark()` has under this name.
 
         `name` is that of a table in `history_tables.TABLES`, such as "elections" or "commits". A row names a record of the
-        journal by its position `n` and its id. Raises UserError, listing the tables, for an unknown name.
+        journal by its position `n` and its id. The table of a run of `Lab.open_logs` has the columns `inferred` and `line` too
+        (see `log_evidence.with_evidence`). Raises UserError, listing the tables, for an unknown name.
         """
-        return history_tables.table(self._run.records, self._run.name, history_tables.checked(name))
+        records = self._run.records
+        found = history_tables.table(records, self._run.name, history_tables.checked(name))
+        return log_evidence.with_evidence(found, records, name) if records[0].fields["world"] == WORLD else found
 
     def table_sql(self, name: str) -> Shown:
         """Return the SQL text by which Spark makes a table, such as "elections", of the journals of one or many runs.

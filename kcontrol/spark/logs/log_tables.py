@@ -18,6 +18,9 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sql
 
 from kcontrol.core.errors import UserError
+from kcontrol.spark.log_journal.evidence import PUBLIC, write_tables
+from kcontrol.spark.log_journal.fact_lines import logs_of
+from kcontrol.spark.log_journal.to_journal import to_journal
 from kcontrol.spark.logs.chosen_records import is_chosen
 from kcontrol.spark.logs.files import LogFile, NoLog, examine, log_files
 from kcontrol.spark.logs.records import parsed
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 TABLES = ("records", "rejected")
+ALL_TABLES = (*TABLES, *PUBLIC)
 FORMAT = {"kcontrol": "tables of broker logs", "version": 1}
 FACTS = "map<string,string>"
 LOCAL_MS = "unix_millis(CAST(local_time AS TIMESTAMP))"
@@ -58,16 +62,18 @@ class Written(NamedTuple):
 
 
 def write_logs(
-    spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL
-) -> Written:
+    spark: SparkSession, paths: Sequence[Path], out: Path, report: Report = lambda _: None, chosen: Chosen = ALL,
+    *, of_runs: bool = False,
+) -> Written:  # fmt: skip
     """Write the tables of the logs in files and folders as Parquet into `out`, in place of former tables of logs.
 
     `report` is called with the name of each step. The table `records` has the `chosen` records only; `rejected` has all rejected
-    lines. Raises UserError for a path without a log, if no file can be read, if all records are left out by `chosen`, and for a
-    folder `out` with other files than tables of logs; LinesLost if a line is in no table, and then the former tables stay.
+    lines. With `of_runs` the tables of runs, such as `leaderships`, are written too, as the chosen records show them.
+    Raises UserError for a path without a log, if no file can be read, if all records are left out by `chosen`, and for a folder
+    `out` with other files than tables of logs; LinesLost if a line is in no table, and then the former tables stay.
     """
     names = log_files(paths)
-    claim(out, TABLES, FORMAT)
+    claim(out, ALL_TABLES, FORMAT)
     with sentences(out):
         report("counting lines")
         found = [examine(path, out / NEW / "copies") for path in names if not path.is_relative_to(out.resolve())]
@@ -85,8 +91,16 @@ def write_logs(
         rejected.unionByName(spark.createDataFrame(unread, REFUSED)).coalesce(1).write.parquet(str(out / NEW / "rejected"))
         left_out = rows.where(sql.col("reason").isNull() & ~is_chosen(chosen))
         written = _counted(spark, out / NEW, files, refused, left_out)
-        publish(out, TABLES)
+        made = _of_runs(spark, out / NEW, report) if of_runs else ()
+        publish(out, (*TABLES, *made))
     return written
+
+
+def _of_runs(spark: SparkSession, folder: Path, report: Report) -> Sequence[str]:
+    """Write the tables of runs that the table `records` of `folder` gives into `folder`, and return their names."""
+    report("reading facts")
+    logs = logs_of(spark.read.parquet(literal(folder / "records")))
+    return write_tables(spark, to_journal(logs.lines(), logs.release, logs.brokers, zone=logs.zone), folder)
 
 
 def _size(path: Path) -> int | None:

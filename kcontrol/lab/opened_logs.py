@@ -1,0 +1,62 @@
+"""Opens a folder of broker logs as a run that is only read."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from kcontrol.core.errors import UserError
+from kcontrol.journal import journal_file
+from kcontrol.lab.run import Run, open_journal
+from kcontrol.lab.support import arguments
+from kcontrol.lab.support.missing_parts import part_or_substitute
+from kcontrol.lab.support.output import say
+from kcontrol.spark.gateway import open_session
+from kcontrol.spark.log_journal import releases
+from kcontrol.spark.log_journal.to_journal import to_journal
+from kcontrol.spark.logs.files import log_files
+
+NOTHING = "No line in {} says anything about a cluster: name a folder with state-change.log or controller.log of brokers."
+
+
+def open_logs(path: str | Path, release: str | None = None, *, optional: bool = False) -> Run | Any:
+    """Return the run that broker logs of Kafka show, read-only: those in a log file, or in a folder with logs of several brokers.
+
+    Spark reads the logs. Records that no line shows are inferred, and marked so in the viewer and in `tables.run_table`. Without
+    `release` it is the release that the lines show. A sentence is printed for each file that is refused. Raises UserError for a
+    path without a log, if no line says anything about a cluster, for an unknown release, and if Spark or Java is missing. With
+    `optional` the sentence about a missing part is printed instead, and a substitute is returned, which shows the sentence
+    wherever it is used.
+    """
+    place = arguments.path(path, "logs")
+    chosen = None if release is None else releases.checked(release)
+    return part_or_substitute(lambda: _run(place, chosen), optional=optional)
+
+
+def open_run(path: Path) -> Run:
+    """Return the run in a journal or a recording, or, if `path` is a folder, the run that the broker logs in it show.
+
+    Raises UserError like `open_logs` and `open_journal`.
+    """
+    try:
+        is_folder = path.is_dir()
+    except OSError:  # a name that is too long, which `open_journal` refuses
+        is_folder = False
+    return _run(path, None) if is_folder else open_journal(path)
+
+
+def _run(place: Path, release: str | None) -> Run:
+    log_files([place])  # refuses a folder without logs before Spark starts
+    with open_session() as spark, tempfile.TemporaryDirectory(prefix="kcontrol-logs-") as folder:
+        from kcontrol.spark.log_journal.fact_lines import logs_of
+        from kcontrol.spark.logs import log_tables
+
+        out = Path(folder) / "tables"
+        for refused in log_tables.write_logs(spark, [place], out).refused:
+            say(refused.reason)
+        logs = logs_of(spark.read.parquet(str(out / "records")), release)
+        records = list(journal_file.check(to_journal(logs.lines(), logs.release, logs.brokers, zone=logs.zone)))
+    if len(records) == 1:
+        raise UserError(NOTHING.format(place))
+    return Run(records, f"{place.name}, Kafka {logs.release}")

@@ -1,0 +1,93 @@
+"""A line of a broker's log with facts, and the index of the lines that come after it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+Facts = dict[str, Any]
+"""The values in a line by name, with JSON's types."""
+
+MOVES = {"partition_transition": "partition", "replica_transition": "replica"}
+"""The kinds of lines about a transition, each with its state machine."""
+OLD_STATES = {
+    "NotExists": "NonExistentPartition",
+    "New": "NewPartition",
+    "Online": "OnlinePartition",
+    "Offline": "OfflinePartition",
+}
+"""The names of a partition's states in the lines of 0.8.0, each with the later name."""
+STARTS = ("broker_started", "kafka_start_ms")
+
+
+class Line(NamedTuple):
+    """A line with facts: its file and number, its time in ms since 1970, its kind, its facts, and the broker that wrote it.
+
+    `broker` is None if neither the line nor the other lines of its file name one broker.
+    """
+
+    file: str
+    n: int
+    at_ms: int
+    kind: str
+    facts: Facts
+    broker: int | None
+
+    @property
+    def place(self) -> str:
+        """The file and the number of the line, such as "controller.log:12"."""
+        return f"{self.file}:{self.n}"
+
+    @property
+    def partition(self) -> str:
+        """The partition that the line names, such as "t-0". Raises KeyError for a line that names none."""
+        return f"{self.facts['topic']}-{self.facts['partition']}"
+
+    @property
+    def subject(self) -> str:
+        """The subject of a transition, a partition or a replica such as "t-0@2". Raises KeyError for a line that names none."""
+        return f"{self.partition}@{self.facts['replica']}" if "replica" in self.facts else self.partition
+
+    @property
+    def speaker(self) -> int | None:
+        """The broker that wrote the line, by the line itself or by its file; None if neither says it."""
+        return self.broker if self.broker is not None else self.facts.get("controller")
+
+
+class Ahead:
+    """An index of one part of the logs: `next` returns the next line about a subject, such as the next move of a replica."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._lines = lines
+        self._places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        for position, line in enumerate(lines):
+            for key in _keys(line):
+                self._places[key].append(position)
+
+    def next(self, position: int, *key: Any) -> Line | None:
+        """Return the first line after `position` that has this key of `_keys`; None if this part of the logs has none."""
+        places = self._places.get(key, ())
+        at = bisect_right(places, position)
+        return self._lines[places[at]] if at < len(places) else None
+
+
+def _keys(line: Line) -> Iterator[tuple[Any, ...]]:
+    if line.speaker is not None:
+        yield "speaks", line.speaker
+        if line.kind in STARTS:
+            yield "starts", line.speaker
+    if line.kind in MOVES:
+        yield "move", line.subject
+    elif line.kind == "leader_and_isr_sent" and "isr" in line.facts:
+        yield "state", line.partition
+    elif line.kind == "isr_update_stale":
+        yield "stale", line.partition
+    elif line.kind == "deletion_completed":
+        yield from (("deleted", topic) for topic in line.facts["topics"])
+
+
+def state_name(name: str) -> str:
+    """Return the name of a state as the releases from 0.8.1 on have it."""
+    return OLD_STATES.get(name, name)

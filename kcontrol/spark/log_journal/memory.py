@@ -1,0 +1,146 @@
+"""What the lines so far say about a cluster: running processes, znodes, leaderships; `note` adds a record to the journal.
+
+Each record has the field `line`, the file and the number of the line that shows it. A record that no line shows has the field
+`inferred` with the value "record"; if only some of its values are inferred, `inferred` has their names, such as
+"isr, leader_epoch", or "time". The numbers of sessions, the zxids and the zk versions count what the journal has, because lines
+seldom have them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from kcontrol.core.model import LeaderAndIsr, TopicPartition
+from kcontrol.core.znodes import broker_path, encode, encode_state, partitions_path, state_path, topic_path
+from kcontrol.journal.journal import OUTSIDE, Record, RecordId
+from kcontrol.spark.log_journal.log_line import Line
+
+RECORD, TIME = "record", "time"
+Leadership = dict[str, Any]
+Write = tuple[str, str, bool]
+"""A path, its new content, and whether the znode is ephemeral."""
+
+
+class Records:
+    """The records of a journal that grows: `add` numbers them by broker and incarnation, `taken` returns the new ones."""
+
+    def __init__(self) -> None:
+        self._new: list[Record] = []
+        self._last: Counter[tuple[int, int]] = Counter()
+
+    def add(self, node: int, incarnation: int, kind: str, cause: RecordId | None, at_ms: int, fields: dict[str, Any]) -> RecordId:
+        """Add a record, and return its id."""
+        self._last[node, incarnation] += 1
+        id = RecordId(node, incarnation, self._last[node, incarnation])
+        self._new.append(Record(id, kind, cause, at_ms, fields))
+        return id
+
+    def taken(self) -> list[Record]:
+        """Return the records since the last call, which are then forgotten."""
+        found, self._new = self._new, []
+        return found
+
+
+class Memory:
+    """The state of a cluster after the lines so far, and the records that they make."""
+
+    def __init__(self, records: Records) -> None:
+        self.records, self.line = records, Line("", 0, 0, "", {}, None)
+        self.alive: set[int] = set()
+        self.leaving: set[int] = set()  # brokers in a controlled shutdown
+        self.incarnations: dict[int, int] = {}
+        self.versions: dict[str, int] = {}
+        self.owners: dict[str, int] = {}  # ephemeral znode -> its broker
+        self.leaderships: dict[str, Leadership] = {}
+        self.assigned: dict[str, list[int]] = {}
+        self.sessions = self.zxid = 0
+
+    def note(self, by: int | None, kind: str, cause: RecordId | None, inferred: str | None = None, **fields: Any) -> RecordId:
+        """Add a record by the broker `by`, or by no broker for None, and return its id. `fields` are those of its kind."""
+        node, incarnation = (OUTSIDE, 0) if by is None else (by, self.incarnations[by])
+        mark = {"inferred": inferred} if inferred else {}
+        return self.records.add(node, incarnation, kind, cause, self.line.at_ms, fields | {"line": self.line.place} | mark)
+
+    # ---------------------------------------------------------------- processes
+
+    def start(self, broker: int, inferred: str | None) -> RecordId:
+        """Record the start of a broker's process."""
+        self.incarnations[broker] = self.incarnations.get(broker, 0) + 1
+        self.alive.add(broker)
+        return self.note(None, "start", None, inferred, broker=broker, incarnation=self.incarnations[broker])
+
+    def ensure_running(self, broker: int) -> None:
+        """Record that a broker has started and registered, if it is not known to run."""
+        if broker not in self.alive:
+            self.register(broker, self.start(broker, RECORD), RECORD)
+
+    def register(self, broker: int, cause: RecordId | None, inferred: str | None) -> None:
+        """Record the registration of a broker, whose address no line is asked for; do nothing if it is registered."""
+        if broker_path(broker) not in self.versions:
+            content = encode({"jmx_port": -1, "timestamp": "0", "host": "", "version": 1, "port": -1}).decode()
+            self.write(broker, cause, inferred, (broker_path(broker), content, True))
+
+    def stop(self, broker: int, exit_code: int | None, inferred: str | None) -> RecordId:
+        """Record the end of a broker's process, and of its session with the znodes of the session."""
+        record = self.note(None, "stop", None, inferred, broker=broker, exit_code=exit_code)
+        self.alive.discard(broker)
+        self.leaving.discard(broker)
+        deleted = sorted(path for path, owner in self.owners.items() if owner == broker)
+        for path in deleted:
+            del self.versions[path], self.owners[path]
+        self.zxid += 1
+        session = self.incarnations[broker]
+        self.note(None, "close", record, RECORD, broker=broker, session=session, deleted=deleted, zxid=self.zxid)
+        return record
+
+    # ---------------------------------------------------------------- znodes
+
+    def write(self, by: int | None, cause: RecordId | None, inferred: str | None, *writes: Write) -> RecordId:
+        """Record a transaction that creates or sets these znodes."""
+        ops = []
+        for path, text, ephemeral in writes:
+            kind = "set" if path in self.versions else "create"
+            self.versions[path] = self.versions.get(path, -1) + 1
+            if ephemeral and by is not None:
+                self.owners[path] = by
+            ops.append([kind, path, text, self.versions[path], ephemeral])
+        return self._transaction(by, cause, inferred, ops)
+
+    def delete(self, by: int | None, cause: RecordId | None, inferred: str | None, *paths: str) -> RecordId | None:
+        """Record a transaction that deletes those of `paths` that exist; record nothing, and return None, if none exists."""
+        ops = [["delete", path, "", None, False] for path in paths if path in self.versions]
+        for _, path, *_ in ops:
+            del self.versions[str(path)]
+            self.owners.pop(str(path), None)
+        return self._transaction(by, cause, inferred, ops) if ops else None
+
+    def _transaction(self, by: int | None, cause: RecordId | None, inferred: str | None, ops: list[list[Any]]) -> RecordId:
+        self.zxid += 1
+        return self.note(by, "write", cause, inferred, ops=ops, zxid=self.zxid, error=None, epoch_zk_version=-1)
+
+    def assign(self, assigned: dict[str, list[int]], inferred: str | None) -> None:
+        """Record the assignment of replicas to partitions in their topics' znodes, as far as it is new."""
+        new = {tp: replicas for tp, replicas in assigned.items() if self.assigned.get(tp) != replicas}
+        self.assigned |= new
+        for topic in dict.fromkeys(tp.rpartition("-")[0] for tp in new):
+            known = {tp.rpartition("-")[2]: ids for tp, ids in self.assigned.items() if tp.rpartition("-")[0] == topic}
+            numbered = dict(sorted(known.items(), key=lambda item: int(item[0])))
+            self.write(None, None, inferred, (topic_path(topic), encode({"version": 1, "partitions": numbered}).decode(), False))
+
+    def set_leadership(
+        self, partition: str, leadership: Leadership, by: int | None, cause: RecordId | None, inferred: str | None
+    ) -> None:
+        """Record a write of a partition's state znode that is no part of a transition."""
+        self.leaderships[partition] = leadership
+        path = state_path(TopicPartition.parse(partition))
+        self.write(by, cause, inferred, (path, encode_state(LeaderAndIsr.from_json(leadership)).decode(), False))
+
+    def forget_topic(self, topic: str, by: int | None, cause: RecordId | None, inferred: str | None, *more: str) -> None:
+        """Record that the znodes of a topic, and the znodes `more`, are deleted."""
+        gone = [tp for tp in {*self.assigned, *self.leaderships} if tp.rpartition("-")[0] == topic]
+        states = sorted(state_path(TopicPartition.parse(tp)) for tp in gone)
+        self.delete(by, cause, inferred, *states, partitions_path(topic), topic_path(topic), *more)
+        for tp in gone:
+            self.assigned.pop(tp, None)
+            self.leaderships.pop(tp, None)

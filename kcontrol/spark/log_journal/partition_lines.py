@@ -1,0 +1,282 @@
+"""Reads the lines about partitions and replicas: transitions, leaders, ISRs, assignments and deletions.
+
+A line says the whole leadership only from 1.1 on. Up to 1.0 the line of a transition to OnlinePartition has the leader alone; the
+ISR and the leader epoch come from another line about the same election, before it ("Selected new leader and ISR") or after it (a
+LeaderAndIsr request). Without such a line they are inferred as the controller computes them: an ISR without the brokers that do
+not run, and a leader epoch higher by 1.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import Any
+
+from kcontrol.controller.partition_machine import PARTITION_TRANSITIONS
+from kcontrol.controller.replica_machine import REPLICA_TRANSITIONS
+from kcontrol.core.model import TopicPartition
+from kcontrol.core.znodes import delete_topic_path, state_path
+from kcontrol.journal.journal import RecordId
+from kcontrol.spark.log_journal.log_line import MOVES, Line, state_name
+from kcontrol.spark.log_journal.memory import RECORD, Leadership, Memory
+from kcontrol.spark.log_journal.processes import Processes
+
+NEW, ONLINE, OFFLINE, GONE = "NewPartition", "OnlinePartition", "OfflinePartition", "NonExistentPartition"
+ONLINE_REPLICA, OFFLINE_REPLICA, GONE_REPLICA, DELETED = (
+    "OnlineReplica",
+    "OfflineReplica",
+    "NonExistentReplica",
+    "ReplicaDeletionStarted",
+)
+NOT_KNOWN = "the log does not say why"
+
+
+class PartitionLines:
+    """The partitions and replicas of a cluster, by the lines so far."""
+
+    def __init__(self, memory: Memory, processes: Processes, release: str) -> None:
+        self.memory, self.processes = memory, processes
+        self._legal = {
+            "partition": {(str(row.source), str(row.target)) for row in PARTITION_TRANSITIONS.for_(release)},
+            "replica": {(str(row.source), str(row.target)) for row in REPLICA_TRANSITIONS.for_(release)},
+        }
+        self._release = release
+        self._states: dict[tuple[int, int, str], tuple[str, str]] = {}  # controller, epoch, subject -> state, place of its line
+        self._smaller: dict[str, deque[Leadership]] = defaultdict(deque)  # partition -> ISRs of transitions still to come
+        self._elected: dict[str, Leadership] = {}  # partition -> the result of an election, by a line before its transition
+        self._taken: set[tuple[int, str]] = set()  # file positions of lines that are part of an earlier record
+        self._deleting: set[str] = set()
+        self._retired: dict[str, set[str]] = defaultdict(set)  # topic -> its replicas that are NonExistentReplica
+
+    # ---------------------------------------------------------------- transitions
+
+    def moved(self, line: Line) -> None:
+        """Read a transition of a partition or a replica in the memory of a controller."""
+        if (line.n, line.file) in self._taken:
+            self._taken.discard((line.n, line.file))
+            return
+        machine, subject = MOVES[line.kind], line.subject
+        source, target = line.facts.get("from_state"), state_name(line.facts["to_state"])
+        controller, epoch = line.facts["controller"], line.facts["epoch"]
+        self.processes.speaks(controller, epoch)
+        former = self._states.get((controller, epoch, subject))
+        inferred = [] if source else ["source"]
+        source = state_name(source) if source else former[0] if former else GONE_REPLICA
+        if machine == "partition":
+            self._partition(line, source, target, inferred)
+        else:
+            self._replica(
+                line, source, target, inferred, self._smaller_isr(line.partition) if target == OFFLINE_REPLICA else None
+            )
+
+    def _partition(self, line: Line, source: str, target: str, inferred: list[str]) -> None:
+        tp, memory = line.partition, self.memory
+        if target == NEW:
+            memory.assign({tp: line.facts.get("replicas") or memory.assigned.get(tp, [])}, RECORD)
+        elif target == OFFLINE and source == ONLINE:
+            self._lost_leader(line)
+        leadership, write = None, None
+        if target == ONLINE:
+            leadership, more = self._leadership(line, source)
+            inferred = inferred + more
+            write = "create" if source == NEW else "set"
+        self._change(line, "partition", (source, target), leadership, write, inferred)
+
+    def _lost_leader(self, line: Line) -> None:
+        """Infer the end of the leader's process from a transition to OfflinePartition, unless the topic is being deleted."""
+        tp = line.partition
+        after = self.processes.ahead.next(self.processes.position, "move", tp)
+        if (after and state_name(after.facts["to_state"]) == GONE) or self._topic(tp) in self._deleting:
+            self._delete_topic(self._topic(tp), None, RECORD)
+            return
+        leader = self.memory.leaderships.get(tp, {}).get("leader", -1)
+        if leader in self.memory.alive and leader != line.facts["controller"]:
+            self.processes.fail(leader)
+
+    def _replica(self, line: Line, source: str, target: str, inferred: list[str], smaller: Leadership | None) -> None:
+        tp, replica = line.partition, line.facts["replica"]
+        after = self.processes.ahead.next(self.processes.position, "move", f"{tp}@{replica}")
+        if target == OFFLINE_REPLICA and after and after.facts["to_state"] == DELETED:
+            self._delete_topic(self._topic(tp), None, RECORD)
+        if tp in self.memory.assigned and replica not in self.memory.assigned[tp] and target != GONE_REPLICA:
+            self.memory.assign({tp: [*self.memory.assigned[tp], replica]}, RECORD)
+        self._change(line, "replica", (source, target), smaller, "set" if smaller else None, inferred, f"{tp}@{replica}")
+        if target == GONE_REPLICA and self._topic(tp) in self._deleting:
+            self._retire(line, tp, replica)
+
+    def _change(
+        self, line: Line, machine: str, move: tuple[str, str], leadership: Leadership | None, write: str | None,
+        inferred: list[str], subject: str = "",
+    ) -> RecordId:  # fmt: skip
+        """Add the record of a transition `move`, a pair of states, and mark it if the release's machine does not have it."""
+        memory, controller, epoch = self.memory, line.facts["controller"], line.facts["epoch"]
+        subject = subject or line.subject
+        written: dict[str, Any] = {}
+        if write and leadership:
+            path = state_path(TopicPartition.parse(line.partition))
+            memory.versions[path] = leadership["zk_version"]
+            memory.leaderships[line.partition] = leadership
+            memory.zxid += 1
+            written = {"zxid": memory.zxid, "epoch_zk_version": -1}
+        fields = {"machine": machine, "subject": subject, "source": move[0], "target": move[1], "leadership": leadership}
+        record = memory.note(
+            controller, "change", self.processes.cause(controller), ", ".join(inferred) or None,
+            **fields, write=write, rule=None, **written, **self._mismatch(line, machine, subject, move),
+        )  # fmt: skip
+        self._states[controller, epoch, subject] = move[1], line.place
+        self.processes.causes[controller] = record
+        return record
+
+    def _mismatch(self, line: Line, machine: str, subject: str, move: tuple[str, str]) -> dict[str, str]:
+        """Return the fields that mark a transition which does not fit the release's machine or the line before; else {}."""
+        former = self._states.get((line.facts["controller"], line.facts["epoch"], subject))
+        source, target = move
+        before = f", after {former[1]}" if former else ""
+        if move not in self._legal[machine]:
+            reason = f"{self._release} has no transition from {source} to {target}: {line.place}{before}"
+        elif former and former[0] != source:
+            reason = f"{line.place} leaves {source}, and {former[1]} has entered {former[0]}"
+        else:
+            return {}
+        return {"mismatch": reason} | ({"former_line": former[1]} if former else {})
+
+    def failed(self, line: Line) -> None:
+        """Read a transition that a controller has refused or that has failed."""
+        machine, facts = ("replica" if "replica" in line.facts else "partition"), line.facts
+        if "controller" not in facts or "epoch" not in facts:
+            return
+        controller = facts["controller"]
+        self.processes.speaks(controller, facts["epoch"])
+        known = self._states.get((controller, facts["epoch"], line.subject))
+        source, target = facts.get("from_state") or (known[0] if known else GONE_REPLICA), state_name(facts["to_state"])
+        fields = {"machine": machine, "subject": line.subject, "source": state_name(source), "target": target}
+        cause = self.processes.cause(controller)
+        self.memory.note(controller, "failed_change", cause, None, reason=NOT_KNOWN, illegal=False, **fields)
+
+    # ---------------------------------------------------------------- leaderships
+
+    def _leadership(self, line: Line, source: str) -> tuple[Leadership, list[str]]:
+        """Return the leadership that a transition to OnlinePartition writes, and the names of its inferred values."""
+        tp, facts = line.partition, line.facts
+        former = self.memory.leaderships.get(tp)
+        version = former["zk_version"] + 1 if former and source != NEW else 0
+        found = {
+            "controller_epoch": facts["epoch"],
+            "zk_version": facts.get("zk_version", version),
+            "leader": facts.get("leader", -1),
+        }
+        if "isr" in facts:
+            return found | {"isr": facts["isr"], "leader_epoch": facts["leader_epoch"]}, []
+        for known in (self._elected.pop(tp, None), self._sent_next(tp)):
+            if (
+                known
+                and known["leader"] == found["leader"]
+                and known["leader_epoch"] >= (former or {"leader_epoch": -1})["leader_epoch"]
+            ):
+                return found | {name: known[name] for name in ("isr", "leader_epoch")}, []
+        epoch = former["leader_epoch"] + 1 if former and source != NEW else 0
+        candidates = former["isr"] if former and source != NEW else self.memory.assigned.get(tp, [])
+        isr = [broker for broker in candidates if broker in self.memory.alive]
+        leader = found["leader"]
+        return found | {"isr": isr if leader in isr else [leader], "leader_epoch": epoch}, ["isr", "leader_epoch"]
+
+    def _sent_next(self, tp: str) -> Leadership | None:
+        """Return the leadership in the next LeaderAndIsr request about a partition that comes before its next transition."""
+        ahead, position = self.processes.ahead, self.processes.position
+        sent, move = ahead.next(position, "state", tp), ahead.next(position, "move", tp)
+        if sent is None or (move is not None and (move.at_ms, move.n) < (sent.at_ms, sent.n) and move.file == sent.file):
+            return None
+        return sent.facts
+
+    def selected(self, line: Line) -> None:
+        """Read the result of an election, whose transition comes in a later line (up to 1.0)."""
+        if {"leader", "isr", "leader_epoch", "topic"} <= line.facts.keys():
+            self._elected[line.partition] = {name: line.facts[name] for name in ("leader", "isr", "leader_epoch")}
+
+    def isr_removed(self, line: Line) -> None:
+        """Read the smaller ISR of a replica that goes offline; up to 1.0 and at TRACE its transition has a line too."""
+        tp, facts, controller = line.partition, line.facts, line.facts["controller"]
+        epoch = facts.get("epoch", self.processes.terms.get(controller))
+        if epoch is None:
+            return
+        self.processes.speaks(controller, epoch)
+        former = self.memory.leaderships.get(tp)
+        version = facts.get("zk_version", former["zk_version"] + 1 if former else 0)
+        smaller = {name: facts[name] for name in ("leader", "isr", "leader_epoch")} | {
+            "zk_version": version,
+            "controller_epoch": epoch,
+        }
+        if "replica" not in facts:
+            self._smaller[tp].append(smaller)
+            return
+        after = self.processes.ahead.next(self.processes.position, "move", line.subject)
+        if after and after.facts["to_state"] == OFFLINE_REPLICA and after.facts.get("epoch") == epoch:
+            self._taken.add((after.n, after.file))
+            self._replica(after._replace(file=line.file, n=line.n), after.facts["from_state"], OFFLINE_REPLICA, [], smaller)
+            return
+        known = self._states.get((controller, epoch, line.subject))
+        self._replica(line, known[0] if known else ONLINE_REPLICA, OFFLINE_REPLICA, ["source"], smaller)
+
+    def _smaller_isr(self, tp: str) -> Leadership | None:
+        waiting = self._smaller[tp]
+        return waiting.popleft() if waiting else None
+
+    def isr_changed(self, line: Line) -> None:
+        """Read a change of the ISR by its leader, or, from 2.7 on, by the controller that the leader asks."""
+        tp, broker = line.partition, line.facts["broker"]
+        former, isr = self.memory.leaderships.get(tp), line.facts.get("isr_to", line.facts.get("isr"))
+        stale = self.processes.ahead.next(self.processes.position, "stale", tp)
+        if not isr or isr == (former and former["isr"]) or (stale and stale.file == line.file and stale.n == line.n + 1):
+            return
+        self.memory.ensure_running(broker)
+        inferred = None if former else "leader_epoch, controller_epoch"
+        known = former or {"leader": broker, "leader_epoch": 0, "controller_epoch": 0, "zk_version": -1}
+        version = line.facts.get("zk_version", known["zk_version"] + 1)
+        self.memory.set_leadership(tp, known | {"isr": isr, "zk_version": version}, broker, None, inferred)
+
+    # ---------------------------------------------------------------- topics
+
+    def assigned(self, line: Line) -> None:
+        """Read the replicas that are assigned to partitions."""
+        found = line.facts.get("assignment")
+        if isinstance(found, dict):
+            self.memory.assign(found, None)
+        elif "topic" in line.facts and (replicas := line.facts.get("replicas") or found):
+            self.memory.assign({line.partition: replicas}, None)
+
+    def deletion_requested(self, line: Line) -> None:
+        """Read the begin of the deletion of topics."""
+        for topic in line.facts["topics"]:
+            self._delete_topic(topic, None, None)
+
+    def deletion_completed(self, line: Line) -> None:
+        """Read the end of the deletion of topics: their znodes are deleted."""
+        for topic in line.facts["topics"]:
+            self._delete_topic(topic, None, RECORD)
+            self._forget(topic, line.facts["controller"], None)
+
+    def _delete_topic(self, topic: str, cause: RecordId | None, inferred: str | None) -> None:
+        if topic not in self._deleting:
+            self._deleting.add(topic)
+            self.memory.write(None, cause, inferred, (delete_topic_path(topic), "", False))
+
+    def _retire(self, line: Line, tp: str, replica: int) -> None:
+        """Infer the end of a deletion from the last replica of the topic that becomes NonExistentReplica."""
+        topic = self._topic(tp)
+        retired = self._retired[topic]
+        retired.add(f"{tp}@{replica}")
+        every = {f"{name}@{b}" for name, ids in self.memory.assigned.items() if self._topic(name) == topic for b in ids}
+        if every <= retired and self.processes.ahead.next(self.processes.position, "deleted", topic) is None:
+            self._forget(topic, line.facts["controller"], RECORD)
+
+    def _forget(self, topic: str, controller: int, inferred: str | None) -> None:
+        self.memory.ensure_running(controller)
+        cause = self.processes.cause(controller)
+        self.memory.forget_topic(topic, controller, cause, inferred, delete_topic_path(topic))
+        self._deleting.discard(topic)
+        self._retired.pop(topic, None)
+        kept = {key: value for key, value in self._states.items() if self._topic(key[2].partition("@")[0]) != topic}
+        self._states = kept
+
+    @staticmethod
+    def _topic(tp: str) -> str:
+        return tp.rpartition("-")[0]

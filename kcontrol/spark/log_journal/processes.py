@@ -1,0 +1,157 @@
+"""Reads the lines about processes: brokers that start and end, and brokers that become or cease to be controller.
+
+A broker that is killed logs nothing. Its end is inferred from the first line of a controller that shows it: a change of the
+registered brokers, the live brokers of a failover, or the election of another controller while the broker was controller and
+logs nothing more.
+"""
+
+from __future__ import annotations
+
+from kcontrol.core.znodes import CONTROLLER, CONTROLLER_EPOCH, broker_path, encode_controller
+from kcontrol.journal.journal import RecordId
+from kcontrol.spark.log_journal.log_line import Ahead, Line
+from kcontrol.spark.log_journal.memory import RECORD, TIME, Memory
+
+VALUE = {"context": "controller", "container": "value", "clear": False, "remove": []}
+
+
+class Processes:
+    """The processes and controllers of a cluster, by the lines so far."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.ahead, self.position = Ahead(()), 0
+        self.terms: dict[int, int] = {}  # broker -> its controller epoch, while it is controller in its own view
+        self.causes: dict[int, RecordId] = {}  # controller -> the record that later records of its have as their cause
+        self._started: dict[int, int] = {}  # broker -> its last incarnation that has logged its start
+        self._listed: set[tuple[int, int | None]] = set()  # terms whose failover has logged the live brokers
+
+    # ---------------------------------------------------------------- brokers
+
+    def started(self, line: Line) -> None:
+        """Read "started": the broker runs, is registered and has started earlier; a second "started" is a second process."""
+        broker, memory = line.facts["broker"], self.memory
+        if broker in memory.alive and self._started.get(broker) == memory.incarnations[broker]:
+            self.fail(broker)
+        cause = None if broker in memory.alive else memory.start(broker, TIME)
+        memory.register(broker, cause, None)
+        self._started[broker] = memory.incarnations[broker]
+
+    def stopped(self, line: Line) -> None:
+        """Read "shut down completed"."""
+        if line.facts["broker"] in self.memory.alive:
+            self._end(line.facts["broker"], 0, None)
+
+    def leaving(self, line: Line) -> None:
+        """Read a line about a controlled shutdown: if the broker's registration goes, its process has not been killed."""
+        self.memory.leaving.add(line.facts["broker"])
+
+    def changed(self, line: Line) -> None:
+        """Read "Newly added brokers": a broker whose registration is gone has ended, a new or restarted one has started."""
+        facts, memory, controller = line.facts, self.memory, line.facts["controller"]
+        memory.ensure_running(controller)
+        restarted = facts.get("bounced") or []
+        for broker in [*facts["deleted"], *restarted]:
+            if broker in memory.alive and broker != controller:
+                self.fail(broker)
+        for broker in facts["live"]:
+            if broker not in memory.alive:
+                memory.start(broker, RECORD)
+            memory.register(broker, None, RECORD)
+        self.causes.pop(controller, None)
+
+    def live(self, line: Line) -> None:
+        """Read the live brokers that a failover logs: every other broker has ended."""
+        controller, live = line.facts["controller"], line.facts["live"]
+        self.memory.ensure_running(controller)
+        term = controller, self.terms.get(controller)
+        if term in self._listed:  # later lists leave out brokers that shut down
+            return
+        self._listed.add(term)
+        for broker in sorted(self.memory.alive):
+            if broker not in live and broker != controller and broker_path(broker) in self.memory.versions:
+                self.fail(broker)
+        for broker in live:
+            self.memory.ensure_running(broker)
+
+    def fail(self, broker: int) -> None:
+        self._end(broker, 0 if broker in self.memory.leaving else None, RECORD)
+
+    def _end(self, broker: int, exit_code: int | None, inferred: str | None) -> None:
+        record = self.memory.stop(broker, exit_code, inferred)
+        self.terms.pop(broker, None)
+        self.causes = dict.fromkeys(self.causes, record) | {broker: record}
+
+    # ---------------------------------------------------------------- controllers
+
+    def elected(self, line: Line) -> None:
+        """Read "successfully elected": the broker has created `/controller`, and from 2.1 on the line has its epoch."""
+        self._elect(line.facts["controller"], line.facts.get("epoch"), None)
+
+    def epoch(self, line: Line) -> None:
+        """Read the controller epoch of a new controller."""
+        controller, epoch = line.facts["controller"], line.facts["epoch"]
+        if self.memory.owners.get(CONTROLLER) != controller:
+            self._elect(controller, epoch, RECORD)
+        elif self.terms.get(controller) != epoch:
+            self.memory.ensure_running(controller)
+            cause = self.memory.write(controller, self.causes.get(controller), None, (CONTROLLER_EPOCH, str(epoch), False))
+            self._begin_term(controller, epoch, cause)
+
+    def resigned(self, line: Line) -> None:
+        """Read "Resigning": the broker is controller in its own view no more."""
+        controller = line.facts["controller"]
+        self.memory.ensure_running(controller)
+        self._resign(controller, None)
+
+    def speaks(self, controller: int, epoch: int) -> None:
+        """Infer an election if the lines so far do not have this term of this controller."""
+        if self.terms.get(controller) != epoch:
+            self._elect(controller, epoch, RECORD)
+
+    def cause(self, controller: int) -> RecordId | None:
+        """Return the cause of a controller's next record: its last one, the end of a broker since then, or its election."""
+        return self.causes.get(controller)
+
+    def _elect(self, controller: int, epoch: int | None, inferred: str | None) -> None:
+        memory = self.memory
+        memory.ensure_running(controller)
+        known = memory.owners.get(CONTROLLER) == controller and controller not in self.terms
+        if not known:
+            self._vacate(controller)
+        writes = [] if known else [(CONTROLLER, encode_controller(controller, memory.line.at_ms).decode(), True)]
+        writes += [] if epoch is None else [(CONTROLLER_EPOCH, str(epoch), False)]
+        if not writes:
+            return
+        record = memory.write(controller, self.causes.get(controller), inferred, *writes)
+        self.causes[controller] = memory.note(
+            controller, "update", record, inferred, field="active_controller_id", put=controller, **VALUE
+        )
+        if epoch is not None:
+            self._begin_term(controller, epoch, record)
+
+    def _begin_term(self, controller: int, epoch: int, cause: RecordId) -> None:
+        self.terms[controller] = epoch
+        self.causes[controller] = self.memory.note(
+            controller, "update", cause, None, field="controller_epoch", put=epoch, **VALUE
+        )
+
+    def _vacate(self, controller: int) -> None:
+        """Infer why `/controller` is free again: its broker has ended, or, if the broker logs more, the znode was deleted."""
+        holder = self.memory.owners.get(CONTROLLER)
+        if holder is None:
+            return
+        said = self.ahead.next(self.position, "speaks", holder)
+        again = self.ahead.next(self.position, "starts", holder)
+        lives = holder == controller or (said is not None and said is not again)
+        if lives:
+            self.memory.delete(None, None, RECORD, CONTROLLER)
+            self._resign(holder, RECORD)
+        else:
+            self.fail(holder)
+
+    def _resign(self, controller: int, inferred: str | None) -> None:
+        if self.terms.pop(controller, None) is not None:
+            self.memory.note(
+                controller, "update", self.causes.get(controller), inferred, field="active_controller_id", put=-1, **VALUE
+            )

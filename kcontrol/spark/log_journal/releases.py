@@ -1,0 +1,71 @@
+"""Finds the release of Kafka that wrote a folder of logs: by its lines "Kafka version", else by the wording of other lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from kcontrol.core.controller_rules import rules
+from kcontrol.core.errors import UserError
+from kcontrol.core.releases import sort_key
+
+WORDINGS = (
+    (r"changed state of replica \d+ for partition \S+ to ", "0.8.0", "0.8.0"),
+    (r"hanged state of replica \d+ for partition \S+ from ", "0.8.1", "3.9"),
+    (r"^\W?[^\]]*\]? *\w+ Controller \d+ epoch \d+ ", "0.8.0", "0.11.0"),
+    (r"\[Controller id=\d+", "1.0", "3.9"),
+    (r"LeaderAndIsr request \(\S+\) with correlationId \d+ to broker ", "0.8.0", "0.8.2"),
+    (r"sending become-\w+ LeaderAndIsr request \(\S+\) to broker ", "0.9", "0.11.0"),
+    (r" to OnlinePartition with leader -?\d+", "0.8.0", "1.0"),
+    (r" to OnlinePartition with state LeaderAndIsr\(", "1.1", "3.9"),
+    (r"INFO +\[Controller id=\d+ epoch=\d+\] Changed partition ", "2.6", "3.9"),
+    (r"leaderRecoveryState=", "3.2", "3.9"),
+    (r"isr=List\([\d, ]*\), zkVersion=\d+\)", "1.1", "3.1"),
+    (r" successfully elected as leader", "0.8.0", "0.10.2"),
+    (r" successfully elected as the controller\. Epoch ", "2.1", "3.9"),
+    (r", bounced brokers: ", "2.2", "3.9"),
+    (r"Preparing to restabilize group ", "0.9", "0.10.2"),
+)
+"""Wordings of lines: a regular expression for the text of the line, and the first and last release that prints it."""
+KINDS = (
+    "partition_transition", "replica_transition", "leader_and_isr_sent", "controller_elected", "brokers_changed",
+    "controller_epoch", "controller_resigning", "rebalance_prepared",
+)  # fmt: skip
+"""The kinds of lines whose wordings WORDINGS has."""
+RELEASES = ("0.8.0", "0.8.1", "0.8.2", "0.9", "0.10.2", "0.11.0", "1.0", "1.1", "2.4", "2.8", "3.9")
+"""The releases of which there are recordings."""
+
+
+def release_of(versions: Iterable[str], found: Iterable[str]) -> str:
+    """Return the release that wrote logs with these versions of Kafka and these wordings, which are keys of WORDINGS.
+
+    Of several versions it is the newest. Without a version it is the first release of RELEASES that prints all wordings, and the
+    newest evidence counts if no release does. Without any evidence it is the last release before KIP-866, 2.8.
+    """
+    if known := [version for version in map(_number, versions) if version]:
+        return max(known, key=sort_key)
+    words = set(found)
+    lines = [(since, until) for pattern, since, until in WORDINGS if pattern in words]
+    if not lines:
+        return "2.8"
+    low = max((since for since, _ in lines), key=sort_key)
+    return next((release for release in RELEASES if sort_key(release) >= sort_key(low)), RELEASES[-1])
+
+
+def checked(release: str) -> str:
+    """Return `release` if kcontrol has its rules. Raises UserError for any other text."""
+    try:
+        return rules(release).release
+    except (ValueError, TypeError, AttributeError):
+        raise UserError(f"There are no rules of release {release!r}: choose one of 0.8.0 to 3.9, such as 2.8.") from None
+
+
+def _number(version: str) -> str | None:
+    """Return the release in a text such as "2.8.2" or "0.8.2-beta"; None for a version that is not Kafka's own."""
+    found = re.match(r"\d+(?:\.\d+){1,3}", version)
+    if found is None or "-ccs" in version or "-ce" in version:
+        return None
+    try:
+        return rules(found[0]).release
+    except ValueError:
+        return None

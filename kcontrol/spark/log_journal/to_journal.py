@@ -1,0 +1,92 @@
+"""The conversion of the facts in broker logs into a journal, so that all readers of journals read logs.
+
+The lines of all files are read in the order of their times. `processes.py` has the lines about brokers and controllers,
+`partition_lines.py` those about partitions, replicas and topics, `request_lines.py` those about requests, and `group_lines.py`
+those about consumer groups. `memory.py` says how a record is marked whose line the release does not log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from kcontrol.journal.journal import JOURNAL_VERSION, OUTSIDE, Record
+from kcontrol.spark.log_journal.log_line import Ahead, Line
+from kcontrol.spark.log_journal.memory import Memory, Records
+from kcontrol.spark.log_journal.partition_lines import PartitionLines
+from kcontrol.spark.log_journal.processes import Processes
+
+WORLD = "logs"
+"""The field `world` of the first record of a journal that was made from broker logs; its times are those of a wall clock."""
+PART_LINES = 100_000
+"""The number of lines that are in memory at a time; a line is explained by later lines of the same part alone."""
+
+
+def to_journal(lines: Iterable[Line], release: str, brokers: Iterable[int], **about: Any) -> Iterator[Record]:
+    """Yield the journal records of these lines, which are in the order of time, for brokers of this release.
+
+    `about` are further fields of the first record, of kind `run`, which comes even if there is no line.
+    """
+    records = Records()
+    lines = iter(lines)
+    replay = Replay(records, release)
+    part = list(islice(lines, PART_LINES))
+    begin = {"journal_version": JOURNAL_VERSION, "world": WORLD, "release": release, "brokers": sorted(brokers)}
+    records.add(OUTSIDE, 0, "run", None, part[0].at_ms if part else 0, begin | about)
+    while part:
+        replay.read(part)
+        yield from records.taken()
+        part = list(islice(lines, PART_LINES))
+    yield from records.taken()
+
+
+class Replay:
+    """The conversion of lines: `read` adds the records of the next part of the lines."""
+
+    def __init__(self, records: Records, release: str) -> None:
+        self.memory = Memory(records)
+        self.processes = Processes(self.memory)
+        self.partitions = PartitionLines(self.memory, self.processes, release)
+        self._readers = self._table()
+
+    def read(self, part: list[Line]) -> None:
+        self.processes.ahead = Ahead(part)
+        for position, line in enumerate(part):
+            if (reader := self._readers.get(line.kind)) is not None:
+                self.memory.line, self.processes.position = line, position
+                reader(line)
+
+    def _table(self) -> Mapping[str, Callable[[Line], None]]:
+        """Return, by the kind of a line, the function that reads it; other kinds add no record."""
+        processes, partitions = self.processes, self.partitions
+        return {
+            "broker_started": processes.started,
+            "broker_stopped": processes.stopped,
+            "controlled_shutdown_started": processes.leaving,
+            "controlled_shutdown_ok": processes.leaving,
+            "broker_shutting_down": processes.leaving,
+            "brokers_changed": processes.changed,
+            "live_brokers": processes.live,
+            "controller_elected": processes.elected,
+            "controller_epoch": processes.epoch,
+            "controller_ready": processes.epoch,
+            "controller_resigning": processes.resigned,
+            "partition_transition": partitions.moved,
+            "replica_transition": partitions.moved,
+            "partition_transition_failed": partitions.failed,
+            "replica_transition_failed": partitions.failed,
+            "leader_selected": partitions.selected,
+            "leader_isr_initialized": partitions.selected,
+            "leader_isr_new": partitions.isr_removed,
+            "isr_removed_on_offline": partitions.isr_removed,
+            "isr_shrunk": partitions.isr_changed,
+            "isr_expanded": partitions.isr_changed,
+            "isr_updated": partitions.isr_changed,
+            "topics_changed": partitions.assigned,
+            "partitions_added": partitions.assigned,
+            "reassign_assignment_updated": partitions.assigned,
+            "reassign_updated": partitions.assigned,
+            "deletion_requested": partitions.deletion_requested,
+            "deletion_completed": partitions.deletion_completed,
+        }
