@@ -3,4 +3,5 @@
 
 def holds(run):
     """Return whether the promise is kept now; called after every step of a run."""
-    return all(len(isr) > 0 for isr in run.partitions()["isr"].dropna())
+    known = run.partitions()[["state", "isr"]].dropna()
+    return all(len(isr) > 0 for state, isr in known.to_numpy() if state != "NewPartition")

@@ -73,6 +73,8 @@ ALSO_RIGHT = {
         r"(for r in|by_id, names =) .*(reversed|sorted).*  # the order of records is nothing to a count, nor to a dict",
         r"return .*(3600001|3599999|3600010|records\[-(2|11)\]).*  # the rate is rounded",
     ],
+    "elect-under-a-bound": [r"for broker in (reversed|sorted)\(list\(assignment\)\):  # any live member of the ISR will do"],
+    "state-a-new-promise": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
     "state-an-invariant": [r"return all.* in reversed.*  # the order of rows is nothing to `all`"],
 }
 
