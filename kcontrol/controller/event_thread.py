@@ -34,8 +34,8 @@ What the tables do not say:
 
 * Which states a partition or a replica can have: `partition_machine.py`, `replica_machine.py`.
 * What the controller sends: `request_batch.py`.
-* What a broken fence does: the driver raises ControllerMoved in the handler that wrote, and
-  `handlers.handle` then calls `maybe_resign`.
+* What follows a write that ZooKeeper refuses since another broker is controller: the handler gets
+  ControllerMoved (`driver/fenced_writes.py`), and `handlers.handle` then calls `maybe_resign`.
 * What differs between 1.1 and 3.9: a rule of `controller_rules.py` inside a handler, or
   `earlier/event_thread_to_2_5.py`.
 

@@ -109,7 +109,9 @@ def enable_feature_versioning(ctx: ControllerContext) -> Handler:
 
 
 def initialize_context(ctx: ControllerContext) -> Handler:
-    """Read brokers, topics, assignments and leadership from ZooKeeper into an empty context.
+    """Read brokers, topics, assignments and leadership from ZooKeeper into the context.
+
+    Values that an earlier term of this broker has left there are removed.
 
     Source: KafkaController.initializeControllerContext (2.8).
     """

@@ -2,7 +2,8 @@
 
 Rules of the file: this is the only module of `controller/` that imports `earlier/`; `lint-imports`
 checks this. `handle` is the only place that catches ControllerMoved for all handlers, and the only
-place that compares an event with the state of the controller, so a handler need not do either.
+place that checks whether this broker is controller before an event is handled, so a handler need
+not do either.
 
 Source: KafkaController.process and ControllerEventManager.ControllerEventThread (2.8).
 """

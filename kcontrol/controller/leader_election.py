@@ -15,11 +15,11 @@ from kcontrol.core.controller_rules import Order
 
 
 class ElectionInput(NamedTuple):
-    """The input of an election.
+    """The input of an election: the broker ids of a partition's replicas, and what may be elected.
 
-    `live_replicas` are the online brokers; brokers that shut down are in `shutting_down_brokers`
-    and not in `live_replicas`. `order` says which order picks the leader among several candidates:
-    the order of the assignment (`ar`) or of the ISR (`isr`).
+    `live_replicas` are the online replicas without `shutting_down_brokers`, `target_replicas` those
+    of a reassignment. `unclean_allowed` allows a leader outside the ISR. Of several candidates the
+    first leads: first in the assignment if `order` is "ar", in the ISR if it is "isr".
     """
 
     assignment: Sequence[int]

@@ -7,9 +7,9 @@ Rules of the file:
   (`failover_steps.start_partition_machine`).
 * An action is a pure function. It returns a LeaderAndIsr, or a text that says why no leader can be
   elected, or None where the row changes memory alone. It writes nothing and sends nothing.
-* The machine turns the result of an action into a StateChange. The driver commits the StateChange:
-  it writes the state znode, then changes memory, then appends one record to the journal. So memory
-  never holds leadership that ZooKeeper has refused.
+* The machine turns the result of an action into a StateChange, which the driver commits
+  (`driver/driver.py`): it writes the state znode, then changes memory, then appends one record to
+  the journal, the log of the run. So memory never holds leadership that ZooKeeper has refused.
 * An election reads the state znode first, and its write names the version that it has read. After a
   version conflict the machine reads, decides and writes again, without limit, for the partitions in
   conflict alone.
@@ -35,7 +35,7 @@ What the table does not say:
 * When a transition happens: the handlers, such as `broker_changes.on_replicas_become_offline`.
 * Other changes of the ISR: AlterIsr (`isr_changes.py`), replicas that go Offline.
 * What brokers receive: `recipients` below, and `request_batch.py`.
-* What another design decides: the rule `pipelined`, and the decisions in `Design.machines`.
+* What another design decides: the rule `pipelined` (`controller_rules.py`), and `Design.machines`.
 
 Read next: `leader_election.py`, `replica_machine.py`, then `broker_changes.py`, which calls both.
 Source: PartitionStateMachine.scala (2.8), with validPreviousStates of PartitionState at its end.
@@ -83,7 +83,7 @@ class Call(NamedTuple):
     """The values of one call of `handle_state_changes`, which moves partitions to `target`.
 
     `rows` are the transition table's rows to `target` by source state, `question` is the input of
-    their actions; `batch` has the requests so far, and `moved` the new leadership so far.
+    their actions without `stored`; `batch` has the requests, `moved` the new leadership so far.
     """
 
     target: PartitionState
@@ -245,7 +245,7 @@ def _rows(ctx: ControllerContext, target: PartitionState) -> dict[PartitionState
 def _by_write(
     ctx: ControllerContext, call: Call, subjects: Partitions
 ) -> tuple[list[TopicPartition], dict[str | None, list[TopicPartition]]]:
-    """Return the partitions whose transition has no row, and the others by the row's `write`."""
+    """Return partitions without a row, the others by the row's `write` ("create", "set", None)."""
     refused: list[TopicPartition] = []
     by_write: dict[str | None, list[TopicPartition]] = {}
     for tp in subjects:

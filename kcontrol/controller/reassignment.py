@@ -1,10 +1,10 @@
 """Moves a partition to its target replicas: the phases of a reassignment, in Kafka's steps.
 
-The topic znode is the only record of a reassignment: it has the replicas, the replicas that are
-being added, and the replicas that are being removed. Phase U writes this assignment. Phase A starts
-the added replicas and waits until they are in the ISR. Phase B begins once every target replica is
-in the ISR, and removes the other replicas. Each step can be repeated: a new controller reads the
-topic znode and begins with phase U again.
+From 2.4 on the topic znode records a reassignment: it has all replicas (old and target), those that
+are being added, and those that are being removed. `/admin/reassign_partitions` is only a request.
+Phase U writes this assignment. Phase A starts the added replicas and waits until they are in the
+ISR. Phase B begins once every target replica is in the ISR, and removes the other replicas. Each
+step can be repeated: a new controller reads the topic znode and begins with phase U again.
 
 Source: KafkaController.onPartitionReassignment and its callees (2.8), whose comment names the
 steps; KIP-455.

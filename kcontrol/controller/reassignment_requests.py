@@ -88,8 +88,9 @@ def api_partition_reassignment(
 ) -> Handler:
     """Start or cancel the reassignments that an admin client names, and respond.
 
-    A target of None cancels. The client's request replaces a reassignment of the partition that
-    `/admin/reassign_partitions` requests. The response has "NONE" or an error for each partition.
+    A target of None cancels; if no reassignment is in progress, the partition's error is
+    NO_REASSIGNMENT_IN_PROGRESS. The partitions of valid requests are removed from
+    `/admin/reassign_partitions`. The response has "NONE" or an error for each partition.
 
     Source: KafkaController.processApiPartitionReassignment (2.8).
     """

@@ -12,11 +12,11 @@ Rules of the file:
   all its replicas, and no LeaderAndIsr names a change that ZooKeeper has refused.
 
 Theory. A replica is one broker's copy of a partition. Its state is in the controller's memory
-alone: no znode stores the state. The states form three groups. New and Online: the broker has been
-sent LeaderAndIsr. Online and Offline: the replica is in use, or its broker is down or has stopped
-it. ReplicaDeletionStarted, Successful and Ineligible: the topic is deleted, or a reassignment
-removes the replica. The third group starts from Offline only, so a replica always leaves the ISR
-before its log is deleted.
+alone: no znode stores the state. New: the replica is assigned, and its broker has been sent
+LeaderAndIsr if the partition has a leader. Online: the replica is in use. Offline: its broker is
+down or has stopped it. ReplicaDeletionStarted, Successful and Ineligible: the topic is deleted, or
+a reassignment removes the replica. These three states are entered from Offline or from each other
+only, so a replica always leaves the ISR before its log is deleted.
 
 Why the table looks as it does. The rows to Offline are the only rows that write to ZooKeeper: the
 replica leaves the ISR in the state znode, and where it was the leader the znode names -1. Offline
@@ -242,11 +242,11 @@ def unassign(
 def leave_isr(
     ctx: ControllerContext, batch: RequestBatch, replicas: Replicas, target: ReplicaState
 ) -> Steps:
-    """Move replicas to `target` (Offline), and take them out of the ISRs that the context has.
+    """Move replicas to `target` (Offline), and take them out of the ISRs in their state znodes.
 
-    Add LeaderAndIsr with the smaller ISR to `batch`, and no StopReplica. A replica outside its ISR
-    only changes its state. The transition of a replica whose partition has never had a leader is
-    refused.
+    Add LeaderAndIsr with the smaller ISR, for the leader, to `batch`, and no StopReplica. A replica
+    that is outside the ISR in the context only changes its state. The transition of a replica whose
+    partition has never had a leader is refused.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.0).
     """

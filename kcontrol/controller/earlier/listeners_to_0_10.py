@@ -252,10 +252,11 @@ def design(rules: Rules) -> Design:
 
 
 def _event_of(rows: tuple[WatchRow, ...], notification: str, path: str) -> e.Event | None:
-    """Return the event of the first row of `rows` that fits a notification, None if no row fits.
+    """Return the event of the row of `rows` that fits a notification, None if no row fits.
 
-    `notification` is the type. "NodeCreated" and "NodeDeleted" fit rows about data, then rows about
-    children, "NodeDataChanged" rows about data, and "NodeChildrenChanged" rows about children.
+    `notification` is the type; the row's pattern must match all of `path`. "NodeDataChanged" fits
+    rows about data, and "NodeChildrenChanged" rows about children. "NodeCreated" and "NodeDeleted"
+    fit both; a row about data is then preferred, and among rows of one kind the first.
     """
     kinds = ("children" if children else "data" for children in CALLED[notification])
     return next(

@@ -102,10 +102,10 @@ def stored_leadership(
 def refuse_unled(
     ctx: ControllerContext, batch: Any, replicas: Replicas, target: ReplicaState
 ) -> Generator[Effect, Any, None]:
-    """Refuse the transition to `target` of replicas whose partition has never had a leader.
+    """Refuse to move `replicas`, whose partitions have never had a leader, to `target`.
 
-    Each refused transition is a journal record, but since 0.9 a replica whose topic is being
-    deleted gets none. Nothing is added to `batch`.
+    Write a journal record for each refused transition, but since 0.9 none for a replica whose topic
+    is being deleted. Nothing is added to `batch`, the requests to send.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.9.0).
     """
@@ -155,9 +155,8 @@ def receivers_of_smaller_isr(
 ) -> tuple[int, ...] | None:
     """Return the brokers that receive LeaderAndIsr after this replica has left the ISR.
 
-    `value` is the new leadership. Before 0.8.2 only the leader receives LeaderAndIsr, from 0.8.2 on
-    all other replicas. Return None, for no request, if the release sends none for a topic that is
-    being deleted.
+    `value` is the new leadership. Before 0.8.2 only the leader receives LeaderAndIsr. From 0.8.2 on
+    all other replicas receive it, but if the topic is being deleted return None, for no request.
 
     Source: ReplicaStateMachine.handleStateChange, OfflineReplica (0.8.1, 0.8.2).
     """

@@ -52,10 +52,11 @@ def reelect(ctx: ControllerContext, event: Reelect) -> Handler:
 
 
 def elect(ctx: ControllerContext, timestamp_ms: int) -> Handler:
-    """Create `/controller` if it is missing and run the failover; else store the id in it.
+    """Create `/controller` and run the failover; if the znode exists, only read the controller id.
 
-    After an error of the failover the broker resigns and deletes `/controller`, whichever broker
-    the znode names. `timestamp_ms` is the time that `/controller` stores.
+    The context stores the id. After an error of the failover the broker resigns and deletes
+    `/controller`, whichever broker the znode names. `timestamp_ms` is the time that `/controller`
+    stores.
 
     Source: KafkaController.elect, triggerControllerMove (0.11, 1.0).
     """

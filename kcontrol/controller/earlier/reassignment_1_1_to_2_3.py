@@ -1,8 +1,8 @@
 """Handles reassignments from 1.1 to 2.3: starts, continues and ends them, in twelve steps.
 
-Only the controller's memory has the reassignments in progress. When a reassignment has ended, the
-controller writes the other reassignments in its memory to the request znode
-`/admin/reassign_partitions`.
+The controller's memory has the reassignments in progress; `/admin/reassign_partitions` is only the
+request. When a reassignment has ended, the controller writes the other reassignments in its memory
+to this znode.
 
 Source: KafkaController.scala (1.1): maybeTriggerPartitionReassignment,
 removePartitionFromReassignedPartitions, initializePartitionReassignment, PartitionReassignment,

@@ -1,9 +1,10 @@
 """Reassignments up to 2.3: six steps in 0.8.0, then twelve.
 
 The topic znode has the old replicas until step 5 of six or step 10 of twelve; from 0.8.1 on it has
-the target replicas too, from step 1 on. A reassignment cannot be cancelled, and it waits for the
-ISR alone. A broker that has resigned keeps its context and its listeners, so it still handles
-requests; its requests to brokers then fail (`require_channels`).
+the target replicas too, from step 1 on. A reassignment cannot be cancelled, and it ends only when
+all target replicas are in the ISR. In 0.8.0 and 0.8.1 a broker that has resigned keeps its context
+and its listeners, so it still handles reassignments; its requests to brokers then fail
+(`require_channels`).
 
 Source: KafkaController.onPartitionReassignment and initiateReassignReplicasForTopicPartition,
 PartitionsReassignedListener, ReassignedPartitionsIsrChangeListener (0.8.1.1).
@@ -90,8 +91,8 @@ def partition_reassignment(ctx: ControllerContext, event: ZkPartitionReassignmen
 def fetch_pending_reassignments(ctx: ControllerContext) -> Handler:
     """Read the requested reassignments into the context before the state machines start.
 
-    Remove from `/admin/reassign_partitions` each reassignment whose partition is unknown or already
-    has the target replicas.
+    Each reassignment whose partition is unknown or already has the target replicas is removed from
+    `/admin/reassign_partitions` instead.
 
     Source: KafkaController.initializePartitionReassignment (0.8.1).
     """
@@ -148,7 +149,8 @@ def resume_reassignments_on(ctx: ControllerContext, brokers: Collection[int]) ->
 def _initiate(ctx: ControllerContext, tp: TopicPartition, target: Brokers) -> Handler:
     """Register the handler of the state znode, and start the reassignment to `target`.
 
-    After an error remove the partition from `/admin/reassign_partitions` and from the context.
+    An error of a step, also of `_check_reassignment`, is not raised: then remove the partition from
+    `/admin/reassign_partitions` and from the context.
 
     Source: KafkaController.initiateReassignReplicasForTopicPartition (0.8.1).
     """

@@ -40,12 +40,12 @@ def metadata_partitions(
 
 
 def requests_to_send(ctx: ControllerContext, requests: Requests) -> Iterable[Requests]:
-    """Return the requests of a batch as one or more Requests, in the order of sending.
+    """Return `requests`, a whole batch, as one or more parts, in the order of sending.
 
-    From 0.8.1 to 2.2 each replica has a StopReplica of its own (from 0.10.2 to 1.0 only a replica
-    that is deleted); in 0.8.0, and from 2.3 to 2.5, a broker has one StopReplica for the replicas
-    that are deleted and one for the others. Before 0.9 an UpdateMetadata without a partition is not
-    sent.
+    From 0.8.1 to 2.2 each replica has a StopReplica of its own, but from 0.10.2 to 1.0 a broker has
+    one StopReplica for all replicas that keep their log. In 0.8.0, and from 2.3 to 2.5, a broker
+    has one StopReplica for the replicas that are deleted and one for the others. Before 0.9 an
+    UpdateMetadata without a partition is not sent.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.0 to 2.5).
     """
@@ -89,9 +89,9 @@ def split_stop_replica_by_replica(
 ) -> Iterator[Requests]:
     """Yield `requests` without StopReplica, then one StopReplica for each replica.
 
-    With `common_first` each broker gets one more StopReplica before its other StopReplica requests.
-    With `grouped` this first request names all replicas that keep their log, and they get no
-    request of their own; without `grouped` the first request names no replica.
+    With `common_first` each broker with a StopReplica gets one more, before the others. If also
+    `grouped` is true, this first request names all replicas that keep their log, and they get no
+    request of their own; else it names no replica. `grouped` is never true without `common_first`.
 
     Source: ControllerBrokerRequestBatch.sendRequestsToBrokers (0.8.1, 0.10.2, 1.1).
     """

@@ -1,9 +1,11 @@
-"""The order of brokers in collections of Scala up to 2.12, for releases up to 2.5.
+"""The order in which the replica machine visits replicas and brokers, for releases up to 2.5.
 
-* Up to 1.0 the replica machine iterates over the set of replicas that its caller passes. A set of
-  up to four entries keeps the order in which they were added, which the caller passes; broker ids
-  that come from ZooKeeper ascend. A larger set is a hash trie in the order of the hashes of
-  replicas, and so is a set that the caller takes from a larger set.
+It is the order of a collection of Scala (up to 2.12):
+
+* Up to 1.0 the machine iterates over the Set of replicas that a handler of Kafka passes. A Set of
+  up to four replicas keeps the order in which they were added (here `broker_order`); broker ids
+  that come from ZooKeeper ascend. A larger Set is a hash trie in the order of the hashes of
+  replicas, and so is a Set that the handler has taken from a larger Set (of `set_size` replicas).
 * From 1.1 to 2.5 the machine groups replicas by broker (`groupBy`), which builds a mutable map
   first and an immutable map from it. An immutable map of up to four entries keeps the order of the
   mutable map's buckets; a larger map is a hash trie.
@@ -34,8 +36,8 @@ def order_of_the_caller(
 
     The replica machine handles group by group. `by_broker` has the replicas of each broker. A Set
     of up to four replicas keeps the order of insertion: broker by broker, brokers in
-    `broker_order`. A larger Set iterates by hash, and so do replicas that Kafka has taken from a
-    larger Set; `set_size` is the size of that Set.
+    `broker_order`, or ascending if it is empty. A larger Set iterates by hash, and so do replicas
+    that Kafka has taken from a larger Set: `set_size` is the size of that Set, 0 without one.
     """
     brokers = _order_of_brokers(by_broker, broker_order)
     replicas = [replica for broker_id in brokers for replica in by_broker[broker_id]]

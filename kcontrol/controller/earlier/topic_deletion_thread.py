@@ -130,8 +130,10 @@ def topics_in_transition(ctx: ControllerContext) -> frozenset[str]:
 def fetch_topic_deletions_in_progress(ctx: ControllerContext) -> Handler:
     """Read, at failover, which topics are to be deleted and which of them are ineligible.
 
-    Where `delete.topic.enable` is false the topics are queued too: UpdateMetadata then says that
-    they are being deleted, and they stay. Since 0.10.2 such requests are deleted.
+    A topic is ineligible if it has a replica that is not online, or a partition in a preferred
+    election or in a reassignment. Where `delete.topic.enable` is false: before 0.10.2 the topics
+    are queued too, UpdateMetadata says that they are being deleted, and they stay; since 0.10.2
+    their requests are deleted, and no topic is queued.
 
     Source: KafkaController.initializeTopicDeletion (0.8.1, 0.10.2).
     """
